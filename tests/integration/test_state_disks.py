@@ -2,15 +2,14 @@
 """The disk of index and ledger is full, fails, or its files are cut: the log names the thing, jobs get every sample, and
 nothing half-written is ever taken for whole."""
 # run: limit=240
-import ctypes
 import json
 import os
 import shutil
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "support"))
-from failing_fs import FailingFs, own_mounts  # noqa: E402
-from harness import (LIBC, Skip, Table, case, check_bytes, check_sequence, contains, equal, indices, main,  # noqa: E402
+from failing_fs import FailingFs, SmallDisk  # noqa: E402
+from harness import (Table, case, check_bytes, check_sequence, contains, equal, indices, main,  # noqa: E402
                      samples_of, within)
 from packing import pack, packed  # noqa: E402
 from staging import OSERR, Staging, make_files, photos_sizes  # noqa: E402
@@ -20,31 +19,6 @@ N = 300
 BAD = (3, 40, 41, 250)
 GOOD = [index for index in range(N) if index not in BAD]
 RANK = {"shuffle": False, "batch": 10}
-
-
-class SmallDisk:
-    """A tmpfs of so many bytes at `path`, in a mount namespace of this test."""
-
-    def __init__(self, box, n_bytes, name="small"):
-        if os.geteuid() != 0:
-            raise Skip("mounting a disk of limited size takes root")
-        own_mounts()
-        self.path = box.path(name)
-        os.makedirs(self.path)
-        if LIBC.mount(b"tmpfs", os.fsencode(self.path), b"tmpfs", 0, f"size={n_bytes}".encode()) != 0:
-            raise Skip(f"no tmpfs can be mounted here: {os.strerror(ctypes.get_errno())}")
-        box.cleanups.append(lambda: LIBC.umount2(os.fsencode(self.path), 2))
-
-    def fill(self, n_bytes_left):
-        """Leaves so many bytes free; whole pages."""
-        self.empty()
-        status = os.statvfs(self.path)
-        with open(os.path.join(self.path, "filler"), "wb") as file:
-            file.write(bytes(status.f_bavail * status.f_bsize - n_bytes_left))
-
-    def empty(self):
-        if os.path.exists(os.path.join(self.path, "filler")):
-            os.unlink(os.path.join(self.path, "filler"))
 
 
 def names(folder):

@@ -14,6 +14,7 @@ import threading
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
+from failing_fs import SmallDisk
 from harness import (DAEMON, case, config_text, contains, equal, expected_order, identity_bytes, indices, main, within,
                      write)
 from pyclient import trainer
@@ -371,6 +372,31 @@ def _(box):
     reader.finish()
     writers[2].join(20)
     equal(writers[2].is_alive(), False, "a writer whose reader is gone")
+
+
+@case("a disk that is full for a while: nothing of what a pipe has said is lost")
+def _(box):
+    disk = SmallDisk(box, 32 << 20)
+    os.mkfifo(box.path("p"))
+    daemon = box.daemon({"s": stream(box.path("p"), spool=disk.path)})
+    reader = daemon.reader("s", shuffle=False, batch=10, pipeline="cls; bin: raw")
+    full = threading.Event()
+
+    def fill(_):
+        within(20, lambda: row_of(daemon)["n_samples"] >= 1000, "the first shard is taken")
+        disk.fill(300 << 10)
+        full.set()
+
+    writing = threading.Thread(target=write_pipe, args=(box.path("p"), range(4000)), kwargs={"pauses": (1500, ), "wait": fill})
+    writing.start()
+    full.wait(60)
+    within(20, lambda: "No space left" in row_of(daemon)["text"], "the reason is told")
+    disk.empty()
+    lines = reader.good()
+    writing.join()
+    equal([line["fields"]["cls"]["value"] for line in lines], list(range(4000)), "labels")
+    equal([line["fields"]["bin"]["sha256"] for line in lines],
+          [hashlib.sha256(identity_bytes(i, 700)).hexdigest() for i in range(4000)], "bytes")
 
 
 @case("what cannot be of a stream is refused with the reason")

@@ -1,4 +1,5 @@
-"""A mounted folder that fails as the test says: reads that hang, errors, delays, short reads, a mount that is gone.
+"""A mounted folder that fails as the test says (reads that hang, errors, delays, short reads, a mount that is gone), and a
+disk that is small.
 
     source = box.folder_of_files("files", 100)
     disk = FailingFs(box, source)                       # disk.path shows what lies in `source`
@@ -9,6 +10,10 @@
     within(5, lambda: disk.n_hanging() > 0, "a read hangs")
     disk.clear()                                        # what hung goes on
     disk.die()                                          # the server is gone: ENOTCONN from now on
+
+    disk = SmallDisk(box, 6 << 20)
+    disk.fill(1 << 20)                                  # all but a MiB is full
+    disk.empty()
 
 tests/tools/failing_fs.c says what the rules do. A request that hangs cannot be killed, nor can the process that waits for
 it; so the rules are cleared before the box ends its processes. Mounts are made in a mount namespace that belongs to the
@@ -117,3 +122,28 @@ class FailingFs:
         self.release()
         LIBC.umount2(os.fsencode(self.path), MNT_DETACH)
         end(self.process)
+
+
+class SmallDisk:
+    """A tmpfs of `n_bytes` at `path`, in a mount namespace of this test."""
+
+    def __init__(self, box, n_bytes, name="small"):
+        if os.geteuid() != 0:
+            raise Skip("mounting a disk of limited size takes root")
+        own_mounts()
+        self.path = box.path(name)
+        os.makedirs(self.path)
+        if LIBC.mount(b"tmpfs", os.fsencode(self.path), b"tmpfs", 0, f"size={n_bytes}".encode()) != 0:
+            raise Skip(f"no tmpfs can be mounted here: {os.strerror(ctypes.get_errno())}")
+        box.cleanups.append(lambda: LIBC.umount2(os.fsencode(self.path), MNT_DETACH))
+
+    def fill(self, n_bytes_left):
+        """Leaves `n_bytes_left` free; whole pages."""
+        self.empty()
+        status = os.statvfs(self.path)
+        with open(os.path.join(self.path, "filler"), "wb") as file:
+            file.write(bytes(status.f_bavail * status.f_bsize - n_bytes_left))
+
+    def empty(self):
+        if os.path.exists(os.path.join(self.path, "filler")):
+            os.unlink(os.path.join(self.path, "filler"))

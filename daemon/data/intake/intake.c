@@ -41,6 +41,7 @@ static void intake_free(struct intake *intake) {
         roll_fini(&intake->roll);
         closep(&intake->pipe.fd);
         closep(&intake->pipe.file);
+        free(intake->pipe.window);
         spool_close(&intake->spool);
         free(intake->spool_path);
         pieces_fini(&intake->samples);

@@ -71,6 +71,8 @@ struct intake_pipe {
         int fd;   /* -1: not open yet */
         int file; /* of the spool; -1: none */
         char path[PATH_MAX];
+        uint8_t *window; /* what was read from the pipe last, and how much of it is not in the file yet: */
+        size_t n_held;   /* if the disk is full for a while, nothing may be lost, because nobody sends it again */
         uint64_t n_bytes, n_wanted; /* of the file; when it is full */
         uint64_t n_walked;          /* of them, when it was found to have no whole sample */
         uint64_t split_at; /* its samples up to here were taken, the rest is to move to another file; 0: nothing */

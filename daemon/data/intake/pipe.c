@@ -87,14 +87,29 @@ static int split(struct intake *intake, struct why *why) {
 
 /* ---- the pipe -------------------------------------------------------------------------------------------------- */
 
+static uint64_t room_of(const struct spool *spool) {
+        return spool->used_bytes < spool->limit_bytes ? spool->limit_bytes - spool->used_bytes : 0;
+}
+
+static int write_held(struct intake *intake, struct why *why) {
+        struct intake_pipe *pipe = &intake->pipe;
+        int r = append(intake, pipe->window, pipe->n_held, why);
+
+        if (r == 0)
+                pipe->n_held = 0;
+        return r;
+}
+
 /* Brings what is there into the file, as far as the file and the spool want it. Returns 0, IS_OVER, IS_IDLE or an
  * errno. */
-static int read_some(struct intake *intake, uint8_t *window, struct why *why) {
+static int read_some(struct intake *intake, struct why *why) {
         struct intake_pipe *pipe = &intake->pipe;
         struct pollfd waited = { .fd = pipe->fd, .events = POLLIN };
-        uint64_t n = pipe->n_wanted - pipe->n_bytes, n_room = intake->spool.limit_bytes - intake->spool.used_bytes;
+        uint64_t n = pipe->n_wanted - pipe->n_bytes, n_room = room_of(&intake->spool);
         ssize_t n_read;
 
+        if (pipe->n_held > 0)
+                return write_held(intake, why);
         if (n_room == 0)
                 return why_set(why, -ENOSPC, "spool_limit, %llu bytes, is used up; raise it, and begin the stream anew",
                                (unsigned long long)intake->spool.limit_bytes);
@@ -102,21 +117,29 @@ static int read_some(struct intake *intake, uint8_t *window, struct why *why) {
         /* Without POLLHUP there was no writer yet: read() would say that the pipe has ended. */
         if (poll(&waited, 1, PAUSE_MS) <= 0 || (waited.revents & (POLLIN | POLLHUP)) == 0)
                 return IS_IDLE;
-        n_read = read(pipe->fd, window, n < WINDOW_BYTES ? (size_t)n : WINDOW_BYTES);
+        n_read = read(pipe->fd, pipe->window, n < WINDOW_BYTES ? (size_t)n : WINDOW_BYTES);
         if (n_read == 0)
                 return IS_OVER;
         if (n_read < 0)
                 return errno == EAGAIN || errno == EINTR ? IS_IDLE : why_errno(why, -errno, "the pipe cannot be read");
-        return append(intake, window, (size_t)n_read, why);
+        pipe->n_held = (size_t)n_read;
+        return write_held(intake, why);
 }
 
 static int open_pipe(struct intake *intake, const char *name, struct why *why) {
         struct intake_pipe *pipe = &intake->pipe;
+        int r = 0;
 
+        if (!pipe->window)
+                pipe->window = malloc(WINDOW_BYTES);
+        if (!pipe->window)
+                return why_errno(why, -ENOMEM, "a pipe");
+        if (pipe->file < 0)
+                r = begin_file(intake, why);
+        if (r < 0)
+                return r;
         pipe->fd = openat(intake->root_fd, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-        if (pipe->fd < 0)
-                return why_errno(why, -errno, "%s", name);
-        return begin_file(intake, why);
+        return pipe->fd < 0 ? why_errno(why, -errno, "%s", name) : 0;
 }
 
 /* ---- shards ---------------------------------------------------------------------------------------------------- */
@@ -151,7 +174,7 @@ static int cut(struct intake *intake, const char *name, bool is_end, struct why 
 }
 
 /* After the archive's end: what is still written must be read, or the writer would fail. */
-static int drain(struct intake *intake, const char *name, uint8_t *window) {
+static int drain(struct intake *intake, const char *name) {
         struct intake_pipe *pipe = &intake->pipe;
         struct pollfd waited = { .fd = pipe->fd, .events = POLLIN };
         struct why why;
@@ -159,11 +182,11 @@ static int drain(struct intake *intake, const char *name, uint8_t *window) {
 
         if (poll(&waited, 1, PAUSE_MS) <= 0)
                 return INTAKE_WAITS;
-        n = read(pipe->fd, window, WINDOW_BYTES);
+        n = read(pipe->fd, pipe->window, WINDOW_BYTES);
         if (n < 0)
                 return INTAKE_WAITS;
         for (ssize_t i = 0; i < n; i++)
-                pipe->has_more |= window[i] != 0;
+                pipe->has_more |= pipe->window[i] != 0;
         if (n > 0)
                 return 0;
         if (pipe->has_more) {
@@ -175,19 +198,19 @@ static int drain(struct intake *intake, const char *name, uint8_t *window) {
 }
 
 /* One step: 0 if there may be more to do at once, or as intake_next(). */
-static int step(struct intake *intake, const char *name, uint8_t *window, struct why *why) {
+static int step(struct intake *intake, const char *name, struct why *why) {
         struct intake_pipe *pipe = &intake->pipe;
         bool is_first = !intake->samples.pieces;
         int r = 0;
 
         if (pipe->has_end)
-                return drain(intake, name, window);
+                return drain(intake, name);
         if (pipe->fd < 0)
                 r = open_pipe(intake, name, why);
         else if (pipe->split_at > 0)
                 r = split(intake, why);
         if (r == 0 && !pipe->is_over && pipe->n_bytes < pipe->n_wanted)
-                r = read_some(intake, window, why);
+                r = read_some(intake, why);
         if (r < 0)
                 return r;
         pipe->is_over |= r == IS_OVER;
@@ -209,13 +232,12 @@ static int step(struct intake *intake, const char *name, uint8_t *window, struct
 }
 
 int intake_pipe_next(struct intake *intake, struct why *why) {
-        _cleanup_(freep) uint8_t *window = malloc(WINDOW_BYTES);
         const char *name = intake->names[0];
         uint64_t until_ns = clock_now_ns() + TURN_NS;
-        int r = window ? 0 : why_errno(why, -ENOMEM, "a pipe");
+        int r = 0;
 
         while (r == 0 && clock_now_ns() < until_ns && !atomic_load_explicit(&intake->stop, memory_order_relaxed))
-                r = step(intake, name, window, why);
+                r = step(intake, name, why);
         if (r < 0 && intake->samples.pieces) {
                 intake_wait_for(intake, "waits: %.150s: %.300s", name, why->text);
                 return INTAKE_WAITS;
