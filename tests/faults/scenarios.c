@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -77,16 +76,6 @@ static void pictures(struct scene *scene) {
         serve(scene, SCENE_PHOTOS);
 }
 
-/* Opens a loader of a daemon that runs. NULL: it was said why. */
-static struct dlc_loader *open_loader(struct scene *scene, const struct dlc_options *options, bool must_work) {
-        struct dlc_loader *loader;
-        int r = dlc_open(options, &loader);
-
-        if (r < 0)
-                scene_check_failure(scene, "open", r, dlc_last_error(), must_work);
-        return r < 0 ? NULL : loader;
-}
-
 /* Pictures as grey with alpha: two layers in memory. */
 static void layers(struct scene *scene) {
         struct dlc_options options;
@@ -98,7 +87,7 @@ static void layers(struct scene *scene) {
         options = scene_options(scene, SCENE_PHOTOS);
         options.pipeline = "decode(mode=LA) resize(12:12)";
         scene_begin_trouble(scene);
-        loader = open_loader(scene, &options, false);
+        loader = scene_open(scene, &options, false);
         while (loader && (r = dlc_next(loader, 20000, &batch)) == 0) {
                 if (batch->tensors[0].shape[3] != 2)
                         scene_problem(scene, "a picture of %lld channels", (long long)batch->tensors[0].shape[3]);
@@ -118,7 +107,7 @@ static void reload(struct scene *scene) {
 
         scene_begin(scene, true);
         options = scene_options(scene, SCENE_FILES);
-        loader = open_loader(scene, &options, true);
+        loader = scene_open(scene, &options, true);
         snprintf(more, sizeof(more), "dataset \"again\" { path = \"%s/files\" }", scene->data);
         scene_configure(scene, more);
         scene_begin_trouble(scene);
@@ -132,90 +121,6 @@ static void reload(struct scene *scene) {
         scene_must_serve(scene);
 }
 
-/* Opens Parquet files, for which an index is made: several codecs and encodings, nulls, lists, pictures; and rows that
- * an indices file puts in order. */
-static void open_tables(struct scene *scene, bool must_work) {
-        static const char *const NAMES[] = { "lists", "texts", "pictures", "ordered" };
-
-        for (size_t i = 0; i < sizeof(NAMES) / sizeof(NAMES[0]); i++) {
-                struct dlc_options options = scene_options(scene, SCENE_FILES);
-
-                options.dataset = NAMES[i];
-                dlc_close(open_loader(scene, &options, must_work));
-        }
-}
-
-static void tables(struct scene *scene) {
-        char vectors[PATH_MAX], more[5 * PATH_MAX];
-
-        if (!realpath("tests/vectors", vectors)) {
-                scene_problem(scene, "tests/vectors is not there");
-                return;
-        }
-        snprintf(more, sizeof(more),
-                 "dataset \"lists\" { path = \"%s/parquet/lists-small-dictionary.parquet\" }\n"
-                 "dataset \"texts\" { path = \"%s/parquet/strings-delta-v2.parquet\" }\n"
-                 "dataset \"pictures\" { path = \"%s/parquet/hub\" split = \"train\" }\n"
-                 "dataset \"ordered\" { path = \"%s/arrow_indices/shuffled\" }",
-                 vectors, vectors, vectors, vectors);
-        scene_configure(scene, more);
-        scene_begin_trouble(scene);
-        if (scene_start(scene, true)) {
-                open_tables(scene, false);
-                scene_end_trouble(scene);
-                open_tables(scene, false); /* the first one may still wait for an opening that began in the trouble */
-                open_tables(scene, true);
-                scene_must_serve(scene);
-                return;
-        }
-        scene_end_trouble(scene);
-        scene_check_status(scene, scene_stop(scene));
-}
-
-/* Reads all of the stream, an archive and a compressed one. */
-static void read_stream(struct scene *scene, bool must_work) {
-        struct dlc_options options = scene_options(scene, SCENE_FILES);
-        const struct dlc_batch *batch;
-        struct dlc_loader *loader;
-        unsigned n_samples = 0;
-        int r;
-
-        options.dataset = "stream";
-        options.shuffle_buffer = 10;
-        loader = open_loader(scene, &options, must_work);
-        if (!loader)
-                return;
-        while ((r = dlc_next(loader, -1, &batch)) == 0) {
-                n_samples += batch->n_samples;
-                dlc_release(loader, batch);
-        }
-        if (r < 0)
-                scene_check_failure(scene, "next", r, dlc_error(loader), must_work);
-        else if (n_samples != 2 * SCENE_SAMPLES)
-                scene_problem(scene, "a stream of %u samples gave %u", 2 * SCENE_SAMPLES, n_samples);
-        dlc_close(loader);
-}
-
-static void streams(struct scene *scene) {
-        char more[PATH_MAX];
-
-        snprintf(more, sizeof(more),
-                 "dataset \"stream\" { path = \"%s/stream\" stream = \"yes\" fields = \"image=jpg|png\" }",
-                 scene->data);
-        scene_configure(scene, more);
-        scene_begin_trouble(scene);
-        if (scene_start(scene, true)) {
-                read_stream(scene, false);
-                scene_end_trouble(scene);
-                read_stream(scene, false); /* the first one may still wait for an opening that began in the trouble */
-                read_stream(scene, true);
-                scene_must_serve(scene);
-                return;
-        }
-        scene_end_trouble(scene);
-        scene_check_status(scene, scene_stop(scene));
-}
-
 /* A damaged picture, and a job that has another one take its place or leaves it out. */
 static void damage(struct scene *scene, const char *on_error) {
         struct dlc_options options;
@@ -227,7 +132,7 @@ static void damage(struct scene *scene, const char *on_error) {
         options.on_error = on_error;
         scene->tolerates_damage = true;
         scene_begin_trouble(scene);
-        loader = open_loader(scene, &options, false);
+        loader = scene_open(scene, &options, false);
         if (loader)
                 while (scene_read_epoch(scene, SCENE_DAMAGED, loader, false) == DLC_END_OF_EPOCH &&
                        ++scene->n_epochs < 2)
@@ -252,7 +157,7 @@ static void seek(struct scene *scene) {
 
         scene_begin(scene, true);
         options = scene_options(scene, SCENE_PHOTOS);
-        loader = open_loader(scene, &options, true);
+        loader = scene_open(scene, &options, true);
         scene_begin_trouble(scene);
         if (loader) {
                 r = dlc_seek(loader, 1, 5);
@@ -278,7 +183,7 @@ static void restart(struct scene *scene) {
         scene_begin(scene, true);
         options = scene_options(scene, SCENE_PHOTOS);
         options.n_slots = 2;
-        loader = open_loader(scene, &options, true);
+        loader = scene_open(scene, &options, true);
         r = loader ? dlc_next(loader, 20000, &batch) : -1;
         if (r == 0)
                 dlc_release(loader, batch);
@@ -303,7 +208,7 @@ static void stop(struct scene *scene) {
 
         scene_begin(scene, true);
         options = scene_options(scene, SCENE_PHOTOS);
-        loader = open_loader(scene, &options, true);
+        loader = scene_open(scene, &options, true);
         scene_begin_trouble(scene);
         scene_check_status(scene, scene_stop(scene));
         dlc_close(loader);
@@ -335,8 +240,10 @@ const struct scenario SCENARIOS[] = {
         { "skip", skip },
         { "seek", seek },
         { "reload", reload },
-        { "tables", tables },
-        { "streams", streams },
+        { "tables", scenario_tables },
+        { "listings", scenario_listings },
+        { "streams", scenario_streams },
+        { "pipe", scenario_pipe },
         { "requests", scenario_requests },
         { "restart", restart },
         { "stop", stop },

@@ -17,6 +17,11 @@ void scenario_once(struct scene *scene);
 
 void scenario_requests(struct scene *scene);
 
+void scenario_tables(struct scene *scene);
+void scenario_listings(struct scene *scene);
+void scenario_streams(struct scene *scene);
+void scenario_pipe(struct scene *scene);
+
 void scenario_stage_folder(struct scene *scene);
 void scenario_stage_packed(struct scene *scene);
 void scenario_stage_archive(struct scene *scene);

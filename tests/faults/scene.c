@@ -276,6 +276,15 @@ struct dlc_options scene_options(struct scene *scene, enum scene_data data) {
         return options;
 }
 
+struct dlc_loader *scene_open(struct scene *scene, const struct dlc_options *options, bool must_work) {
+        struct dlc_loader *loader;
+        int r = dlc_open(options, &loader);
+
+        if (r < 0)
+                scene_check_failure(scene, "open", r, dlc_last_error(), must_work);
+        return r < 0 ? NULL : loader;
+}
+
 void scene_check_failure(struct scene *scene, const char *what, int r, const char *text, bool must_work) {
         if (must_work)
                 scene_problem(scene, "%s: %d: %s", what, r, text);

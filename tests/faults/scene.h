@@ -73,6 +73,9 @@ enum scene_data {
 
 struct dlc_options scene_options(struct scene *scene, enum scene_data data);
 
+/* Opens a loader of a daemon that runs. NULL: it failed, and said why. */
+struct dlc_loader *scene_open(struct scene *scene, const struct dlc_options *options, bool must_work);
+
 /* Opens, reads `n_epochs` from `first`, checking each sample, and closes. What fails must say why; with `must_work`
  * nothing may fail. Returns whether all of it came. */
 bool scene_read(struct scene *scene, enum scene_data data, uint64_t first, uint64_t n_epochs, bool must_work);
