@@ -196,7 +196,8 @@ struct dlc_place {
  * Ragged (places is set): samples differ in length, or some do not have the field. Sample i is at data +
  * places[i].offset, without gaps in C order. shape[1], ... are the dimensions of a sample; shape[1] is -1 if it varies:
  * then the sample has places[i].n_bytes / strides[1] rows. strides[0] has no meaning. Bytes and text have the shape
- * [n_samples, -1]; boxes [n_samples, -1, 4]; a number that may be absent [n_samples]. */
+ * [n_samples, -1]; boxes [n_samples, -1, 4]; a number that may be absent [n_samples]; masks [n_samples, -1, height,
+ * width], where height and width are those of this batch. */
 struct dlc_tensor {
         const char *name;               /* "image", "label" */
         uint32_t dtype;                 /* enum dlc_dtype */

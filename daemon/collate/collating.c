@@ -48,6 +48,15 @@ static bool agree(struct collating *collating, uint32_t idx_field, const int64_t
         return is_same;
 }
 
+/* A ragged sample's number of rows is its own. */
+static bool agree_on_rows(struct collating *collating, uint32_t idx_field, const int64_t *shape, int64_t *ret_shape) {
+        int64_t row[FIELD_DIMS_MAX];
+
+        memcpy(row, shape, collating->layout->fields[idx_field].form.n_dims * sizeof(*row));
+        row[0] = -1;
+        return agree(collating, idx_field, row, ret_shape);
+}
+
 static uint8_t *place_ragged(struct collating *collating, uint32_t idx_field, uint32_t idx_sample, uint64_t n_bytes) {
         const struct field_layout *field = &collating->layout->fields[idx_field];
         uint64_t room = layout_align(n_bytes);
@@ -70,6 +79,8 @@ int collating_place(struct collating *collating, uint32_t idx_field, uint32_t id
         if (n_bytes > field->sample_bytes)
                 return -EFBIG;
         if (field->form.how == COLLATE_RAGGED) {
+                if (field->varies && !agree_on_rows(collating, idx_field, shape, ret_shape))
+                        return COLLATE_DIFFERS;
                 *ret_bytes = place_ragged(collating, idx_field, idx_sample, n_bytes);
                 return 0;
         }
@@ -104,15 +115,17 @@ static void describe_stack(struct dlp_tensor_record *tensor, const struct field_
                 tensor->strides[i - 1] = tensor->strides[i] * tensor->shape[i];
 }
 
-/* The strides are those within a sample. */
-static void describe_ragged(struct dlp_tensor_record *tensor, const struct field_layout *field) {
+/* The strides are those within a sample. If no sample of the batch has the field, its rows are of any size: of 1. */
+static void describe_ragged(struct dlp_tensor_record *tensor, const struct field_layout *field, const int64_t *said) {
         const struct field_form *form = &field->form;
 
         tensor->layout = DLP_RAGGED;
         tensor->idx_places = field->idx_places;
         tensor->n_dims = form->n_dims + 1;
         for (uint32_t i = 0; i < form->n_dims; i++)
-                tensor->shape[i + 1] = form->shape[i];
+                tensor->shape[i + 1] = i == 0 || form->shape[i] >= 0 ? form->shape[i]
+                                       : said && said[i] > 0         ? said[i]
+                                                                     : 1;
         for (uint32_t i = form->n_dims; i > 0; i--)
                 tensor->strides[i] = i == form->n_dims ? (int64_t)dlp_dtype_bytes(form->dtype)
                                                        : tensor->strides[i + 1] * tensor->shape[i + 1];
@@ -132,7 +145,7 @@ void collating_describe(const struct collating *collating, uint32_t n_samples, s
                 tensor->offset = field->offset;
                 tensor->shape[0] = n_samples;
                 if (field->form.how == COLLATE_RAGGED)
-                        describe_ragged(tensor, field);
+                        describe_ragged(tensor, field, collating->is_said[i] ? collating->shapes[i] : NULL);
                 else
                         describe_stack(tensor, &field->form, field->varies ? collating->shapes[i] : field->form.shape);
         }

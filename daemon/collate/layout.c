@@ -22,11 +22,16 @@ uint64_t field_form_bytes(const struct field_form *form, const int64_t *shape) {
         return n_bytes;
 }
 
+/* The first dimension of a ragged field is each sample's own. */
 static bool form_varies(const struct field_form *form) {
-        for (uint32_t i = 0; i < form->n_dims; i++)
+        for (uint32_t i = form->how == COLLATE_RAGGED; i < form->n_dims; i++)
                 if (form->shape[i] < 0)
                         return true;
         return false;
+}
+
+static bool takes_share(const struct field_form *form) {
+        return form->how == COLLATE_RAGGED ? form->takes_share : form_varies(form);
 }
 
 static uint64_t varying_ring_bytes(uint64_t memory_limit) {
@@ -60,14 +65,16 @@ static int plan_field(struct field_layout *field, const struct layout_limits *li
         const struct field_form *form = &field->form;
         int r = 0;
 
-        if (form->how == COLLATE_RAGGED)
-                field->sample_bytes = layout_align(form->max_bytes);
-        else if (field->varies)
+        if (takes_share(form))
                 r = plan_varying(field, limits, n_varying, why);
+        else if (form->how == COLLATE_RAGGED)
+                field->sample_bytes = form->max_bytes;
         else
                 field->sample_bytes = field_form_bytes(form, form->shape);
         if (r < 0)
                 return r;
+        if (form->how == COLLATE_RAGGED)
+                field->sample_bytes = layout_align(field->sample_bytes);
         if (field->sample_bytes > DLP_PAYLOAD_MAX / limits->batch_size)
                 return why_set(why, -EOVERFLOW,
                                "batch_size: %u samples whose %s has up to %llu bytes pass the limit of %llu bytes a "
@@ -105,8 +112,8 @@ int layout_plan(const struct field_form *forms, uint32_t n_fields, const struct 
                 struct field_layout *field = &layout.fields[i];
 
                 field->form = forms[i];
-                field->varies = forms[i].how == COLLATE_STACK && form_varies(&forms[i]);
-                n_varying += field->varies;
+                field->varies = form_varies(&forms[i]);
+                n_varying += takes_share(&forms[i]);
                 if (forms[i].how == COLLATE_RAGGED) {
                         field->idx_places = layout.n_ragged++;
                         field->is_spread = limits->is_spread || forms[i].fails_late;

@@ -8,7 +8,8 @@
  *      stack    sample i of the batch is at offset + i * the bytes of one sample. If the shape varies, the first
  *               sample of a batch decides for all of them (collate/collating.h)
  *      ragged   samples of any length, placed one after the other as they come; a table of places says where. If the
- *               fields of a sample come with several reads (is_spread), sample i is at offset + i * the longest one
+ *               fields of a sample come with several reads (is_spread), sample i is at offset + i * the longest one.
+ *               The first dimension is each sample's own; if a later one varies, the first sample of a batch decides it
  *
  * Later layouts (padded, packed) are further values of enum collate_how: each knows its room when it is planned. */
 #pragma once
@@ -39,6 +40,8 @@ struct field_form {
         uint64_t max_bytes;      /* the most that a sample can take; UINT64_MAX: unknown */
         uint64_t asked_bytes;    /* stack: the most that the user wants room for; 0: a share of memory_limit */
         bool fails_late;         /* ragged: a sample may turn out to be damaged after the field was placed */
+        bool takes_share;        /* ragged: the longest sample is unknown, or so long that no sample is expected to be:
+                                  * its room is a share of memory_limit, as for a stack that varies */
         uint64_t together_bytes; /* ragged: of all samples of a batch, each aligned to DLP_TENSOR_ALIGN; 0: the longest
                                   * one times the batch size */
 };
@@ -46,7 +49,7 @@ struct field_form {
 /* The same for all batches of a stream. */
 struct field_layout {
         struct field_form form;
-        bool varies;           /* a stack whose shape each batch decides */
+        bool varies;           /* each batch decides the shape: of a stack, or the later dimensions of a ragged field */
         bool is_spread;        /* ragged: each sample has a place of its own, which it may be given again */
         uint32_t idx_places;   /* ragged: which array of places is its own */
         uint64_t offset;       /* from the slot's beginning; multiple of DLP_TENSOR_ALIGN */

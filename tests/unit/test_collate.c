@@ -241,6 +241,50 @@ START_TEST(the_first_sample_decides_the_shape_of_a_field_that_varies) {
 }
 END_TEST
 
+START_TEST(the_first_sample_decides_the_rows_of_a_ragged_field_and_each_has_its_own_number_of_them) {
+        const struct field_form masks = {
+                .name = "masks",
+                .dtype = DLP_DTYPE_UINT8,
+                .how = COLLATE_RAGGED,
+                .n_dims = 3,
+                .shape = { -1, -1, -1 },
+                .unit_bytes = 1,
+                .max_bytes = UINT64_MAX,
+                .fails_late = true,
+                .takes_share = true,
+        };
+        const struct field_form forms[] = { masks, ANY_IMAGE };
+        const int64_t two[] = { 2, 3, 4 }, none[] = { 0, 3, 4 }, other[] = { 2, 4, 3 };
+        int64_t said[FIELD_DIMS_MAX] = { 0 };
+        struct fixture f;
+        uint8_t *bytes;
+
+        begin(&f, forms, 2);
+        ck_assert_uint_eq(f.layout.fields[0].sample_bytes % DLP_TENSOR_ALIGN, 0);
+        ck_assert_uint_ge(f.layout.fields[0].sample_bytes, (LIMITS.memory_limit >> 6) / BATCH / LIMITS.n_slots);
+        ck_assert_uint_lt(f.layout.fields[0].room_bytes, LIMITS.memory_limit >> 4);
+        place(&f, 0, 3, two, 24);
+        place(&f, 0, 0, none, 0);
+        ck_assert_int_eq(collating_place(&f.collating, 0, 1, other, 24, &bytes, said), COLLATE_DIFFERS);
+        ck_assert_int_eq(said[1], 3);
+        ck_assert_int_eq(said[2], 4);
+        collating_leave_out(&f.collating, 0, 1);
+        collating_describe(&f.collating, 4, &f.record);
+        ck_assert_int_eq(f.record.tensors[0].shape[1], -1);
+        ck_assert_int_eq(f.record.tensors[0].shape[2], 3);
+        ck_assert_int_eq(f.record.tensors[0].shape[3], 4);
+        ck_assert_int_eq(f.record.tensors[0].strides[1], 12);
+        ck_assert_uint_eq(f.places[3].n_bytes, 24);
+
+        collating_begin(&f.collating);
+        collating_leave_out(&f.collating, 0, 0);
+        collating_describe(&f.collating, 1, &f.record); /* no sample has it: rows that a client accepts */
+        ck_assert_int_eq(f.record.tensors[0].shape[2], 1);
+        ck_assert_int_eq(f.record.tensors[0].strides[1], 1);
+        end(&f);
+}
+END_TEST
+
 START_TEST(a_sample_beyond_the_longest_has_no_place) {
         const struct field_form forms[] = { TEXT, ANY_IMAGE };
         const int64_t length[] = { 1025 }, shape[] = { 10, 11, 3 };
@@ -262,6 +306,8 @@ int main(void) {
                 { "layouts", a_field_without_room_or_too_large_is_refused_by_name, 0 },
                 { "batches", a_batch_of_many_fields_is_found_by_its_record_also_after_gaps_were_closed, 0 },
                 { "batches", the_first_sample_decides_the_shape_of_a_field_that_varies, 0 },
+                { "batches", the_first_sample_decides_the_rows_of_a_ragged_field_and_each_has_its_own_number_of_them,
+                  0 },
                 { "batches", a_sample_beyond_the_longest_has_no_place, 0 },
         };
 
