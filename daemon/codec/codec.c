@@ -8,6 +8,7 @@
 
 #include "daemon/base/step_text.h"
 #include "daemon/codec/codec_type.h"
+#include "daemon/codec/masks/planes.h"
 #include "daemon/decode/sound.h"
 #include "proto/base/cleanup.h"
 #include "proto/order/philox.h"
@@ -150,10 +151,14 @@ static int choose_by_recipe(struct codec *codec, const char *text, struct why *w
                 return r;
         free(codec->text);
         codec->text = strdup(recipe_text(codec->recipe));
+        if (!codec->text)
+                return why_errno(why, -ENOMEM, "pipeline");
+        if (recipe_kind(codec->recipe) != RECIPE_RAW && planes_are(&codec->field))
+                return planes_choose(codec, why);
         codec->type = recipe_kind(codec->recipe) == RECIPE_RAW ? &CODEC_BYTES
                       : codec->field.kind == FIELD_VALUE       ? choose_moved(codec)
                                                                : &CODEC_PICTURE;
-        return codec->text ? 0 : why_errno(why, -ENOMEM, "pipeline");
+        return 0;
 }
 
 /* An array, and the steps are for a picture. */
@@ -294,6 +299,10 @@ bool codec_is_mask(const struct codec *codec) {
         return codec->type == &CODEC_MASK;
 }
 
+bool codec_is_planes(const struct codec *codec) {
+        return codec->type == &CODEC_PLANES;
+}
+
 bool codec_is_upright(const struct codec *codec) {
         return codec->recipe && recipe_is_upright(codec->recipe);
 }
@@ -399,12 +408,13 @@ void codec_tools_free(struct codec_tools *tools) {
         sound_close(tools->sound);
         free(tools->elements.bytes);
         free(tools->rows.bytes);
+        free(tools->planes.bytes);
         free(tools);
 }
 
 size_t codec_tools_bytes(const struct codec_tools *tools) {
         return decoder_scratch_bytes(tools->decoder) + workspace_bytes(tools->workspace) + tools->elements.n_bytes +
-               tools->rows.n_bytes;
+               tools->rows.n_bytes + tools->planes.n_bytes;
 }
 
 static void trim(struct codec_memory *memory) {
@@ -417,6 +427,7 @@ void codec_tools_trim(struct codec_tools *tools) {
         workspace_trim(tools->workspace);
         trim(&tools->elements);
         trim(&tools->rows);
+        trim(&tools->planes);
 }
 
 int codec_memory_reserve(struct codec_memory *memory, size_t n_bytes, struct why *why) {

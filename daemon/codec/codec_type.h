@@ -35,9 +35,11 @@ struct codec_tools {
         struct sound_part sound_part;
         /* Of the array that is open: before rows leave, of one row, of what is delivered. */
         uint64_t n_rows_bytes, n_row_bytes, n_out_bytes;
+        uint64_t n_planes; /* of the masks that are open, before some leave */
         struct codec_counts counts;
         struct codec_memory elements; /* of a field that is being converted */
         struct codec_memory rows;     /* of a field some of whose rows leave */
+        struct codec_memory planes;   /* of masks of instances, before and after they are moved */
 };
 
 /* Makes it at least this long; what it held is lost. -ENOMEM. */
@@ -102,6 +104,7 @@ void codec_swap_elements(uint8_t *bytes, uint64_t n_bytes, uint64_t n_element);
 
 extern const struct codec_type CODEC_PICTURE;
 extern const struct codec_type CODEC_MASK;
+extern const struct codec_type CODEC_PLANES;
 extern const struct codec_type CODEC_BOXES;
 extern const struct codec_type CODEC_SOUND;
 extern const struct codec_type CODEC_ROWS;

@@ -58,7 +58,7 @@ static int check_shape(const struct codec *codec, const struct npy_header *heade
         bool is_same = header->n_dims == codec->n_dims;
 
         for (uint32_t i = 0; i < codec->n_dims && is_same; i++)
-                is_same = (i == 0 && codec->shape[0] < 0) || header->shape[i] == (uint64_t)codec->shape[i];
+                is_same = codec->shape[i] < 0 || header->shape[i] == (uint64_t)codec->shape[i];
         return is_same ? 0 : refuse_shape_of(codec, header, why);
 }
 

@@ -7,6 +7,7 @@
 
 #include "daemon/augment/recipe.h"
 #include "daemon/base/step_text.h"
+#include "daemon/codec/masks/mask_name.h"
 #include "proto/base/cleanup.h"
 
 #define BLANKS " \t\r\n"
@@ -303,22 +304,7 @@ static int check_dropping(const struct program *program, uint32_t begin, uint32_
         return n_boxes == 1 ? 0 : refuse_dropping(n_boxes, why);
 }
 
-/* A picture whose name has one of these words ("mask.png", "seg") is a mask if another picture is named with it. */
-static bool is_name_of_mask(const char *name) {
-        static const char *const WORDS[] = { "mask", "masks", "seg", "segmentation" };
-
-        for (;;) {
-                size_t n = strcspn(name, "._-/");
-
-                for (size_t i = 0; i < ARRAY_SIZE(WORDS); i++)
-                        if (word_is(name, n, WORDS[i]))
-                                return true;
-                if (name[n] == '\0')
-                        return false;
-                name += n + 1;
-        }
-}
-
+/* A picture with such a name is a mask if another picture is named with it. */
 static void find_masks(struct program *program, const struct source *source, uint32_t begin) {
         uint32_t n_masks = 0, ignored = 0, n_pictures = count_fields(program, begin, codec_is_picture, &ignored);
 
@@ -326,8 +312,7 @@ static void find_masks(struct program *program, const struct source *source, uin
                 for (uint32_t i = begin; i < program->n_fields; i++) {
                         struct codec *codec = program->codecs[i];
 
-                        if (!codec_is_picture(codec) ||
-                            !is_name_of_mask(source->schema.fields[codec_field(codec)].name))
+                        if (!codec_is_picture(codec) || !mask_is_name(source->schema.fields[codec_field(codec)].name))
                                 continue;
                         if (pass == 0)
                                 n_masks++;
@@ -348,7 +333,8 @@ static int lead_fields(struct program *program, const struct source *source, uin
         for (uint32_t i = begin; i < program->n_fields && r == 0; i++) {
                 const char *name = source->schema.fields[codec_field(program->codecs[i])].name;
                 struct codec *codec = program->codecs[i];
-                bool moves = codec_is_boxes(codec) || codec_is_points(codec) || codec_is_mask(codec);
+                bool moves = codec_is_boxes(codec) || codec_is_points(codec) || codec_is_mask(codec) ||
+                             codec_is_planes(codec);
 
                 if (moves && n_pictures != 1)
                         return why_set(
@@ -371,7 +357,7 @@ static int lead_fields(struct program *program, const struct source *source, uin
                                 name);
                 if (moves)
                         codec_set_lead(codec, idx_picture);
-                if (codec_is_of_boxes(codec) && drops)
+                if ((codec_is_of_boxes(codec) || codec_is_planes(codec)) && drops)
                         codec_set_boxes(codec, idx_boxes);
         }
         return r;

@@ -7,11 +7,21 @@
 #include "proto/base/cleanup.h"
 #include "proto/base/utf8.h"
 
+static const char *ending_of(const char *name) {
+        const char *dot = strrchr(name, '.');
+
+        return dot ? dot + 1 : name;
+}
+
+enum field_coding coding_of_file(const char *name) {
+        return strcasecmp(ending_of(name), "npy") == 0 ? CODING_NPY : CODING_PLAIN;
+}
+
 enum field_kind kind_of_file(const char *name) {
         static const char *const PICTURES[] = { "jpg",  "jpeg", "png", "ppm",  "pgm", "pbm", "pnm",
                                                 "webp", "bmp",  "tif", "tiff", "gif", "avif" };
         static const char *const SOUNDS[] = { "wav", "flac", "ogg", "oga", "opus", "mp3" };
-        const char *dot = strrchr(name, '.'), *last = dot ? dot + 1 : name;
+        const char *last = ending_of(name);
 
         for (size_t i = 0; i < ARRAY_SIZE(PICTURES); i++)
                 if (strcasecmp(last, PICTURES[i]) == 0)

@@ -13,6 +13,9 @@
  * FIELD_BYTES for everything else. "jpg" alone is a name as well. */
 enum field_kind kind_of_file(const char *name);
 
+/* How a file of this name holds it: CODING_NPY for "x.npy" and "npy" alone, else CODING_PLAIN. */
+enum field_coding coding_of_file(const char *name);
+
 /* Do they begin like a picture of a kind that the daemon decodes? Looks at the first bytes only. */
 bool looks_like_picture(const uint8_t *bytes, size_t n_bytes);
 

@@ -30,20 +30,21 @@ enum field_coding {
         CODING_JSON,    /* JSON: a string with its quotes; a number, true or false; an array of these */
         CODING_CSV,     /* a cell of a CSV file, in quotes if it has them there */
         CODING_VARINTS, /* protobuf's packed varints -> int64 */
-        CODING_NPY,     /* a whole .npy file, with its header */
+        CODING_NPY, /* a whole .npy file, with its header; of FIELD_BYTES: their dtypes or shapes differ, or are unknown
+                     */
         N_FIELD_CODINGS,
 };
 
 struct schema_field {
         char name[SCHEMA_NAME_MAX];
         enum field_kind kind;
-        bool is_stored;                 /* read from a file; otherwise source_value() or source_name() gives it */
-        bool may_be_absent;             /* some samples do not have it */
-        bool is_big_endian;             /* of a stored FIELD_VALUE: its elements are big-endian */
-        enum field_coding coding;       /* of a stored FIELD_VALUE or FIELD_TEXT */
-        bool is_gathered;               /* a stored FIELD_VALUE of fixed shape that lies in several pieces of a file */
-        uint32_t dtype;                 /* FIELD_VALUE */
-        uint32_t n_dims;                /* FIELD_VALUE; 0: a scalar */
+        bool is_stored;           /* read from a file; otherwise source_value() or source_name() gives it */
+        bool may_be_absent;       /* some samples do not have it */
+        bool is_big_endian;       /* of a stored FIELD_VALUE: its elements are big-endian */
+        enum field_coding coding; /* of a stored FIELD_VALUE or FIELD_TEXT; of FIELD_BYTES CODING_PLAIN or CODING_NPY */
+        bool is_gathered;         /* a stored FIELD_VALUE of fixed shape that lies in several pieces of a file */
+        uint32_t dtype;           /* FIELD_VALUE */
+        uint32_t n_dims;          /* FIELD_VALUE; 0: a scalar */
         int64_t shape[SCHEMA_DIMS_MAX]; /* the first one is -1 if it varies */
 };
 

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "daemon/base/log.h"
+#include "daemon/data/formats/webdataset/member_name.h"
 #include "daemon/data/index/index_stamp.h"
 #include "daemon/data/intake/intake_private.h"
 #include "proto/base/cleanup.h"
@@ -49,7 +50,8 @@ static void describe(struct intake *intake, const struct haul *haul) {
                 uint64_t many = field->longest < UINT64_MAX / LIMIT_FACTOR ? field->longest * LIMIT_FACTOR : UINT64_MAX;
 
                 field->described.may_be_absent = field->n_samples < haul->n_samples;
-                npy_survey_describe(&field->npy, &field->described);
+                if (!npy_survey_describe(&field->npy, &field->described) && member_is_npy(field->described.name))
+                        field->described.coding = CODING_NPY;
                 field->limit = intake->field_limit > 0 ? intake->field_limit : many < LIMIT_MIN ? LIMIT_MIN : many;
                 source->max_length = field->limit > source->max_length ? field->limit : source->max_length;
                 source->max_span += field->limit + HEADERS_MAX;

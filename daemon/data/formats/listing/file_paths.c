@@ -69,6 +69,7 @@ int file_paths_add(struct file_paths *paths, const char *listing, const char *pa
                    struct why *why) {
         char joined[PATH_MAX];
         uint64_t at = paths->texts.n_bytes;
+        enum field_coding coding;
         enum field_kind kind;
         int r;
 
@@ -86,6 +87,8 @@ int file_paths_add(struct file_paths *paths, const char *listing, const char *pa
                 return why_set(why, r, "no memory for a path");
         kind = kind_of_file(joined);
         paths->kind = !paths->has_any || paths->kind == kind ? kind : FIELD_BYTES;
+        coding = coding_of_file(joined);
+        paths->coding = !paths->has_any || paths->coding == coding ? coding : CODING_PLAIN;
         paths->has_any = true;
         *ret_at = at;
         return 0;

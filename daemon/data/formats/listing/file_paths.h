@@ -16,7 +16,8 @@ struct file_paths {
         struct growing texts; /* each with its NUL, relative to the root */
         struct growing dirs;  /* struct file_paths_dir, an open-addressed table */
         size_t n_dirs;
-        enum field_kind kind; /* FIELD_PICTURE or FIELD_SOUND if every path that was added ends so */
+        enum field_kind kind;     /* FIELD_PICTURE or FIELD_SOUND if every path that was added ends so */
+        enum field_coding coding; /* CODING_NPY if every path ends so */
         bool has_any;
 };
 

@@ -277,6 +277,7 @@ static int plan_index(struct record_table *table, struct table_plan *plan) {
                         continue;
                 strcpy(field.name, files->field);
                 field.kind = files->paths.kind;
+                field.coding = files->paths.coding;
                 field.may_be_absent = files->n_present < table->columns.n_rows;
                 r = plan_field(table, plan, &field, NULL, files);
         }

@@ -280,8 +280,8 @@ static void describe_field(const struct survey *survey, const struct found_field
                                       .may_be_absent = found->n_samples < survey->n_samples };
 
         strcpy(field.name, found->name);
-        if (found->is_npy)
-                npy_survey_describe(&found->npy, &field);
+        if (found->is_npy && !npy_survey_describe(&found->npy, &field))
+                field.coding = CODING_NPY;
         index_builder_describe(builder, idx, &field);
 }
 

@@ -1,0 +1,21 @@
+#include "daemon/codec/masks/mask_name.h"
+
+#include <string.h>
+
+#include "daemon/base/step_text.h"
+#include "proto/base/cleanup.h"
+
+bool mask_is_name(const char *name) {
+        static const char *const WORDS[] = { "mask", "masks", "seg", "segmentation" };
+
+        for (;;) {
+                size_t n = strcspn(name, "._-/");
+
+                for (size_t i = 0; i < ARRAY_SIZE(WORDS); i++)
+                        if (word_is(name, n, WORDS[i]))
+                                return true;
+                if (name[n] == '\0')
+                        return false;
+                name += n + 1;
+        }
+}

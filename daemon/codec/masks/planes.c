@@ -1,0 +1,297 @@
+/* Masks of instances: n planes, one for each box, in a part with the picture that they belong to. Each moves as a mask
+ * does (codec/mask.c), and where the part drops boxes, their planes leave with them. Delivered as n x height x width.
+ *
+ * Moving, mirroring and padding do to each channel of a picture the same. So three planes are moved at a time, as the
+ * channels of one picture. */
+
+#include "daemon/codec/masks/planes.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "daemon/codec/masks/mask_name.h"
+#include "daemon/data/formats/npy_header.h"
+
+#define N_TOGETHER PIXEL_BYTES /* planes that are moved at once */
+#define BAND_ROWS  16u         /* of them, before they are fed */
+
+/* ---- which fields ---------------------------------------------------------------------------------------------- */
+
+static bool is_byte(uint32_t dtype) {
+        return dtype == DLP_DTYPE_UINT8 || dtype == DLP_DTYPE_BOOL;
+}
+
+/* Rows of two numbers are points, if they are not bytes. */
+bool planes_are(const struct schema_field *field) {
+        if (!mask_is_name(field->name) || field->is_gathered)
+                return false;
+        if (field->kind == FIELD_BYTES)
+                return field->is_stored && field->coding == CODING_NPY;
+        return field->kind == FIELD_VALUE && field->n_dims == 3 && (is_byte(field->dtype) || field->shape[2] != 2);
+}
+
+static bool is_float(uint32_t dtype) {
+        return dtype == DLP_DTYPE_FLOAT16 || dtype == DLP_DTYPE_BFLOAT16 || dtype == DLP_DTYPE_FLOAT32 ||
+               dtype == DLP_DTYPE_FLOAT64;
+}
+
+/* Elements that are numbers of another dtype are converted to uint8; one that does not fit is a damaged sample. */
+int planes_choose(struct codec *codec, struct why *why) {
+        struct schema_field *field = &codec->field;
+
+        if (field->kind == FIELD_BYTES) {
+                field->kind = FIELD_VALUE;
+                field->dtype = DLP_DTYPE_UINT8;
+                field->n_dims = 3;
+                field->shape[1] = field->shape[2] = -1;
+                codec->steps.has_dtype = true;
+        } else if (is_float(field->dtype)) {
+                return why_set(why, -EINVAL,
+                               "pipeline: field %s is a mask by its name, and an array of %s; masks are whole numbers "
+                               "or bool: rename the field (the key fields of the configuration), or name it in a part "
+                               "of its own",
+                               field->name, dlp_dtype_name(field->dtype));
+        } else {
+                codec->steps.has_dtype = field->dtype != DLP_DTYPE_UINT8;
+        }
+        field->shape[0] = -1;
+        codec->steps.dtype = DLP_DTYPE_UINT8;
+        codec->type = &CODEC_PLANES;
+        return 0;
+}
+
+/* ---- their room ------------------------------------------------------------------------------------------------ */
+
+/* The most planes that a sample can have, told by the longest one; UINT64_MAX: unknown. */
+static int most_planes(const struct codec *codec, const struct codec_terms *terms, uint64_t *ret_n, struct why *why) {
+        const struct schema_field *field = &codec->field;
+        bool is_text = field->is_stored && field->coding == CODING_JSON; /* an element takes a digit and a comma */
+        uint64_t n_plane = is_text ? 2 : dlp_dtype_bytes(field->dtype);
+        struct field_form longest = { 0 };
+        int r;
+
+        *ret_n = UINT64_MAX;
+        if (field->shape[1] < 1 || field->shape[2] < 1)
+                return 0;
+        r = codec_form_ragged(codec, terms, 1, &longest, why);
+        if (r == 0)
+                *ret_n = longest.max_bytes / (uint64_t)field->shape[1] / (uint64_t)field->shape[2] / n_plane;
+        return r;
+}
+
+/* Steps that a picture is too small for, and pictures of another size, are noticed late. */
+static int planes_form(const struct codec *codec, const struct codec_terms *terms, struct field_form *ret_form,
+                       struct why *why) {
+        uint32_t height = 0, width = 0;
+        bool varies = recipe_output(codec->recipe, &height, &width) == RECIPE_VARIES;
+        uint64_t n_pixels = varies ? terms->max_pixels : (uint64_t)height * width, most = 0;
+        int r = most_planes(codec, terms, &most, why);
+
+        if (r < 0)
+                return r;
+        ret_form->dtype = DLP_DTYPE_UINT8;
+        ret_form->how = COLLATE_RAGGED;
+        ret_form->n_dims = 3;
+        ret_form->shape[0] = -1;
+        ret_form->shape[1] = varies ? -1 : (int64_t)height;
+        ret_form->shape[2] = varies ? -1 : (int64_t)width;
+        ret_form->unit_bytes = varies ? 1 : n_pixels;
+        if (__builtin_mul_overflow(n_pixels, most, &ret_form->max_bytes))
+                ret_form->max_bytes = UINT64_MAX;
+        ret_form->fails_late = true;
+        ret_form->takes_share = varies || most == UINT64_MAX;
+        return 0;
+}
+
+/* ---- a sample -------------------------------------------------------------------------------------------------- */
+
+static bool drops_some(const struct codec *codec, const struct codec_input *input) {
+        return codec_drops_boxes(codec) && input->kept->is_known;
+}
+
+static int check_size(const struct codec_input *input, const int64_t *shape, struct why *why) {
+        if (shape[0] == 0 || (shape[1] == input->lead_height && shape[2] == input->lead_width))
+                return 0;
+        return why_set(why, -EBADMSG, "has masks of %lld x %lld pixels for a picture of %u x %u", (long long)shape[2],
+                       (long long)shape[1], input->lead_width, input->lead_height);
+}
+
+/* A .npy file may hold anything; where one shape is known for all samples, too, since a file may change. */
+static int check_npy(const struct codec *codec, const struct codec_input *input, struct why *why) {
+        size_t n = input->n_bytes < NPY_HEADER_MAX ? input->n_bytes : NPY_HEADER_MAX;
+        struct npy_header header;
+
+        if (codec->field.coding != CODING_NPY || npy_header_read_value(input->bytes, n, &header, why) < 0)
+                return 0; /* who reads the elements refuses it */
+        if (header.n_dims != 3 || is_float(header.dtype))
+                return why_set(why, -EBADMSG,
+                               "is an array of %s with %u dimensions; masks are n x height x width whole numbers or "
+                               "bool",
+                               dlp_dtype_name(header.dtype), header.n_dims);
+        return 0;
+}
+
+static uint64_t band_bytes(const struct geometry *geometry) {
+        return (uint64_t)geometry->source.width * BAND_ROWS * N_TOGETHER;
+}
+
+static uint64_t moved_bytes(const struct geometry *geometry) {
+        return (uint64_t)geometry->width * geometry->height * N_TOGETHER;
+}
+
+/* The draws depend on the size, so it must be the picture's. */
+static int planes_open(const struct codec *codec, struct codec_tools *tools, const struct codec_input *input,
+                       struct codec_opened *ret_opened, struct why *why) {
+        const struct codec_kept *kept = input->kept;
+        struct geometry *geometry = &tools->geometry;
+        int r = check_npy(codec, input, why);
+
+        if (r == 0)
+                r = codec_value_type(codec)->open(codec, tools, input, ret_opened, why);
+        if (r == 0)
+                r = check_size(input, ret_opened->shape, why);
+        if (r == 0 && drops_some(codec, input) && ret_opened->shape[0] != kept->n_boxes)
+                return why_set(why, -EBADMSG, "has %lld masks for %u boxes, and sanitize drops both together",
+                               (long long)ret_opened->shape[0], kept->n_boxes);
+        if (r == 0)
+                r = recipe_plan_mask(codec->recipe, input->lead_width, input->lead_height, codec_seed(codec, input),
+                                     input->epoch, input->sample, geometry, why);
+        if (r < 0)
+                return r;
+        tools->n_rows_bytes = ret_opened->n_bytes;
+        tools->n_planes = (uint64_t)ret_opened->shape[0];
+        if (drops_some(codec, input))
+                ret_opened->shape[0] = kept->n_kept;
+        ret_opened->shape[1] = geometry->height;
+        ret_opened->shape[2] = geometry->width;
+        ret_opened->n_bytes = (uint64_t)ret_opened->shape[0] * geometry->height * geometry->width;
+        ret_opened->need_bytes += tools->n_rows_bytes + recipe_bytes_needed(geometry) + band_bytes(geometry) +
+                                  moved_bytes(geometry);
+        return 0;
+}
+
+/* ---- moving ---------------------------------------------------------------------------------------------------- */
+
+/* Planes on their way to their places in the output. */
+struct moving {
+        struct codec_tools *tools;
+        uint32_t stride; /* of a plane */
+        uint32_t n;      /* planes that wait to be moved */
+        const uint8_t *planes[N_TOGETHER];
+        uint8_t *out; /* of the next plane */
+};
+
+static void interleave(const struct moving *moving, size_t at, uint32_t width, uint8_t *pixels) {
+        const uint8_t *a = moving->planes[0] + at, *b = moving->planes[1] + at, *c = moving->planes[2] + at;
+
+        for (uint32_t x = 0; x < width; x++) {
+                pixels[x * N_TOGETHER] = a[x];
+                pixels[x * N_TOGETHER + 1] = b[x];
+                pixels[x * N_TOGETHER + 2] = c[x];
+        }
+}
+
+static int run_steps(const struct moving *moving, uint8_t *band, uint8_t *moved, struct why *why) {
+        struct workspace *workspace = moving->tools->workspace;
+        const struct geometry *geometry = &moving->tools->geometry;
+        const struct box *box = &geometry->source;
+        size_t band_stride = (size_t)box->width * N_TOGETHER;
+        int r = recipe_begin(workspace, geometry, moved, (size_t)geometry->width * N_TOGETHER, why);
+
+        for (uint32_t first = 0; first < box->height && r == 0; first += BAND_ROWS) {
+                uint32_t n = box->height - first < BAND_ROWS ? box->height - first : BAND_ROWS;
+
+                for (uint32_t i = 0; i < n; i++)
+                        interleave(moving, (size_t)(box->y + first + i) * moving->stride + box->x, box->width,
+                                   band + i * band_stride);
+                recipe_feed(workspace,
+                            &(struct view){ .pixels = band, .stride = band_stride, .width = box->width, .height = n });
+        }
+        return r < 0 ? r : recipe_end(workspace, why);
+}
+
+/* Moves the planes that wait. */
+static int move(struct moving *moving, struct why *why) {
+        const struct geometry *geometry = &moving->tools->geometry;
+        size_t n = (size_t)geometry->width * geometry->height;
+        uint8_t *band, *moved;
+        int r = 0;
+
+        for (uint32_t i = 0; i < moving->n && geometry->is_copy; i++)
+                memcpy(moving->out + i * n, moving->planes[i], n);
+        if (!geometry->is_copy) {
+                r = codec_memory_reserve(&moving->tools->planes, band_bytes(geometry) + moved_bytes(geometry), why);
+                if (r < 0)
+                        return r;
+                band = moving->tools->planes.bytes;
+                moved = band + band_bytes(geometry);
+                for (uint32_t i = moving->n; i < N_TOGETHER; i++)
+                        moving->planes[i] = moving->planes[0];
+                r = run_steps(moving, band, moved, why);
+                for (uint32_t i = 0; i < moving->n && r == 0; i++)
+                        for (size_t k = 0; k < n; k++)
+                                moving->out[i * n + k] = moved[k * N_TOGETHER + i];
+        }
+        moving->out += moving->n * n;
+        moving->n = 0;
+        return r;
+}
+
+static int planes_render(const struct codec *codec, struct codec_tools *tools, const struct codec_input *input,
+                         uint8_t *out, struct why *why) {
+        size_t n_plane = (size_t)input->lead_width * input->lead_height;
+        struct moving moving = { .tools = tools, .stride = input->lead_width, .out = out };
+        uint64_t n = tools->n_planes;
+        int r = codec_memory_reserve(&tools->rows, tools->n_rows_bytes, why);
+
+        if (r == 0)
+                r = codec_value_type(codec)->render(codec, tools, input, tools->rows.bytes, why);
+        for (uint64_t i = 0; i < n && r == 0; i++) {
+                if (drops_some(codec, input) && !(input->kept->bits[i / 8] >> i % 8 & 1))
+                        continue;
+                moving.planes[moving.n++] = tools->rows.bytes + i * n_plane;
+                if (moving.n == N_TOGETHER)
+                        r = move(&moving, why);
+        }
+        return r == 0 && moving.n > 0 ? move(&moving, why) : r;
+}
+
+/* ---- refusals -------------------------------------------------------------------------------------------------- */
+
+static int planes_refuse_room(const struct codec *codec, const struct codec_opened *opened,
+                              const struct field_layout *field, struct why *why) {
+        (void)codec;
+        return why_set(why, -EFBIG,
+                       "has %lld masks of %lld x %lld pixels after the pipeline, which are %llu bytes; this job's "
+                       "slots have room for %llu: ask for a smaller batch or fewer slots, raise memory_limit, or let "
+                       "the pipeline make them smaller",
+                       (long long)opened->shape[0], (long long)opened->shape[2], (long long)opened->shape[1],
+                       (unsigned long long)opened->n_bytes, (unsigned long long)field->sample_bytes);
+}
+
+static int planes_refuse_memory(const struct codec_tools *tools, const struct codec_opened *opened,
+                                uint64_t allowed_bytes, struct why *why) {
+        return why_set(why, -EFBIG,
+                       "has %llu masks: moving them may take %llu bytes, %llu are allowed (a quarter of memory_limit, "
+                       "1 GiB at most): raise memory_limit",
+                       (unsigned long long)tools->n_planes, (unsigned long long)opened->need_bytes,
+                       (unsigned long long)allowed_bytes);
+}
+
+static int planes_refuse_shape(const struct codec_opened *opened, const int64_t *other, struct why *why) {
+        return why_set(why, -EMEDIUMTYPE,
+                       "has masks of %lld x %lld pixels after the pipeline, another sample of its batch has %lld x "
+                       "%lld; use batch_size 1, or a pipeline that gives one size",
+                       (long long)opened->shape[2], (long long)opened->shape[1], (long long)other[2],
+                       (long long)other[1]);
+}
+
+const struct codec_type CODEC_PLANES = {
+        .name = "planes",
+        .form = planes_form,
+        .open = planes_open,
+        .render = planes_render,
+        .refuse_room = planes_refuse_room,
+        .refuse_memory = planes_refuse_memory,
+        .refuse_shape = planes_refuse_shape,
+};
