@@ -1,7 +1,8 @@
-/* rows copy FILE ROW_BYTES THREADS | rows serve BATCHES [BATCH_SIZE [PIPELINE]]: how fast rows of an array come, and
+/* rows copy FILE ROW_BYTES THREADS [PIECES] | rows serve BATCHES [BATCH_SIZE [PIPELINE]]: how fast rows of an array come, and
  * how fast they could.
  *
- *   copy   threads that do nothing but copy random rows of the mapped file into room of four batches
+ *   copy   threads that do nothing but copy random rows of the mapped file into room of four batches; each row in one
+ *          piece, or in PIECES that lie anywhere, as a sample of tokens consists of documents
  *   serve  a rank of the dataset "tokens" that takes batches of 1,024 rows and gives them back; with a batch size in
  * the dataset's own order, else in torch's
  *
@@ -36,18 +37,23 @@ struct copier {
         const uint8_t *rows;
         uint8_t *room;
         uint64_t n_rows, row_bytes, seed, n_copies;
+        unsigned n_pieces;
 };
 
 static void *copy_rows(void *userdata) {
         struct copier *copier = userdata;
-        uint64_t x = copier->seed;
+        uint64_t x = copier->seed, piece = copier->row_bytes / copier->n_pieces;
+        uint64_t n_places = copier->n_rows * copier->n_pieces;
 
         for (uint64_t i = 0; i < copier->n_copies; i++) {
-                x ^= x << 13;
-                x ^= x >> 7;
-                x ^= x << 17;
-                memcpy(copier->room + i % (N_SLOTS * BATCH) * copier->row_bytes,
-                       copier->rows + x % copier->n_rows * copier->row_bytes, copier->row_bytes);
+                uint8_t *row = copier->room + i % (N_SLOTS * BATCH) * copier->row_bytes;
+
+                for (unsigned k = 0; k < copier->n_pieces; k++) {
+                        x ^= x << 13;
+                        x ^= x >> 7;
+                        x ^= x << 17;
+                        memcpy(row + k * piece, copier->rows + x % n_places * piece, piece);
+                }
         }
         return NULL;
 }
@@ -65,7 +71,7 @@ static double copy_with(struct copier *copiers, unsigned n_threads, uint64_t n_c
         return (double)(n_copies * n_threads) / (now_s() - begin);
 }
 
-static double copy(const char *path, uint64_t row_bytes, unsigned n_threads) {
+static double copy(const char *path, uint64_t row_bytes, unsigned n_threads, unsigned n_pieces) {
         struct copier *copiers = calloc(n_threads, sizeof(*copiers));
         int fd = open(path, O_RDONLY | O_CLOEXEC);
         struct stat status;
@@ -78,6 +84,7 @@ static double copy(const char *path, uint64_t row_bytes, unsigned n_threads) {
                 copiers[i].rows = map + 128; /* as numpy aligns its data */
                 copiers[i].n_rows = ((uint64_t)status.st_size - 128) / row_bytes;
                 copiers[i].row_bytes = row_bytes;
+                copiers[i].n_pieces = n_pieces;
                 copiers[i].seed = 88172645463325252u + i;
                 copiers[i].room = malloc(N_SLOTS * BATCH * row_bytes);
                 if (map == MAP_FAILED || !copiers[i].room)
@@ -130,8 +137,9 @@ static double serve(unsigned n_batches, unsigned batch_size, const char *pipelin
 int main(int argc, char **argv) {
         double rate;
 
-        if (argc == 5 && strcmp(argv[1], "copy") == 0)
-                rate = copy(argv[2], strtoull(argv[3], NULL, 10), (unsigned)atoi(argv[4]));
+        if ((argc == 5 || argc == 6) && strcmp(argv[1], "copy") == 0)
+                rate = copy(argv[2], strtoull(argv[3], NULL, 10), (unsigned)atoi(argv[4]),
+                            argc == 6 ? (unsigned)atoi(argv[5]) : 1);
         else if (argc >= 3 && argc <= 5 && strcmp(argv[1], "serve") == 0)
                 rate = serve((unsigned)atoi(argv[2]), argc > 3 ? (unsigned)atoi(argv[3]) : 0,
                              argc > 4 ? argv[4] : NULL);

@@ -45,7 +45,9 @@ their speed drifts. Times here are reported, never asserted.
     npy_rows               rows/s of 2,049 uint16 out of a 4 GB array in the page cache, batches of 1,024, two workers;
                            npy_memcpy: two threads that do nothing but copy such rows, in turns; npy_vs_memcpy: over that
     megatron_rows          rows/s of 2,049 tokens (int64) in Megatron's order out of a 1 GB file of documents in the page cache,
-                           batches of 1,024, two workers; _uint16: in the type of the file; _64: batches of 64
+                           batches of 1,024, two workers; _uint16: in the type of the file; _64: batches of 64;
+                           megatron_memcpy: two threads that copy rows of three pieces each, which is what a sample of such
+                           documents has, in turns; megatron_vs_memcpy: _uint16 over that
     arrow_rows             rows/s of a text of 1,000 bytes and two integers out of a 200 MB Arrow file in the page cache, in its order,
                            batches of 1,024, two workers; arrow_rows_64: batches of 64
     sound_*                crops of 3 s out of FLAC files of 10 s, beside torch's DataLoader with soundfile (tests/bench/sound.py)
@@ -606,20 +608,21 @@ def tokens(path, n_bytes=4_000_000_000, row=4098):
     return path
 
 
+def rows_rate(*arguments, **keywords):
+    """What tests/bench/rows.c measures."""
+    program = os.path.join(BUILD, "bench", "rows")
+    run = subprocess.run([program, *arguments], check=True, stdout=subprocess.PIPE, text=True, timeout=300, **keywords)
+    return json.loads(run.stdout)["rows_per_s"]
+
+
 def npy():
     """Rows of a 4 GB array in the page cache, against threads that do nothing but copy them, in turns."""
     path = tokens(os.path.join(OUT, "tokens.npy"))
-    program = os.path.join(BUILD, "bench", "rows")
-
-    def rate(*arguments, **keywords):
-        run = subprocess.run([program, *arguments], check=True, stdout=subprocess.PIPE, text=True, timeout=300, **keywords)
-        return json.loads(run.stdout)["rows_per_s"]
-
     ours, limit = [], []
     with daemon(2, more=f'dataset "tokens" {{ path = "{path}" format = "npy" }}\n') as it:
         for _ in range(REPEATS):
-            limit.append(rate("copy", path, "4098", "2"))
-            ours.append(rate("serve", "2000", env=it.environment()))
+            limit.append(rows_rate("copy", path, "4098", "2"))
+            ours.append(rows_rate("serve", "2000", env=it.environment()))
     emit("npy_rows", statistics.median(ours), "rows/s", repeats=REPEATS)
     emit("npy_memcpy", statistics.median(limit), "rows/s", repeats=REPEATS)
     emit("npy_vs_memcpy", statistics.median(a / b for a, b in zip(ours, limit)), "ratio")
@@ -653,16 +656,18 @@ def token_file(prefix, n_tokens=500_000_000, longest=2000):
 
 
 def megatron():
-    """GPT samples of a file in the page cache."""
+    """GPT samples of a file in the page cache, against threads that copy as many pieces of it, in turns."""
     prefix = token_file(os.path.join(OUT, "megatron"))
-    program = os.path.join(BUILD, "bench", "rows")
     rates = {"megatron_rows": ("300", "1024"), "megatron_rows_uint16": ("300", "1024", "tokens: to(uint16)"),
              "megatron_rows_64": ("4000", "64")}
+    turns = []
     with daemon(2, more=f'dataset "tokens" {{ path = "{prefix}" format = "megatron" sequence_length = "2048" }}\n') as it:
-        for name, arguments in rates.items():
-            runs = [subprocess.run([program, "serve", *arguments], check=True, stdout=subprocess.PIPE, text=True, timeout=300,
-                                   env=it.environment()) for _ in range(REPEATS)]
-            emit(name, statistics.median(json.loads(run.stdout)["rows_per_s"] for run in runs), "rows/s", repeats=REPEATS)
+        for _ in range(REPEATS):
+            turns.append({name: rows_rate("serve", *arguments, env=it.environment()) for name, arguments in rates.items()})
+            turns[-1]["megatron_memcpy"] = rows_rate("copy", prefix + ".bin", "4098", "2", "3")
+    for name in turns[0]:
+        emit(name, statistics.median(turn[name] for turn in turns), "rows/s", repeats=REPEATS)
+    emit("megatron_vs_memcpy", statistics.median(turn["megatron_rows_uint16"] / turn["megatron_memcpy"] for turn in turns), "ratio")
 
 
 def arrow_file(path, n_batches=3000):
@@ -680,12 +685,10 @@ def arrow_file(path, n_batches=3000):
 def arrow():
     """Text and integers of a file in the page cache."""
     path = arrow_file(os.path.join(OUT, "rows.arrow"))
-    program = os.path.join(BUILD, "bench", "rows")
     with daemon(2, more=f'dataset "tokens" {{ path = "{path}" format = "arrow" }}\n') as it:
         for name, arguments in {"arrow_rows": ("300", "1024"), "arrow_rows_64": ("4000", "64")}.items():
-            runs = [subprocess.run([program, "serve", *arguments], check=True, stdout=subprocess.PIPE, text=True, timeout=300,
-                                   env=it.environment()) for _ in range(REPEATS)]
-            emit(name, statistics.median(json.loads(run.stdout)["rows_per_s"] for run in runs), "rows/s", repeats=REPEATS)
+            runs = [rows_rate("serve", *arguments, env=it.environment()) for _ in range(REPEATS)]
+            emit(name, statistics.median(runs), "rows/s", repeats=REPEATS)
 
 
 def sound():
