@@ -33,8 +33,9 @@ struct format {
         const char *file_option;
 
         /* Are these files of this format? Told by their content, with a few reads. For `format = "auto"`: at most one
-         * format should say so. NULL: auto never finds it. */
-        bool (*is_it)(int root_fd, const struct files *files);
+         * format should say so. Returns 1 or 0; or an errno with which nothing can be told (format_cannot_tell()).
+         * NULL: auto never finds it. */
+        int (*is_it)(int root_fd, const struct files *files);
 
         /* Either this or the next one is set; the other one is NULL.
          *

@@ -23,43 +23,62 @@ static void add(struct candidates *candidates, const struct format *format) {
                 candidates->first = format;
 }
 
-/* Does the format take these files and all options that are set? */
-static bool may_be(const struct format *format, const struct files *files, const char *options, bool *ret_has_options) {
-        struct format_options parsed;
+int format_cannot_tell(int r) {
+        static const int ERRORS[] = { ENOMEM, EMFILE, ENFILE, EIO, EACCES, ESTALE, ETIMEDOUT };
 
-        if (files->n_names > 0 && !format->takes_files)
-                return false;
-        if (format_options_parse(options, format, &parsed, NULL) < 0)
-                return false;
-        *ret_has_options = parsed.n > 0;
-        format_options_fini(&parsed);
-        return true;
+        for (size_t i = 0; i < ARRAY_SIZE(ERRORS); i++)
+                if (r == -ERRORS[i])
+                        return r;
+        return 0;
 }
 
-static void look(int root_fd, const struct files *files, const char *options, struct candidates *by_options,
-                 struct candidates *by_files) {
+/* Does the format take these files and all options that are set? 1, 0 or an errno. */
+static int may_be(const struct format *format, const struct files *files, const char *options, bool *ret_has_options) {
+        struct format_options parsed;
+
+        int r;
+
+        if (files->n_names > 0 && !format->takes_files)
+                return 0;
+        r = format_options_parse(options, format, &parsed, NULL);
+        if (r < 0)
+                return format_cannot_tell(r);
+        *ret_has_options = parsed.n > 0;
+        format_options_fini(&parsed);
+        return 1;
+}
+
+static int look(int root_fd, const struct files *files, const char *options, struct candidates *by_options,
+                struct candidates *by_files) {
         const struct format *format;
 
         for (size_t i = 0; (format = format_at(i)); i++) {
-                bool has_options;
+                bool has_options = false;
+                int r = may_be(format, files, options, &has_options);
 
-                if (!may_be(format, files, options, &has_options))
-                        continue;
-                if (has_options)
+                if (r > 0 && has_options)
                         add(by_options, format);
-                if (format->is_it && format->is_it(root_fd, files))
+                if (r > 0)
+                        r = format->is_it ? format->is_it(root_fd, files) : 0;
+                if (r < 0)
+                        return r;
+                if (r > 0)
                         add(by_files, format);
         }
+        return 0;
 }
 
 int format_tell(const char *name, int root_fd, const struct files *files, const char *options,
                 const struct format **ret_format, struct why *why) {
         struct candidates by_options = { 0 }, by_files = { 0 };
         const char *file = files->n_names > 0 ? files->names[0] : "", *slash = files->n_names > 0 ? "/" : "";
+        int r;
 
         if (strcmp(name, FORMAT_AUTO) != 0)
                 return format_find(name, ret_format, why);
-        look(root_fd, files, options, &by_options, &by_files);
+        r = look(root_fd, files, options, &by_options, &by_files);
+        if (r < 0)
+                return why_errno(why, r, "%.200s%s%.100s: its format cannot be found out", files->root, slash, file);
         if (by_files.n != 1 && by_options.n == 1)
                 by_files = by_options;
         if (by_files.n > 1)
@@ -75,11 +94,11 @@ int format_tell(const char *name, int root_fd, const struct files *files, const 
         return 0;
 }
 
-bool format_names_files(int root_fd, const struct files *files, bool (*is_taken)(const char *name)) {
+int format_names_files(int root_fd, const struct files *files, bool (*is_taken)(const char *name)) {
         bool is_found = files->n_names > 0;
         const struct dirent *entry;
         DIR *dir;
-        int fd;
+        int fd, r;
 
         for (size_t i = 0; i < files->n_names && is_found; i++) {
                 const char *slash = strrchr(files->names[i], '/');
@@ -91,8 +110,9 @@ bool format_names_files(int root_fd, const struct files *files, bool (*is_taken)
         fd = openat(root_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         dir = fd >= 0 ? fdopendir(fd) : NULL;
         if (!dir) {
+                r = format_cannot_tell(-errno);
                 closep(&fd);
-                return false;
+                return r;
         }
         while (!is_found && (entry = readdir(dir)))
                 is_found = entry->d_name[0] != '.' && is_taken(entry->d_name);

@@ -1,5 +1,5 @@
-/* rows copy FILE ROW_BYTES THREADS [PIECES] | rows serve BATCHES [BATCH_SIZE [PIPELINE]]: how fast rows of an array come, and
- * how fast they could.
+/* rows copy FILE ROW_BYTES THREADS [PIECES] | rows serve BATCHES [BATCH_SIZE [PIPELINE]]: how fast rows of an array
+ * come, and how fast they could.
  *
  *   copy   threads that do nothing but copy random rows of the mapped file into room of four batches; each row in one
  *          piece, or in PIECES that lie anywhere, as a sample of tokens consists of documents

@@ -14,6 +14,8 @@
 
 void scene_must_serve(struct scene *scene) {
         scene_end_trouble(scene);
+        if (scene_mentioned("no format recognises it"))
+                scene_problem(scene, "what failed was taken for an answer about the files");
         if (atomic_load(&scene->daemon_ended))
                 scene_problem(scene, "the daemon ended by itself");
         else

@@ -172,21 +172,25 @@ static void *run_daemon(void *userdata) {
         return NULL;
 }
 
-/* How often a line of the log begins so (and says more than a word or two). */
-static unsigned n_said(const char *beginning) {
+/* How many lines of the log begin so, have these words in them, and say more than a word or two. */
+static unsigned n_lines(const char *beginning, const char *words) {
         char line[4096];
         FILE *file = fopen("/proc/self/fd/2", "r");
         unsigned n = 0;
 
         while (file && fgets(line, sizeof(line), file))
-                n += strncmp(line, beginning, strlen(beginning)) == 0 && strlen(line) > 20;
+                n += strncmp(line, beginning, strlen(beginning)) == 0 && strstr(line, words) && strlen(line) > 20;
         if (file)
                 fclose(file);
         return n;
 }
 
 bool scene_said(const char *beginning) {
-        return n_said(beginning) > 0;
+        return n_lines(beginning, "") > 0;
+}
+
+bool scene_mentioned(const char *words) {
+        return n_lines("error", words) > 0;
 }
 
 bool scene_start(struct scene *scene, bool counts) {
@@ -198,7 +202,7 @@ bool scene_start(struct scene *scene, bool counts) {
         if (pthread_create(&scene->daemon_thread, NULL, run_daemon, scene) != 0)
                 abort();
         while (!atomic_load(&scene->daemon_ended)) {
-                if (n_said("info     core: dataloaderd ") > n_started) {
+                if (n_lines("info     core: dataloaderd ", "") > n_started) {
                         n_started++;
                         return true;
                 }
@@ -225,7 +229,7 @@ void scene_check_status(struct scene *scene, int status) {
                 known |= status == NAMED[i];
         if (!known)
                 scene_problem(scene, "the daemon ended with %d, which its manual does not name", status);
-        if (status != 0 && n_said("error") == 0)
+        if (status != 0 && n_lines("error", "") == 0)
                 scene_problem(scene, "the daemon ended with %d and did not say why", status);
 }
 

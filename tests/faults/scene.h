@@ -56,6 +56,9 @@ int scene_stop(struct scene *scene);
 /* Is there a line of the log that begins so? */
 bool scene_said(const char *beginning);
 
+/* Is there an error in the log with these words? */
+bool scene_mentioned(const char *words);
+
 /* Is `status` one that the manual names, and was it said why? */
 void scene_check_status(struct scene *scene, int status);
 

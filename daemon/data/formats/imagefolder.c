@@ -472,35 +472,36 @@ static int imagefolder_build(int root_fd, const struct files *files, const struc
 
 #define CLASSES_LOOKED_AT 16 /* to tell whether it is one; others may be empty */
 
-/* Is there a picture in the subfolder `name`? */
-static bool has_picture(int root_fd, const char *name) {
-        int fd = openat(root_fd, name, O_PATH | O_DIRECTORY | O_CLOEXEC);
-        bool is_found = fd >= 0 && format_names_files(fd, &(struct files){ .root = name }, has_image_extension);
+/* Is there a picture in the subfolder `name`? One that may not be read, as lost+found, has none for us. */
+static int has_picture(int root_fd, const char *name) {
+        _cleanup_(closep) int fd = openat(root_fd, name, O_PATH | O_DIRECTORY | O_CLOEXEC);
+        int r = fd < 0 ? format_cannot_tell(-errno)
+                       : format_names_files(fd, &(struct files){ .root = name }, has_image_extension);
 
-        closep(&fd);
-        return is_found;
+        return r == -EACCES ? 0 : r;
 }
 
 /* Subfolders with pictures. */
-static bool imagefolder_is_it(int root_fd, const struct files *files) {
+static int imagefolder_is_it(int root_fd, const struct files *files) {
         int fd = openat(root_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), n_left = CLASSES_LOOKED_AT;
         DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
         const struct dirent *entry;
-        bool is_found = false;
+        int r = 0;
 
         (void)files;
         if (!dir) {
+                r = format_cannot_tell(-errno);
                 closep(&fd);
-                return false;
+                return r;
         }
-        while (!is_found && n_left > 0 && (entry = readdir(dir)))
+        while (r == 0 && n_left > 0 && (entry = readdir(dir)))
                 if (entry->d_name[0] != '.' &&
                     (entry->d_type == DT_DIR || entry->d_type == DT_LNK || entry->d_type == DT_UNKNOWN)) {
-                        is_found = has_picture(root_fd, entry->d_name);
+                        r = has_picture(root_fd, entry->d_name);
                         n_left--;
                 }
         closedir(dir);
-        return is_found;
+        return r;
 }
 
 const struct format FORMAT_IMAGEFOLDER = {

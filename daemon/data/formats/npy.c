@@ -247,7 +247,7 @@ static bool is_array(const char *name) {
         return dot && (strcmp(dot, NPY_ENDING) == 0 || strcmp(dot, ".npz") == 0);
 }
 
-static bool npy_is_it(int root_fd, const struct files *files) {
+static int npy_is_it(int root_fd, const struct files *files) {
         return format_names_files(root_fd, files, is_array);
 }
 

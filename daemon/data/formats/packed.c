@@ -302,7 +302,7 @@ static int packed_build(int root_fd, const struct files *files, const struct for
         return 0;
 }
 
-static bool packed_is_it(int root_fd, const struct files *files) {
+static int packed_is_it(int root_fd, const struct files *files) {
         return format_names_files(root_fd, files, is_shard);
 }
 

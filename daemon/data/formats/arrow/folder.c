@@ -10,6 +10,7 @@
 
 #include "daemon/base/little_endian.h"
 #include "daemon/base/machine/disk.h"
+#include "daemon/data/format_tell.h"
 #include "daemon/data/formats/arrow/message.h"
 #include "daemon/data/index/index_layout.h"
 #include "daemon/data/index/index_stamp.h"
@@ -331,30 +332,34 @@ void arrow_folder_fini(struct arrow_folder *folder) {
 /* ---- auto ------------------------------------------------------------------------------------------------------ */
 
 /* Does it begin as one of the two containers? A stream begins with a message of a few hundred bytes. */
-static bool begins_as_arrow(int root_fd, const char *name) {
+static int begins_as_arrow(int root_fd, const char *name) {
         _cleanup_(closep) int fd = openat(root_fd, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
         uint8_t bytes[8];
         uint32_t n;
 
-        if (fd < 0 || disk_read_at(fd, bytes, sizeof(bytes), 0) < 0)
-                return false;
+        int r = fd < 0 ? -errno : disk_read_at(fd, bytes, sizeof(bytes), 0);
+
+        if (r < 0)
+                return format_cannot_tell(r);
         n = le32(bytes + 4);
         return memcmp(bytes, "ARROW1\0\0", sizeof(bytes)) == 0 ||
                (le32(bytes) == UINT32_MAX && n > 0 && n % 8 == 0 && n <= ARROW_METADATA_MAX);
 }
 
-bool arrow_folder_is_it(int root_fd, const struct files *files) {
+int arrow_folder_is_it(int root_fd, const struct files *files) {
         struct arrow_folder folder = { .part = NULL };
         struct stat status;
         int64_t settled_ns = 0;
-        bool is_it;
+        int r;
 
         if (files->n_names > 0)
                 return begins_as_arrow(root_fd, files->names[0]);
         if (fstatat(root_fd, SPLITS, &status, 0) == 0)
-                return true;
-        is_it = arrow_folder_find(&folder, root_fd, files, NULL, &settled_ns, NULL) == 0 &&
-                begins_as_arrow(root_fd, (const char *)folder.names.bytes);
+                return 1;
+        if (format_cannot_tell(-errno) < 0)
+                return -errno;
+        r = arrow_folder_find(&folder, root_fd, files, NULL, &settled_ns, NULL);
+        r = r < 0 ? format_cannot_tell(r) : begins_as_arrow(root_fd, (const char *)folder.names.bytes);
         arrow_folder_fini(&folder);
-        return is_it;
+        return r;
 }

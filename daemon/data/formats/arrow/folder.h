@@ -32,7 +32,7 @@ int arrow_folder_find(struct arrow_folder *folder, int root_fd, const struct fil
                       int64_t *settled_ns, struct why *why);
 
 /* Are these Arrow files? As `is_it` of struct format. */
-bool arrow_folder_is_it(int root_fd, const struct files *files);
+int arrow_folder_is_it(int root_fd, const struct files *files);
 
 /* Takes a struct of zeroes. */
 void arrow_folder_fini(struct arrow_folder *folder);

@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "daemon/data/format_options.h"
+#include "daemon/data/format_tell.h"
 #include "daemon/data/formats/items/index_json.h"
 #include "daemon/data/formats/items/items.h"
 #include "proto/base/cleanup.h"
@@ -342,19 +343,22 @@ static int litdata_build(int root_fd, const struct files *files, const struct fo
         return r;
 }
 
-static bool litdata_is_it(int root_fd, const struct files *files) {
+static int litdata_is_it(int root_fd, const struct files *files) {
         struct index_json json = { 0 };
         struct json_token whole, chunks, config;
         int64_t settled_ns = 0;
-        bool is_it = false;
+        int r;
 
-        if (files->n_names == 0 && index_json_read(&json, root_fd, files->root, &settled_ns, NULL) == 0) {
+        if (files->n_names > 0)
+                return 0;
+        r = index_json_read(&json, root_fd, files->root, &settled_ns, NULL);
+        if (r == 0) {
                 whole = (struct json_token){ .bytes = json.bytes, .n_bytes = json.n_bytes };
-                is_it = index_json_member(&whole, "chunks", &chunks, NULL) == 0 &&
-                        index_json_member(&whole, "config.data_format", &config, NULL) == 0;
+                r = index_json_member(&whole, "chunks", &chunks, NULL) == 0 &&
+                    index_json_member(&whole, "config.data_format", &config, NULL) == 0;
         }
         index_json_fini(&json);
-        return is_it;
+        return r < 0 ? format_cannot_tell(r) : r;
 }
 
 static const char *const OPTIONS[] = { BLOCK_SIZE, NULL };

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/data/format_tell.h"
 #include "daemon/data/formats/items/index_json.h"
 #include "daemon/data/formats/items/items.h"
 #include "proto/base/cleanup.h"
@@ -337,19 +338,22 @@ static int mds_build(int root_fd, const struct files *files, const struct format
         return r;
 }
 
-static bool mds_is_it(int root_fd, const struct files *files) {
+static int mds_is_it(int root_fd, const struct files *files) {
         struct index_json json = { 0 };
         struct json_token whole, format;
         int64_t settled_ns = 0;
-        bool is_it = false;
+        int r;
 
-        if (files->n_names == 0 && index_json_read(&json, root_fd, files->root, &settled_ns, NULL) == 0) {
+        if (files->n_names > 0)
+                return 0;
+        r = index_json_read(&json, root_fd, files->root, &settled_ns, NULL);
+        if (r == 0) {
                 whole = (struct json_token){ .bytes = json.bytes, .n_bytes = json.n_bytes };
-                is_it = index_json_member(&whole, "shards[0].format", &format, NULL) == 0 &&
-                        json_string_is(&format, "mds", 3);
+                r = index_json_member(&whole, "shards[0].format", &format, NULL) == 0 &&
+                    json_string_is(&format, "mds", 3);
         }
         index_json_fini(&json);
-        return is_it;
+        return r < 0 ? format_cannot_tell(r) : r;
 }
 
 const struct format FORMAT_MDS = {

@@ -281,7 +281,7 @@ static bool is_csv_or_tsv(const char *name) {
         return is_csv(name) || is_tsv(name);
 }
 
-static bool csv_is_it(int root_fd, const struct files *files) {
+static int csv_is_it(int root_fd, const struct files *files) {
         return listing_is_it(root_fd, files, is_csv_or_tsv, false, listing_begins_as_text);
 }
 

@@ -349,9 +349,11 @@ static bool begins_with_object(const uint8_t *bytes, size_t n_bytes) {
 
 /* Listings often lie beside what they name. A single .json may be one too: then its first line ends with an object. A
  * list of archives is one of their format. */
-static bool jsonl_is_it(int root_fd, const struct files *files) {
-        if (shard_list_is_it(root_fd, files))
-                return false;
+static int jsonl_is_it(int root_fd, const struct files *files) {
+        int r = shard_list_is_it(root_fd, files);
+
+        if (r != 0)
+                return r < 0 ? r : 0;
         return listing_is_it(root_fd, files, files->n_names > 0 ? is_jsonl_or_json : is_jsonl, true,
                              begins_with_object);
 }

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "daemon/data/format_tell.h"
 #include "proto/base/cleanup.h"
 
 #define LOOK_UP_SAMPLES 4096u
@@ -119,48 +120,51 @@ static bool is_bystander(const char *name) {
                listing_has_ending(name, ".md") || listing_has_ending(name, ".index");
 }
 
-static bool is_alone(int root_fd, listing_takes is_taken) {
-        int fd = openat(root_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+static int is_alone(int root_fd, listing_takes is_taken) {
+        int fd = openat(root_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), r = 1;
         DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
         const struct dirent *entry;
-        bool is_alone = dir != NULL;
 
-        while (is_alone && (entry = readdir(dir)) != NULL)
-                is_alone = is_taken(entry->d_name) || is_bystander(entry->d_name);
-        if (dir)
-                closedir(dir);
-        else
+        if (!dir) {
+                r = format_cannot_tell(-errno);
                 closep(&fd);
-        return is_alone;
+                return r;
+        }
+        while (r > 0 && (entry = readdir(dir)) != NULL)
+                r = is_taken(entry->d_name) || is_bystander(entry->d_name);
+        closedir(dir);
+        return r;
 }
 
 bool listing_begins_as_text(const uint8_t *bytes, size_t n_bytes) {
         return !memchr(bytes, '\0', n_bytes);
 }
 
-bool listing_is_it(int root_fd, const struct files *files, listing_takes is_taken, bool may_have_others,
-                   bool (*begins_well)(const uint8_t *bytes, size_t n_bytes)) {
+int listing_is_it(int root_fd, const struct files *files, listing_takes is_taken, bool may_have_others,
+                  bool (*begins_well)(const uint8_t *bytes, size_t n_bytes)) {
         _cleanup_(listed_fini) struct listed listed = { 0 };
         int64_t settled_ns = 0;
         uint8_t bytes[8192];
-        ssize_t n = -1;
-        int fd;
+        ssize_t n;
+        int fd, r = listed_find(&listed, root_fd, files, is_taken, &settled_ns, NULL);
 
-        if (listed_find(&listed, root_fd, files, is_taken, &settled_ns, NULL) < 0 || listed.n == 0)
-                return false;
+        if (r < 0 || listed.n == 0)
+                return format_cannot_tell(r);
         for (size_t i = 0; i < files->n_names; i++) {
                 const char *slash = strrchr(files->names[i], '/');
 
                 if (!is_taken(slash ? slash + 1 : files->names[i]))
-                        return false;
+                        return 0;
         }
-        if (files->n_names == 0 && !may_have_others && !is_alone(root_fd, is_taken))
-                return false;
+        r = files->n_names == 0 && !may_have_others ? is_alone(root_fd, is_taken) : 1;
+        if (r <= 0)
+                return r;
         fd = openat(root_fd, listed.names[0], O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-        if (fd >= 0)
-                n = read(fd, bytes, sizeof(bytes));
+        n = fd < 0 ? -1 : read(fd, bytes, sizeof(bytes));
+        if (n < 0)
+                r = format_cannot_tell(-errno);
         closep(&fd);
-        return n > 0 && begins_well(bytes, (size_t)n);
+        return n < 0 ? r : n > 0 && begins_well(bytes, (size_t)n);
 }
 
 /* ---- the index ------------------------------------------------------------------------------------------------- */

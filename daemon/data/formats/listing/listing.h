@@ -53,11 +53,11 @@ int listing_walk(struct text_listing *listing, listing_takes is_taken, listing_t
 /* The file that is being read, or was read last. Valid until the next one is. */
 const char *listing_name(const struct text_listing *listing);
 
-/* For struct format's is_it(): are all files of the path taken by is_taken(), and do the first bytes of the first of
- * them look right? Of a folder: does it also hold nothing else, except what lies beside many a dataset
+/* For struct format's is_it(), with its outcomes: are all files of the path taken by is_taken(), and do the first bytes
+ * of the first of them look right? Of a folder: does it also hold nothing else, except what lies beside many a dataset
  * (`may_have_others`: it may hold anything)? */
-bool listing_is_it(int root_fd, const struct files *files, listing_takes is_taken, bool may_have_others,
-                   bool (*begins_well)(const uint8_t *bytes, size_t n_bytes));
+int listing_is_it(int root_fd, const struct files *files, listing_takes is_taken, bool may_have_others,
+                  bool (*begins_well)(const uint8_t *bytes, size_t n_bytes));
 
 /* One such judgement: there is no NUL. */
 bool listing_begins_as_text(const uint8_t *bytes, size_t n_bytes);

@@ -96,7 +96,7 @@ static bool is_text(const char *name) {
         return listing_has_ending(name, ".txt");
 }
 
-static bool text_is_it(int root_fd, const struct files *files) {
+static int text_is_it(int root_fd, const struct files *files) {
         return listing_is_it(root_fd, files, is_text, false, listing_begins_as_text);
 }
 

@@ -16,6 +16,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "daemon/data/format_tell.h"
 #include "daemon/data/formats/megatron/mixture.h"
 #include "daemon/data/source_compare.h"
 #include "proto/base/cleanup.h"
@@ -452,23 +453,26 @@ static const struct source_type MEGATRON_TYPE = {
 
 /* ---- for auto ---------------------------------------------------------------------------------------------------- */
 
-static bool megatron_is_it(int root_fd, const struct files *files) {
+static int megatron_is_it(int root_fd, const struct files *files) {
         struct prefixes prefixes = { 0 };
         struct megatron_head head;
         struct stat status;
-        bool is_it = false;
+        int r = prefixes_find(&prefixes, root_fd, files, NULL, NULL);
 
-        if (prefixes_find(&prefixes, root_fd, files, NULL, NULL) == 0) {
+        if (r == 0) {
                 char name[PATH_MAX];
                 _cleanup_(closep) int fd = -1;
 
                 snprintf(name, sizeof(name), "%s.idx", prefixes.names[0]);
                 fd = openat(root_fd, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-                is_it = fd >= 0 && fstat(fd, &status) == 0 && S_ISREG(status.st_mode) &&
-                        megatron_idx_head(fd, (uint64_t)status.st_size, &head, NULL) == 0;
+                if (fd < 0 || fstat(fd, &status) < 0)
+                        r = -errno;
+                else if (S_ISREG(status.st_mode) &&
+                         (r = megatron_idx_head(fd, (uint64_t)status.st_size, &head, NULL)) == 0)
+                        r = 1;
         }
         prefixes_fini(&prefixes);
-        return is_it;
+        return r < 0 ? format_cannot_tell(r) : r;
 }
 
 static const char *const OPTIONS[] = { "sequence_length", "splits", "part", "num_samples", "seed", "blend", NULL };

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "daemon/base/machine/disk.h"
+#include "daemon/data/format_tell.h"
 #include "daemon/data/formats/parquet/footer.h"
 #include "daemon/data/index/index_layout.h"
 #include "daemon/data/index/index_stamp.h"
@@ -294,29 +295,32 @@ void parquet_folder_fini(struct parquet_folder *folder) {
 
 /* ---- auto ------------------------------------------------------------------------------------------------------ */
 
-static bool begins_as_parquet(int root_fd, const char *path) {
+static int begins_as_parquet(int root_fd, const char *path) {
         _cleanup_(closep) int fd = openat(root_fd, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
         char magic[4];
+        int r = fd < 0 ? -errno : disk_read_at(fd, magic, sizeof(magic), 0);
 
-        return fd >= 0 && disk_read_at(fd, magic, sizeof(magic), 0) == 0 && memcmp(magic, "PAR", 3) == 0 &&
-               (magic[3] == '1' || magic[3] == 'E');
+        if (r < 0)
+                return format_cannot_tell(r);
+        return memcmp(magic, "PAR", 3) == 0 && (magic[3] == '1' || magic[3] == 'E');
 }
 
-bool parquet_folder_is_it(int root_fd, const struct files *files) {
+int parquet_folder_is_it(int root_fd, const struct files *files) {
         static const char *const PARTS[] = { "",           "data",       "train",           "test",
                                              "validation", "data/train", "data/validation", "data/test" };
-        bool is_it = false;
+        int r = 0;
 
         if (files->n_names > 0)
                 return begins_as_parquet(root_fd, files->names[0]);
-        for (size_t i = 0; i < ARRAY_SIZE(PARTS) && !is_it; i++) {
+        for (size_t i = 0; i < ARRAY_SIZE(PARTS) && r == 0; i++) {
                 _cleanup_(found_fini) struct found found = { 0 };
                 char path[PATH_MAX];
 
-                if (list(root_fd, PARTS[i], &found) < 0 || found.n == 0)
+                r = format_cannot_tell(list(root_fd, PARTS[i], &found));
+                if (r < 0 || found.n == 0)
                         continue;
                 snprintf(path, sizeof(path), "%s%s%s", PARTS[i], PARTS[i][0] ? "/" : "", found.names[0]);
-                is_it = begins_as_parquet(root_fd, path);
+                r = begins_as_parquet(root_fd, path);
         }
-        return is_it;
+        return r;
 }

@@ -29,7 +29,7 @@ int parquet_folder_find(struct parquet_folder *folder, int root_fd, const struct
                         int64_t *settled_ns, struct why *why);
 
 /* Are these Parquet files? As `is_it` of struct format. */
-bool parquet_folder_is_it(int root_fd, const struct files *files);
+int parquet_folder_is_it(int root_fd, const struct files *files);
 
 /* Takes a struct of zeroes. */
 void parquet_folder_fini(struct parquet_folder *folder);

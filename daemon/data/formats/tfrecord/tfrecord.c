@@ -15,6 +15,7 @@
 #include "daemon/base/little_endian.h"
 #include "daemon/base/machine/disk.h"
 #include "daemon/data/files/listed.h"
+#include "daemon/data/format_tell.h"
 #include "daemon/data/formats/tfrecord/crc32c.h"
 #include "daemon/data/formats/tfrecord/survey.h"
 #include "proto/base/cleanup.h"
@@ -295,26 +296,27 @@ static int give_all(struct giving *giving) {
 /* ---- for auto ---------------------------------------------------------------------------------------------------- */
 
 /* A length with its checksum: four bytes that are right by chance once in four billion files. */
-static bool begins_with_record(int fd) {
+static int begins_with_record(int fd) {
         uint8_t bytes[12];
+        int r = disk_read_at(fd, bytes, sizeof(bytes), 0);
 
-        return disk_read_at(fd, bytes, sizeof(bytes), 0) == 0 && crc32c_masked(crc32c(bytes, 8)) == le32(bytes + 8);
+        return r < 0 ? format_cannot_tell(r) : crc32c_masked(crc32c(bytes, 8)) == le32(bytes + 8);
 }
 
-static bool tfrecord_is_it(int root_fd, const struct files *files) {
+static int tfrecord_is_it(int root_fd, const struct files *files) {
         struct listed listed = { 0 };
         int64_t settled_ns = 0;
         struct stat status;
-        bool is_it = false;
+        int r = listed_find(&listed, root_fd, files, is_taken, &settled_ns, NULL);
 
-        if (listed_find(&listed, root_fd, files, is_taken, &settled_ns, NULL) == 0 && listed.n > 0) {
+        if (r == 0 && listed.n > 0) {
                 _cleanup_(closep) int fd = listed_open(root_fd, files->root, listed.names[0], &settled_ns, &status,
                                                        NULL);
 
-                is_it = fd >= 0 && begins_with_record(fd);
+                r = fd < 0 ? fd : begins_with_record(fd);
         }
         listed_fini(&listed);
-        return is_it;
+        return r < 0 ? format_cannot_tell(r) : r;
 }
 
 static int tfrecord_build(int root_fd, const struct files *files, const struct format_options *options,

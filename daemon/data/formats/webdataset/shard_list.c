@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "daemon/data/format_tell.h"
 #include "daemon/data/formats/items/index_json.h"
 #include "daemon/data/index/index_layout.h"
 #include "proto/base/cleanup.h"
@@ -20,16 +21,18 @@ void shard_list_fini(struct shard_list *list) {
         growing_fini(&list->names);
 }
 
-bool shard_list_is_it(int root_fd, const struct files *files) {
+int shard_list_is_it(int root_fd, const struct files *files) {
         const char *dot = files->n_names == 1 ? strrchr(files->names[0], '.') : NULL;
         _cleanup_(closep) int fd = -1;
         char head[HEAD_BYTES];
         ssize_t n;
 
         if (!dot || strcmp(dot, ".json") != 0)
-                return false;
+                return 0;
         fd = openat(root_fd, files->names[0], O_RDONLY | O_CLOEXEC | O_NONBLOCK);
         n = fd < 0 ? -1 : pread(fd, head, sizeof(head), 0);
+        if (n < 0)
+                return format_cannot_tell(-errno);
         return n > 0 &&
                (memmem(head, (size_t)n, "\"wids_version\"", 14) || memmem(head, (size_t)n, "\"shardlist\"", 11));
 }

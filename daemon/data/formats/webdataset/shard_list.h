@@ -23,8 +23,8 @@ struct shard_list {
         struct stat status; /* of the list's file, from before it was read */
 };
 
-/* Is the path one file that is such a list? A read of 4 KiB. */
-bool shard_list_is_it(int root_fd, const struct files *files);
+/* Is the path one file that is such a list? The outcomes of is_it(). A read of 4 KiB. */
+int shard_list_is_it(int root_fd, const struct files *files);
 
 /* Reads the list. Urls are relative to `root`, the list's folder, or paths within it. Returns 0 or an errno with `why`,
  * which names the file: -EBADMSG where it is damaged, -EINVAL for an archive elsewhere or one that is there twice. The

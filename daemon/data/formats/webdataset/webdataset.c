@@ -391,8 +391,10 @@ static int webdataset_build(int root_fd, const struct files *files, const struct
         return 0;
 }
 
-static bool webdataset_is_it(int root_fd, const struct files *files) {
-        return shard_list_is_it(root_fd, files) || format_names_files(root_fd, files, is_archive);
+static int webdataset_is_it(int root_fd, const struct files *files) {
+        int r = shard_list_is_it(root_fd, files);
+
+        return r != 0 ? r : format_names_files(root_fd, files, is_archive);
 }
 
 static const char *const OPTIONS[] = { FORMAT_STREAM, "field_limit", "spool", "spool_limit", NULL };
