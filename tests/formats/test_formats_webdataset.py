@@ -46,6 +46,26 @@ def _(box):
         equal(line["fields"]["__key__"]["sha256"], hashlib.sha256(sample["__key__"].encode()).hexdigest(), f"key of sample {i}")
 
 
+@case("a path of several parts with nested braces: archives and samples in the library's sequence")
+def _(box):
+    need("webdataset")
+    import webdataset
+    n = 0
+    for folder in ("a/deep", "b"):
+        os.makedirs(box.path(folder))
+        with webdataset.ShardWriter(os.path.join(box.path(folder), "x-%03d.tar"), maxcount=3, verbose=0) as writer:
+            for _ in range(15):
+                writer.write({"__key__": f"{n:04d}", "cls": n})
+                n += 1
+    path = box.path("b/x-00{4,{0..2}}.tar") + "::" + box.path("a/deep/x-{000..004..2}.tar") + "::" + box.path("b/x-003.tar")
+    theirs = [(sample["__key__"], int(sample["cls"])) for sample in webdataset.WebDataset(path, shardshuffle=False)]
+    daemon = box.daemon({"d": {"path": path, "format": "auto"}})
+    lines = daemon.read("d", pipeline="cls; __key__", batch=4, shuffle=False)
+    equal([line["fields"]["cls"]["value"] for line in lines], [value for _, value in theirs], "classes")
+    equal([line["fields"]["__key__"]["sha256"] for line in lines],
+          [hashlib.sha256(key.encode()).hexdigest() for key, _ in theirs], "keys")
+
+
 class Draws:
     """The draws that the daemon documents, for the library's shuffle()."""
 

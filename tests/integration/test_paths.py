@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""What a dataset's path may be: a folder, a file in a folder where other files come and go, a pattern of files."""
+"""What a dataset's path may be: a folder, a file in a folder where other files come and go, a pattern of files,
+several of them."""
 import os
 import signal
 import sys
@@ -94,7 +95,7 @@ def _(box):
         texts(box.path("d", f"x-{shard}.tar"), range(3))
     os.mkdir(box.path("d", "x-9.tar"))
     patterns = {"missing": ("x-{0..5}.tar", "d/x-4.tar, one of 6 files that the path names: No such file"),
-                "folder": ("x-{0,9}.tar", "d/x-9.tar is not a regular file"),
+                "folder": ("x-{0,9}.tar", "d/x-9.tar is a folder, not a regular file"),
                 "open": ("x-{0..3.tar", "a brace is not closed"),
                 "huge": ("x-{0..99999999}.tar", "more than 1000000 names"),
                 "letters": ("x-{a..c}.tar", "neither a list such as {a,b} nor a range such as {000..127}"),
@@ -108,6 +109,53 @@ def _(box):
     texts(box.path("d", "x-4.tar"), range(3))
     texts(box.path("d", "x-5.tar"), range(3))
     within(20, lambda: daemon.reader("missing", pipeline="txt").finish(20)[0] == 0, "it is served when they are there")
+
+
+@case("a path of several parts: their archives one after the other, in whatever folders they lie, also of a resumed run")
+def _(box):
+    for folder, n in (("one/train", 4), ("two", 3)):
+        for shard in range(n):
+            texts(box.path(folder, f"x-{shard:03d}.tar"), range(100 * shard, 100 * shard + 9 + n))
+    path = "::".join(box.path(part) for part in ("two/x-00{2,{0..1}}.tar", "one/train/x-003.tar", "one/train/x-{000..001}.tar"))
+    samples = samples_in(box.path(name + ".tar") for name in (
+        "two/x-002", "two/x-000", "two/x-001", "one/train/x-003", "one/train/x-000", "one/train/x-001"))
+    lines = {"one": 4, "two": 3}
+    for name, n in lines.items():
+        with open(box.path(name, "lines.jsonl"), "w", encoding="utf-8") as file:
+            file.writelines(f'{{"id": {100 * n + i}}}\n' for i in range(n))
+    daemon = box.daemon({"d": web(path), "auto": {"path": path, "format": "auto"},
+                         "lines": {"path": box.path("two/lines.jsonl::") + box.path("one/lines.jsonl"), "format": "jsonl"}})
+    for _ in range(2):
+        for name in ("d", "auto"):
+            check_raw(daemon, name, samples, ["txt"], seed=4)
+        first = [daemon.reader("d", pipeline="txt", batch=5, seed=6, world=2, rank=rank, job="a", limit=3) for rank in range(2)]
+        seen = [index for reader in first for index in indices(reader.good())]
+        for rank in range(3):
+            seen += indices(daemon.read("d", pipeline="txt", batch=2, seed=6, world=3, rank=rank, job="b", first_position=30,
+                                        partition="exact"))
+        equal(sorted(seen), list(range(len(samples))), "each sample once, at two world sizes")
+        equal([line["fields"]["id"]["value"] for line in daemon.read("lines", pipeline="id", shuffle=False)],
+              [300, 301, 302, 400, 401, 402, 403], "lines of two files")
+        daemon.stop()
+        daemon.start()
+    for name in ("d", "auto", "lines"):
+        equal(daemon.log().count(f" {name}: indexed"), 1, f"times that {name} was indexed")
+    reload(daemon, {"d": web("::".join(reversed(path.split("::"))))})
+    daemon.read("d", pipeline="txt")
+    contains(daemon.log(), "d: indexed again because it was made of other files")
+
+
+@case("a part that is empty, missing, a folder or not absolute is refused with what is allowed")
+def _(box):
+    path = texts(box.path("a", "x.tar"), range(3))
+    texts(box.path("b", "x.tar"), range(3))
+    parts = {"empty": ("::", "part 2 of the path is empty"), "missing": ("::" + box.path("b/x-{0..1}.tar"), "b/x-0.tar, one of 3 files"),
+             "folder": ("::" + box.path("b"), "b is a folder, not a regular file; name its files"),
+             "relative": ("::b/x.tar", "does not begin with /"), "twice": ("::" + path, "names x.tar twice"),
+             "url": ("::https://h/x.tar", "does not begin with /")}
+    daemon = box.daemon({name: web(path + rest) for name, (rest, _) in parts.items()})
+    for name, (_, words) in parts.items():
+        daemon.refused(name, words)
 
 
 @case("an archive of a pattern that goes away holds its jobs up; they go on when it is back, without a loss")

@@ -230,6 +230,22 @@ def _(box):
     equal(keys, list(range(10)) + list(range(100, 105)) + list(range(10, 20)) + list(range(200, 205)), "in the pattern's order")
 
 
+@case("a path of several parts: the archives of each are waited for in turn")
+def _(box):
+    writers = {name: Writer(box.path(name)) for name in ("s", "t")}
+    daemon = box.daemon({"s": stream(box.path("t", "x-{0000..0001}.tar") + "::" + box.path("s", "x-0000.tar"))})
+    reader = daemon.reader("s", shuffle=False, batch=3)
+    writers["s"].shard(4)
+    writers["t"].n_samples = 20
+    writers["t"].shard(5)
+    reader.wait_lines(3)
+    within(20, lambda: "waits for the shard t/x-0001.tar" in row_of(daemon)["text"], "s/x-0000.tar is not its turn")
+    writers["t"].shard(2)
+    equal(indices(reader.good()), list(range(11)), "samples")
+    keys = [line["fields"]["cls"]["value"] for line in daemon.read("s", shuffle=False, pipeline="cls")]
+    equal(keys, list(range(20, 27)) + list(range(4)), "in the order of the parts")
+
+
 @case("compressed shards are unpacked as they come, by gzip and zstd; the spool has a limit, and is gone afterwards")
 def _(box):
     writer = Writer(box.path("s"))

@@ -4,6 +4,7 @@
 
 #include <check.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -117,6 +118,10 @@ START_TEST(a_named_file_that_is_gone_or_no_file_is_an_error_with_its_name) {
         ck_assert_int_eq(files_check(&wanted, tree.fd, &why), -ENOENT);
         ck_assert_ptr_nonnull(strstr(why.text, "/there, one of 2 files that the path names: No such file"));
         tree_dir(&tree, "there");
+        ck_assert_int_eq(files_check(&wanted, tree.fd, &why), -EINVAL);
+        ck_assert_ptr_nonnull(strstr(why.text, "/there is a folder, not a regular file"));
+        ck_assert_int_eq(unlinkat(tree.fd, "there", AT_REMOVEDIR), 0);
+        tree_fifo(&tree, "there");
         ck_assert_int_eq(files_check(&wanted, tree.fd, &why), -EINVAL);
         ck_assert_ptr_nonnull(strstr(why.text, "/there is not a regular file"));
 }
@@ -265,6 +270,80 @@ START_TEST(a_pattern_that_leads_elsewhere_or_names_a_file_twice_is_refused) {
         expect_refusal(-EINVAL, "x-{0..3.tar: a brace is not closed");
 }
 
+/* What a path of parts means; in each part, "@" is the test's folder. */
+static int find_parts(const char *path) {
+        char whole[4 * PATH_MAX];
+        size_t n = 0;
+
+        for (; *path; path++)
+                n += (size_t)snprintf(whole + n, sizeof(whole) - n, *path == '@' ? "%s" : "%.1s",
+                                      *path == '@' ? tree.root : path);
+        files_fini(&files);
+        return files_find(whole, &files, &why);
+}
+
+START_TEST(parts_are_their_files_one_after_the_other_in_the_deepest_folder_of_all) {
+        ck_assert_int_eq(find_parts("@/d/a-{000..002}.tar::@/e/b-{1..0}.tar"), 0);
+        ck_assert_str_eq(files.root, tree.root);
+        ck_assert_str_eq(names(), "d/a-000.tar d/a-001.tar d/a-002.tar e/b-1.tar e/b-0.tar ");
+        ck_assert_int_eq(find_parts("@/d/{b,a{1..2}}.tar::@/d/c.tar::@/d//c/x.tar"), 0);
+        ck_assert_str_eq(files.root + strlen(tree.root), "/d");
+        ck_assert_str_eq(names(), "b.tar a1.tar a2.tar c.tar c/x.tar ");
+        ck_assert_int_eq(find_parts("@/d/x.tar::@/dd/x.tar"), 0); /* whole names of folders, not their beginnings */
+        ck_assert_str_eq(files.root, tree.root);
+        ck_assert_str_eq(names(), "d/x.tar dd/x.tar ");
+        ck_assert_int_eq(find_parts("@/d/e/x.tar::@/d{/e,}/y.tar"), 0);
+        ck_assert_str_eq(files.root, tree.root);
+        ck_assert_str_eq(names(), "d/e/x.tar d/e/y.tar d/y.tar ");
+        ck_assert_int_eq(find_parts("/usr/x.tar::/etc/{a,b}.tar"), 0);
+        ck_assert_str_eq(files.root, "/");
+        ck_assert_str_eq(names(), "usr/x.tar etc/a.tar etc/b.tar ");
+}
+
+START_TEST(a_path_that_exists_as_it_is_written_has_no_parts) {
+        tree_file(&tree, "a::b.tar", "x");
+        tree_dir(&tree, "c::d");
+        ck_assert_int_eq(find("a::b.tar"), 0);
+        ck_assert_str_eq(names(), "a::b.tar ");
+        ck_assert_int_eq(find("c::d"), 0);
+        ck_assert_uint_eq(files.n_names, 0);
+}
+
+START_TEST(parts_that_name_nothing_or_a_file_twice_are_refused) {
+        static const struct {
+                const char *path, *words;
+        } REFUSED[] = {
+                { "@/a.tar::", "part 2 of the path is empty; write :: only between two parts" },
+                { "::@/a.tar", "part 1 of the path is empty" },
+                { "@/a.tar::::@/b.tar", "part 2 of the path is empty" },
+                { "@/a.tar::b.tar", "part 2 of the path, \"b.tar\", does not begin with /" },
+                { "@/a.tar:::@/b.tar", "part 2 of the path, \":/" },
+                { "@/{a::@/b}.tar", "a brace is not closed" },
+                { "@/a.tar::@/{0..1", "a brace is not closed" },
+                { "@/d/a.tar::@/d/{b,a}.tar", "the path names a.tar twice" },
+                { "@/d/a.tar::@/d//a.tar", "the path names a.tar twice" },
+                { "@/d/a.tar::@/e/../d/a.tar", "\"e/../d/a.tar\"; after its first brace it names files" },
+                { "@/d/a.tar::@/d/", "stands for \"\"" },
+                { "@/a-{0..600000}.tar::@/b-{0..600000}.tar", "it stands for more than 1000000 names" },
+        };
+
+        for (size_t i = 0; i < sizeof(REFUSED) / sizeof(REFUSED[0]); i++) {
+                int r = find_parts(REFUSED[i].path);
+
+                ck_assert_msg(r < 0 && strstr(why.text, REFUSED[i].words), "%s: %d \"%s\"", REFUSED[i].path, r,
+                              why.text);
+                ck_assert_ptr_null(files.root);
+        }
+}
+
+START_TEST(a_part_that_is_a_folder_is_an_error_that_says_what_to_write) {
+        tree_file(&tree, "x.tar", "x");
+        tree_dir(&tree, "d");
+        ck_assert_int_eq(find_parts("@/x.tar::@/d"), 0);
+        ck_assert_int_eq(files_check(&files, tree.fd, &why), -EINVAL);
+        ck_assert_ptr_nonnull(strstr(why.text, "/d is a folder, not a regular file; name its files, as in DIR/x-{0"));
+}
+
 int main(void) {
         Suite *suite = suite_create("files");
         TCase *tests = tcase_create("files");
@@ -285,6 +364,10 @@ int main(void) {
         tcase_add_test(tests, a_path_that_exists_as_it_is_written_is_no_pattern);
         tcase_add_test(tests, a_list_may_be_longer_than_a_name);
         tcase_add_test(tests, a_pattern_that_leads_elsewhere_or_names_a_file_twice_is_refused);
+        tcase_add_test(tests, parts_are_their_files_one_after_the_other_in_the_deepest_folder_of_all);
+        tcase_add_test(tests, a_path_that_exists_as_it_is_written_has_no_parts);
+        tcase_add_test(tests, parts_that_name_nothing_or_a_file_twice_are_refused);
+        tcase_add_test(tests, a_part_that_is_a_folder_is_an_error_that_says_what_to_write);
         suite_add_tcase(suite, tests);
         runner = srunner_create(suite);
         srunner_run_all(runner, CK_NORMAL);

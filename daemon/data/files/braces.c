@@ -198,13 +198,13 @@ static int check_balance(const struct expansion *expansion) {
         return depth == 0 ? 0 : refuse(expansion, -EINVAL, "a brace is not closed");
 }
 
-int braces_expand(const char *pattern, struct growing *texts, size_t *ret_n_texts, struct why *why) {
-        struct expansion expansion = { .pattern = pattern, .texts = texts, .why = why };
+int braces_expand(const char *pattern, struct growing *texts, size_t *n_texts, struct why *why) {
+        struct expansion expansion = { .pattern = pattern, .texts = texts, .n_texts = *n_texts, .why = why };
         int r = check_balance(&expansion);
 
         if (r == 0)
                 r = expand(&expansion, pattern);
         if (r == 0)
-                *ret_n_texts = expansion.n_texts;
+                *n_texts = expansion.n_texts;
         return r;
 }

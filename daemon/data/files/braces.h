@@ -10,11 +10,12 @@
 #include "daemon/data/growing.h"
 #include "proto/base/why.h"
 
-#define BRACES_TEXTS_MAX  1000000u       /* that one pattern may give */
+#define BRACES_TEXTS_MAX  1000000u       /* that patterns may give */
 #define BRACES_BYTES_MAX  (256ull << 20) /* of all texts together */
 #define BRACES_NESTED_MAX 32u            /* braces in a pattern */
 
-/* Writes the texts one after the other, each with its NUL. Returns 0; -EINVAL with `why` if the braces do not balance,
- * or if one holds neither a list nor a range; -E2BIG if there are too many texts; -ENOMEM. On failure the texts written
- * so far stay in `texts`. */
-int braces_expand(const char *pattern, struct growing *texts, size_t *ret_n_texts, struct why *why);
+/* Adds the texts one after the other, each with its NUL, and their number to *n_texts; the limits are for all that is
+ * there then, so several patterns may be expanded into one place. Returns 0; -EINVAL with `why` if the braces do not
+ * balance, or if one holds neither a list nor a range; -E2BIG if there are too many texts; -ENOMEM. On failure the
+ * texts written so far stay in `texts`. */
+int braces_expand(const char *pattern, struct growing *texts, size_t *n_texts, struct why *why);

@@ -1,19 +1,21 @@
 /* data/files/files.h: which files a dataset's path means.
  *
  * A path is a folder, one file, or a pattern with braces (data/files/braces.h) that names files in the order in which
- * it expands. Formats get an open folder and the names of files in it; it does not matter to them where the names came
- * from.
+ * it expands; or several files and patterns, "/d/a-{0..9}.tar::/e/b.tar", whose files follow each other. Formats get an
+ * open folder and the names of files in it; it does not matter to them where the names came from.
  *
  * A path that does not exist may also be the prefix of an index of tokens, PATH.idx, which then is the file.
  *
- * A path that exists as written is not a pattern, even if it has braces. The root of a pattern is the folder before its
- * first brace. */
+ * A path that exists as written is neither a pattern nor has it parts, whatever is in it. The root of a pattern is the
+ * folder before its first brace; that of several parts the deepest folder in which the roots of all of them lie. */
 #pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
 
 #include "proto/base/why.h"
+
+#define FILES_JOINT "::" /* between two parts of a path */
 
 struct files {
         const char *root;         /* the folder that holds all files, and that is opened */
@@ -24,8 +26,8 @@ struct files {
 };
 
 /* Finds out what `path` means. Symbolic links are followed. Returns 0; or an errno with `why`, which names the path:
- * -ENOENT or another one. For a pattern, -EINVAL if it is wrong, names a file twice or leads out of its root, and
- * -E2BIG if it names too many files. It is not checked whether the files of a pattern exist. Blocks for a stat(). */
+ * -ENOENT or another one. For patterns and parts, -EINVAL if they are wrong, name a file twice or lead out of their
+ * root, and -E2BIG if they name too many files. It is not checked whether these files exist. Blocks for a stat(). */
 int files_find(const char *path, struct files *ret_files, struct why *why);
 
 /* Takes a struct of zeroes. */
