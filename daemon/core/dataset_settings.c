@@ -104,6 +104,8 @@ const struct setting DATASET_SETTINGS[] = {
           "megatron: of the order of GPT samples; empty: 1234" },
         { "blend", SETTING_OPTIONAL, AT(blend), "", 0, 65535, NULL, "weights and prefixes", true,
           "megatron: several files mixed by weight, as in 0.3 PREFIX 0.7 PREFIX" },
+        { "merge", SETTING_OPTIONAL, AT(merge), "", 0, 65535, NULL, "paths", true,
+          "webdataset: archives with further fields of the same samples, one for each archive of the path" },
         { "stream", SETTING_OPTIONAL, AT(stream), "", 0, 5, NULL, "yes or no", true,
           "webdataset: served while its shards are still being written" },
         { "field_limit", SETTING_OPTIONAL, AT(field_limit), "", 0, 20, NULL, "bytes", true,
@@ -221,6 +223,10 @@ int dataset_setting_complete(struct dataset_setting *dataset, struct why *why) {
                 return why_set(why, -EINVAL,
                                "stream: a dataset with an origin is served when it is complete; leave out "
                                "stream or origin");
+        if (dataset->merge[0])
+                return why_set(why, -EINVAL,
+                               "merge: a dataset with an origin is a folder, and with merge the path names archives; "
+                               "leave out merge or origin");
         r = place_init(&place, dataset->path, &reason);
         return r < 0 ? why_set(why, r, "path: %s", reason.text) : check_kind(dataset, why);
 }

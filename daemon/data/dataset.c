@@ -108,7 +108,7 @@ static int load(const struct dataset *dataset, const char *index_path, const str
                 why_set(ret_reason, 0, "it was made with other options, or another file that they name");
                 return DATASET_REBUILT;
         }
-        if (!index_is_of(index, dataset->files.names, dataset->files.n_names)) {
+        if (!index_is_of(index, dataset->files.names, files_n_all(&dataset->files))) {
                 why_set(ret_reason, 0, "it was made of other files");
                 return DATASET_REBUILT;
         }
@@ -251,6 +251,15 @@ static int refuse_pipe(const struct dataset_spec *spec, struct why *why) {
                 spec->path);
 }
 
+/* The folder that holds all files must be known before the format is. */
+static int find_files(const struct dataset_spec *spec, struct files *ret_files, struct why *why) {
+        _cleanup_(freep) char *merge = NULL;
+
+        if (format_options_value(spec->options, FORMAT_MERGE, &merge) < 0)
+                return why_set(why, -ENOMEM, "no memory to open dataset %s", spec->name);
+        return files_find(spec->path, merge, ret_files, why);
+}
+
 static int dataset_new(const struct dataset_spec *spec, struct dataset **ret_dataset, struct why *why) {
         _cleanup_(dataset_unrefp) struct dataset *dataset = calloc(1, sizeof(*dataset));
         int r;
@@ -263,7 +272,7 @@ static int dataset_new(const struct dataset_spec *spec, struct dataset **ret_dat
         dataset->name = strdup(spec->name);
         if (!dataset->name)
                 return why_set(why, -ENOMEM, "no memory to open dataset %s", spec->name);
-        r = files_find(spec->path, &dataset->files, why);
+        r = find_files(spec, &dataset->files, why);
         if (r < 0)
                 return r;
         if (dataset->files.is_pipe && (!spec->format || strcmp(spec->format, "auto") == 0))

@@ -110,6 +110,20 @@ int format_options_parse(const char *text, const struct format *format, struct f
         return r;
 }
 
+int format_options_value(const char *text, const char *key, char **ret_value) {
+        size_t n_key = strlen(key);
+        char *value = NULL;
+
+        for (const char *line = text; line && *line; line += strcspn(line, "\n"), line += *line == '\n')
+                if (!value && strncmp(line, key, n_key) == 0 && line[n_key] == '=') {
+                        value = strndup(line + n_key + 1, strcspn(line + n_key + 1, "\n"));
+                        if (!value)
+                                return -ENOMEM;
+                }
+        *ret_value = value;
+        return 0;
+}
+
 static const char *const OF_STREAMS[] = { "field_limit", "spool", "spool_limit" };
 
 int format_options_stream(const struct format_options *options, bool *ret_is_stream, struct why *why) {
@@ -124,6 +138,9 @@ int format_options_stream(const struct format_options *options, bool *ret_is_str
         for (size_t i = 0; i < sizeof(OF_STREAMS) / sizeof(OF_STREAMS[0]) && !*ret_is_stream; i++)
                 if (format_option(options, OF_STREAMS[i]))
                         return why_set(why, -EINVAL, "%s: is for a stream; write stream = yes, too", OF_STREAMS[i]);
+        if (*ret_is_stream && format_option(options, FORMAT_MERGE))
+                return why_set(why, -EINVAL,
+                               FORMAT_MERGE ": nothing can be merged with a stream; leave out one of them");
         r = format_option_bytes(options, "field_limit", 0, &n_bytes, why);
         return r < 0 ? r : format_option_bytes(options, "spool_limit", 0, &n_bytes, why);
 }

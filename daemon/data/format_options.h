@@ -50,6 +50,13 @@ int format_option_bytes(const struct format_options *options, const char *key, u
  * stat() of each. */
 int format_options_stamp(const struct format_options *options, const char *key, int root_fd, char ret_digest[65]);
 
+/* The key that names files which belong to those of the path (data/files/files.h). */
+#define FORMAT_MERGE "merge"
+
+/* What the text that format_options_parse() takes says of a key, for what must be known before the format is: a copy,
+ * which is the caller's to free; NULL without the key. -ENOMEM. */
+int format_options_value(const char *text, const char *key, char **ret_value);
+
 /* The key that says that a dataset is served while its shards are still being written (data/intake/intake.h). */
 #define FORMAT_STREAM "stream"
 

@@ -79,6 +79,12 @@ def _(box):
         (dataset + dataset, None, ("d",)),
         ('dataset "d" {\n path = "/x"\n', None, ()),
         ('dataset "a" {\n pth = "/x"\n}\n', 2, ("pth",)),
+        ('dataset "d" {\n path = "/x-{0..1}.tar"\n format = "imagefolder"\n merge = "/y-{0..1}.tar"\n}\n', None,
+         ("d", "imagefolder does not take merge")),
+        ('dataset "d" {\n path = "/x"\n format = "webdataset"\n merge = "/y.tar"\n stream = "yes"\n}\n', None,
+         ("d", "merge", "stream")),
+        ('dataset "d" {\n path = "/x"\n format = "webdataset"\n merge = "/y.tar"\n origin = "file:///z"\n}\n', None,
+         ("d", "leave out merge or origin")),
         ("\0\1\2\3", None, ()),
     ]
     rows = Table()

@@ -149,7 +149,7 @@ def _(box):
 def _(box):
     path = texts(box.path("a", "x.tar"), range(3))
     texts(box.path("b", "x.tar"), range(3))
-    parts = {"empty": ("::", "part 2 of the path is empty"), "missing": ("::" + box.path("b/x-{0..1}.tar"), "b/x-0.tar, one of 3 files"),
+    parts = {"empty": ("::", "is empty; write :: only between two parts"), "missing": ("::" + box.path("b/x-{0..1}.tar"), "b/x-0.tar, one of 3 files"),
              "folder": ("::" + box.path("b"), "b is a folder, not a regular file; name its files"),
              "relative": ("::b/x.tar", "does not begin with /"), "twice": ("::" + path, "names x.tar twice"),
              "url": ("::https://h/x.tar", "does not begin with /")}

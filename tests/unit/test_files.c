@@ -35,7 +35,7 @@ static int find(const char *path) {
 
         files_fini(&files);
         snprintf(whole, sizeof(whole), "%s%s%s", tree.root, path[0] ? "/" : "", path);
-        return files_find(whole, &files, &why);
+        return files_find(whole, NULL, &files, &why);
 }
 
 /* The names, with a blank after each. */
@@ -81,7 +81,7 @@ START_TEST(a_path_without_a_folder_is_relative) {
 
         tree_file(&tree, "x.tar", "x");
         ck_assert(getcwd(before, sizeof(before)) && chdir(tree.root) == 0);
-        ck_assert_int_eq(files_find("x.tar", &files, &why), 0);
+        ck_assert_int_eq(files_find("x.tar", NULL, &files, &why), 0);
         ck_assert_str_eq(files.root, ".");
         ck_assert_str_eq(names(), "x.tar ");
         ck_assert_int_eq(chdir(before), 0);
@@ -98,7 +98,7 @@ START_TEST(a_pipe_is_one_file_that_says_so) {
 }
 
 START_TEST(what_is_neither_a_folder_nor_a_file_is_refused) {
-        ck_assert_int_eq(files_find("/dev/null", &files, &why), -EINVAL);
+        ck_assert_int_eq(files_find("/dev/null", NULL, &files, &why), -EINVAL);
         expect_refusal(-EINVAL, "/dev/null is neither a folder nor a file");
         ck_assert_int_eq(find("nowhere"), -ENOENT);
         expect_refusal(-ENOENT, "/nowhere cannot be opened: No such file or directory");
@@ -224,10 +224,10 @@ START_TEST(a_pattern_is_meant_as_its_files_in_the_folder_before_the_first_brace)
         ck_assert_str_eq(names(), "d/a/x.tar d/b/x.tar ");
         ck_assert_int_eq(find("d/{,a}/x.tar"), 0);
         ck_assert_str_eq(names(), "x.tar a/x.tar ");
-        ck_assert_int_eq(files_find("/{usr,etc}/x", (files_fini(&files), &files), &why), 0);
+        ck_assert_int_eq(files_find("/{usr,etc}/x", NULL, (files_fini(&files), &files), &why), 0);
         ck_assert_str_eq(files.root, "/");
         ck_assert_str_eq(names(), "usr/x etc/x ");
-        ck_assert_int_eq(files_find("{usr,etc}/x", (files_fini(&files), &files), &why), 0);
+        ck_assert_int_eq(files_find("{usr,etc}/x", NULL, (files_fini(&files), &files), &why), 0);
         ck_assert_str_eq(files.root, ".");
         ck_assert_str_eq(names(), "usr/x etc/x ");
 }
@@ -279,7 +279,7 @@ static int find_parts(const char *path) {
                 n += (size_t)snprintf(whole + n, sizeof(whole) - n, *path == '@' ? "%s" : "%.1s",
                                       *path == '@' ? tree.root : path);
         files_fini(&files);
-        return files_find(whole, &files, &why);
+        return files_find(whole, NULL, &files, &why);
 }
 
 START_TEST(parts_are_their_files_one_after_the_other_in_the_deepest_folder_of_all) {
@@ -313,11 +313,12 @@ START_TEST(parts_that_name_nothing_or_a_file_twice_are_refused) {
         static const struct {
                 const char *path, *words;
         } REFUSED[] = {
-                { "@/a.tar::", "part 2 of the path is empty; write :: only between two parts" },
-                { "::@/a.tar", "part 1 of the path is empty" },
-                { "@/a.tar::::@/b.tar", "part 2 of the path is empty" },
-                { "@/a.tar::b.tar", "part 2 of the path, \"b.tar\", does not begin with /" },
-                { "@/a.tar:::@/b.tar", "part 2 of the path, \":/" },
+                { "@/a.tar::",
+                  "a part of it, or of what is merged with it, is empty; write :: only between two parts" },
+                { "::@/a.tar", "a part of it" },
+                { "@/a.tar::::@/b.tar", "a part of it" },
+                { "@/a.tar::b.tar", "\"b.tar\", a part of it or of what is merged with it, does not begin with /" },
+                { "@/a.tar:::@/b.tar", "\":/" },
                 { "@/{a::@/b}.tar", "a brace is not closed" },
                 { "@/a.tar::@/{0..1", "a brace is not closed" },
                 { "@/d/a.tar::@/d/{b,a}.tar", "the path names a.tar twice" },
@@ -344,6 +345,75 @@ START_TEST(a_part_that_is_a_folder_is_an_error_that_says_what_to_write) {
         ck_assert_ptr_nonnull(strstr(why.text, "/d is a folder, not a regular file; name its files, as in DIR/x-{0"));
 }
 
+/* Merges the lists with the path; in each, "@" is the test's folder. */
+static int find_merged(const char *path, const char *merge) {
+        char texts[2][4 * PATH_MAX] = { "", "" };
+
+        for (int i = 0; i < 2; i++) {
+                size_t n = 0;
+
+                for (const char *at = i == 0 ? path : merge; *at; at++)
+                        n += (size_t)snprintf(texts[i] + n, sizeof(texts[i]) - n, *at == '@' ? "%s" : "%.1s",
+                                              *at == '@' ? tree.root : at);
+        }
+        files_fini(&files);
+        return files_find(texts[0], texts[1], &files, &why);
+}
+
+static const char *merged(void) {
+        static char text[4096];
+        size_t n = 0;
+
+        text[0] = '\0';
+        for (size_t i = files.n_names; i < files_n_all(&files) && n < sizeof(text); i++)
+                n += (size_t)snprintf(text + n, sizeof(text) - n, "%s ", files.names[i]);
+        return text;
+}
+
+START_TEST(lists_that_are_merged_follow_the_names_of_the_path) {
+        ck_assert_int_eq(find_merged("@/d/a-{0..1}.tar", "@/d/b-{0..1}.tar"), 0);
+        ck_assert_str_eq(files.root + strlen(tree.root), "/d");
+        ck_assert_str_eq(names(), "a-0.tar a-1.tar ");
+        ck_assert_str_eq(merged(), "b-0.tar b-1.tar ");
+        ck_assert_uint_eq(files.n_merged, 1);
+        ck_assert_int_eq(find_merged("@/d/a.tar::@/e/b.tar", "@/f/{x,y}.tar , @/g/z.tar::@/h/z.tar,@/i/{u,v,}"),
+                         -EINVAL);
+        expect_refusal(-EINVAL, "the path names 2 files, and the list \"");
+        expect_refusal(-EINVAL, "/i/{u,v,}\" that is merged with it 3: each file of the path needs one");
+        ck_assert_int_eq(find_merged("@/d/a.tar::@/e/b.tar", "@/f/{x,y}.tar , @/g/z.tar::@/h/z.tar,@/i/{u,v}"), 0);
+        ck_assert_str_eq(files.root, tree.root);
+        ck_assert_str_eq(names(), "d/a.tar e/b.tar ");
+        ck_assert_str_eq(merged(), "f/x.tar f/y.tar g/z.tar h/z.tar i/u i/v ");
+        ck_assert_uint_eq(files.n_merged, 3);
+}
+
+START_TEST(lists_that_cannot_be_merged_are_refused) {
+        static const struct {
+                const char *path, *merge, *words;
+        } REFUSED[] = {
+                { "@/a{0..2}.tar", "@/b{0..1}.tar", "the path names 3 files, and the list \"" },
+                { "@/a{0..1}.tar", "@/b{0..2}.tar", "that is merged with it 3: each file" },
+                { "@/a{0..1}.tar", "b{0..1}.tar", "\"b{0..1}.tar\", a part of it or of what is merged" },
+                { "@/a{0..1}.tar", "", "is empty" },
+                { "@/a{0..1}.tar", "@/a{1..2}.tar", "the path names a1.tar twice" },
+                { "@/d", "@/a.tar", "is a folder; with merge, the path names the archives" },
+                { "@/pipe", "@/a.tar", "is a pipe: nothing can be merged with it" },
+                { "@/a{0..1}.tar",
+                  "/1/{a,b},/2/{a,b},/3/{a,b},/4/{a,b},/5/{a,b},/6/{a,b},/7/{a,b},/8/{a,b},/9/{a,b},/10/{a,b},/11/{a,b},"
+                  "/12/{a,b},/13/{a,b},/14/{a,b},/15/{a,b},/16/{a,b},/17/{a,b}",
+                  "17 lists are to be merged with it, and 16 may be" },
+        };
+
+        tree_dir(&tree, "d");
+        tree_fifo(&tree, "pipe");
+        for (size_t i = 0; i < sizeof(REFUSED) / sizeof(REFUSED[0]); i++) {
+                int r = find_merged(REFUSED[i].path, REFUSED[i].merge);
+
+                ck_assert_msg(r < 0 && strstr(why.text, REFUSED[i].words), "%s, %s: %d \"%s\"", REFUSED[i].path,
+                              REFUSED[i].merge, r, why.text);
+        }
+}
+
 int main(void) {
         Suite *suite = suite_create("files");
         TCase *tests = tcase_create("files");
@@ -368,6 +438,8 @@ int main(void) {
         tcase_add_test(tests, a_path_that_exists_as_it_is_written_has_no_parts);
         tcase_add_test(tests, parts_that_name_nothing_or_a_file_twice_are_refused);
         tcase_add_test(tests, a_part_that_is_a_folder_is_an_error_that_says_what_to_write);
+        tcase_add_test(tests, lists_that_are_merged_follow_the_names_of_the_path);
+        tcase_add_test(tests, lists_that_cannot_be_merged_are_refused);
         suite_add_tcase(suite, tests);
         runner = srunner_create(suite);
         srunner_run_all(runner, CK_NORMAL);

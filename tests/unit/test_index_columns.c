@@ -200,6 +200,76 @@ START_TEST(a_number_may_be_absent) {
 }
 END_TEST
 
+/* Two samples, one in each of two shards, with a text there and a caption in the shard that is merged with it. */
+static int make_merged(uint32_t shards_after) {
+        struct schema_field text = field("txt", FIELD_BYTES, 0, 0, 0), caption = field("caption", FIELD_BYTES, 0, 0, 0);
+        struct stat status = { .st_size = 1000 }, small = { .st_size = 40 };
+        static const char *const names[] = { "a0", "a1", "b0", "b1" };
+        struct index_builder *builder;
+        uint32_t idx;
+        int fd;
+
+        ck_assert_int_eq(index_builder_new("webdataset", 2, &builder), 0);
+        index_builder_describe(builder, 0, &text);
+        index_builder_describe(builder, 1, &caption);
+        index_builder_set_shards_after(builder, 1, shards_after);
+        ck_assert_int_eq(index_builder_add_dir(builder, "", &status, &idx), 0);
+        for (uint64_t i = 0; i < 4; i++) {
+                struct index_row rows[2] = { { .offset = 700, .length = 100 }, { .offset = 30, .length = 10 } };
+
+                ck_assert_int_eq(index_builder_add_shard(builder, names[i], i < 2 ? &status : &small), 0);
+                if (i >= 2)
+                        continue;
+                ck_assert_int_eq(index_builder_add_file(builder, 0, names[i], 0, &rows[0].file), 0);
+                rows[1].file = rows[0].file;
+                ck_assert_int_eq(index_builder_add_sample(builder, rows, 0), 0);
+        }
+        fd = write_index(builder);
+        index_builder_free(builder);
+        return fd;
+}
+
+START_TEST(a_field_may_lie_in_the_shard_that_is_merged_with_that_of_its_sample) {
+        static const char *const shards[2][2] = { { "a0", "b0" }, { "a1", "b1" } };
+        _cleanup_(closep) int fd = make_merged(2);
+        struct source *source = open_index(fd);
+        struct source_read reads[2];
+        struct extent extent;
+        uint32_t n = 0;
+
+        for (uint64_t sample = 0; sample < 2; sample++)
+                for (uint32_t i = 0; i < 2; i++) {
+                        source_locate(source, sample, i, &extent);
+                        ck_assert_str_eq(extent.shard, shards[sample][i]);
+                        ck_assert_uint_eq(extent.idx_shard, sample + 2 * i);
+                }
+        ck_assert_uint_eq(source->max_span, 100); /* of one shard */
+        ck_assert(source->has_several_files);
+        for (uint32_t i = 0; i < 2; i++) {
+                source_locate(source, 0, i, &extent);
+                ck_assert_uint_eq(source_add_to_reads(source, &extent, reads, &n), i);
+        }
+        ck_assert_uint_eq(n, 2);
+        source_close(source);
+}
+END_TEST
+
+START_TEST(a_field_in_a_shard_that_is_not_there_or_too_short_is_refused) {
+        static const uint32_t places[] = { 0, 1, 2, 3, 4, UINT32_MAX };
+
+        for (size_t i = 0; i < ARRAY_SIZE(places); i++) {
+                _cleanup_(closep) int fd = make_merged(places[i]);
+                struct source *source;
+                struct why why;
+                int r = index_open_fd(fd, "made", NULL, &source, &why);
+
+                ck_assert_msg((r == 0) == (places[i] <= 2), "%u: %d %s", places[i], r, r < 0 ? why.text : "");
+                if (r == 0)
+                        source_close(source);
+        }
+}
+END_TEST
+
 /* Every byte of the file, changed, with the checksum made right again: refused, or what is accepted can be used. */
 START_TEST(a_damaged_column_is_refused_or_harmless) {
         _cleanup_(closep) int made = make_listing(480);
@@ -239,6 +309,8 @@ END_TEST
 int main(void) {
         const struct suite_row rows[] = {
                 { "columns", values_of_every_shape_come_back_as_they_were_set, 0 },
+                { "columns", a_field_may_lie_in_the_shard_that_is_merged_with_that_of_its_sample, 0 },
+                { "columns", a_field_in_a_shard_that_is_not_there_or_too_short_is_refused, 0 },
                 { "columns", a_listing_lies_in_its_shard_and_what_it_names_in_files, 0 },
                 { "columns", another_value_is_another_dataset, 0 },
                 { "columns", a_number_may_be_absent, 0 },

@@ -15,20 +15,30 @@
 
 #include "proto/base/why.h"
 
-#define FILES_JOINT "::" /* between two parts of a path */
+#define FILES_JOINT      "::" /* between two parts of a path */
+#define FILES_MERGED_MAX 16u  /* lists that are merged with a path */
 
 struct files {
         const char *root;         /* the folder that holds all files, and that is opened */
         const char *const *names; /* of the files, relative to the root and within it, in the dataset's order */
         bool is_pipe;             /* the one file is a FIFO, whose data come once */
         size_t n_names;           /* 0: the whole folder; the format decides which files it takes */
+        size_t n_merged;          /* lists of n_names more files each, whose names follow: see files_find() */
         void *memory[2];          /* of the above. A caller that only sets a root leaves it NULL */
 };
 
-/* Finds out what `path` means. Symbolic links are followed. Returns 0; or an errno with `why`, which names the path:
+/* All names: those of the path, and those that are merged with them. */
+static inline size_t files_n_all(const struct files *files) {
+        return files->n_names * (1 + files->n_merged);
+}
+
+/* Finds out what `path` means. `merge`: further lists of files, "/d/a-{0..9}.tar, /d/b-{0..9}.tar", each of as many as
+ * the path names, which are not samples themselves, but of which each has something for the samples of the path's file
+ * in the same place; NULL: none. Symbolic links are followed. Returns 0; or an errno with `why`, which names the path:
  * -ENOENT or another one. For patterns and parts, -EINVAL if they are wrong, name a file twice or lead out of their
- * root, and -E2BIG if they name too many files. It is not checked whether these files exist. Blocks for a stat(). */
-int files_find(const char *path, struct files *ret_files, struct why *why);
+ * root, and -E2BIG if they are too many or name too many files. It is not checked whether these files exist. Blocks for
+ * a stat() of each part. */
+int files_find(const char *path, const char *merge, struct files *ret_files, struct why *why);
 
 /* Takes a struct of zeroes. */
 void files_fini(struct files *files);

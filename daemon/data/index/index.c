@@ -176,9 +176,10 @@ static void describe_fields(const struct index *index, struct schema *schema) {
 #define SPAN_TOGETHER (256u << 10) /* bytes: up to this, one read of all fields is cheaper than one of each */
 #define GAP_MAX       (32u << 10)  /* bytes that are read in vain rather than making another read */
 
-static bool has_own_files(const struct index *index) {
+/* Do the samples have fields that do not lie in their shards? */
+static bool has_other_files(const struct index *index) {
         for (uint64_t i = 0; i < index->header->n_fields; i++)
-                if (index->fields[i].flags & INDEX_FIELD_OWN_FILE)
+                if (index->fields[i].flags & INDEX_FIELD_OWN_FILE || index->fields[i].shards_after > 0)
                         return true;
         return false;
 }
@@ -197,7 +198,7 @@ static void describe(struct index *index) {
                 .max_span = header->n_shards > 0 ? header->max_span : header->max_length,
                 .n_classes = (uint32_t)header->n_classes,
         };
-        if (has_own_files(index)) {
+        if (has_other_files(index)) {
                 index->source.has_several_files = true;
                 if (header->max_length > header->max_span)
                         index->source.max_span = header->max_length;
@@ -408,8 +409,8 @@ static uint64_t shard_of(const struct index *index, uint64_t sample) {
         return first;
 }
 
-static void locate_in_shard(const struct index *index, uint64_t sample, struct extent *extent) {
-        extent->idx_shard = (uint32_t)shard_of(index, sample);
+static void locate_in_shard(const struct index *index, uint64_t sample, uint32_t shards_after, struct extent *extent) {
+        extent->idx_shard = (uint32_t)shard_of(index, sample) + shards_after;
         extent->shard = index->names + index->shards[extent->idx_shard].name;
 }
 
@@ -434,7 +435,7 @@ static void index_locate(const struct source *source, uint64_t sample, uint32_t 
                 ret_extent->flags |= file->flags;
         }
         if (index->header->n_shards > 0 && !(index->fields[field].flags & INDEX_FIELD_OWN_FILE))
-                locate_in_shard(index, sample, ret_extent);
+                locate_in_shard(index, sample, index->fields[field].shards_after, ret_extent);
 }
 
 static size_t index_name(const struct source *source, uint64_t sample, char *ret_name) {
@@ -442,7 +443,7 @@ static size_t index_name(const struct source *source, uint64_t sample, char *ret
         struct extent extent;
 
         if (index->header->flags & INDEX_NAMES_ROWS) {
-                locate_in_shard(index, sample, &extent);
+                locate_in_shard(index, sample, 0, &extent);
                 return (size_t)snprintf(ret_name, SOURCE_NAME_SIZE, "%s:%" PRIu64, extent.shard,
                                         sample - index->shards[extent.idx_shard].first_sample);
         }

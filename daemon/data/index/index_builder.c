@@ -65,6 +65,11 @@ void index_builder_set_own_file(struct index_builder *builder, uint32_t idx) {
         builder->fields[idx].flags |= INDEX_FIELD_OWN_FILE;
 }
 
+void index_builder_set_shards_after(struct index_builder *builder, uint32_t idx, uint32_t n_shards) {
+        assert(idx < builder->header.n_fields && builder->header.n_samples == 0);
+        builder->fields[idx].shards_after = n_shards;
+}
+
 void index_builder_name_rows(struct index_builder *builder) {
         assert(builder->header.n_samples == 0);
         builder->header.flags |= INDEX_NAMES_ROWS;
@@ -213,7 +218,7 @@ int index_builder_add_shard(struct index_builder *builder, const char *name, con
 
 int index_builder_add_sample(struct index_builder *builder, const struct index_row *rows, int32_t label) {
         struct index_header *header = &builder->header;
-        uint64_t total = header->total_bytes, longest = header->max_length, begin = UINT64_MAX, end = 0;
+        uint64_t total = header->total_bytes, longest = header->max_length, span;
         int r;
 
         assert(header->n_classes == 0 || (label >= 0 && (uint64_t)label < header->n_classes));
@@ -231,11 +236,8 @@ int index_builder_add_sample(struct index_builder *builder, const struct index_r
                     __builtin_add_overflow(total, rows[i].length, &total))
                         return -E2BIG;
                 longest = rows[i].length > longest ? rows[i].length : longest;
-                if (builder->fields[i].flags & INDEX_FIELD_OWN_FILE)
-                        continue;
-                begin = rows[i].offset < begin ? rows[i].offset : begin;
-                end = rows[i].offset + rows[i].length > end ? rows[i].offset + rows[i].length : end;
         }
+        span = index_span(rows, builder->fields, header->n_fields);
         r = growing_append(&builder->rows, rows, header->n_fields * sizeof(*rows));
         if (r >= 0 && header->n_classes > 0)
                 r = growing_append(&builder->labels, &label, sizeof(label));
@@ -245,8 +247,7 @@ int index_builder_add_sample(struct index_builder *builder, const struct index_r
                 return r;
         header->total_bytes = total;
         header->max_length = longest;
-        if (end > begin && end - begin > header->max_span)
-                header->max_span = end - begin;
+        header->max_span = span > header->max_span ? span : header->max_span;
         header->n_samples++;
         return 0;
 }

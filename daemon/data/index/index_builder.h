@@ -33,6 +33,10 @@ void index_builder_describe(struct index_builder *builder, uint32_t idx, const s
  * called before the first sample is added. */
 void index_builder_set_own_file(struct index_builder *builder, uint32_t idx);
 
+/* The rows of stored field `idx` lie in the shard that is `n_shards` after that of their sample: one that is merged
+ * with it, and is added later. To be called before the first sample is added. */
+void index_builder_set_shards_after(struct index_builder *builder, uint32_t idx, uint32_t n_shards);
+
 /* Samples have no names of their own: they are called SHARD:ROW, counted from 0 in each shard. A row without
  * INDEX_NO_FILE as its file must then be of a field with files of its own. To be called before the first sample is
  * added. */

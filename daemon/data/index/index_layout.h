@@ -13,7 +13,9 @@
  * If samples are in shards, files and directories (except the root) are only the former names, and offsets count within
  * the shard. A shard holds the samples from its first one up to the next shard's first one, so rows need not name the
  * shard. Directories that are only names have inode 0. A field with INDEX_FIELD_OWN_FILE is the exception: a listing in
- * a shard may name files, and each of them is the field as a whole.
+ * a shard may name files, and each of them is the field as a whole. Where shards are merged, those of which samples
+ * were made come first, then the others in the same sequence, of which no sample is: a field says how far its own are
+ * away.
  *
  * A column is at `values` in the section of the same name: the elements of all samples, one after the other. If they
  * differ in size, a table comes first: for each sample, an 8-byte word that says where its elements end. Its bit
@@ -84,7 +86,7 @@ struct index_field {
         uint32_t coding;
         uint32_t dtype;
         uint32_t n_dims;
-        uint32_t reserved; /* zero */
+        uint32_t shards_after; /* of a stored field: how far its shard is from that of the sample; 0: the same */
         int64_t shape[SCHEMA_DIMS_MAX];
         uint64_t values;       /* of a column: where it begins in the section of values */
         uint64_t values_bytes; /* of the elements of all samples */
@@ -168,6 +170,9 @@ int index_validate(const void *bytes, uint64_t n_bytes, uint64_t *ret_longest_pa
 int index_check_fields(const struct index_header *header, const struct index_field *fields, struct why *why);
 int index_check_columns(const struct index_header *header, const struct index_field *columns, const uint8_t *values,
                         struct why *why);
+
+/* The longest distance from the first byte of a sample to its last in one shard, over the fields that it has there. */
+uint64_t index_span(const struct index_row *rows, const struct index_field *fields, uint64_t n_fields);
 
 /* Is it a path that cannot leave the root: no empty component, no "." or ".."? "" is the root. */
 bool index_is_inner_path(const char *path);

@@ -185,17 +185,38 @@ static int check_files(struct checked *checked, struct why *why) {
         return 0;
 }
 
-/* The distance from the first byte of a sample to its last, over the fields that it has. */
-static uint64_t span_of(const struct index_row *rows, const struct index_field *fields, uint64_t n_fields) {
+static bool lies_in_shard(const struct index_row *row, const struct index_field *field) {
+        return row->offset != INDEX_ROW_ABSENT && !(field->flags & INDEX_FIELD_OWN_FILE);
+}
+
+/* Over the fields from `first` on that lie in the same shard as this one. */
+static uint64_t span_from(const struct index_row *rows, const struct index_field *fields, uint64_t n_fields,
+                          uint64_t first) {
         uint64_t begin = UINT64_MAX, end = 0;
 
-        for (uint64_t i = 0; i < n_fields; i++) {
-                if (rows[i].offset == INDEX_ROW_ABSENT || fields[i].flags & INDEX_FIELD_OWN_FILE)
+        for (uint64_t i = first; i < n_fields; i++) {
+                if (fields[i].shards_after != fields[first].shards_after || !lies_in_shard(&rows[i], &fields[i]))
                         continue;
                 begin = rows[i].offset < begin ? rows[i].offset : begin;
                 end = rows[i].offset + rows[i].length > end ? rows[i].offset + rows[i].length : end;
         }
         return end > begin ? end - begin : 0;
+}
+
+uint64_t index_span(const struct index_row *rows, const struct index_field *fields, uint64_t n_fields) {
+        uint64_t longest = 0;
+
+        for (uint64_t i = 0; i < n_fields; i++) {
+                uint64_t before = 0, span;
+
+                while (before < i && fields[before].shards_after != fields[i].shards_after)
+                        before++;
+                if (before < i)
+                        continue; /* counted already */
+                span = span_from(rows, fields, n_fields, i);
+                longest = span > longest ? span : longest;
+        }
+        return longest;
 }
 
 static bool names_rows(const struct index_header *header) {
@@ -221,7 +242,7 @@ static int check_rows(const struct checked *checked, struct why *why) {
                 longest = rows[i].length > longest ? rows[i].length : longest;
         }
         for (uint64_t i = 0; i < checked->header->n_samples; i++) {
-                uint64_t span = span_of(rows + i * n_fields, fields, n_fields);
+                uint64_t span = index_span(rows + i * n_fields, fields, n_fields);
 
                 longest_span = span > longest_span ? span : longest_span;
         }
@@ -251,11 +272,15 @@ static int check_shard(struct checked *checked, uint64_t idx, struct why *why) {
             end > checked->header->n_samples)
                 return why_set(why, -EBADMSG, "shard %" PRIu64 " has impossible samples", idx);
         for (uint64_t i = shards[idx].first_sample * checked->header->n_fields; i < end * checked->header->n_fields;
-             i++)
-                if (rows[i].offset != INDEX_ROW_ABSENT &&
-                    !(fields[i % checked->header->n_fields].flags & INDEX_FIELD_OWN_FILE) &&
-                    rows[i].offset + rows[i].length > shards[idx].n_bytes) /* no overflow: check_rows() came before */
+             i++) {
+                const struct index_field *field = &fields[i % checked->header->n_fields];
+
+                if (field->shards_after >= checked->header->n_shards - idx)
+                        return why_set(why, -EBADMSG, "row %" PRIu64 " has no shard", i);
+                if (lies_in_shard(&rows[i], field) && /* no overflow: check_rows() came before */
+                    rows[i].offset + rows[i].length > shards[idx + field->shards_after].n_bytes)
                         return why_set(why, -EBADMSG, "row %" PRIu64 " lies beyond its shard's end", i);
+        }
         return 0;
 }
 

@@ -38,12 +38,19 @@ static bool kind_is_valid(const struct index_field *field, bool is_column) {
         return field->n_dims == 0 && (!is_column || field->kind == FIELD_TEXT || field->kind == FIELD_BYTES);
 }
 
+/* Only what lies in a shard may lie in another one than its sample. */
+static bool place_is_valid(const struct index_header *header, const struct index_field *field, bool is_column) {
+        return field->shards_after == 0 ||
+               (!is_column && !(field->flags & INDEX_FIELD_OWN_FILE) && field->shards_after < header->n_shards);
+}
+
 int index_check_fields(const struct index_header *header, const struct index_field *fields, struct why *why) {
         uint64_t n_fields = header->n_fields + header->n_columns;
 
         for (uint64_t i = 0; i < n_fields; i++) {
                 if (!memchr(fields[i].name, '\0', sizeof(fields[i].name)) || fields[i].name[0] == '\0' ||
-                    fields[i].flags & ~INDEX_FIELD_FLAGS || fields[i].reserved != 0 ||
+                    fields[i].flags & ~INDEX_FIELD_FLAGS ||
+                    !place_is_valid(header, &fields[i], i >= header->n_fields) ||
                     !kind_is_valid(&fields[i], i >= header->n_fields))
                         return why_set(why, -EBADMSG, "field %" PRIu64 " is invalid", i);
                 for (uint64_t k = 0; k < i; k++)

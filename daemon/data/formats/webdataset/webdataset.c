@@ -8,7 +8,10 @@
  * this reports an error with archive and byte: a dataset that ends early would be a different one. Archives are taken
  * in the order of their names, or in the order in which the path or a list of wids names them. Only headers are read,
  * also where DALI has left an index beside an archive: to trust it, one would have to compare it with them. After that,
- * any order and any resume is as exact as for a folder of files. */
+ * any order and any resume is as exact as for a folder of files.
+ *
+ * Further archives may be merged with those of the path, one with each: their fields go to the samples with the same
+ * keys. Those samples and their sequence are the dataset's. */
 
 #include <errno.h>
 #include <inttypes.h>
@@ -21,6 +24,7 @@
 #include "daemon/data/files/together.h"
 #include "daemon/data/format_tell.h"
 #include "daemon/data/formats/webdataset/member_name.h"
+#include "daemon/data/formats/webdataset/merge.h"
 #include "daemon/data/formats/webdataset/shard_list.h"
 #include "daemon/data/formats/webdataset/walk.h"
 #include "proto/base/cleanup.h"
@@ -42,13 +46,15 @@ struct survey {
         struct listed listed;
         struct shard_list list;
         struct shard *shards;
-        size_t n_shards;
+        size_t n_shards;    /* n_of_a_list of the path, whose samples count, then those of each list to merge */
+        size_t n_of_a_list; /* the same number for each */
         struct walk *walks; /* one a thread */
         uint32_t n_walks;
         uint32_t (*idx_fields)[INDEX_FIELDS_MAX]; /* [walk][its number of a field]: that of the dataset */
         struct found_field fields[INDEX_FIELDS_MAX];
+        size_t shard_of_field[INDEX_FIELDS_MAX]; /* the first that has it */
         uint32_t n_fields;
-        uint64_t n_samples;
+        uint64_t n_samples; /* while archives are read, those that are merged count, too */
         int64_t settled_ns;
 };
 
@@ -116,8 +122,9 @@ static bool is_list(const struct files *files) {
 }
 
 static int make_shards(struct survey *survey, size_t n) {
-        survey->shards = calloc(n, sizeof(*survey->shards));
-        survey->n_shards = n;
+        survey->n_of_a_list = n;
+        survey->n_shards = n * (1 + survey->files->n_merged);
+        survey->shards = calloc(survey->n_shards, sizeof(*survey->shards));
         return survey->shards ? 0 : no_memory(survey, -ENOMEM);
 }
 
@@ -157,11 +164,15 @@ static int find_shards(struct survey *survey) {
                         survey->root);
         if (r < 0)
                 return r;
+        if (is_list(survey->files) && survey->files->n_merged > 0)
+                return why_set(survey->why, -EINVAL,
+                               "%s/%s: nothing can be merged with a list of archives; name them by a pattern",
+                               survey->root, survey->files->names[0]);
         if (is_list(survey->files))
                 return take_list(survey);
         r = make_shards(survey, survey->listed.n);
-        for (size_t i = 0; r == 0 && i < survey->listed.n; i++)
-                survey->shards[i].name = survey->listed.names[i];
+        for (size_t i = 0; r == 0 && i < survey->n_shards; i++)
+                survey->shards[i].name = i < survey->listed.n ? survey->listed.names[i] : survey->files->names[i];
         return r;
 }
 
@@ -206,7 +217,8 @@ static int walk_all(struct survey *survey) {
                 survey->walks[i].watch = survey->watch;
         }
         r = together_run(&together, &detail);
-        survey->n_samples = count(survey);
+        for (size_t i = 0; i < survey->n_of_a_list; i++)
+                survey->n_samples += survey->shards[i].found.n_keys;
         if (r == -ECANCELED)
                 return why_set(survey->why, r, "%s: indexing was cancelled", survey->root);
         if (r < 0)
@@ -219,22 +231,39 @@ static int walk_all(struct survey *survey) {
 
 /* ---- fields of all --------------------------------------------------------------------------------------------- */
 
-static int find_field(struct survey *survey, const char *name, uint32_t *ret_idx) {
+/* The number of the list of which an archive is: 0 of the path, then those that are merged. */
+static size_t list_of(const struct survey *survey, size_t shard) {
+        return shard / survey->n_of_a_list;
+}
+
+/* A field belongs to one list: else it would depend on the sample where it comes from. */
+static int check_list(const struct survey *survey, uint32_t idx, size_t shard) {
+        size_t first = survey->shard_of_field[idx];
+
+        if (list_of(survey, first) == list_of(survey, shard))
+                return 0;
+        return why_set(
+                survey->why, -EBADMSG,
+                "%s: the field %s is both in %.150s and in %.150s; archives that are merged have different fields",
+                survey->root, survey->fields[idx].name, survey->shards[first].name, survey->shards[shard].name);
+}
+
+static int find_field(struct survey *survey, const char *name, size_t shard, uint32_t *ret_idx) {
         for (*ret_idx = 0; *ret_idx < survey->n_fields; ++*ret_idx)
                 if (strcmp(survey->fields[*ret_idx].name, name) == 0)
-                        return 0;
+                        return check_list(survey, *ret_idx, shard);
         if (survey->n_fields == INDEX_FIELDS_MAX)
                 return why_set(survey->why, -EBADMSG,
                                "%s: field %s is one too many: its archives together have more than 128 fields",
                                survey->root, name);
         _Static_assert(INDEX_FIELDS_MAX == 128, "as the message says");
-        survey->n_fields++;
+        survey->shard_of_field[survey->n_fields++] = shard;
         return 0;
 }
 
-static int take_field(struct survey *survey, const struct found_field *found, uint32_t *ret_idx) {
+static int take_field(struct survey *survey, const struct found_field *found, size_t shard, uint32_t *ret_idx) {
         struct found_field *field;
-        int r = find_field(survey, found->name, ret_idx);
+        int r = find_field(survey, found->name, shard, ret_idx);
 
         if (r < 0)
                 return r;
@@ -263,12 +292,31 @@ static int merge_fields(struct survey *survey) {
                         uint32_t idx = members[k].idx_field;
 
                         if (!is_met[idx_walk][idx])
-                                r = take_field(survey, &shard->walk->fields[idx], &survey->idx_fields[idx_walk][idx]);
+                                r = take_field(survey, &shard->walk->fields[idx], i,
+                                               &survey->idx_fields[idx_walk][idx]);
+                        else if (survey->files->n_merged > 0)
+                                r = check_list(survey, survey->idx_fields[idx_walk][idx], i);
                         is_met[idx_walk][idx] = true;
                 }
         }
         free(is_met);
         return r;
+}
+
+/* A list without a field would be one that was meant otherwise. */
+static int check_lists(const struct survey *survey) {
+        for (size_t list = 1; list <= survey->files->n_merged; list++) {
+                bool has_field = false;
+
+                for (uint32_t i = 0; i < survey->n_fields; i++)
+                        has_field |= list_of(survey, survey->shard_of_field[i]) == list;
+                if (!has_field)
+                        return why_set(survey->why, -EBADMSG,
+                                       "%s: nothing can be merged from %.200s and the archives after it: they have no "
+                                       "sample",
+                                       survey->root, survey->shards[list * survey->n_of_a_list].name);
+        }
+        return 0;
 }
 
 /* ---- the index ------------------------------------------------------------------------------------------------- */
@@ -283,6 +331,8 @@ static void describe_field(const struct survey *survey, const struct found_field
         if (found->is_npy && !npy_survey_describe(&found->npy, &field))
                 field.coding = CODING_NPY;
         index_builder_describe(builder, idx, &field);
+        index_builder_set_shards_after(builder, idx,
+                                       (uint32_t)(list_of(survey, survey->shard_of_field[idx]) * survey->n_of_a_list));
 }
 
 /* Finds the folder of a key, which is usually that of the sample before. */
@@ -311,41 +361,93 @@ static int place_key(struct placing *placing, const char *key, uint64_t *ret_fil
         return index_builder_add_file(placing->builder, placing->idx_dir, slash ? slash + 1 : key, 0, ret_file);
 }
 
-static int give_samples(const struct survey *survey, const struct found_shard *shard, struct placing *placing) {
+/* What an archive and those that are merged with it have of its samples. */
+struct giving {
+        const struct survey *survey;
+        struct placing placing;
+        uint64_t *first_members[1 + FILES_MERGED_MAX]; /* of its samples; of the archive itself not needed */
+};
+
+static void giving_freep(struct giving **giving) {
+        for (size_t i = 0; *giving && i < ARRAY_SIZE((*giving)->first_members); i++)
+                free((*giving)->first_members[i]);
+        free(*giving);
+}
+
+/* Finds the members of the archives that are merged with number `idx`. */
+static int match(struct giving *giving, size_t idx) {
+        const struct survey *survey = giving->survey;
+        const struct shard *base = &survey->shards[idx];
+        int r = 0;
+
+        for (size_t list = 1; list <= survey->files->n_merged && r == 0; list++) {
+                const struct shard *other = &survey->shards[list * survey->n_of_a_list + idx];
+                const struct merge_pair pair = { .root = survey->root,
+                                                 .base_name = base->name,
+                                                 .other_name = other->name,
+                                                 .base = &base->found,
+                                                 .other = &other->found };
+
+                free(giving->first_members[list]);
+                giving->first_members[list] = calloc(base->found.n_keys + 1, sizeof(uint64_t));
+                if (!giving->first_members[list])
+                        return no_memory(survey, -ENOMEM);
+                r = merge_match(&pair, giving->first_members[list], survey->why);
+        }
+        return r;
+}
+
+/* The rows of the members from number `at` on that are of one sample. Returns the number after them. */
+static uint64_t take_rows(const struct survey *survey, const struct found_shard *shard, uint64_t at, uint64_t file,
+                          struct index_row *rows) {
         const struct found_member *members = (const struct found_member *)(const void *)shard->walk->members.bytes +
                                              shard->first_member;
-        const uint64_t *keys = (const uint64_t *)(const void *)shard->walk->keys.bytes + shard->first_key;
         const uint32_t *idx_fields = survey->idx_fields[shard->walk - survey->walks];
+        uint32_t idx_sample = members[at].idx_sample;
+
+        for (; at < shard->n_members && members[at].idx_sample == idx_sample; at++)
+                rows[idx_fields[members[at].idx_field]] =
+                        (struct index_row){ .file = file, .offset = members[at].offset, .length = members[at].n_bytes };
+        return at;
+}
+
+static int give_samples(struct giving *giving, size_t idx) {
+        const struct survey *survey = giving->survey;
+        const struct found_shard *shard = &survey->shards[idx].found;
+        const uint64_t *keys = (const uint64_t *)(const void *)shard->walk->keys.bytes + shard->first_key;
         const char *names = (const char *)shard->walk->names.bytes;
         uint64_t at = 0;
-        int r = 0;
+        int r = match(giving, idx);
 
         for (uint64_t i = 0; i < shard->n_keys && r >= 0; i++) {
                 struct index_row rows[INDEX_FIELDS_MAX];
                 uint64_t file = 0;
 
-                r = place_key(placing, names + keys[i], &file);
+                r = place_key(&giving->placing, names + keys[i], &file);
+                if (r < 0)
+                        break;
                 for (uint32_t k = 0; k < survey->n_fields; k++)
                         rows[k] = (struct index_row){ .file = file, .offset = INDEX_ROW_ABSENT };
-                for (; at < shard->n_members && members[at].idx_sample == i; at++)
-                        rows[idx_fields[members[at].idx_field]] = (struct index_row){ .file = file,
-                                                                                      .offset = members[at].offset,
-                                                                                      .length = members[at].n_bytes };
-                if (r >= 0)
-                        r = index_builder_add_sample(placing->builder, rows, 0);
+                at = take_rows(survey, shard, at, file, rows);
+                for (size_t list = 1; list <= survey->files->n_merged; list++)
+                        if (giving->first_members[list][i] != MERGE_NOTHING)
+                                take_rows(survey, &survey->shards[list * survey->n_of_a_list + idx].found,
+                                          giving->first_members[list][i], file, rows);
+                r = index_builder_add_sample(giving->placing.builder, rows, 0);
         }
         return r;
 }
 
 static int make_index(const struct survey *survey, struct index_builder **ret_builder) {
         _cleanup_(index_builder_freep) struct index_builder *builder = NULL;
-        _cleanup_(freep) struct placing *placing = calloc(1, sizeof(*placing));
+        _cleanup_(giving_freep) struct giving *giving = calloc(1, sizeof(*giving));
         uint32_t idx_root;
-        int r = placing ? index_builder_new(FORMAT_WEBDATASET.name, survey->n_fields, &builder) : -ENOMEM;
+        int r = giving ? index_builder_new(FORMAT_WEBDATASET.name, survey->n_fields, &builder) : -ENOMEM;
 
         if (r < 0)
-                return r;
-        placing->builder = builder;
+                return no_memory(survey, r);
+        giving->survey = survey;
+        giving->placing.builder = builder;
         for (uint32_t i = 0; i < survey->n_fields; i++)
                 describe_field(survey, &survey->fields[i], builder, i);
         r = index_builder_add_dir(builder, "", &survey->listed.folder, &idx_root);
@@ -355,12 +457,18 @@ static int make_index(const struct survey *survey, struct index_builder **ret_bu
                 const struct shard *shard = &survey->shards[i];
 
                 r = index_builder_add_shard(builder, shard->name, &shard->found.status);
-                if (r >= 0 && shard->found.walk)
-                        r = give_samples(survey, &shard->found, placing);
+                if (r < 0)
+                        break;
+                if (shard->found.walk && list_of(survey, i) == 0) {
+                        r = give_samples(giving, i);
+                        if (r == -EBADMSG)
+                                return r; /* of merging, with its reason */
+                }
         }
-        if (r >= 0)
-                *ret_builder = TAKE_PTR(builder);
-        return r;
+        if (r < 0)
+                return no_memory(survey, r);
+        *ret_builder = TAKE_PTR(builder);
+        return 0;
 }
 
 static int webdataset_build(int root_fd, const struct files *files, const struct format_options *options,
@@ -381,11 +489,13 @@ static int webdataset_build(int root_fd, const struct files *files, const struct
                 r = walk_all(survey);
         if (r == 0)
                 r = merge_fields(survey);
+        if (r == 0)
+                r = check_lists(survey);
         if (r < 0)
                 return r;
         r = make_index(survey, ret_builder);
         if (r < 0)
-                return no_memory(survey, r);
+                return r;
         if (watch && watch->progress)
                 watch->progress(watch->userdata, survey->n_samples);
         return 0;
@@ -397,7 +507,7 @@ static int webdataset_is_it(int root_fd, const struct files *files) {
         return r != 0 ? r : format_names_files(root_fd, files, is_archive);
 }
 
-static const char *const OPTIONS[] = { FORMAT_STREAM, "field_limit", "spool", "spool_limit", NULL };
+static const char *const OPTIONS[] = { FORMAT_MERGE, FORMAT_STREAM, "field_limit", "spool", "spool_limit", NULL };
 
 const struct format FORMAT_WEBDATASET = {
         .name = "webdataset",
