@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Streams: folders of tar archives that are served while they are still being written."""
 import contextlib
+import glob
 import gzip
 import hashlib
 import io
@@ -413,6 +414,24 @@ def _(box):
     equal([line["fields"]["cls"]["value"] for line in lines], list(range(4000)), "labels")
     equal([line["fields"]["bin"]["sha256"] for line in lines],
           [hashlib.sha256(identity_bytes(i, 700)).hexdigest() for i in range(4000)], "bytes")
+
+
+@case("a daemon that is told to end does not first unpack what would take long")
+def _(box):
+    zeroes = gzip.compress(bytes(64 << 20), 1)
+    info = tarfile.TarInfo("0.bin")
+    info.size = 48 * (64 << 20)
+    os.makedirs(box.path("spool"))
+    os.makedirs(box.path("s"))
+    write(box.path("s", "x-0.tar.gz"), gzip.compress(info.tobuf()) + 48 * zeroes + gzip.compress(bytes(1024)))
+    daemon = box.daemon({"s": stream(box.path("s"), spool=box.path("spool"))})
+    reader = daemon.reader("s", shuffle=False)
+    within(20, lambda: glob.glob(box.path("spool", "*", "*")), "it is being unpacked")
+    daemon.stop()
+    equal("a stream, digest" in daemon.log(), False, "it was unpacked and opened")
+    equal(os.listdir(box.path("spool")), [], "the spool afterwards")
+    reader.process.kill()
+    reader.finish()
 
 
 @case("what cannot be of a stream is refused with the reason")

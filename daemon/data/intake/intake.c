@@ -309,8 +309,10 @@ int intake_open(const struct intake_spec *spec, const struct index_watch *watch,
                 r = roll_open(&intake->roll, spec->roll, &trouble);
         if (r == 0 && trouble.text[0])
                 intake_trouble(intake, &trouble);
+        intake->stopped = watch && watch->cancel ? watch->cancel : &intake->stop;
         if (r == 0)
                 r = take_first(intake, watch, why);
+        intake->stopped = &intake->stop;
         if (r == 0) {
                 r = thread_start(&intake->thread, "stream", run, intake);
                 intake->has_thread = r == 0;

@@ -125,6 +125,7 @@ struct intake {
         bool is_ended;     /* the thread does not touch the intake any more */
         bool is_abandoned; /* the thread frees the intake */
         atomic_bool stop;
+        const atomic_bool *stopped; /* what long work looks at: `stop`, or until it is open the opening's cancel flag */
 };
 
 /* ---- walk.c ---------------------------------------------------------------------------------------------------- */

@@ -236,7 +236,7 @@ int intake_pipe_next(struct intake *intake, struct why *why) {
         uint64_t until_ns = clock_now_ns() + TURN_NS;
         int r = 0;
 
-        while (r == 0 && clock_now_ns() < until_ns && !atomic_load_explicit(&intake->stop, memory_order_relaxed))
+        while (r == 0 && clock_now_ns() < until_ns && !atomic_load_explicit(intake->stopped, memory_order_relaxed))
                 r = step(intake, name, why);
         if (r < 0 && intake->samples.pieces) {
                 intake_wait_for(intake, "waits: %.150s: %.300s", name, why->text);

@@ -386,7 +386,7 @@ static int unpack_and_take(struct intake *intake, int fd, const char *name, cons
         if (!intake->spool.folder)
                 r = spool_open(&intake->spool, intake->spool_path, intake->spool_limit, why);
         if (r == 0)
-                r = spool_unpack(&intake->spool, fd, &intake->stop, path, &unpacked, &damage);
+                r = spool_unpack(&intake->spool, fd, intake->stopped, path, &unpacked, &damage);
         if (r < 0 && damage.text[0])
                 *why = damage;
         if (r < 0)

@@ -170,7 +170,7 @@ int intake_walk(struct intake *intake, int fd, const char *name, const struct st
                 if (haul->n_samples > n_samples)
                         haul->last_begin = begin;
                 haul->end = member.offset + (member.n_bytes + TAR_BLOCK - 1) / TAR_BLOCK * TAR_BLOCK;
-                if (r == 0 && atomic_load_explicit(&intake->stop, memory_order_relaxed))
+                if (r == 0 && atomic_load_explicit(intake->stopped, memory_order_relaxed))
                         return why_set(why, -ECANCELED, "%s: cancelled", name);
         }
         if (r == -ENOMEM)
