@@ -213,13 +213,15 @@ build-fallback: build-release
 
 .PHONY: build-release build-asan build-tsan build-fallback
 
-# Never part of `make check`: it needs PyPI. What is installed stays until `make clean` or until the list changes.
-build/formats/.installed: tests/formats/requirements.txt
+# Never part of `make check`: it needs PyPI. What is installed stays until `make clean` or until the list changes. uv finds
+# versions that go together in seconds; pip tries them out, which takes it more than half an hour.
+build/formats/.installed: tests/formats/requirements.txt tests/formats/overrides.txt
 	@$(DEPS) frameworks
 	@echo "formats: installing into build/formats"
 	@rm -rf build/formats
 	@$(PYTHON) -m venv build/formats
-	@build/formats/bin/python -m pip install --quiet --disable-pip-version-check -r $<
+	@build/formats/bin/python -m pip install --quiet --disable-pip-version-check uv
+	@build/formats/bin/uv pip install --quiet --python build/formats/bin/python --override tests/formats/overrides.txt -r $<
 	@touch $@
 
 build/frameworks/.installed: tests/frameworks/requirements.txt
@@ -227,7 +229,8 @@ build/frameworks/.installed: tests/frameworks/requirements.txt
 	@echo "frameworks: installing into build/frameworks"
 	@rm -rf build/frameworks
 	@$(PYTHON) -m venv build/frameworks
-	@build/frameworks/bin/python -m pip install --quiet --disable-pip-version-check -r $<
+	@build/frameworks/bin/python -m pip install --quiet --disable-pip-version-check uv
+	@build/frameworks/bin/uv pip install --quiet --python build/frameworks/bin/python -r $<
 	@touch $@
 
 # A rank of the demonstration: a user's program, so it sees the public header and the shared library alone.

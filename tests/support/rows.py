@@ -11,6 +11,7 @@ def library(box):
     need("datasets")
     os.environ.update(HF_HOME=box.path("cache"), HF_HUB_OFFLINE="1", HF_DATASETS_OFFLINE="1")
     import datasets
+    datasets.config.HF_DATASETS_CACHE = box.path("cache", "datasets")  # it has looked at HF_HOME once, in the first case
     datasets.disable_progress_bars()
     return datasets
 
