@@ -56,20 +56,30 @@ static int make_digest(struct format_options *options, struct why *why) {
         return 0;
 }
 
-/* A format may have splits with names (a dataset_dict of Arrow files); a rule is for every dataset. */
-static bool take_general(struct format_options *options, const struct format *format, const char *key,
-                         const char *value) {
-        bool is_of_format = format->options && is_among(format->options, key) && !split_is_rule(value);
+/* A format may have splits with names (a dataset_dict of Arrow files); a rule is for every dataset, and may be one for
+ * such a split. Cuts the rule off. Returns whether a name is left. */
+static bool take_split(struct format_options *options, char *value) {
+        char *rule = split_divide(value);
 
-        if (strcmp(key, "fields") == 0) {
+        if (!rule && !split_is_rule(value))
+                return true;
+        options->split = rule ? rule : value;
+        return rule;
+}
+
+/* Takes a key that every dataset has. Returns false if the format is to be told of it, too. */
+static bool take_general(struct format_options *options, const struct format *format, const char *key, char *value) {
+        bool is_of_format = format->options && is_among(format->options, key);
+
+        if (strcmp(key, "fields") == 0)
                 options->fields = value;
-                return !format->options || !is_among(format->options, key); /* a format may want to know, too */
-        }
-        if (strcmp(key, "split") == 0 && !is_of_format)
+        else if (strcmp(key, "split") == 0 && is_of_format)
+                is_of_format = take_split(options, value);
+        else if (strcmp(key, "split") == 0)
                 options->split = value;
         else
                 return false;
-        return true;
+        return !is_of_format;
 }
 
 static int take_lines(struct format_options *options, const struct format *format, struct why *why) {

@@ -132,6 +132,31 @@ def _(box):
     daemon.refused("none", "no splits")
 
 
+@case("a rule in brackets after the name of a split: ranges, hashes, lists, torch's random_split; one index serves any rule")
+def _(box):
+    folder = copy(box, "splits")
+    rules = {"first": "train[:60%]", "rest": "train[60%:]", "two": "train[2:4]", "hash": "train[hash(0:50%)]", "other": "train[hash(50%:)]",
+             "random": "train[random_split(0.5,0.5; seed=1)[0]]", "half": "test[:50%]"}
+    bad = {"far": ("train[0:10]", "of 9 samples"), "empty": ("train[]", 'no split "train[]"'), "open": ("train[0:50%", "choose one of: train, test"),
+           "nobody": ("validation[0:50%]", 'no split "validation"'), "none": ("0:50%", "several splits")}
+    daemon = box.daemon({name: arrow(folder, split=split) for name, split in [*rules.items(), *((name, split) for name, (split, _) in bad.items())]})
+    train, test = saved("splits/train"), saved("splits/test")
+    check_saved(daemon.read("first", batch=2, shuffle=False), train[:5], shuffle=False)
+    check_saved(daemon.read("rest", batch=2, seed=3), train[5:], seed=3)
+    check_saved(daemon.read("two", batch=2, shuffle=False), train[2:4], shuffle=False)
+    check_saved(daemon.read("half", batch=2, shuffle=False), test[:2], shuffle=False)
+    names = [len(daemon.read(name, batch=2)) for name in ("hash", "other", "random")]
+    equal((names[0] + names[1], names[2]), (9, 5), "samples by hash, and of one half")
+    for name, (_, words) in bad.items():
+        daemon.refused(name, words)
+    daemon.stop()
+    daemon.datasets["rest"]["split"] = "train[4:]"
+    daemon.write_config()
+    daemon.start()
+    check_saved(daemon.read("rest", batch=2, shuffle=False), train[4:], shuffle=False)
+    equal(daemon.log().count(" rest: indexed"), 1, "times that it was indexed")
+
+
 @case("text of columns that lie far apart is read column by column")
 def _(box):
     path, apart = copy(box, "scattered.arrow"), 1 << 22

@@ -147,9 +147,10 @@ def _(box):
                          "test": {"path": box.path("folders"), "format": "auto", "split": "test"},
                          "part": {"path": box.path("folders"), "format": "auto", "split": "0:50%"},
                          "hub": {"path": copy(box, "hub"), "format": "auto", "split": "train"},
+                         "some": {"path": copy(box, "hub"), "format": "auto", "split": "train[25%:]"},
                          "file": {"path": copy(box, "scalars-plain.parquet"), "format": "auto"}})
     equal([len(daemon.read(name, pipeline=pipeline)) for name, pipeline in
-           (("train", "label"), ("test", "label"), ("hub", "label"), ("file", None))], [7, 3, 12, 37], "samples")
+           (("train", "label"), ("test", "label"), ("hub", "label"), ("some", "label"), ("file", None))], [7, 3, 12, 9, 37], "samples")
     equal({row["name"]: row["format"] for row in daemon.objects("datasets")}["hub"], "parquet", "format")
     daemon.refused("part", "no Parquet file", "split = \"train\"")
 

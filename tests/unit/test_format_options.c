@@ -40,6 +40,49 @@ START_TEST(a_format_gets_the_keys_that_it_takes) {
 }
 END_TEST
 
+START_TEST(a_split_is_a_name_a_rule_or_both) {
+        const char *const keys[] = { "split", NULL };
+        const struct format named = { .name = "named", .options = keys };
+        static const struct {
+                const char *text, *name, *rule;
+        } SPLITS[] = {
+                { "train", "train", NULL },
+                { "0:90%", NULL, "0:90%" },
+                { "train[0:90%]", "train", "0:90%" },
+                { "train[:90%]", "train", ":90%" },
+                { "my split[5:]", "my split", "5:" },
+                { "a.b-c_1[hash(0:5%; seed=[])]", "a.b-c_1", "hash(0:5%; seed=[])" },
+                { "t[list(/a[1].txt)]", "t", "list(/a[1].txt)" },
+                { "t[random_split(0.9,0.1; seed=0)[1]]", "t", "random_split(0.9,0.1; seed=0)[1]" },
+                { "random_split(0.9,0.1; seed=0)[1]", NULL, "random_split(0.9,0.1; seed=0)[1]" },
+                { "list(/a[1])", NULL, "list(/a[1])" },
+                { "train[]", "train[]", NULL }, /* this and the next two: the format will say which names there are */
+                { "train[0:90%", "train[0:90%", NULL },
+                { "train[0:90%]x", "train[0:90%]x", NULL },
+                { "[0:90%]", NULL, "[0:90%]" },
+                { "train[[0:1]]", "train", "[0:1]" },
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(SPLITS); i++) {
+                struct format_options options;
+                const char *name;
+                char text[100];
+                struct why why;
+
+                snprintf(text, sizeof(text), "split=%s\n", SPLITS[i].text);
+                ck_assert_int_eq(format_options_parse(text, &named, &options, &why), 0);
+                name = format_option(&options, "split");
+                ck_assert_pstr_eq(name, SPLITS[i].name);
+                ck_assert_pstr_eq(options.split, SPLITS[i].rule);
+                format_options_fini(&options);
+                ck_assert_int_eq(format_options_parse(text, &LISTING, &options, &why), 0);
+                ck_assert_str_eq(options.split, SPLITS[i].text);
+                ck_assert_uint_eq(options.n, 0);
+                format_options_fini(&options);
+        }
+}
+END_TEST
+
 START_TEST(a_key_or_number_that_does_not_fit_is_refused_by_name) {
         static const char *const BAD[] = { "0", "101", "-1", " 5", "5x", "99999999999999999999" };
         struct format_options options;
@@ -65,6 +108,7 @@ END_TEST
 int main(void) {
         const struct suite_row rows[] = {
                 { "options", a_format_gets_the_keys_that_it_takes, 0 },
+                { "options", a_split_is_a_name_a_rule_or_both, 0 },
                 { "options", a_key_or_number_that_does_not_fit_is_refused_by_name, 0 },
         };
 

@@ -250,6 +250,7 @@ START_TEST(what_is_wrong_is_said) {
                 { NULL, "5:5", "it is empty" },
                 { NULL, "0:101%", "is not understood" },
                 { NULL, "1", "is not understood; write a range such as" },
+                { NULL, "train[0:1]", "is not understood; write a range such as" },
                 { NULL, "-1:", "is not understood" },
                 { NULL, "1:2:3", "is not understood" },
                 { NULL, "hash(0.1:0.2)", "is not understood" },

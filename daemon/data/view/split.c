@@ -18,14 +18,26 @@
 #define PARTS_MAX 16u
 
 static const char GRAMMAR[] = "write a range such as 0:90% or 1000:, hash(0:90%), list(FILE) or "
-                              "random_split(0.9,0.1; seed=0)[0]";
+                              "random_split(0.9,0.1; seed=0)[0]; where parts have names, also train or train[0:90%]";
 
 static int refuse(const char *text, struct why *why) {
         return why_set(why, -EINVAL, "split: \"%.100s\" is not understood; %s", text, GRAMMAR);
 }
 
+/* No rule has a bracket right after a word. */
 bool split_is_rule(const char *text) {
-        return text[strcspn(text, ":(%[")] != '\0';
+        size_t n = strcspn(text, ":(%[");
+
+        return text[n] != '\0' && (text[n] != '[' || n == 0);
+}
+
+char *split_divide(char *text) {
+        size_t n_name = strcspn(text, ":(%["), n = strlen(text);
+
+        if (n_name == 0 || text[n_name] != '[' || text[n - 1] != ']' || n - n_name <= 2)
+                return NULL;
+        text[n_name] = text[n - 1] = '\0';
+        return text + n_name + 1;
 }
 
 void split_fini(struct split *split) {

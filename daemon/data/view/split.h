@@ -6,7 +6,9 @@
  *                                        of "SEED:NAME"
  *      list(FILE)                        the samples whose names are the lines of the file, in this order
  *      random_split(0.9,0.1; seed=0)[1]  a part of torch.utils.data.random_split with a generator of this seed, in its
- *                                        order; lengths may also be whole numbers */
+ *                                        order; lengths may also be whole numbers
+ *
+ * A format may have parts with names of its own; NAME[RULE] is a rule for one of them: train[0:90%]. */
 #pragma once
 
 #include <limits.h>
@@ -24,8 +26,11 @@ struct split {
         bool is_wide; /* entries have 8 bytes, else 4 */
 };
 
-/* Is it such a text? Other formats may use the key for names of their own. */
+/* Is it a rule, and not a name, nor a name with a rule? */
 bool split_is_rule(const char *text);
+
+/* Divides "NAME[RULE]" into the two texts. Returns the rule, or NULL, and changes nothing, if it is anything else. */
+char *split_divide(char *text);
 
 /* The file that such a text names (list), else "". */
 void split_file(const char *text, char ret_path[PATH_MAX]);
