@@ -37,8 +37,8 @@ struct taken_shard {
 
 /* What a walk through a shard has found, before it is published. */
 struct haul {
-        struct growing samples; /* struct found_sample */
-        struct growing members; /* struct found_member, of one sample after the other */
+        struct growing samples; /* struct haul_sample */
+        struct growing members; /* struct haul_member, of one sample after the other */
         struct growing names;
         uint64_t n_samples;
         struct why damage;   /* what ended the shard before its end; "": nothing did */
@@ -48,12 +48,12 @@ struct haul {
         char key[INTAKE_NAME_MAX + 1];
 };
 
-struct found_sample {
+struct haul_sample {
         uint64_t name; /* offset in haul.names */
         uint64_t first_member, n_members;
 };
 
-struct found_member {
+struct haul_member {
         uint64_t offset, n_bytes;
         uint64_t idx_field; /* without padding: digest_of() reads all bytes */
 };

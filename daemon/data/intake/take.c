@@ -21,18 +21,18 @@
 
 /* ---- the first shard ------------------------------------------------------------------------------------------- */
 
-static const struct found_member *member_of(const struct haul *haul, const struct found_sample *sample, uint64_t i) {
-        return (const struct found_member *)(const void *)haul->members.bytes + sample->first_member + i;
+static const struct haul_member *member_of(const struct haul *haul, const struct haul_sample *sample, uint64_t i) {
+        return (const struct haul_member *)(const void *)haul->members.bytes + sample->first_member + i;
 }
 
-static const struct found_sample *sample_of(const struct haul *haul, uint64_t i) {
-        return (const struct found_sample *)(const void *)haul->samples.bytes + i;
+static const struct haul_sample *sample_of(const struct haul *haul, uint64_t i) {
+        return (const struct haul_sample *)(const void *)haul->samples.bytes + i;
 }
 
 static void measure(struct intake *intake, const struct haul *haul) {
         for (uint64_t i = 0; i < haul->n_samples; i++)
                 for (uint64_t k = 0; k < sample_of(haul, i)->n_members; k++) {
-                        const struct found_member *member = member_of(haul, sample_of(haul, i), k);
+                        const struct haul_member *member = member_of(haul, sample_of(haul, i), k);
                         struct intake_field *field = &intake->fields[member->idx_field];
 
                         field->n_samples++;
@@ -73,7 +73,7 @@ static int make_digest(struct intake *intake, const char *name, const struct hau
 
                 is_fine = EVP_DigestUpdate(context, key, strlen(key) + 1);
                 for (uint64_t k = 0; k < sample_of(haul, i)->n_members && is_fine; k++) {
-                        const struct found_member *member = member_of(haul, sample_of(haul, i), k);
+                        const struct haul_member *member = member_of(haul, sample_of(haul, i), k);
                         const char *field = intake->fields[member->idx_field].described.name;
                         const uint64_t place[] = { member->offset, member->n_bytes };
 
@@ -167,7 +167,7 @@ static struct taken_sample *append_sample(struct intake *intake, uint32_t idx_sh
 }
 
 static int append_found(struct intake *intake, uint32_t idx_shard, const char *shard, const struct haul *haul,
-                        const struct found_sample *found, struct why *why) {
+                        const struct haul_sample *found, struct why *why) {
         struct taken_sample *sample = append_sample(intake, idx_shard, (const char *)haul->names.bytes + found->name,
                                                     why);
         struct why reason;
@@ -175,7 +175,7 @@ static int append_found(struct intake *intake, uint32_t idx_shard, const char *s
         if (!sample)
                 return -ENOMEM;
         for (uint64_t k = 0; k < found->n_members; k++) {
-                const struct found_member *member = member_of(haul, found, k);
+                const struct haul_member *member = member_of(haul, found, k);
 
                 sample->rows[member->idx_field] = (struct taken_row){ member->offset, member->n_bytes };
         }

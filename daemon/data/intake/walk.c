@@ -7,7 +7,6 @@
 
 #include "daemon/base/log.h"
 #include "daemon/data/formats/webdataset/member_name.h"
-#include "daemon/data/index/index_layout.h"
 #include "daemon/data/intake/intake_private.h"
 #include "proto/base/cleanup.h"
 
@@ -21,8 +20,8 @@ void haul_fini(struct haul *haul) {
         growing_fini(&haul->names);
 }
 
-static struct found_sample *last_sample(const struct haul *haul) {
-        return (struct found_sample *)(void *)haul->samples.bytes + haul->n_samples - 1;
+static struct haul_sample *last_sample(const struct haul *haul) {
+        return (struct haul_sample *)(void *)haul->samples.bytes + haul->n_samples - 1;
 }
 
 static int damage(struct haul *haul, const struct tar_member *member, const char *what) {
@@ -49,12 +48,8 @@ static void tell_unknown(struct intake *intake, const char *shard, const char *n
                     intake->root, shard, name);
 }
 
-static int find_field(struct intake *intake, const char *shard, const char *extension, bool is_first, struct haul *haul,
+static int find_field(struct intake *intake, const char *shard, const char *name, bool is_first, struct haul *haul,
                       const struct tar_member *member, uint32_t *ret_idx) {
-        char name[SCHEMA_NAME_MAX];
-
-        if (!member_field(extension, name))
-                return damage(haul, member, MEMBER_FIELD_REFUSED);
         *ret_idx = NO_FIELD;
         for (uint32_t i = 0; i < intake->n_fields; i++)
                 if (strcmp(intake->fields[i].described.name, name) == 0)
@@ -74,18 +69,14 @@ static int find_field(struct intake *intake, const char *shard, const char *exte
 
 /* ---- samples --------------------------------------------------------------------------------------------------- */
 
-static int begin_sample(struct haul *haul, const struct tar_member *member, const char *name, size_t n_key) {
-        struct found_sample sample = { .name = haul->names.n_bytes,
-                                       .first_member = haul->members.n_bytes / sizeof(struct found_member) };
+static int begin_sample(struct haul *haul, const struct member_place *place) {
+        struct haul_sample sample = { .name = haul->names.n_bytes,
+                                      .first_member = haul->members.n_bytes / sizeof(struct haul_member) };
         int r;
 
-        if (n_key > INTAKE_NAME_MAX)
-                return damage(haul, member, "the name of a sample has more than 1023 bytes");
-        memcpy(haul->key, name, n_key);
-        haul->key[n_key] = '\0';
-        if (!index_is_inner_path(haul->key))
-                return damage(haul, member, "the name of a sample may not leave its folder");
-        r = growing_append(&haul->names, haul->key, n_key + 1);
+        memcpy(haul->key, place->key, place->n_key);
+        haul->key[place->n_key] = '\0';
+        r = growing_append(&haul->names, haul->key, place->n_key + 1);
         if (r >= 0)
                 r = growing_append(&haul->samples, &sample, sizeof(sample));
         if (r < 0)
@@ -95,8 +86,8 @@ static int begin_sample(struct haul *haul, const struct tar_member *member, cons
 }
 
 static bool has_field(const struct haul *haul, uint32_t idx_field) {
-        const struct found_member *members = (const void *)haul->members.bytes;
-        const struct found_sample *sample = last_sample(haul);
+        const struct haul_member *members = (const void *)haul->members.bytes;
+        const struct haul_sample *sample = last_sample(haul);
 
         for (uint64_t i = 0; i < sample->n_members; i++)
                 if (members[sample->first_member + i].idx_field == idx_field)
@@ -106,25 +97,25 @@ static bool has_field(const struct haul *haul, uint32_t idx_field) {
 
 static int take_member(struct intake *intake, int fd, const char *shard, bool is_first, struct haul *haul,
                        const struct tar_member *member) {
-        struct found_member taken = { .offset = member->offset, .n_bytes = member->n_bytes };
+        struct haul_member taken = { .offset = member->offset, .n_bytes = member->n_bytes };
+        struct member_place place;
         struct intake_field *field;
-        const char *name, *extension;
+        const char *refusal;
         struct why why;
         uint32_t idx;
-        size_t n_key;
         int r;
 
-        switch (member_name_split(member->name, &name, &n_key, &extension)) {
+        switch (member_name_read(member->name, INTAKE_NAME_MAX, &place, &refusal)) {
         case MEMBER_IS_FIELD:
                 break;
-        case MEMBER_IS_HIDDEN:
-                return damage(haul, member, "a hidden file in a folder; rename or remove it");
+        case MEMBER_IS_REFUSED:
+                return damage(haul, member, refusal);
         default:
                 return 0;
         }
-        r = find_field(intake, shard, extension, is_first, haul, member, &idx);
-        if (r == 0 && (haul->n_samples == 0 || strncmp(haul->key, name, n_key) != 0 || haul->key[n_key] != '\0'))
-                r = begin_sample(haul, member, name, n_key);
+        r = find_field(intake, shard, place.field, is_first, haul, member, &idx);
+        if (r == 0 && (haul->n_samples == 0 || !member_is_of(&place, haul->key)))
+                r = begin_sample(haul, &place);
         if (r != 0 || idx == NO_FIELD)
                 return r;
         if (has_field(haul, idx))

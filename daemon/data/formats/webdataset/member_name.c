@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "daemon/data/index/index_layout.h"
 #include "daemon/data/looks_like.h"
 #include "proto/base/cleanup.h"
 
@@ -15,9 +16,27 @@ static bool is_meta(const char *name) {
         return end && (!slash || end < slash);
 }
 
-enum member_name member_name_split(const char *name, const char **ret_key, size_t *ret_n_key,
-                                   const char **ret_extension) {
+/* The extension in lower case. Returns false if it is empty or too long. */
+static bool read_field(const char *extension, char ret_field[SCHEMA_NAME_MAX]) {
+        size_t n = strlen(extension);
+
+        if (n == 0 || n >= SCHEMA_NAME_MAX)
+                return false;
+        for (size_t i = 0; i <= n; i++)
+                ret_field[i] = (char)(extension[i] >= 'A' && extension[i] <= 'Z' ? extension[i] + 'a' - 'A'
+                                                                                 : extension[i]);
+        return true;
+}
+
+static enum member_name refuse(const char *what, const char **ret_refusal) {
+        *ret_refusal = what;
+        return MEMBER_IS_REFUSED;
+}
+
+enum member_name member_name_read(const char *name, size_t n_key_max, struct member_place *ret_place,
+                                  const char **ret_refusal) {
         const char *slash, *base, *dot;
+        struct member_place place;
 
         while (name[0] == '.' && name[1] == '/') /* it is only a name here, not a path to open */
                 name += 2;
@@ -26,32 +45,30 @@ enum member_name member_name_split(const char *name, const char **ret_key, size_
         slash = strrchr(name, '/');
         base = slash ? slash + 1 : name;
         dot = strchr(base, '.');
-        if (dot == base)
-                return slash ? MEMBER_IS_HIDDEN : MEMBER_IS_NO_FIELD;
-        if (!dot)
+        if (dot == base && slash) /* "d/.x" would be the field x of the sample "d/", which is certainly not meant */
+                return refuse("a hidden file in a folder; rename or remove it", ret_refusal);
+        if (!dot || dot == base)
                 return MEMBER_IS_NO_FIELD;
-        *ret_key = name;
-        *ret_n_key = (size_t)(dot - name);
-        *ret_extension = dot + 1;
+        place = (struct member_place){ .key = name, .n_key = (size_t)(dot - name) };
+        _Static_assert(SCHEMA_NAME_MAX == 32, "as the message says");
+        if (!read_field(dot + 1, place.field))
+                return refuse("the part after the first dot names a field: it must have 1 to 31 bytes", ret_refusal);
+        if (place.n_key > n_key_max)
+                return refuse("the name of a sample is too long", ret_refusal);
+        if (!index_is_inner_path(name))
+                return refuse("the name of a sample may not leave its folder", ret_refusal);
+        *ret_place = place;
         return MEMBER_IS_FIELD;
+}
+
+bool member_is_of(const struct member_place *place, const char *key) {
+        return strncmp(key, place->key, place->n_key) == 0 && key[place->n_key] == '\0';
 }
 
 static const char *last_part(const char *field) {
         const char *dot = strrchr(field, '.');
 
         return dot ? dot + 1 : field;
-}
-
-bool member_field(const char *extension, char ret_field[SCHEMA_NAME_MAX]) {
-        size_t n = strlen(extension);
-
-        if (n == 0 || n >= SCHEMA_NAME_MAX)
-                return false;
-        _Static_assert(SCHEMA_NAME_MAX == 32, "as MEMBER_FIELD_REFUSED says");
-        for (size_t i = 0; i <= n; i++)
-                ret_field[i] = (char)(extension[i] >= 'A' && extension[i] <= 'Z' ? extension[i] + 'a' - 'A'
-                                                                                 : extension[i]);
-        return true;
 }
 
 enum field_kind member_kind(const char *field) {

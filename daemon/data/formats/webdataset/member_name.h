@@ -10,19 +10,24 @@
 enum member_name {
         MEMBER_IS_FIELD,
         MEMBER_IS_NO_FIELD, /* no dot, hidden, or a name that the library uses itself ("__index__") */
-        MEMBER_IS_HIDDEN,   /* "d/.x" would be the field x of the sample "d/", which is certainly not meant */
+        MEMBER_IS_REFUSED,  /* it would be read otherwise than it was meant */
 };
 
-/* Splits "./a/000.seg.png" at the first dot of its last component: `ret_key` points at "a/000.seg.png" in `name`, the
- * first `ret_n_key` bytes of which are the name of the sample; `ret_extension` points at "seg.png", the field. They are
- * set for MEMBER_IS_FIELD only. */
-enum member_name member_name_split(const char *name, const char **ret_key, size_t *ret_n_key,
-                                   const char **ret_extension);
+struct member_place {
+        const char
+                *key; /* the name of the sample: the first n_key bytes, without NUL. A path that stays in its folder */
+        size_t n_key;
+        char field[SCHEMA_NAME_MAX];
+};
 
-#define MEMBER_FIELD_REFUSED "the part after the first dot names a field: it must have 1 to 31 bytes"
+/* Splits "./a/000.seg.PNG" at the first dot of its last component: the sample "a/000" and the field "seg.png", in lower
+ * case. `n_key_max`: the longest name of a sample that is allowed. `ret_place`, which points into `name`, is set for
+ * MEMBER_IS_FIELD only; `ret_refusal`, which says what is wrong, for MEMBER_IS_REFUSED only. */
+enum member_name member_name_read(const char *name, size_t n_key_max, struct member_place *ret_place,
+                                  const char **ret_refusal);
 
-/* The name of the field: the extension in lower case. Returns false if it is empty or too long. */
-bool member_field(const char *extension, char ret_field[SCHEMA_NAME_MAX]);
+/* Is it the key of the sample, a text? */
+bool member_is_of(const struct member_place *place, const char *key);
 
 /* The kind of a field, from the last part of its name. */
 enum field_kind member_kind(const char *field);

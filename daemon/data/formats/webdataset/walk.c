@@ -42,12 +42,8 @@ static int refuse(const struct walk *walk, const char *shard, const struct tar_m
 }
 
 /* Finds the number of a field. A field that is met for the first time gets a new number. */
-static int find_field(struct walk *walk, const char *shard, const struct tar_member *member, const char *extension,
+static int find_field(struct walk *walk, const char *shard, const struct tar_member *member, const char *name,
                       uint32_t *ret_idx) {
-        char name[SCHEMA_NAME_MAX];
-
-        if (!member_field(extension, name))
-                return refuse(walk, shard, member, MEMBER_FIELD_REFUSED);
         for (uint32_t i = 0; i < walk->n_fields; i++)
                 if (strcmp(walk->fields[i].name, name) == 0) {
                         *ret_idx = i;
@@ -73,14 +69,11 @@ static int look_up(const struct walk *walk) {
 }
 
 /* Does the file belong to the same sample as the one before? */
-static bool is_same_key(const struct walk *walk, const struct found_shard *shard, const char *name, size_t n_key) {
+static bool is_same_key(const struct walk *walk, const struct found_shard *shard, const struct member_place *place) {
         const uint64_t *keys = (const void *)walk->keys.bytes;
-        const char *last;
 
-        if (shard->n_keys == 0)
-                return false;
-        last = (const char *)walk->names.bytes + keys[shard->first_key + shard->n_keys - 1];
-        return strncmp(last, name, n_key) == 0 && last[n_key] == '\0';
+        return shard->n_keys > 0 &&
+               member_is_of(place, (const char *)walk->names.bytes + keys[shard->first_key + shard->n_keys - 1]);
 }
 
 static bool has_field(const struct walk *walk, const struct found_shard *shard, uint32_t idx_field) {
@@ -106,30 +99,24 @@ static int survey_member(struct walk *walk, int fd, const char *shard, const str
 static int take_member(struct walk *walk, int fd, struct found_shard *shard, const char *shard_name,
                        const struct tar_member *member) {
         struct found_member taken = { .offset = member->offset, .n_bytes = member->n_bytes };
-        const char *name, *extension;
-        size_t n_key;
+        struct member_place place;
+        const char *refusal;
         uint64_t at;
         int r;
 
-        switch (member_name_split(member->name, &name, &n_key, &extension)) {
+        switch (member_name_read(member->name, PATH_MAX - 2, &place, &refusal)) {
         case MEMBER_IS_FIELD:
                 break;
-        case MEMBER_IS_HIDDEN:
-                return refuse(walk, shard_name, member, "a hidden file in a folder; rename or remove it");
+        case MEMBER_IS_REFUSED:
+                return refuse(walk, shard_name, member, refusal);
         default:
                 return 0;
         }
-        r = find_field(walk, shard_name, member, extension, &taken.idx_field);
+        r = find_field(walk, shard_name, member, place.field, &taken.idx_field);
         if (r < 0)
                 return r;
-        if (!is_same_key(walk, shard, name, n_key)) {
-                char key[PATH_MAX];
-
-                memcpy(key, name, n_key);
-                key[n_key] = '\0';
-                if (!index_is_inner_path(key) || n_key + 1 >= PATH_MAX)
-                        return refuse(walk, shard_name, member, "the name of a sample may not leave its folder");
-                r = add_name(walk, key, n_key, &at);
+        if (!is_same_key(walk, shard, &place)) {
+                r = add_name(walk, place.key, place.n_key, &at);
                 if (r >= 0)
                         r = growing_append(&walk->keys, &at, sizeof(at));
                 if (r < 0)
