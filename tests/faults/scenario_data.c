@@ -12,10 +12,11 @@
 #include "tests/faults/scenarios.h"
 #include "tests/faults/scene.h"
 
-/* A dataset below tests/vectors, and what a job reads of it. */
+/* A dataset below tests/vectors, or of those that the scene made, and what a job reads of it. */
 struct form {
         const char *name, *settings, *pipeline;
         uint64_t n_samples;
+        bool is_made;
 };
 
 /* Reads an epoch. There may be an error that is said, but never another number of samples. */
@@ -51,7 +52,7 @@ static void read_forms(struct scene *scene, const struct form *forms, size_t n, 
 }
 
 static void serve_forms(struct scene *scene, const struct form *forms, size_t n) {
-        char vectors[PATH_MAX], more[6 * PATH_MAX];
+        char vectors[PATH_MAX], more[8 * PATH_MAX];
         size_t n_bytes = 0;
 
         if (!realpath("tests/vectors", vectors)) {
@@ -60,8 +61,8 @@ static void serve_forms(struct scene *scene, const struct form *forms, size_t n)
         }
         for (size_t i = 0; i < n; i++)
                 n_bytes += (size_t)snprintf(more + n_bytes, sizeof(more) - n_bytes,
-                                            "dataset \"%s\" { path = \"%s/%s }\n", forms[i].name, vectors,
-                                            forms[i].settings);
+                                            "dataset \"%s\" { path = \"%s/%s }\n", forms[i].name,
+                                            forms[i].is_made ? scene->data : vectors, forms[i].settings);
         scene_configure(scene, more);
         scene_begin_trouble(scene);
         if (scene_start(scene, true)) {
@@ -96,6 +97,7 @@ void scenario_listings(struct scene *scene) {
                 { "objects", "listings/datasets.jsonl\"", "text: text; id", 40 },
                 { "lines", "listings/lines.txt\"", "text", 47 },
                 { "records", "tfrecord/tokens\" format = \"tfrecord\"", NULL, 5 },
+                { "many", "records\"", "record: raw", 12, .is_made = true },
                 { "items", "mds/all\"", "caption: text; label", 8 },
                 { "chunks", "litdata/records\"", NULL, 7 },
                 { "tokens", "megatron/small\" sequence_length = 3", "tokens", 5395 },

@@ -13,6 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "daemon/data/formats/tfrecord/crc32c.h"
 #include "tests/faults/points.h"
 #include "tests/support/jpegs.h"
 
@@ -101,6 +102,27 @@ static void write_jpeg(const char *path, uint32_t number) {
         free(bytes);
 }
 
+/* Plain records, in as many files as it takes for threads to read them ahead. */
+static void write_records(const char *folder) {
+        uint8_t bytes[116] = { 100 };
+        uint32_t crc = crc32c_masked(crc32c(bytes, 8));
+        char path[256];
+
+        memcpy(bytes + 8, &crc, sizeof(crc));
+        snprintf(path, sizeof(path), "%s/records", folder);
+        make_folder(path);
+        for (unsigned i = 0; i < 12; i++) {
+                memset(bytes + 12, 0x80 + (int)i, 100);
+                crc = crc32c_masked(crc32c(bytes + 12, 100));
+                memcpy(bytes + 112, &crc, sizeof(crc));
+                snprintf(path, sizeof(path), "%s/records/%02u.tfrecord", folder, i);
+                write_file(path, bytes, sizeof(bytes));
+                make_old(path);
+        }
+        snprintf(path, sizeof(path), "%s/records", folder);
+        make_old(path);
+}
+
 void scene_make_data(const char *folder) {
         static const char *const DATA[] = { "files", "photos", "damaged" };
         char path[256], bytes[600];
@@ -132,6 +154,7 @@ void scene_make_data(const char *folder) {
                 snprintf(path, sizeof(path), "%s/%s", folder, DATA[data]);
                 make_old(path);
         }
+        write_records(folder);
         snprintf(path, sizeof(path), "tar -C '%s/files' -cf '%s/files.tar' .", folder, folder);
         must(system(path) == 0, path);
         snprintf(path, sizeof(path),

@@ -14,8 +14,8 @@
 #define SCENE_SAMPLES 20u /* in each dataset */
 
 struct scene {
-        const char *data; /* photos/, damaged/: PNGs and JPEGs, files/, files.tar, stream/: bytes; shared by all
-                             processes, read only */
+        const char *data; /* photos/, damaged/: PNGs and JPEGs, files/, files.tar, stream/: bytes; records/: TFRecord
+                             files; shared by all processes, read only */
         char folder[80];  /* its own */
         char config[100], socket[100];
 

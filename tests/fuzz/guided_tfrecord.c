@@ -15,6 +15,7 @@
 #include "daemon/data/index/index.h"
 #include "proto/base/cleanup.h"
 #include "tests/fuzz/folder.h"
+#include "tests/support/ahead_of.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes);
 
@@ -41,14 +42,16 @@ static void mend(uint8_t *bytes, size_t n_bytes) {
         }
 }
 
-static int survey_once(struct survey *survey, struct records *records, int fd, size_t n_bytes) {
+static int survey_once(struct survey *survey, struct ahead *ahead, int fd, size_t n_bytes) {
         struct why why = { 0 };
+        struct records records;
         struct record record;
         int r;
 
-        records_begin(records, fd, n_bytes);
+        ahead_of_begin(ahead, &(struct ahead_of){ .fd = fd, .n_bytes = n_bytes });
+        records_begin(&records, ahead, n_bytes);
         r = survey_begin_shard(survey, "s");
-        while (r == 0 && (r = records_next(records, &record, &why)) == 0) {
+        while (r == 0 && (r = records_next(&records, &record, &why)) == 0) {
                 if (record.offset > n_bytes || record.n_bytes > n_bytes - record.offset)
                         find("with a record that leads outside");
                 r = survey_add(survey, &record, &why);
@@ -98,16 +101,16 @@ static void check_numbers(const struct survey *survey, const struct found_featur
 }
 
 static void survey_file(const uint8_t *bytes, size_t n_bytes) {
-        _cleanup_(records_freep) struct records *records = NULL;
+        _cleanup_(ahead_freep) struct ahead *ahead = NULL;
         _cleanup_(closep) int fd = memfd_create("tfrecord", MFD_CLOEXEC);
         static struct survey survey;
         unsigned n_rounds = 0;
         int r;
 
-        if (fd < 0 || pwrite(fd, bytes, n_bytes, 0) != (ssize_t)n_bytes || records_new(&records) < 0)
+        if (fd < 0 || pwrite(fd, bytes, n_bytes, 0) != (ssize_t)n_bytes || ahead_new(1, &ahead) < 0)
                 _exit(2);
         survey = (struct survey){ 0 };
-        while ((r = survey_once(&survey, records, fd, n_bytes)) == 2)
+        while ((r = survey_once(&survey, ahead, fd, n_bytes)) == 2)
                 if (++n_rounds > INDEX_FIELDS_MAX)
                         find("that is read again and again");
         for (uint32_t i = 0; i < survey.n_features && r == RECORDS_END; i++) {

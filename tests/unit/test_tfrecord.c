@@ -14,6 +14,7 @@
 #include "daemon/data/formats/tfrecord/survey.h"
 #include "daemon/data/looks_like.h"
 #include "proto/base/cleanup.h"
+#include "tests/support/ahead_of.h"
 #include "tests/support/suite.h"
 
 static struct why why;
@@ -109,15 +110,17 @@ static void put_record(struct message *file, const void *bytes, size_t n) {
 
 /* Reads all records. Returns their number, or the error. */
 static int read_all(const uint8_t *bytes, size_t n_bytes, struct record *ret_last) {
-        _cleanup_(records_freep) struct records *records = NULL;
+        _cleanup_(ahead_freep) struct ahead *ahead = NULL;
         _cleanup_(closep) int fd = memfd_create("tfrecord", MFD_CLOEXEC);
+        struct records records;
         int r, n = 0;
 
         ck_assert_int_eq(pwrite(fd, bytes, n_bytes, 0), (ssize_t)n_bytes);
-        ck_assert_int_eq(records_new(&records), 0);
-        records_begin(records, fd, n_bytes);
+        ck_assert_int_eq(ahead_new(1, &ahead), 0);
+        ahead_of_begin(ahead, &(struct ahead_of){ .fd = fd, .n_bytes = n_bytes });
+        records_begin(&records, ahead, n_bytes);
         why.text[0] = '\0';
-        while ((r = records_next(records, ret_last, &why)) == 0)
+        while ((r = records_next(&records, ret_last, &why)) == 0)
                 n++;
         ret_last->bytes = NULL;
         ck_assert(r == RECORDS_END || why.text[0]);
@@ -152,10 +155,11 @@ END_TEST
 /* ---- records ---------------------------------------------------------------------------------------------------- */
 
 START_TEST(records_of_every_size_are_found) {
-        _cleanup_(records_freep) struct records *records = NULL;
+        _cleanup_(ahead_freep) struct ahead *ahead = NULL;
         _cleanup_(closep) int fd = memfd_create("tfrecord", MFD_CLOEXEC);
         static const size_t SIZES[] = { 0, 1, 5 << 20, 17, (1 << 20) - 16, 1 << 20, 3 };
         uint64_t at = 0;
+        struct records records;
         struct record record;
 
         for (size_t i = 0; i < ARRAY_SIZE(SIZES); i++) {
@@ -173,13 +177,14 @@ START_TEST(records_of_every_size_are_found) {
                 at += SIZES[i] + 16;
                 free(bytes);
         }
-        ck_assert_int_eq(records_new(&records), 0);
+        ck_assert_int_eq(ahead_new(WINDOWS_THREADS, &ahead), 0);
         for (int round = 0; round < 2; round++) {
                 uint64_t expected = 12;
 
-                records_begin(records, fd, at);
+                ahead_of_begin(ahead, &(struct ahead_of){ .fd = fd, .n_bytes = at });
+                records_begin(&records, ahead, at);
                 for (size_t i = 0; i < ARRAY_SIZE(SIZES); i++) {
-                        ck_assert_msg(records_next(records, &record, &why) == 0, "%s", why.text);
+                        ck_assert_msg(records_next(&records, &record, &why) == 0, "%s", why.text);
                         ck_assert_uint_eq(record.number, i);
                         ck_assert_uint_eq(record.offset, expected);
                         ck_assert_uint_eq(record.n_bytes, SIZES[i]);
@@ -187,7 +192,7 @@ START_TEST(records_of_every_size_are_found) {
                                 ck_assert(record.bytes[0] == i + 1 && record.bytes[SIZES[i] - 1] == i + 1);
                         expected += SIZES[i] + 16;
                 }
-                ck_assert_int_eq(records_next(records, &record, &why), RECORDS_END);
+                ck_assert_int_eq(records_next(&records, &record, &why), RECORDS_END);
         }
 }
 END_TEST
@@ -556,32 +561,34 @@ END_TEST
 
 /* ---- TensorFlow's own files -------------------------------------------------------------------------------------- */
 
-static void add_file(struct records *records, const char *path, int *r) {
+static void add_file(struct ahead *ahead, const char *path, int *r) {
         _cleanup_(closep) int fd = open(path, O_RDONLY | O_CLOEXEC);
+        struct records records;
         struct record record;
         struct stat status;
 
         ck_assert_msg(fd >= 0 && fstat(fd, &status) == 0, "%s", path);
-        records_begin(records, fd, (uint64_t)status.st_size);
+        ahead_of_begin(ahead, &(struct ahead_of){ .fd = fd, .n_bytes = (uint64_t)status.st_size });
+        records_begin(&records, ahead, (uint64_t)status.st_size);
         *r = survey_begin_shard(&survey, path);
-        while (*r == 0 && (*r = records_next(records, &record, &why)) == 0)
+        while (*r == 0 && (*r = records_next(&records, &record, &why)) == 0)
                 *r = survey_add(&survey, &record, &why);
 }
 
 static void survey_set(const char *name) {
-        _cleanup_(records_freep) struct records *records = NULL;
+        _cleanup_(ahead_freep) struct ahead *ahead = NULL;
         char path[128];
         int r;
 
         survey = (struct survey){ 0 };
-        ck_assert_int_eq(records_new(&records), 0);
+        ck_assert_int_eq(ahead_new(WINDOWS_THREADS, &ahead), 0);
         do {
                 r = RECORDS_END;
                 for (int i = 0; i < 2 && r == RECORDS_END; i++) {
                         snprintf(path, sizeof(path), "tests/vectors/tfrecord/%s/%s.tfrecord-%05d-of-00002", name, name,
                                  i);
                         why.text[0] = '\0';
-                        add_file(records, path, &r);
+                        add_file(ahead, path, &r);
                         if (r == SURVEY_AGAIN && survey.n_records == 0)
                                 r = -EAGAIN;
                 }

@@ -3,16 +3,21 @@
  *      length (8 bytes), checksum of the length (4), data, checksum of the data (4)
  *
  * Both checksums are compared. The length is used only after its checksum was right, so no memory is taken for a length
- * that is damage. Memory: one window, as large as the longest record, and at least 1 MiB. */
+ * that is damage. */
 #pragma once
 
 #include <stdint.h>
 
+#include "daemon/data/files/ahead.h"
 #include "proto/base/why.h"
 
 #define RECORDS_LENGTH_MAX ((1ull << 31) - 1) /* bytes of one record: what protobuf allows for a message */
 
-struct records;
+struct records {
+        struct ahead *ahead;
+        uint64_t n_bytes;
+        uint64_t at, number; /* of the next record */
+};
 
 struct record {
         uint64_t number; /* within its file, from 0 */
@@ -24,15 +29,8 @@ struct record {
 /* Positive outcome of records_next(): the file has ended where a record ends. */
 #define RECORDS_END 1
 
-/* Returns 0 or -ENOMEM. */
-int records_new(struct records **ret_records);
-
-/* Both take NULL. */
-void records_free(struct records *records);
-void records_freep(struct records **records);
-
-/* Goes to the begin of a regular file of n_bytes, whose descriptor stays the caller's. */
-void records_begin(struct records *records, int fd, uint64_t n_bytes);
+/* Begins with the file of n_bytes that `ahead`, which stays the caller's, stands at the begin of. */
+void records_begin(struct records *records, struct ahead *ahead, uint64_t n_bytes);
 
 /* The next record. Returns 0; RECORDS_END; -EBADMSG if the file is damaged or cut; -ENOTSUP if it is compressed;
  * -EFBIG; -ENOMEM, or what reading returned. `why` names the record and the byte, but not the file. After an error,

@@ -35,16 +35,16 @@ struct pass {
         const struct index_watch *watch;
         struct why *why;
         struct listed listed;
-        struct records *records;
+        struct ahead *ahead;
         struct survey survey;
         struct growing shards;
-        int64_t settled_ns;
+        int64_t settled_ns;      /* while the folder was listed */
         uint64_t n_bytes_looked; /* since the cancel flag was checked */
 };
 
 static void pass_fini(struct pass *pass) {
+        ahead_free(pass->ahead); /* which uses the names */
         listed_fini(&pass->listed);
-        records_freep(&pass->records);
         survey_fini(&pass->survey);
         growing_fini(&pass->shards);
 }
@@ -96,13 +96,13 @@ static int look_up(struct pass *pass, const struct record *record) {
 }
 
 /* Returns 0, SURVEY_AGAIN or an errno. */
-static int survey_records(struct pass *pass, const char *name, uint64_t *ret_n_records) {
+static int survey_records(struct pass *pass, const char *name, struct records *records, uint64_t *ret_n_records) {
         const char *root = pass->files->root;
         struct why detail = { 0 };
         struct record record;
         int r;
 
-        while ((r = records_next(pass->records, &record, &detail)) == 0) {
+        while ((r = records_next(records, &record, &detail)) == 0) {
                 r = survey_add(&pass->survey, &record, &detail);
                 if (r < 0)
                         return why_set(pass->why, r, "%s/%s: record %" PRIu64 " at byte %" PRIu64 ": %.300s", root,
@@ -116,20 +116,26 @@ static int survey_records(struct pass *pass, const char *name, uint64_t *ret_n_r
         return r == RECORDS_END ? 0 : why_set(pass->why, r, "%s/%s: %.350s", root, name, detail.text);
 }
 
+/* Called by several threads. */
+static int open_file(void *userdata, size_t idx_name, int64_t *settled_ns, struct stat *ret_status, struct why *why) {
+        const struct pass *pass = userdata;
+
+        return listed_open(pass->root_fd, pass->files->root, pass->listed.names[idx_name], settled_ns, ret_status, why);
+}
+
 static int survey_file(struct pass *pass, size_t idx_name) {
         const char *name = pass->listed.names[idx_name];
         struct found_shard shard = { .idx_name = idx_name };
-        _cleanup_(closep) int fd = listed_open(pass->root_fd, pass->files->root, name, &pass->settled_ns, &shard.status,
-                                               pass->why);
-        int r;
+        struct records records;
+        int r = ahead_next_file(pass->ahead, &shard.status, pass->why);
 
-        if (fd < 0)
-                return fd;
-        records_begin(pass->records, fd, (uint64_t)shard.status.st_size);
+        if (r < 0)
+                return r;
+        records_begin(&records, pass->ahead, (uint64_t)shard.status.st_size);
         r = survey_begin_shard(&pass->survey, name);
         if (r < 0)
                 return no_memory(pass, r);
-        r = survey_records(pass, name, &shard.n_records);
+        r = survey_records(pass, name, &records, &shard.n_records);
         if (r != 0)
                 return r;
         r = growing_append(&pass->shards, &shard, sizeof(shard));
@@ -139,10 +145,12 @@ static int survey_file(struct pass *pass, size_t idx_name) {
 /* Begins again if a feature turns out to need another form. Each feature changes its form once at most, and most of
  * them in the first records. */
 static int survey_files(struct pass *pass) {
+        const struct windows_files files = { .n = pass->listed.n, .open = open_file, .userdata = pass };
         int r = SURVEY_AGAIN;
 
         while (r == SURVEY_AGAIN) {
                 growing_clear(&pass->shards);
+                ahead_begin(pass->ahead, &files);
                 r = 0;
                 for (size_t i = 0; i < pass->listed.n && r == 0; i++)
                         r = survey_file(pass, i);
@@ -323,7 +331,7 @@ static int tfrecord_build(int root_fd, const struct files *files, const struct f
                           const struct index_watch *watch, struct index_builder **ret_builder, struct why *why) {
         _cleanup_(pass_fini) struct pass pass = { .root_fd = root_fd, .files = files, .watch = watch, .why = why };
         struct giving giving = { .pass = &pass };
-        int r = records_new(&pass.records);
+        int r = ahead_new(WINDOWS_THREADS, &pass.ahead);
 
         (void)options;
         if (r < 0)
