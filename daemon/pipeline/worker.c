@@ -159,7 +159,7 @@ static int check_ragged(struct worker *worker, struct task *task, uint32_t idx_f
         return opened.n_bytes > field->sample_bytes ? codec_refuse_room(codec, &opened, field, why) : 0;
 }
 
-/* Remembers which field failed. The message names it if the samples have several stored fields. */
+/* Remembers which field failed. The message names it, unless it is the only stored one, which is the sample's file. */
 static void name_field(struct task *task, uint32_t idx_field, struct why *why) {
         const struct stream *stream = task->batch->stream;
         const struct schema *schema = &dataset_source(stream->dataset->dataset)->schema;
@@ -169,7 +169,7 @@ static void name_field(struct task *task, uint32_t idx_field, struct why *why) {
         task->bad_field = stream->layout.fields[idx_field].form.name;
         for (uint32_t i = 0; i < schema->n_fields; i++)
                 n_stored += schema->fields[i].is_stored;
-        if (n_stored > 1)
+        if (n_stored > 1 || !codec_is_stored(program_codec(stream->program, idx_field)))
                 why_set(why, 0, "field %s: %.400s", task->bad_field, bare.text);
 }
 
