@@ -35,6 +35,11 @@ static bool can_be_named(const char *name) {
         return name[0] && name[strspn(name, NAMES)] == '\0';
 }
 
+/* Drawn, and only together with a picture. */
+static bool is_masks(const Dlp__Field *field) {
+        return strcmp(field->kind, "masks") == 0;
+}
+
 static void append(char *text, size_t size, const char *one, const char *other, const char *third) {
         size_t n = strlen(text);
 
@@ -50,7 +55,7 @@ static void make_pipelines(const Dlp__Dataset *dataset, char *shown, char *store
                 const Dlp__Field *field = dataset->fields[i];
                 bool is_picture = strcmp(field->kind, "picture") == 0;
 
-                if (!can_be_named(field->name))
+                if (!can_be_named(field->name) || is_masks(field))
                         continue;
                 n_shown++;
                 append(shown, size, shown[0] ? "; " : "", field->name, is_picture ? ": decode()" : "");
@@ -67,6 +72,11 @@ static void tell_left_out(const Dlp__Dataset *dataset) {
                         fprintf(stderr,
                                 "dlctl: the field \"%s\" is not shown: a pipeline cannot contain its name; give it "
                                 "another one in the configuration: fields = \"NAME=%s\"\n",
+                                dataset->fields[i]->name, dataset->fields[i]->name);
+                else if (is_masks(dataset->fields[i]))
+                        fprintf(stderr,
+                                "dlctl: the field \"%s\" is not shown: it is drawn together with its picture, for a "
+                                "pipeline such as \"image, %s: decode()\"\n",
                                 dataset->fields[i]->name, dataset->fields[i]->name);
 }
 

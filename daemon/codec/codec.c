@@ -172,7 +172,8 @@ static bool is_array_of_picture(const struct schema_field *field, const char *te
 static bool has_value_steps(const struct codec *codec, const char *text) {
         const char *word = text + strspn(text, " \t\r\n");
 
-        if (codec->field.kind == FIELD_PICTURE || is_array_of_picture(&codec->field, text))
+        if (codec->field.kind == FIELD_PICTURE || codec->field.kind == FIELD_MASKS ||
+            is_array_of_picture(&codec->field, text))
                 return false;
         return codec->field.kind != FIELD_BYTES ||
                (value_steps_are(word, word_length(word)) && !word_is(word, word_length(word), "raw"));
@@ -223,6 +224,11 @@ static int choose(struct codec *codec, const char *text, struct why *why) {
 
         if (codec->field.is_gathered)
                 r = choose_gathered(codec, text, why);
+        else if (!text && codec->field.kind == FIELD_MASKS)
+                r = why_set(why, -EINVAL,
+                            "pipeline: field %s is drawn for its picture: name both and a step, as in \"image, %s: "
+                            "decode()\"",
+                            codec->field.name, codec->field.name);
         else if (!text)
                 codec->type = type_without_steps(&codec->field);
         else if (codec->field.kind == FIELD_NAME)

@@ -191,7 +191,8 @@ static int parse_unnamed(struct program *program, const struct source *source, c
         if (r == 0 && !no_main && codec_drops_boxes(program->codecs[0]))
                 r = refuse_dropping(0, why);
         for (uint32_t i = 0; i < source->schema.n_fields && r == 0; i++)
-                if (no_main ? source->schema.fields[i].kind != FIELD_NAME
+                if (no_main ? source->schema.fields[i].kind != FIELD_NAME &&
+                                      source->schema.fields[i].kind != FIELD_MASKS
                             : is_value(&source->schema.fields[i]) && i != idx_main)
                         r = add_field(program, source, i, 0, NULL, why);
         if (r < 0)

@@ -58,18 +58,20 @@ static const char *kind_name(enum field_kind kind) {
         static const char *const NAMES[N_FIELD_KINDS] = {
                 [FIELD_PICTURE] = "picture", [FIELD_BYTES] = "bytes", [FIELD_VALUE] = "value",
                 [FIELD_NUMBER] = "number",   [FIELD_NAME] = "name",   [FIELD_TEXT] = "text",
-                [FIELD_SOUND] = "sound",
+                [FIELD_SOUND] = "sound",     [FIELD_MASKS] = "masks",
         };
 
         return NAMES[kind];
 }
 
-/* What is delivered if the pipeline names the field without a step. */
+/* What is delivered if the pipeline names the field without a step; masks need steps, and a picture. */
 static void fill_field(struct fields *fields, uint32_t idx, const struct schema_field *field) {
         Dlp__Field *message = &fields->messages[idx];
         bool is_value = field->kind == FIELD_VALUE, is_number = field->kind == FIELD_NUMBER;
+        bool is_masks = field->kind == FIELD_MASKS;
         uint32_t dtype = is_value                    ? field->dtype
                          : is_number                 ? (uint32_t)DLP_DTYPE_INT64
+                         : is_masks                  ? (uint32_t)DLP_DTYPE_UINT8
                          : field->kind == FIELD_TEXT ? (uint32_t)DLP_DTYPE_TEXT
                                                      : (uint32_t)DLP_DTYPE_BYTES;
 
@@ -77,11 +79,11 @@ static void fill_field(struct fields *fields, uint32_t idx, const struct schema_
         message->name = (char *)(uintptr_t)field->name;
         message->kind = (char *)(uintptr_t)kind_name(field->kind);
         message->dtype = (char *)(uintptr_t)dlp_dtype_name(dtype);
-        fields->shapes[idx][0] = -1;
+        fields->shapes[idx][0] = fields->shapes[idx][1] = fields->shapes[idx][2] = -1;
         if (is_value)
                 memcpy(fields->shapes[idx], field->shape, sizeof(fields->shapes[idx]));
         message->shape = fields->shapes[idx];
-        message->n_shape = is_value ? field->n_dims : is_number ? 0 : 1;
+        message->n_shape = is_value ? field->n_dims : is_number ? 0 : is_masks ? 3 : 1;
         message->stored = field->is_stored;
         message->may_be_absent = field->may_be_absent;
         fields->pointers[idx] = message;

@@ -356,6 +356,8 @@ int dataset_open(const struct dataset_spec *spec, const char *index_dir, const s
                 report.how = (enum dataset_how)r;
                 r = build(dataset, format, index_dir, index_path, spec->budget, watch, &report, why);
         }
+        if (r == 0 && format->extend)
+                format->extend(dataset->index);
         if (r == 0)
                 r = view_open(&dataset->index, dataset->options.fields, dataset->options.split, why);
         if (r < 0)

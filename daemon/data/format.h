@@ -51,6 +51,11 @@ struct format {
         int (*open)(int root_fd, const struct files *files, const struct format_options *options,
                     const struct index_watch *watch, struct budget *budget, struct source **ret_source,
                     struct why *why);
+
+        /* Adds fields to the schema of an index that are made of others (schema.h, same_as). They are not in the index
+         * itself and not in its digest. Quick: may look at the length of a field of each sample. NULL: there are none.
+         */
+        void (*extend)(struct source *index);
 };
 
 extern const struct format FORMAT_ARROW;

@@ -21,6 +21,7 @@ enum field_kind {
         FIELD_NAME,    /* the name of the sample: source_name(). Never stored */
         FIELD_TEXT,    /* UTF-8 */
         FIELD_SOUND,   /* stored: an encoded sound */
+        FIELD_MASKS,   /* masks of instances, known as a JSON array of COCO's segmentations; never stored */
         N_FIELD_KINDS,
 };
 
@@ -46,6 +47,8 @@ struct schema_field {
         uint32_t dtype;           /* FIELD_VALUE */
         uint32_t n_dims;          /* FIELD_VALUE; 0: a scalar */
         int64_t shape[SCHEMA_DIMS_MAX]; /* the first one is -1 if it varies */
+        uint32_t max_rows;              /* FIELD_MASKS: the most masks of a sample */
+        uint32_t same_as;               /* 1 + the field whose value it has, as another kind; 0: a value of its own */
 };
 
 struct schema {

@@ -43,12 +43,19 @@ void source_locate(const struct source *source, uint64_t sample, uint32_t field,
         source->type->locate(source, sample, field, ret_extent);
 }
 
+/* The field that has the value. */
+static uint32_t own_field(const struct source *source, uint32_t field) {
+        uint32_t same_as = source->schema.fields[field].same_as;
+
+        return same_as > 0 ? same_as - 1 : field;
+}
+
 /* The size of a known value; false: the sample does not have it. */
 static bool value_bytes(const struct source *source, uint64_t sample, uint32_t field, uint64_t *ret_n_bytes) {
         const struct schema_field *described = &source->schema.fields[field];
 
         if (source->type->value_bytes)
-                return source->type->value_bytes(source, sample, field, ret_n_bytes);
+                return source->type->value_bytes(source, sample, own_field(source, field), ret_n_bytes);
         *ret_n_bytes = dlp_dtype_bytes(described->dtype);
         for (uint32_t i = 0; i < described->n_dims; i++)
                 *ret_n_bytes *= (uint64_t)described->shape[i];
@@ -114,7 +121,7 @@ bool source_rows_were_there(const struct source *source, uint32_t field) {
 
 void source_value(const struct source *source, uint64_t sample, uint32_t field, void *ret_value) {
         assert(sample < source->n_samples && field < source->schema.n_fields);
-        source->type->value(source, sample, field, ret_value);
+        source->type->value(source, sample, own_field(source, field), ret_value);
 }
 
 size_t source_name(const struct source *source, uint64_t sample, char *ret_name) {

@@ -1,5 +1,7 @@
 #!/usr/bin/env python3
 """Listings that the installed datasets and pandas write, and COCO's annotations, as the installed readers read them."""
+import hashlib
+import itertools
 import json
 import os
 import random
@@ -75,6 +77,41 @@ def _(box):
         raw = "[" + ", ".join(json.dumps(each["segmentation"]) for each in mine) + "]"
         equal(fields["segmentation"], told_bytes(raw.encode()), "segmentations")
         equal(fields["boxes"], told({**content, "images": [coco.imgs[ids[line["index"]]]]})[0]["boxes"], "boxes")
+
+
+@case("masks of COCO's segmentations are those of pycocotools, alone and beside boxes")
+def _(box):
+    need("pycocotools")
+    import numpy
+    from pycocotools import mask as tools
+    from pycocotools.coco import COCO
+    dice = random.Random(3)
+    content = {"images": [], "annotations": [], "categories": [{"id": 1}]}
+    for i in range(60):
+        width, height = dice.randint(1, 300), dice.randint(1, 200)
+        write(box.path("p", f"{i}.png"), png(width, height, bytes(width * height * 3)))
+        content["images"].append({"id": i, "file_name": f"{i}.png", "width": width, "height": height})
+        for _ in range(dice.randrange(12)):
+            polygons = [[round(dice.uniform(-.2, 1.2) * (width, height)[k % 2], dice.choice((0, 1, 2, 2, 9))) for k in range(2 * dice.choice((3, 4, 9, 40)))]
+                        for _ in range(dice.choice((1, 1, 3)))]
+            packed = tools.merge(tools.frPyObjects(polygons, height, width))
+            runs = [sum(1 for _ in run) for _, run in itertools.groupby([0] + tools.decode(packed).flatten(order="F").tolist())]
+            runs[0] -= 1
+            packed["counts"] = packed["counts"].decode()
+            content["annotations"].append({"id": len(content["annotations"]), "image_id": i, "category_id": 1, "bbox": [0, 0, width, height],
+                                           "iscrowd": 0, "segmentation": dice.choice((polygons, polygons, packed, {"counts": runs, "size": [height, width]}))})
+    write(box.path("a.json"), json.dumps(content).encode())
+    coco = COCO(box.path("a.json"))
+    daemon = box.daemon({"d": {"path": box.path("p"), "format": "coco", "annotations": box.path("a.json")}})
+    for fields in ("image, masks", "image, boxes, masks"):
+        lines = daemon.read("d", pipeline=f"{fields}: decode(max_pixels=60000)", batch=1)
+        equal(len(lines), 60, "samples")
+        for line in lines:
+            image = coco.imgs[line["index"]]
+            masks = [coco.annToMask(each) for each in coco.loadAnns(coco.getAnnIds(line["index"]))]
+            told = hashlib.sha256(numpy.array(masks, dtype=numpy.uint8).tobytes()).hexdigest()
+            equal(line["fields"]["masks"], {"dtype": "uint8", "shape": [len(masks), image["height"], image["width"]], "sha256": told},
+                  f"{fields}: sample {line['index']}")
 
 
 main()

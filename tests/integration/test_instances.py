@@ -190,4 +190,108 @@ def _(box):
     equal(counts, [len(planes[i]) for i in planes], "masks of each sample")
 
 
+def runs_of(plane):
+    """Column by column: a run of zeroes, one of ones, ..."""
+    counts, last = [0], 0
+    for x in range(WIDTH):
+        for y in range(HEIGHT):
+            if plane[y * WIDTH + x] != last:
+                last = 1 - last
+                counts.append(0)
+            counts[-1] += 1
+    return {"size": [HEIGHT, WIDTH], "counts": counts}
+
+
+def rectangle(dice):
+    """A polygon, its plane and its bbox."""
+    x0, y0 = dice.randrange(WIDTH), dice.randrange(HEIGHT)
+    x1, y1 = dice.randint(x0 + 1, WIDTH), dice.randint(y0 + 1, HEIGHT)
+    plane = [int(x0 <= x < x1 and y0 <= y < y1) for y in range(HEIGHT) for x in range(WIDTH)]
+    return [[x0, y0, x1, y0, x1, y1, x0, y1]], plane
+
+
+def coco(box, planes, segmentations):
+    content = {"images": [{"id": i, "file_name": f"{i}.png"} for i in planes], "categories": [{"id": 7}], "annotations": []}
+    for i in planes:
+        write(box.path("p", f"{i}.png"), png(WIDTH, HEIGHT, identity_pixels(i, WIDTH, HEIGHT)))
+        for plane, segmentation in zip(planes[i], segmentations[i]):
+            x0, y0, x1, y1 = box_of(plane)
+            more = {} if segmentation == "none" else {"segmentation": segmentation}
+            content["annotations"].append({"image_id": i, "category_id": 7, "bbox": [x0, y0, x1 - x0, y1 - y0], **more})
+    write(box.path("a.json"), json.dumps(content).encode())
+    return {"path": box.path("p"), "format": "coco", "annotations": box.path("a.json")}
+
+
+@case("COCO's segmentations become masks when a pipeline names them with their picture")
+def _(box):
+    dice = random.Random(24)
+    planes, segmentations = {}, {}
+    for i in range(14):
+        planes[i], segmentations[i] = [], []
+        for k in range(i % 6):
+            polygon, plane = rectangle(dice)
+            if k % 2:
+                plane = random_planes(dice, 1, 1)[0]
+                plane[dice.randrange(len(plane))] = 1
+            planes[i].append(plane)
+            segmentations[i].append(runs_of(plane) if k % 2 else polygon)
+    pixels = {i: identity_pixels(i, WIDTH, HEIGHT) for i in planes}
+    boxes = {i: [box_of(plane) for plane in planes[i]] for i in planes}
+    dataset = coco(box, planes, segmentations)
+    daemon = box.daemon({"d": dataset, "r": {**dataset, "fields": "image, boxes, labels, m=masks, segmentation", "split": "2:12"}})
+    for line in daemon.read("d", pipeline=f"image, masks: {STEPS}", batch=4, seed=5):
+        check(line, pixels, planes)
+    n_left = 0
+    for line in daemon.read("d", pipeline=f"labels, masks, boxes, image: {STEPS} sanitize", batch=4, seed=5):
+        left = check(line, pixels, planes, boxes)
+        equal(line["fields"]["labels"]["shape"], [len(planes[line["index"]]) - left], "labels leave with them")
+        n_left += left
+    equal(n_left > 3, True, f"{n_left} have left")
+    for line in daemon.read("d", pipeline="image, masks, boxes: resize(short=11, max=40)", batch=1):
+        i, (height, width) = line["index"], line["fields"]["image"]["shape"][:2]
+        made = resized(planes[i], WIDTH, HEIGHT, width, height, 0)
+        inner = [[plane[(y + 1) * (width + 2) + x + 1] for y in range(height) for x in range(width)] for plane in made]
+        equal(line["fields"]["masks"], told(inner, height, width), f"resized masks of sample {i}")
+    renamed = {i: planes[i + 2] for i in range(10)}
+    for line in daemon.read("r", pipeline=f"image, m: {STEPS}; segmentation", batch=4, seed=5):
+        check(line, {i: pixels[i + 2] for i in range(10)}, renamed, name="m")
+        text = "[" + ", ".join(json.dumps(each) for each in segmentations[line["index"] + 2]) + "]"
+        equal(line["fields"]["segmentation"]["sha256"], hashlib.sha256(text.encode()).hexdigest(), "segmentations stay what they are")
+    for pipeline, words in (("masks", "drawn for its picture"), ("image; masks", "drawn for its picture"), ("masks: hflip(0.5)", "names none"),
+                            ("boxes, masks: hflip(0.5)", "names none"), ("image, masks: decode(exif=transpose)", "exif")):
+        daemon.refused("d", words, pipeline=pipeline)
+    described = [each for each in daemon.objects("datasets", "d")[0]["fields"] if each["field"] == "masks"]
+    equal([(each["kind"], each["dtype"], each["shape"], each["stored"]) for each in described], [("masks", "uint8", "[-1,-1,-1]", False)], "datasets")
+    done = daemon.dlctl("look", "d", "3")
+    equal(done.returncode, 0, "look")
+    contains(done.stdout, "segmentation", "boxes")
+    contains(done.stderr, '"masks" is not shown')
+    digests = {line["index"]: line["fields"]["image"]["sha256"] for line in daemon.read("d", pipeline=f"image: {STEPS}", batch=4, seed=5)}
+    equal({line["index"]: line["fields"]["image"]["sha256"] for line in
+           daemon.read("d", pipeline=f"image, boxes, masks: {STEPS} sanitize", batch=4, seed=5)}, digests, "pictures are the same with masks")
+
+
+@case("segmentations that cannot be drawn are damaged samples, named with their reason")
+def _(box):
+    polygon, plane = rectangle(random.Random(25))
+    bad = [("none", "mask 1: the annotation has no segmentation"), ([], "no polygons"), ([[1, 1, 5, 5]], "2 corners"),
+           ([[1, 1, 5, 5, 3]], "5 numbers"), ([[1, 1, 5, 5, 3, 1e30]], "cannot be"), ([[1, 1, 5, 5, 3, float("nan")]], "cannot be"),
+           ({"size": [HEIGHT, WIDTH], "counts": [60, 4]}, "where 3 pixels of 9 x 7 are left"),
+           ({"size": [HEIGHT, WIDTH], "counts": "0000"}, "those of 0 pixels"), ({"size": [WIDTH, HEIGHT], "counts": [63]}, "size [9, 7]"),
+           ({"size": [HEIGHT, WIDTH], "counts": [-1]}, "one of -1"), ("x", "array of polygons or an object of run lengths")]
+    planes = {i: [plane, plane] for i in range(len(bad))}
+    segmentations = {i: [polygon, bad[i][0]] for i in planes}
+    planes[len(bad)], segmentations[len(bad)] = [plane] * 60, [polygon] * 60
+    dataset = coco(box, planes, segmentations)
+    daemon = box.daemon({"d": dataset}, memory_limit="64MiB")
+    lines = daemon.read("d", pipeline="image, masks: hflip(0.5)", batch=2, shuffle=False, on_error="skip")
+    equal([line["index"] for line in lines], [len(bad)], "samples that are served")
+    for i, (_, words) in enumerate(bad):
+        contains(daemon.log(), f"sample {i} (", "field masks: mask 1: ", words)
+    equal(len(daemon.read("d", pipeline="image, boxes: hflip(0.5); segmentation", batch=2)), len(planes), "who names no masks gets all samples")
+    reader = daemon.reader("d", pipeline="image, masks: resize(500)", batch=1, on_error="skip", job="large")
+    reader.finish(20)
+    contains(daemon.log(), "has 60 masks of 642 x 500 pixels after the pipeline", "slots have room for", "raise memory_limit")
+
+
 main()

@@ -28,8 +28,8 @@ static char *append(char *at, const char *end, const char *format, ...) {
         return at;
 }
 
-/* "name:kind" of each field but the name of the sample: b bytes, t text, p picture, s sound, i8 f8 b1 values, [shape];
- * "'" after a stored field, "?" if it may be absent. */
+/* "name:kind" of each field but the name of the sample: b bytes, t text, p picture, s sound, m masks with the most of a
+ * sample, i8 f8 b1 values, [shape]; "'" after a stored field, "?" if it may be absent. */
 static char *show_schema(const struct source *source, char *at, const char *end) {
         for (uint32_t i = 0; i < source->schema.n_fields; i++) {
                 const struct schema_field *field = &source->schema.fields[i];
@@ -40,6 +40,7 @@ static char *show_schema(const struct source *source, char *at, const char *end)
                             field->kind == FIELD_PICTURE        ? "p"
                             : field->kind == FIELD_SOUND        ? "s"
                             : field->kind == FIELD_BYTES        ? "b"
+                            : field->kind == FIELD_MASKS        ? "m"
                             : field->kind == FIELD_TEXT         ? "t"
                             : field->dtype == DLP_DTYPE_BOOL    ? "b1"
                             : field->dtype == DLP_DTYPE_INT64   ? "i8"
@@ -47,6 +48,8 @@ static char *show_schema(const struct source *source, char *at, const char *end)
                                                                 : "f8");
                 for (uint32_t k = 0; k < field->n_dims; k++)
                         at = append(at, end, "[%" PRId64 "]", field->shape[k]);
+                if (field->kind == FIELD_MASKS)
+                        at = append(at, end, "%u", field->max_rows);
                 at = append(at, end, "%s%s", field->is_stored ? "'" : "", field->may_be_absent ? "?" : "");
         }
         return append(at, end, "\n");
@@ -90,7 +93,7 @@ static char *show_value(const struct source *source, uint64_t sample, uint32_t f
                 return append(at, end, "-");
         ck_assert_uint_le(n_bytes, sizeof(value));
         source_value(source, sample, field, &value);
-        if (described->kind == FIELD_BYTES)
+        if (described->kind == FIELD_BYTES || described->kind == FIELD_MASKS)
                 return append(at, end, "%.*s", (int)n_bytes, (const char *)value.bytes);
         if (described->kind == FIELD_TEXT)
                 return append(at, end, "\"%.*s\"", (int)n_bytes, (const char *)value.bytes);

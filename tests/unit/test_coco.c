@@ -16,7 +16,7 @@
 
 #define SCHEMA                                                                                                         \
         "image:p' boxes:f4[-1][4] labels:i8[-1] category_ids:i8[-1] area:f4[-1] iscrowd:i8[-1] image_id:i8 "           \
-        "segmentation:b\n"
+        "segmentation:b masks:m"
 
 static struct tree tree;
 
@@ -48,11 +48,13 @@ START_TEST(images_come_by_id_and_annotations_as_in_the_file) {
                   "{\"file_name\":\"./a.jpg\",\"id\":7},{\"id\":-3,\"file_name\":\"x/b.jpg\"}],"
                   "\"categories\":[{\"id\":90,\"name\":\"x\"},{\"id\":1},{\"id\":44}]}");
         samples_expect(&tree, "coco", "", "annotations=a.json\n",
-                       SCHEMA "x/b.jpg | picture b | 0,0,2,3 | 0 | 1 | 6 | 1 | -3 | "
+                       SCHEMA "2\n"
+                              "x/b.jpg | picture b | 0,0,2,3 | 0 | 1 | 6 | 1 | -3 | "
+                              "[{\"size\":[2,2],\"counts\":\"a]\\\"\"}] | "
                               "[{\"size\":[2,2],\"counts\":\"a]\\\"\"}]\n"
                               "a.jpg | picture a | 1.5,2,4.5,6.25,5,6,5,6 | 2,0 | 90,1 | 10.5,1 | 0,0 | 7 | "
-                              "[[[1, 2.5],[3]], null]\n"
-                              "none.jpg | missing |  |  |  |  |  | 8 | []\n");
+                              "[[[1, 2.5],[3]], null] | [[[1, 2.5],[3]], null]\n"
+                              "none.jpg | missing |  |  |  |  |  | 8 | [] | []\n");
         tree_remove(&tree);
 }
 END_TEST
@@ -62,8 +64,9 @@ START_TEST(categories_that_are_not_listed_are_those_that_occur) {
         expect("{\"images\":[{\"id\":1,\"file_name\":\"q.jpg\"}],\"annotations\":["
                "{\"image_id\":1,\"category_id\":5,\"bbox\":[0,0,1,1]},{\"image_id\":1,\"category_id\":3,"
                "\"bbox\":[0,0,1,1]},{\"image_id\":1,\"category_id\":5,\"bbox\":[0,0,1,1]}]}",
-               SCHEMA "q.jpg | missing | 0,0,1,1,0,0,1,1,0,0,1,1 | 1,0,1 | 5,3,5 | 1,1,1 | 0,0,0 | 1 | "
-                      "[null, null, null]\n");
+               SCHEMA "3\n"
+                      "q.jpg | missing | 0,0,1,1,0,0,1,1,0,0,1,1 | 1,0,1 | 5,3,5 | 1,1,1 | 0,0,0 | 1 | "
+                      "[null, null, null] | [null, null, null]\n");
         tree_remove(&tree);
 }
 END_TEST

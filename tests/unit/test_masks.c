@@ -1,4 +1,5 @@
-/* Masks of instances move as torchvision moves them: tests/vectors/masks, made by torchvision. */
+/* Masks of instances move as torchvision moves them, and are drawn from segmentations as pycocotools draws them:
+ * tests/vectors/masks, made by both. */
 #include <check.h>
 #include <errno.h>
 #include <stdint.h>
@@ -7,6 +8,7 @@
 #include <string.h>
 
 #include "daemon/codec/codec.h"
+#include "daemon/codec/masks/segments.h"
 #include "proto/base/cleanup.h"
 #include "tests/support/suite.h"
 #include "tests/support/vectors.h"
@@ -133,10 +135,145 @@ START_TEST(planes_leave_with_their_boxes) {
 }
 END_TEST
 
+/* ---- segmentations --------------------------------------------------------------------------------------------- */
+
+/* Draws the only mask of the text. */
+static int draw(const char *text, uint32_t width, uint32_t height, uint8_t *plane, struct why *why) {
+        struct segments segments;
+        uint8_t columns[64];
+        uint64_t n = 0;
+        int r = segments_count(text, strlen(text), &n, why);
+
+        if (r < 0)
+                return r;
+        ck_assert_uint_eq(n, 1);
+        segments_begin(&segments, text, strlen(text), width, height, columns);
+        return segments_draw(&segments, plane, why);
+}
+
+START_TEST(segmentations_are_drawn_as_cocos_tools_draw_them) {
+        unsigned n_segments = 0;
+        struct vectors vectors;
+
+        vectors_open(&vectors, "masks/segments.jsonl");
+        while (vectors_next(&vectors)) {
+                uint32_t width = (uint32_t)vector_int(vectors.line, "width");
+                uint32_t height = (uint32_t)vector_int(vectors.line, "height");
+                uint8_t plane[64 * 64];
+                struct why why = { 0 };
+                int n = 0;
+
+                ck_assert_msg(draw(vector_string(vectors.line, "segmentation"), width, height, plane, &why) == 0,
+                              "line %u: %s", vectors.number, why.text);
+                for (uint32_t i = 0; i < width * height; i++)
+                        n += plane[i];
+                ck_assert_msg(n == vector_int(vectors.line, "n"), "line %u: %d pixels", vectors.number, n);
+                ck_assert_msg(fnv1a(plane, (size_t)width * height) == vector_hex(vector_string(vectors.line, "hash")),
+                              "line %u", vectors.number);
+                n_segments++;
+        }
+        ck_assert_uint_ge(n_segments, 150);
+}
+END_TEST
+
+START_TEST(a_segmentation_that_cannot_be_drawn_is_refused_with_its_reason) {
+        static const struct {
+                const char *text, *words;
+        } rows[] = {
+                { "[null]", "has no segmentation" },
+                { "[7]", "an array of polygons" },
+                { "[[]]", "no polygons" },
+                { "[[[]]]", "0 corners" },
+                { "[[[1, 1, 2, 2]]]", "2 corners" },
+                { "[[[1, 1, 2, 2, 3]]]", "5 numbers" },
+                { "[[[1, 1, 2, 2, 3, 0], [1, 2, 3]]]", "3 numbers" },
+                { "[[1, 1, 2, 2, 3, 0]]", "not an array [x, y" },
+                { "[[[1, 1, \"2\", 2, 3, 0]]]", "not an array [x, y" },
+                { "[[[1, 1, NaN, 2, 3, 0]]]", "cannot be" },
+                { "[[[1, 1, 2, -Infinity, 3, 0]]]", "cannot be" },
+                { "[[[1, 1, 1e300, 2, 3, 0]]]", "cannot be" },
+                { "[[[1, 1, 1048577, 2, 3, 0]]]", "cannot be" },
+                { "[{\"counts\": [2, 30], \"size\": [3, 4]}]", "10 pixels of 4 x 3 are left" },
+                { "[{\"counts\": [2, 11], \"size\": [3, 4]}]", "one of 11, where 10 pixels" },
+                { "[{\"counts\": [2, -1], \"size\": [3, 4]}]", "one of -1" },
+                { "[{\"counts\": [2, 3], \"size\": [3, 4]}]", "those of 5 pixels" },
+                { "[{\"counts\": [2.5, 3], \"size\": [3, 4]}]", "whole numbers" },
+                { "[{\"counts\": [99999999999999999999], \"size\": [3, 4]}]", "whole numbers" },
+                { "[{\"counts\": [12], \"size\": [4, 3]}]", "3 high and 4 wide" },
+                { "[{\"counts\": [12], \"size\": [3]}]", "size" },
+                { "[{\"counts\": [12], \"size\": 12}]", "[height, width]" },
+                { "[{\"counts\": [12]}]", "size and counts" },
+                { "[{\"size\": [3, 4]}]", "size and counts" },
+                { "[{\"counts\": [12], \"counts\": [12], \"size\": [3, 4]}]", "twice" },
+                { "[{\"counts\": null, \"size\": [3, 4]}]", "an array or a text" },
+                { "[{\"counts\": \"\\u0020\", \"size\": [3, 4]}]", "not the text" },
+                { "[{\"counts\": \"P\", \"size\": [3, 4]}]", "not the text" },
+                { "[{\"counts\": \"ooooooooooooo0\", \"size\": [3, 4]}]", "not the text" },
+                { "[{\"counts\": \"\\n0\", \"size\": [3, 4]}]", "not the text" },
+        };
+        uint8_t plane[12];
+
+        for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+                struct why why = { 0 };
+
+                ck_assert_msg(draw(rows[i].text, 4, 3, plane, &why) < 0, "%s", rows[i].text);
+                ck_assert_msg(strstr(why.text, rows[i].words), "%s: %s", rows[i].text, why.text);
+                ck_assert_msg(strstr(why.text, "mask 0: "), "%s: %s", rows[i].text, why.text);
+        }
+}
+END_TEST
+
+/* Corners as far away as they may be, again and again: the sum of the edges has a limit. */
+START_TEST(polygons_that_would_take_minutes_are_refused) {
+        char text[4096] = "[[[";
+        size_t n = strlen(text);
+        uint8_t plane[12];
+        struct why why = { 0 };
+
+        for (unsigned i = 0; i < 60; i++)
+                n += (size_t)snprintf(text + n, sizeof(text) - n, "%s%s1048576, %d", i ? ", " : "", i % 2 ? "-" : "",
+                                      i % 3);
+        snprintf(text + n, sizeof(text) - n, "]]]");
+        ck_assert_int_lt(draw(text, 4, 3, plane, &why), 0);
+        ck_assert_msg(strstr(why.text, "longer than"), "%s", why.text);
+}
+END_TEST
+
+START_TEST(masks_of_a_sample_are_drawn_one_after_the_other_and_passed_over) {
+        const char *text = "[[[0, 0, 4, 0, 4, 3, 0, 3]], null, {\"size\": [3, 4], \"more\": {\"a\": [1]}, "
+                           "\"counts\": [0, 1, 11]}, {\"counts\": \"<\", \"size\": [3, 4]}]";
+        struct segments segments;
+        uint8_t columns[4], plane[12];
+        uint64_t n = 0;
+        struct why why = { 0 };
+
+        ck_assert_int_eq(segments_count(text, strlen(text), &n, &why), 0);
+        ck_assert_uint_eq(n, 4);
+        segments_begin(&segments, text, strlen(text), 4, 3, columns);
+        ck_assert_int_eq(segments_draw(&segments, plane, &why), 0);
+        for (unsigned i = 0; i < 12; i++)
+                ck_assert_int_eq(plane[i], 1);
+        ck_assert_int_eq(segments_skip(&segments, &why), 0);
+        ck_assert_msg(segments_draw(&segments, plane, &why) == 0, "%s", why.text);
+        for (unsigned i = 0; i < 12; i++)
+                ck_assert_int_eq(plane[i], i == 0);
+        ck_assert_msg(segments_draw(&segments, plane, &why) == 0, "%s", why.text);
+        for (unsigned i = 0; i < 12; i++)
+                ck_assert_int_eq(plane[i], 0);
+        ck_assert_int_lt(segments_count("[[1]", 4, &n, &why), 0);
+        ck_assert_int_lt(segments_count("{}", 2, &n, &why), 0);
+        ck_assert_int_lt(segments_count("[] 1", 4, &n, &why), 0);
+}
+END_TEST
+
 int main(void) {
         const struct suite_row rows[] = {
                 { "planes", planes_have_the_bytes_of_torchvisions_masks, 0 },
                 { "planes", planes_leave_with_their_boxes, 0 },
+                { "segments", segmentations_are_drawn_as_cocos_tools_draw_them, 0 },
+                { "segments", a_segmentation_that_cannot_be_drawn_is_refused_with_its_reason, 0 },
+                { "segments", polygons_that_would_take_minutes_are_refused, 0 },
+                { "segments", masks_of_a_sample_are_drawn_one_after_the_other_and_passed_over, 0 },
         };
 
         return suite_run("masks", rows, sizeof(rows) / sizeof(rows[0]));

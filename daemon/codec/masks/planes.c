@@ -1,5 +1,6 @@
 /* Masks of instances: n planes, one for each box, in a part with the picture that they belong to. Each moves as a mask
  * does (codec/mask.c), and where the part drops boxes, their planes leave with them. Delivered as n x height x width.
+ * They are an array, or are drawn from the segmentations of annotations (segments.h).
  *
  * Moving, mirroring and padding do to each channel of a picture the same. So three planes are moved at a time, as the
  * channels of one picture. */
@@ -10,10 +11,14 @@
 #include <string.h>
 
 #include "daemon/codec/masks/mask_name.h"
+#include "daemon/codec/masks/segments.h"
 #include "daemon/data/formats/npy_header.h"
 
 #define N_TOGETHER PIXEL_BYTES /* planes that are moved at once */
 #define BAND_ROWS  16u         /* of them, before they are fed */
+
+#define SEGMENTS_BYTES_MAX (64u << 20)  /* of a sample: that of COCO with most has a tenth of a megabyte */
+#define DRAWN_PIXELS_MAX   (1ull << 32) /* of a sample: drawing them takes seconds */
 
 /* ---- which fields ---------------------------------------------------------------------------------------------- */
 
@@ -23,6 +28,8 @@ static bool is_byte(uint32_t dtype) {
 
 /* Rows of two numbers are points, if they are not bytes. */
 bool planes_are(const struct schema_field *field) {
+        if (field->kind == FIELD_MASKS)
+                return true;
         if (!mask_is_name(field->name) || field->is_gathered)
                 return false;
         if (field->kind == FIELD_BYTES)
@@ -39,6 +46,9 @@ static bool is_float(uint32_t dtype) {
 int planes_choose(struct codec *codec, struct why *why) {
         struct schema_field *field = &codec->field;
 
+        codec->type = &CODEC_PLANES;
+        if (field->kind == FIELD_MASKS)
+                return 0;
         if (field->kind == FIELD_BYTES) {
                 field->kind = FIELD_VALUE;
                 field->dtype = DLP_DTYPE_UINT8;
@@ -56,11 +66,14 @@ int planes_choose(struct codec *codec, struct why *why) {
         }
         field->shape[0] = -1;
         codec->steps.dtype = DLP_DTYPE_UINT8;
-        codec->type = &CODEC_PLANES;
         return 0;
 }
 
 /* ---- their room ------------------------------------------------------------------------------------------------ */
+
+static bool is_drawn(const struct codec *codec) {
+        return codec->field.kind == FIELD_MASKS;
+}
 
 /* The most planes that a sample can have, told by the longest one; UINT64_MAX: unknown. */
 static int most_planes(const struct codec *codec, const struct codec_terms *terms, uint64_t *ret_n, struct why *why) {
@@ -70,8 +83,8 @@ static int most_planes(const struct codec *codec, const struct codec_terms *term
         struct field_form longest = { 0 };
         int r;
 
-        *ret_n = UINT64_MAX;
-        if (field->shape[1] < 1 || field->shape[2] < 1)
+        *ret_n = is_drawn(codec) ? field->max_rows : UINT64_MAX;
+        if (is_drawn(codec) || field->shape[1] < 1 || field->shape[2] < 1)
                 return 0;
         r = codec_form_ragged(codec, terms, 1, &longest, why);
         if (r == 0)
@@ -139,17 +152,65 @@ static uint64_t moved_bytes(const struct geometry *geometry) {
         return (uint64_t)geometry->width * geometry->height * N_TOGETHER;
 }
 
+/* All planes are in memory before they are moved. */
+static int open_array(const struct codec *codec, struct codec_tools *tools, const struct codec_input *input,
+                      struct codec_opened *opened, struct why *why) {
+        int r = check_npy(codec, input, why);
+
+        if (r == 0)
+                r = codec_value_type(codec)->open(codec, tools, input, opened, why);
+        if (r == 0)
+                r = check_size(input, opened->shape, why);
+        if (r < 0)
+                return r;
+        tools->n_rows_bytes = opened->n_bytes;
+        opened->need_bytes += opened->n_bytes;
+        return 0;
+}
+
+static int load_segments(const struct codec *codec, struct codec_tools *tools, const struct codec_input *input,
+                         uint64_t *ret_n_bytes, struct why *why) {
+        uint64_t n_bytes = source_length(input->source, input->sample, codec->idx_field);
+        int r;
+
+        if (n_bytes > SEGMENTS_BYTES_MAX)
+                return why_set(why, -E2BIG, "its segmentations are %llu bytes of JSON, at most %u can be drawn",
+                               (unsigned long long)n_bytes, SEGMENTS_BYTES_MAX);
+        r = codec_memory_reserve(&tools->elements, n_bytes, why);
+        if (r < 0)
+                return r;
+        source_value(input->source, input->sample, codec->idx_field, tools->elements.bytes);
+        *ret_n_bytes = n_bytes;
+        return 0;
+}
+
+/* Those that are moved together are drawn, moved, and drawn over. */
+static int open_drawn(const struct codec *codec, struct codec_tools *tools, const struct codec_input *input,
+                      struct codec_opened *opened, struct why *why) {
+        uint64_t n_plane = (uint64_t)input->lead_width * input->lead_height, n_text = 0, n = 0;
+        int r = load_segments(codec, tools, input, &n_text, why);
+
+        if (r == 0)
+                r = segments_count(tools->elements.bytes, n_text, &n, why);
+        if (r < 0)
+                return r == -ENOMEM ? r : -EBADMSG;
+        if (n > DRAWN_PIXELS_MAX / n_plane)
+                return why_set(why, -EFBIG, "has %llu masks of %u x %u pixels; at most %llu pixels are drawn",
+                               (unsigned long long)n, input->lead_width, input->lead_height, DRAWN_PIXELS_MAX);
+        tools->n_rows_bytes = n_plane * N_TOGETHER + input->lead_width;
+        opened->shape[0] = (int64_t)n;
+        opened->need_bytes = n_text + tools->n_rows_bytes;
+        return 0;
+}
+
 /* The draws depend on the size, so it must be the picture's. */
 static int planes_open(const struct codec *codec, struct codec_tools *tools, const struct codec_input *input,
                        struct codec_opened *ret_opened, struct why *why) {
         const struct codec_kept *kept = input->kept;
         struct geometry *geometry = &tools->geometry;
-        int r = check_npy(codec, input, why);
+        int r = is_drawn(codec) ? open_drawn(codec, tools, input, ret_opened, why)
+                                : open_array(codec, tools, input, ret_opened, why);
 
-        if (r == 0)
-                r = codec_value_type(codec)->open(codec, tools, input, ret_opened, why);
-        if (r == 0)
-                r = check_size(input, ret_opened->shape, why);
         if (r == 0 && drops_some(codec, input) && ret_opened->shape[0] != kept->n_boxes)
                 return why_set(why, -EBADMSG, "has %lld masks for %u boxes, and sanitize drops both together",
                                (long long)ret_opened->shape[0], kept->n_boxes);
@@ -158,15 +219,13 @@ static int planes_open(const struct codec *codec, struct codec_tools *tools, con
                                      input->epoch, input->sample, geometry, why);
         if (r < 0)
                 return r;
-        tools->n_rows_bytes = ret_opened->n_bytes;
         tools->n_planes = (uint64_t)ret_opened->shape[0];
         if (drops_some(codec, input))
                 ret_opened->shape[0] = kept->n_kept;
         ret_opened->shape[1] = geometry->height;
         ret_opened->shape[2] = geometry->width;
         ret_opened->n_bytes = (uint64_t)ret_opened->shape[0] * geometry->height * geometry->width;
-        ret_opened->need_bytes += tools->n_rows_bytes + recipe_bytes_needed(geometry) + band_bytes(geometry) +
-                                  moved_bytes(geometry);
+        ret_opened->need_bytes += recipe_bytes_needed(geometry) + band_bytes(geometry) + moved_bytes(geometry);
         return 0;
 }
 
@@ -237,23 +296,60 @@ static int move(struct moving *moving, struct why *why) {
         return r;
 }
 
-static int planes_render(const struct codec *codec, struct codec_tools *tools, const struct codec_input *input,
-                         uint8_t *out, struct why *why) {
-        size_t n_plane = (size_t)input->lead_width * input->lead_height;
-        struct moving moving = { .tools = tools, .stride = input->lead_width, .out = out };
-        uint64_t n = tools->n_planes;
+/* Where the planes of an open sample come from. */
+struct origin {
+        const struct codec_kept *kept; /* NULL: all stay */
+        uint8_t *planes;               /* an array: all of them; else room for those that are moved together */
+        size_t n_plane;
+        bool is_drawn;
+        struct segments segments;
+};
+
+static int begin_planes(const struct codec *codec, struct codec_tools *tools, const struct codec_input *input,
+                        struct origin *origin, struct why *why) {
+        uint64_t n_text;
         int r = codec_memory_reserve(&tools->rows, tools->n_rows_bytes, why);
 
+        *origin = (struct origin){ .kept = drops_some(codec, input) ? input->kept : NULL,
+                                   .planes = tools->rows.bytes,
+                                   .n_plane = (size_t)input->lead_width * input->lead_height,
+                                   .is_drawn = is_drawn(codec) };
+        if (r == 0 && !origin->is_drawn)
+                return codec_value_type(codec)->render(codec, tools, input, origin->planes, why);
+        if (r == 0) /* again: the memory may have been given back since the field was opened */
+                r = load_segments(codec, tools, input, &n_text, why);
         if (r == 0)
-                r = codec_value_type(codec)->render(codec, tools, input, tools->rows.bytes, why);
-        for (uint64_t i = 0; i < n && r == 0; i++) {
-                if (drops_some(codec, input) && !(input->kept->bits[i / 8] >> i % 8 & 1))
-                        continue;
-                moving.planes[moving.n++] = tools->rows.bytes + i * n_plane;
-                if (moving.n == N_TOGETHER)
+                segments_begin(&origin->segments, tools->elements.bytes, n_text, input->lead_width, input->lead_height,
+                               origin->planes + origin->n_plane * N_TOGETHER);
+        return r;
+}
+
+/* Plane i, in its turn; NULL if it leaves. */
+static int next_plane(struct origin *origin, uint64_t i, uint32_t n_waiting, const uint8_t **ret_plane,
+                      struct why *why) {
+        uint8_t *plane = origin->planes + (origin->is_drawn ? n_waiting : i) * origin->n_plane;
+        bool stays = !origin->kept || origin->kept->bits[i / 8] >> i % 8 & 1;
+
+        *ret_plane = stays ? plane : NULL;
+        if (!origin->is_drawn)
+                return 0;
+        return stays ? segments_draw(&origin->segments, plane, why) : segments_skip(&origin->segments, why);
+}
+
+static int planes_render(const struct codec *codec, struct codec_tools *tools, const struct codec_input *input,
+                         uint8_t *out, struct why *why) {
+        struct moving moving = { .tools = tools, .stride = input->lead_width, .out = out };
+        struct origin origin;
+        int r = begin_planes(codec, tools, input, &origin, why);
+
+        for (uint64_t i = 0; i < tools->n_planes && r == 0; i++) {
+                r = next_plane(&origin, i, moving.n, &moving.planes[moving.n], why);
+                if (r == 0 && moving.planes[moving.n] && ++moving.n == N_TOGETHER)
                         r = move(&moving, why);
         }
-        return r == 0 && moving.n > 0 ? move(&moving, why) : r;
+        if (r == 0 && moving.n > 0)
+                r = move(&moving, why);
+        return r == -E2BIG && origin.is_drawn ? -EBADMSG : r;
 }
 
 /* ---- refusals -------------------------------------------------------------------------------------------------- */

@@ -147,6 +147,7 @@ static int add_field(struct view *view, const char *text, size_t n, struct why *
         *described = view->inner->schema.fields[field->inner[0]];
         for (uint32_t i = 1; i < field->n; i++)
                 described->may_be_absent &= view->inner->schema.fields[field->inner[i]].may_be_absent;
+        described->same_as = 0;
         memset(described->name, 0, sizeof(described->name));
         memcpy(described->name, name, n_name);
         schema->n_fields++;
@@ -158,8 +159,10 @@ static int choose_fields(struct view *view, const char *text, struct why *why) {
 
         if (!text) {
                 view->source.schema = view->inner->schema;
-                for (uint32_t i = 0; i < view->source.schema.n_fields; i++)
+                for (uint32_t i = 0; i < view->source.schema.n_fields; i++) {
                         view->fields[i] = (struct view_field){ .n = 1, .inner = { i } };
+                        view->source.schema.fields[i].same_as = 0; /* the source under it knows */
+                }
                 return 0;
         }
         view->source.schema.n_fields = 0;

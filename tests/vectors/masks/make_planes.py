@@ -5,11 +5,6 @@ import json
 import os
 import random
 
-import torch
-import torchvision
-from torchvision import tv_tensors
-from torchvision.transforms.v2 import functional
-
 
 def fnv1a(content):
     hashed = 0xcbf29ce484222325
@@ -18,7 +13,7 @@ def fnv1a(content):
     return f"{hashed:016x}"
 
 
-def step_of(dice, masks):
+def step_of(functional, dice, masks):
     """One more step, and what it makes of the masks."""
     height, width = masks.shape[-2:]
     kind = dice.choice(("resize", "resize", "crop", "pad", "hflip", "vflip"))
@@ -37,17 +32,26 @@ def step_of(dice, masks):
     return f"{kind}(1)", functional.horizontal_flip(masks) if kind == "hflip" else functional.vertical_flip(masks)
 
 
-dice = random.Random(14)
-with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "planes.jsonl"), "w", encoding="ascii") as file:
-    file.write(json.dumps({"kind": "versions", "torch": torch.__version__, "torchvision": torchvision.__version__}) + "\n")
-    for i in range(150):
-        n, height, width = dice.randrange(8), dice.randrange(1, 80), dice.randrange(1, 80)
-        content = bytes((k * 2654435761 + n) >> 16 & 255 for k in range(n * height * width))
-        masks = tv_tensors.Mask(torch.tensor(list(content), dtype=torch.uint8).reshape(n, height, width))
-        steps = []
-        for _ in range(dice.randrange(6)):
-            step, masks = step_of(dice, masks)
-            steps.append(step)
-        line = {"kind": "planes", "n": n, "height": height, "width": width, "steps": " ".join(steps) or "decode",
-                "shape": list(masks.shape), "hash": fnv1a(bytes(masks.flatten().tolist()))}
-        file.write(json.dumps(line) + "\n")
+def main():
+    import torch
+    import torchvision
+    from torchvision import tv_tensors
+    from torchvision.transforms.v2 import functional
+    dice = random.Random(14)
+    with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "planes.jsonl"), "w", encoding="ascii") as file:
+        file.write(json.dumps({"kind": "versions", "torch": torch.__version__, "torchvision": torchvision.__version__}) + "\n")
+        for i in range(150):
+            n, height, width = dice.randrange(8), dice.randrange(1, 80), dice.randrange(1, 80)
+            content = bytes((k * 2654435761 + n) >> 16 & 255 for k in range(n * height * width))
+            masks = tv_tensors.Mask(torch.tensor(list(content), dtype=torch.uint8).reshape(n, height, width))
+            steps = []
+            for _ in range(dice.randrange(6)):
+                step, masks = step_of(functional, dice, masks)
+                steps.append(step)
+            line = {"kind": "planes", "n": n, "height": height, "width": width, "steps": " ".join(steps) or "decode",
+                    "shape": list(masks.shape), "hash": fnv1a(bytes(masks.flatten().tolist()))}
+            file.write(json.dumps(line) + "\n")
+
+
+if __name__ == "__main__":
+    main()

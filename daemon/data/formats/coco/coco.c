@@ -279,6 +279,37 @@ static int coco_build(int root_fd, const struct files *files, const struct forma
         return r < 0 && r != -ECANCELED ? no_memory(&coco, r) : r;
 }
 
+/* ---- masks ----------------------------------------------------------------------------------------------------- */
+
+static bool find(const struct schema *schema, const char *name, uint32_t *ret_idx) {
+        for (uint32_t i = 0; i < schema->n_fields; i++)
+                if (strcmp(schema->fields[i].name, name) == 0) {
+                        *ret_idx = i;
+                        return true;
+                }
+        return false;
+}
+
+/* The segmentations once more, as what they become with a picture. */
+static void coco_extend(struct source *index) {
+        struct schema *schema = &index->schema;
+        struct schema_field masks = { .name = "masks", .kind = FIELD_MASKS };
+        uint32_t idx_segmentation, idx_labels;
+        uint64_t longest = 0;
+
+        if (schema->n_fields == SCHEMA_FIELDS_MAX || !find(schema, COLUMNS[SEGMENTATION].name, &idx_segmentation) ||
+            !find(schema, COLUMNS[LABELS].name, &idx_labels))
+                return; /* not an index of ours */
+        for (uint64_t i = 0; i < index->n_samples; i++) {
+                uint64_t n_bytes = source_length(index, i, idx_labels);
+
+                longest = n_bytes > longest ? n_bytes : longest;
+        }
+        masks.max_rows = (uint32_t)(longest / sizeof(int64_t));
+        masks.same_as = idx_segmentation + 1;
+        schema->fields[schema->n_fields++] = masks;
+}
+
 static const char *const OPTIONS[] = { "annotations", NULL };
 
 const struct format FORMAT_COCO = {
@@ -286,4 +317,5 @@ const struct format FORMAT_COCO = {
         .options = OPTIONS,
         .file_option = "annotations",
         .build = coco_build,
+        .extend = coco_extend,
 };
