@@ -7,7 +7,7 @@ import shutil
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
-from harness import ROOT, case, equal, identity_pixels, main, png, write
+from harness import ROOT, case, equal, identity_pixels, main, png, within, write
 from tars import archive
 
 VECTORS = os.path.join(ROOT, "tests", "vectors")
@@ -49,6 +49,10 @@ def _(box):
         lines = daemon.read(name, limit=1, batch=1, pipeline="raw" if name in ("imagefolder", "webdataset") else None)
         equal(len(lines), 1, f"{name}: a sample")
     equal(found(daemon), {name: name.split("-")[0] for name in datasets}, "formats that were found")
+    daemon.stop()
+    daemon.start()
+    within(30, lambda: all(row["state"] == "ready" for row in daemon.objects("datasets")), "all are ready again")
+    equal([line for line in daemon.log().splitlines() if "indexed again" in line], [], "an index that is made at each start")
 
 
 @case("what two formats recognise, or none, is refused with what to write; a named format settles it")

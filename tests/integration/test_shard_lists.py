@@ -43,6 +43,10 @@ def _(box):
     for name, (_, numbers) in datasets.items():
         paths = [box.path("d", "part" if i == 3 else "", f"s-{i}.tar") for i in numbers]
         check_raw(daemon, name, samples_in(paths), ["txt", "cls"])
+    daemon.stop()
+    daemon.start()
+    within(30, lambda: all(row["state"] == "ready" for row in daemon.objects("datasets")), "all are ready again")
+    equal("indexed again" in daemon.log(), False, "an index is made at each start")
     time.sleep(0.01)
     write_list(box, "turned.json", shardlist=entries[:2])
     within(30, lambda: len(daemon.read("turned", pipeline="txt")) == 7, "the new list is noticed")

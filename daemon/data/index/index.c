@@ -306,7 +306,11 @@ static int index_compare(const struct source *source, int root_fd, enum source_c
 
 bool index_is_of(const struct source *source, const char *const *names, size_t n_names) {
         const struct index *index = index_of(source);
+        uint64_t flags = index->header->flags;
 
+        if (flags & INDEX_BY_LIST)
+                return n_names == (flags & INDEX_LIST_NAMED ? 1 : 0) &&
+                       (n_names == 0 || strcmp(index->names + index->shards[0].name, names[0]) == 0);
         if (index->header->n_dirs == 0 || (index->dirs[0].mtime_ns == INDEX_TIME_ANY) != (n_names > 0))
                 return false;
         if (n_names > 0 && index->header->n_shards != n_names)

@@ -174,6 +174,11 @@ void index_builder_set_named(struct index_builder *builder) {
         ((struct index_dir *)(void *)builder->dirs.bytes)->mtime_ns = INDEX_TIME_ANY;
 }
 
+void index_builder_set_listed(struct index_builder *builder, bool is_named) {
+        index_builder_set_named(builder);
+        builder->header.flags |= INDEX_BY_LIST | (is_named ? INDEX_LIST_NAMED : 0);
+}
+
 int index_builder_add_file(struct index_builder *builder, uint32_t dir, const char *name, uint32_t flags,
                            uint64_t *ret_file) {
         struct index_file file = { .dir = dir, .flags = flags };

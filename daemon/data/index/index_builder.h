@@ -70,6 +70,10 @@ int index_builder_add_dir(struct index_builder *builder, const char *path, const
  * the root does not count. To be called after the root was added. */
 void index_builder_set_named(struct index_builder *builder);
 
+/* The same, where the first shard is a list that names the others. `is_named`: the path of the dataset is that list,
+ * not the folder. */
+void index_builder_set_listed(struct index_builder *builder, bool is_named);
+
 /* `flags`: INDEX_FILE_... Returns as above. */
 int index_builder_add_file(struct index_builder *builder, uint32_t dir, const char *name, uint32_t flags,
                            uint64_t *ret_file);

@@ -62,7 +62,7 @@ struct index_header {
         uint64_t n_shards; /* 0: each file lies in the folder directly */
         uint64_t n_columns;
         uint64_t values_bytes;
-        uint64_t flags; /* INDEX_NAMES_ROWS, INDEX_SCATTERED */
+        uint64_t flags; /* INDEX_NAMES_ROWS, ... */
         uint64_t names_bytes;
         uint64_t total_bytes;               /* sum of all rows' lengths */
         uint64_t max_length;                /* the longest row */
@@ -77,6 +77,8 @@ struct index_header {
 
 #define INDEX_NAMES_ROWS   1ull /* samples have no names of their own: they are called SHARD:ROW */
 #define INDEX_SCATTERED    2ull /* the fields of a sample lie far apart in their shard, column by column */
+#define INDEX_BY_LIST      4ull /* the first shard is a file that names the others, and has no samples; */
+#define INDEX_LIST_NAMED   8ull /* the path of the dataset is that file; otherwise it is the folder */
 #define INDEX_ROW_NAME_MAX 21u  /* bytes of ":ROW" */
 
 struct index_field {

@@ -111,7 +111,9 @@ static int check_header(const struct index_header *header, uint64_t n_bytes, str
             strspn(header->digest, "0123456789abcdef") != INDEX_DIGEST_SIZE - 1 ||
             !memchr(header->options, '\0', sizeof(header->options)))
                 return why_set(why, -EBADMSG, "its format name or digest is damaged");
-        if (header->flags & ~(INDEX_NAMES_ROWS | INDEX_SCATTERED) ||
+        if (header->flags & ~(INDEX_NAMES_ROWS | INDEX_SCATTERED | INDEX_BY_LIST | INDEX_LIST_NAMED) ||
+            (header->flags & INDEX_LIST_NAMED && !(header->flags & INDEX_BY_LIST)) ||
+            (header->flags & INDEX_BY_LIST && (header->n_shards == 0 || header->n_dirs == 0)) ||
             (header->flags & INDEX_NAMES_ROWS ? header->n_shards == 0 : header->n_fields == 0))
                 return why_set(why, -EBADMSG, "its samples have no names");
         return 0;

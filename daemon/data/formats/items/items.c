@@ -446,7 +446,7 @@ static int begin_index(const struct walk *walk, struct index_builder **ret_build
         index_builder_name_rows(builder);
         r = index_builder_add_dir(builder, "", &set->folder, &idx_root);
         if (r >= 0)
-                index_builder_set_named(builder); /* other files of the folder may come and go */
+                index_builder_set_listed(builder, false);
         /* A shard without samples: so that a changed index.json makes a new index. */
         if (r >= 0)
                 r = index_builder_add_shard(builder, "index.json", &set->index_status);

@@ -451,7 +451,9 @@ static int make_index(const struct survey *survey, struct index_builder **ret_bu
         for (uint32_t i = 0; i < survey->n_fields; i++)
                 describe_field(survey, &survey->fields[i], builder, i);
         r = index_builder_add_dir(builder, "", &survey->listed.folder, &idx_root);
-        if (r >= 0 && survey->files->n_names > 0)
+        if (r >= 0 && is_list(survey->files))
+                index_builder_set_listed(builder, true);
+        else if (r >= 0 && survey->files->n_names > 0)
                 index_builder_set_named(builder);
         for (size_t i = 0; i < survey->n_shards && r >= 0; i++) {
                 const struct shard *shard = &survey->shards[i];
