@@ -95,6 +95,7 @@ class Test:
         env["TMPDIR"] = folder
         build = "release" if self.variant == "valgrind" else self.variant
         env["DLP_BUILD"] = os.path.join("build", build)
+        env["TORCHINDUCTOR_CACHE_DIR"] = os.path.join(ROOT, "build", "check", "torchinductor")  # torch makes it when imported
         env["PYTHONUNBUFFERED"] = "1"
         env["PYTHONDONTWRITEBYTECODE"] = "1"
         if self.group:
