@@ -18,12 +18,18 @@
 
 #define SHOWN_SAMPLES  5u  /* without INDEX */
 #define SHOWN_ELEMENTS 12u /* of an array */
+#define PICTURE        ": decode()"
+#define HINT           "decode(max_pixels=" /* in the daemon's error about a picture for which there is no room */
 
 struct look {
+        struct context *context;
         const char *dataset, *folder; /* folder: --save, or NULL */
         struct sample_printer *printer;
         struct text text;
         struct dlc_loader *shown, *stored; /* as a person sees them; the stored bytes, with --save */
+        char shown_pipeline[DLP_PIPELINE_MAX], stored_pipeline[DLP_PIPELINE_MAX];
+        unsigned n_opened;           /* loaders */
+        unsigned long long n_pixels; /* of the largest picture so far for which there was no room; 0: none */
 };
 
 /* ---- what to ask for ------------------------------------------------------------------------------------------- */
@@ -58,7 +64,7 @@ static void make_pipelines(const Dlp__Dataset *dataset, char *shown, char *store
                 if (!can_be_named(field->name) || is_masks(field))
                         continue;
                 n_shown++;
-                append(shown, size, shown[0] ? "; " : "", field->name, is_picture ? ": decode()" : "");
+                append(shown, size, shown[0] ? "; " : "", field->name, is_picture ? PICTURE : "");
                 if (field->stored &&
                     (is_picture || strcmp(field->kind, "bytes") == 0 || strcmp(field->kind, "sound") == 0))
                         append(stored, size, stored[0] ? "; " : "", field->name, ": raw");
@@ -80,14 +86,13 @@ static void tell_left_out(const Dlp__Dataset *dataset) {
                                 dataset->fields[i]->name, dataset->fields[i]->name);
 }
 
-static int ask(struct context *context, struct look *look, char *shown, char *stored, size_t size,
-               uint64_t *ret_n_samples) {
+static int ask(struct look *look, uint64_t *ret_n_samples) {
         Dlp__DatasetsRequest body = DLP__DATASETS_REQUEST__INIT;
         Dlp__Request request = DLP__REQUEST__INIT;
         const Dlp__Dataset *dataset;
         struct control *control;
         Dlp__Reply *reply;
-        int r = control_open(context, &control);
+        int r = control_open(look->context, &control);
 
         if (r != EXIT_DONE)
                 return r;
@@ -105,7 +110,7 @@ static int ask(struct context *context, struct look *look, char *shown, char *st
         else if (dataset->n_fields == 0)
                 r = fail(EXIT_REFUSED, "dataset %s is %s: %s", look->dataset, dataset->state, dataset->text);
         else {
-                make_pipelines(dataset, shown, stored, size);
+                make_pipelines(dataset, look->shown_pipeline, look->stored_pipeline, sizeof(look->shown_pipeline));
                 tell_left_out(dataset);
                 *ret_n_samples = dataset->n_samples;
         }
@@ -113,16 +118,16 @@ static int ask(struct context *context, struct look *look, char *shown, char *st
         return r;
 }
 
-static int open_loader(struct context *context, const struct look *look, const char *pipeline,
+/* Opens a loader that begins with sample `idx`. */
+static int open_loader(struct look *look, const char *pipeline, const char *on_error, uint64_t idx,
                        struct dlc_loader **ret_loader) {
         struct dlc_options o = DLC_OPTIONS_INIT;
         char job[64];
         int r;
 
-        snprintf(job, sizeof(job), "look-%ld-%s@%lld", (long)getpid(), ret_loader == &look->shown ? "shown" : "stored",
-                 (long long)time(NULL));
+        snprintf(job, sizeof(job), "look-%ld-%u@%lld", (long)getpid(), look->n_opened++, (long long)time(NULL));
         o.dataset = look->dataset;
-        o.socket = context->socket;
+        o.socket = look->context->socket;
         o.pipeline = pipeline;
         o.job = job;
         o.rank = 0;
@@ -130,9 +135,41 @@ static int open_loader(struct context *context, const struct look *look, const c
         o.batch_size = 1;
         o.n_slots = 2;
         o.shuffle = false;
+        o.first_position = idx;
+        o.on_error = on_error;
         o.on_restart = "raise";
         r = dlc_open(&o, ret_loader);
         return r < 0 ? fail(exit_code_of(r), "%s", dlc_last_error()) : EXIT_DONE;
+}
+
+/* The pipeline of `shown`, with room for large pictures if one has needed it. */
+static int open_shown(struct look *look, const char *on_error, uint64_t idx, struct dlc_loader **ret_loader) {
+        char pipeline[DLP_PIPELINE_MAX] = "", decode[64];
+        const char *at = look->shown_pipeline, *picture;
+
+        if (look->n_pixels == 0)
+                return open_loader(look, at, on_error, idx, ret_loader);
+        snprintf(decode, sizeof(decode), ": " HINT "%llu)", look->n_pixels);
+        for (; (picture = strstr(at, PICTURE)) != NULL; at = picture + strlen(PICTURE)) {
+                size_t n = strlen(pipeline);
+
+                snprintf(pipeline + n, sizeof(pipeline) - n, "%.*s%s", (int)(picture - at), at, decode);
+        }
+        if (strlen(pipeline) + strlen(at) >= sizeof(pipeline))
+                return fail(EXIT_REFUSED, "the fields make a pipeline of more than %u bytes", DLP_PIPELINE_MAX - 1);
+        append(pipeline, sizeof(pipeline), at, "", "");
+        return open_loader(look, pipeline, on_error, idx, ret_loader);
+}
+
+/* Slots have room for ordinary pictures; the daemon's error says what a larger one needs. */
+static bool needs_more_room(struct look *look, const char *error) {
+        const char *hint = strstr(error, HINT);
+        unsigned long long n_pixels = hint ? strtoull(hint + strlen(HINT), NULL, 10) : 0;
+
+        if (n_pixels <= look->n_pixels)
+                return false;
+        look->n_pixels = n_pixels;
+        return true;
 }
 
 /* ---- a sample as text ------------------------------------------------------------------------------------------ */
@@ -253,20 +290,56 @@ static int save_file(const struct look *look, uint64_t idx, const struct dlc_ten
 
 /* ---- all ------------------------------------------------------------------------------------------------------- */
 
-/* Reads one sample. A damaged one is said, and the others follow. */
-static int fetch(struct dlc_loader *loader, uint64_t idx, const struct dlc_batch **ret_batch) {
-        int r = dlc_seek(loader, 0, idx);
+/* A loader that skips what is damaged says nothing of it; one that begins with the sample and fails does. Outcome
+ * of say_why(): it was a lack of room, and the next loader has it. */
+#define HAS_ROOM_NOW (-1)
 
-        if (r == 0)
-                r = dlc_next(loader, -1, ret_batch);
-        return r == 0 ? EXIT_DONE
-                      : fail(r < 0 ? exit_code_of(r) : EXIT_REFUSED, "sample %llu: %s", (unsigned long long)idx,
-                             r < 0 ? dlc_error(loader) : "there is no such sample");
+static int say_why(struct look *look, uint64_t idx) {
+        const struct dlc_batch *batch;
+        struct dlc_loader *loader;
+        int r, code = open_shown(look, "fail", idx, &loader);
+
+        if (code != EXIT_DONE)
+                return code;
+        r = dlc_next(loader, -1, &batch);
+        if (r < 0 && needs_more_room(look, dlc_error(loader)))
+                code = HAS_ROOM_NOW;
+        else
+                code = fail(r < 0 ? exit_code_of(r) : EXIT_REFUSED, "sample %llu: %s", (unsigned long long)idx,
+                            r < 0 ? dlc_error(loader) : "it could not be read a moment ago; now it can");
+        dlc_close(loader);
+        return code;
+}
+
+/* Reads one sample, or says why it cannot be read. */
+static int fetch(struct look *look, struct dlc_loader **loader, uint64_t idx, const struct dlc_batch **ret_batch) {
+        bool is_shown = loader == &look->shown;
+        int code, r;
+
+        do {
+                code = *loader    ? EXIT_DONE
+                       : is_shown ? open_shown(look, "skip", idx, loader)
+                                  : open_loader(look, look->stored_pipeline, "skip", idx, loader);
+                if (code != EXIT_DONE)
+                        return code;
+                r = dlc_seek(*loader, 0, idx);
+                if (r == 0)
+                        r = dlc_next(*loader, -1, ret_batch);
+                if (r == 0 && (*ret_batch)->n_samples > 0 && (*ret_batch)->indices[0] == (int64_t)idx)
+                        return EXIT_DONE;
+                if (r == 0)
+                        dlc_release(*loader, *ret_batch);
+                code = r < 0 ? fail(exit_code_of(r), "sample %llu: %s", (unsigned long long)idx, dlc_error(*loader))
+                             : say_why(look, idx);
+                dlc_close(*loader);
+                *loader = NULL;
+        } while (code == HAS_ROOM_NOW);
+        return code;
 }
 
 static int look_at(struct look *look, enum output_format format, uint64_t idx) {
         const struct dlc_batch *batch;
-        int r = fetch(look->shown, idx, &batch);
+        int r = fetch(look, &look->shown, idx, &batch);
 
         if (r != EXIT_DONE)
                 return r;
@@ -275,9 +348,9 @@ static int look_at(struct look *look, enum output_format format, uint64_t idx) {
         else if (sample_print_batch(look->printer, look->shown, batch, &look->text) < 0)
                 r = fail(EXIT_REFUSED, "SHA-256 is not available from libcrypto");
         dlc_release(look->shown, batch);
-        if (r != EXIT_DONE || !look->stored)
+        if (r != EXIT_DONE || !look->folder || !look->stored_pipeline[0])
                 return r;
-        r = fetch(look->stored, idx, &batch);
+        r = fetch(look, &look->stored, idx, &batch);
         for (uint32_t i = 0; r == EXIT_DONE && i < batch->n_tensors; i++)
                 r = save_file(look, idx, &batch->tensors[i]);
         if (r == EXIT_DONE)
@@ -285,44 +358,42 @@ static int look_at(struct look *look, enum output_format format, uint64_t idx) {
         return r;
 }
 
+/* One sample that cannot be shown does not keep the others back. */
+static void keep_first(int *code, int next) {
+        if (*code == EXIT_DONE)
+                *code = next;
+}
+
 static int look_at_all(struct look *look, enum output_format format, uint64_t n_samples, int argc, char **argv) {
         int r = EXIT_DONE;
 
-        for (uint64_t i = 0; argc == 0 && i < n_samples && i < SHOWN_SAMPLES && r == EXIT_DONE; i++)
-                r = look_at(look, format, i);
-        for (int i = 0; i < argc && r == EXIT_DONE; i++) {
+        for (uint64_t i = 0; argc == 0 && i < n_samples && i < SHOWN_SAMPLES; i++)
+                keep_first(&r, look_at(look, format, i));
+        for (int i = 0; i < argc; i++) {
                 char *end;
                 unsigned long long idx = strtoull(argv[i], &end, 10);
 
                 if (*end || argv[i][0] < '0' || argv[i][0] > '9' || idx >= n_samples)
-                        r = fail(EXIT_REFUSED, "there is no sample \"%.40s\": their numbers are 0 to %llu", argv[i],
-                                 (unsigned long long)n_samples - 1);
+                        keep_first(&r, fail(EXIT_REFUSED, "there is no sample \"%.40s\": their numbers are 0 to %llu",
+                                            argv[i], (unsigned long long)n_samples - 1));
                 else
-                        r = look_at(look, format, idx);
+                        keep_first(&r, look_at(look, format, idx));
         }
         if (text_flush(&look->text) < 0 && r == EXIT_DONE && look->text.error != -EPIPE)
                 r = fail(EXIT_REFUSED, "cannot write: %s", strerror(-look->text.error));
         return r;
 }
 
-static int open_all(struct context *context, struct look *look, const char *shown, const char *stored) {
-        int r = sample_printer_new(context->format, &look->printer) < 0
-                        ? fail(EXIT_REFUSED, "no memory, or no SHA-256 in libcrypto")
-                        : EXIT_DONE;
-
-        if (r == EXIT_DONE)
-                r = open_loader(context, look, shown, &look->shown);
-        if (r == EXIT_DONE && look->folder && stored[0]) {
-                if (mkdir(look->folder, 0755) < 0 && errno != EEXIST)
-                        return fail(EXIT_REFUSED, "%s: %s", look->folder, strerror(errno));
-                r = open_loader(context, look, stored, &look->stored);
-        }
-        return r;
+static int begin(struct look *look) {
+        if (sample_printer_new(look->context->format, &look->printer) < 0)
+                return fail(EXIT_REFUSED, "no memory, or no SHA-256 in libcrypto");
+        if (look->folder && look->stored_pipeline[0] && mkdir(look->folder, 0755) < 0 && errno != EEXIST)
+                return fail(EXIT_REFUSED, "%s: %s", look->folder, strerror(errno));
+        return EXIT_DONE;
 }
 
 int look_run(struct context *context, const struct command *command, int argc, char **argv) {
         static struct look look;
-        char shown[DLP_PIPELINE_MAX], stored[DLP_PIPELINE_MAX];
         const struct option_row rows[] = {
                 { "save", OPTION_TEXT, &look.folder, "DIR",
                   "write the stored bytes of pictures, sounds and other files there" },
@@ -333,10 +404,11 @@ int look_run(struct context *context, const struct command *command, int argc, c
         if (r >= 0)
                 return r;
         text_init(&look.text, STDOUT_FILENO);
+        look.context = context;
         look.dataset = argv[optind];
-        r = ask(context, &look, shown, stored, sizeof(shown), &n_samples);
+        r = ask(&look, &n_samples);
         if (r == EXIT_DONE)
-                r = open_all(context, &look, shown, stored);
+                r = begin(&look);
         if (r == EXIT_DONE)
                 r = look_at_all(&look, context->format, n_samples, argc - optind - 1, argv + optind + 1);
         sample_printer_free(look.printer);

@@ -126,6 +126,20 @@ def _(box):
     daemon.refused("d", "300 does not fit uint8", pipeline="n: to(uint8)", batch=2, shuffle=False)
 
 
+@case("dlctl look shows a picture for which slots have no room by default, and what follows a damaged sample")
+def _(box):
+    for number in range(4):
+        side = 4800 if number == 2 else 8
+        content = png(side, side, bytes(3 * side * side))
+        write(box.path("d", "c", f"{number}.png"), content[:40] if number == 1 else content)
+    daemon = box.daemon({"d": box.path("d")})
+    done = daemon.dlctl("look", "d", "0", "1", "2", "9", "3")
+    equal(done.returncode, 1, "status")
+    contains(done.stderr, "sample 1: ", "1.png", 'there is no sample "9"')
+    equal([line.split("picture, ")[1] for line in done.stdout.splitlines() if "picture" in line],
+          ["8 x 8", "4800 x 4800", "8 x 8"], "sizes")
+
+
 @case("dlctl datasets NAME shows the fields, dlctl look shows samples and saves their files")
 def _(box):
     given = tars(box, 20)
