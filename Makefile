@@ -192,6 +192,9 @@ $(O)/obj/daemon/codec/convert.o: CFLAGS_release += -O3
 # What is cleared for each block, and checked for each call, costs a tenth and a twentieth of a photo there.
 HARD_LESS := $(if $(IS_HARD),$(if $(HARD_ZEROS),-ftrivial-auto-var-init=uninitialized))
 $(O)/obj/daemon/decode/jpeg/%.o $(O)/obj/daemon/augment/%.o: HARD_ZEROS += $(HARD_LESS)
+# A row of tokens has three pieces, and each is copied in the time that clearing room for a chunk and a jump takes.
+$(O)/obj/daemon/pipeline/rows.o $(O)/obj/daemon/codec/gathered.o $(O)/obj/daemon/base/machine/mapped.o: \
+	HARD_ZEROS += $(HARD_LESS)
 $(O)/obj/daemon/decode/jpeg/entropy.o $(O)/obj/daemon/decode/jpeg/kernels%.o $(O)/obj/daemon/decode/jpeg/idct%.o: \
 	HARD_CFLAGS += $(if $(IS_HARD),-fno-stack-protector)
 # The bit buffer stays in scalar registers: GCC would else pack it into vectors.

@@ -35,27 +35,30 @@ int codec_put_piece(const struct codec *codec, const struct source_piece *piece,
 }
 
 /* Nothing is converted straight from the mapping: only mapped_copy() can take a page that is gone. */
-int codec_copy_piece(const struct codec *codec, const struct source_piece *piece, uint8_t *row) {
+/* Apart, because the room for a chunk would cost every call, also those that only copy. */
+static __attribute__((noinline)) int convert_piece(const struct codec *codec, const struct source_piece *piece,
+                                                   uint8_t *row) {
         struct source_piece chunk = *piece;
         uint8_t bytes[CHUNK_BYTES];
         struct why why;
+        int r = 0;
 
-        if (!codec_is_gathered(codec))
-                return mapped_copy(row, piece->bytes, piece->n_bytes);
-        if (piece->dtype == codec->dtype)
-                return mapped_copy(row + piece->n_before * dlp_dtype_bytes(piece->dtype), piece->bytes, piece->n_bytes);
-        for (uint64_t done = 0; done < piece->n_bytes; done += chunk.n_bytes) {
-                int r;
-
+        for (uint64_t done = 0; done < piece->n_bytes && r == 0; done += chunk.n_bytes) {
                 chunk.n_bytes = piece->n_bytes - done < sizeof(bytes) ? piece->n_bytes - done : sizeof(bytes);
                 chunk.n_before = piece->n_before + done / dlp_dtype_bytes(piece->dtype);
                 r = mapped_copy(bytes, piece->bytes + done, chunk.n_bytes);
                 if (r == 0)
                         r = codec_put_piece(codec, &chunk, bytes, row, &why);
-                if (r < 0)
-                        return r;
         }
-        return 0;
+        return r;
+}
+
+int codec_copy_piece(const struct codec *codec, const struct source_piece *piece, uint8_t *row) {
+        if (!codec_is_gathered(codec))
+                return mapped_copy(row, piece->bytes, piece->n_bytes);
+        if (piece->dtype == codec->dtype)
+                return mapped_copy(row + piece->n_before * dlp_dtype_bytes(piece->dtype), piece->bytes, piece->n_bytes);
+        return convert_piece(codec, piece, row);
 }
 
 static int gathered_open(const struct codec *codec, struct codec_tools *tools, const struct codec_input *input,
