@@ -124,12 +124,14 @@ def _(box):
     folder = copy(box, "splits")
     daemon = box.daemon({"train": arrow(folder, split="train"), "test": arrow(folder, split="test"),
                          "other": arrow(folder, split="validation"), "part": arrow(copy(box, "saved"), split="0:40%"),
-                         "none": arrow(copy(box, "saved"), split="train")})
+                         "none": arrow(copy(box, "saved"), split="train"),
+                         "named": arrow(os.path.join(VECTORS, "lists.arrow"), split="train")})
     for name in ("train", "test"):
         check_saved(daemon.read(name, batch=4, seed=5), saved(f"splits/{name}"), seed=5)
     check_saved(daemon.read("part", batch=4, shuffle=False), saved("saved")[:10], shuffle=False)
     daemon.refused("other", "validation", "train, test")
     daemon.refused("none", "no splits")
+    daemon.refused("named", "lists.arrow", 'split = "train" chooses nothing')
 
 
 @case("a rule in brackets after the name of a split: ranges, hashes, lists, torch's random_split; one index serves any rule")

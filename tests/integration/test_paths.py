@@ -98,7 +98,7 @@ def _(box):
                 "folder": ("x-{0,9}.tar", "d/x-9.tar is a folder, not a regular file"),
                 "open": ("x-{0..3.tar", "a brace is not closed"),
                 "huge": ("x-{0..99999999}.tar", "more than 1000000 names"),
-                "letters": ("x-{a..c}.tar", "neither a list such as {a,b} nor a range such as {000..127}"),
+                "letters": ("x-{a..C}.tar", "neither a list such as {a,b} nor a range such as {000..127}"),
                 "outside": ("{x,../x}-0.tar", "after its first brace it names files"),
                 "twice": ("x-{0,0}.tar", "names x-0.tar twice")}
     daemon = box.daemon({"pictures": box.path("d", "x-{0..3}.tar"),

@@ -165,6 +165,8 @@ START_TEST(braces_expand_as_shells_expand_them) {
         ck_assert_str_eq(expanded("x{,-1,-2}.tar"), "x.tar x-1.tar x-2.tar ");
         ck_assert_str_eq(expanded("{,a,}b"), "b ab b ");
         ck_assert_str_eq(expanded("{0..1},{0..1}"), "0,0 0,1 1,0 1,1 ");
+        ck_assert_str_eq(expanded("x-{a..c}{0..1}"), "x-a0 x-a1 x-b0 x-b1 x-c0 x-c1 ");
+        ck_assert_str_eq(expanded("{f..a..2}{Y..Z}"), "fY fZ dY dZ bY bZ ");
 }
 
 START_TEST(braces_that_mean_nothing_are_refused_with_what_is_allowed) {
@@ -177,7 +179,12 @@ START_TEST(braces_that_mean_nothing_are_refused_with_what_is_allowed) {
                 { "}{", "the brace at character 1 closes nothing" },
                 { "x-{}.tar", "\"{}\" is neither a list such as {a,b} nor a range such as {000..127}" },
                 { "x-{a}.tar", "\"{a}\" is neither" },
-                { "x-{a..c}.tar", "\"{a..c}\" is neither" },
+                { "x-{a..C}.tar", "\"{a..C}\" is neither" },
+                { "x-{a..3}.tar", "\"{a..3}\" is neither" },
+                { "x-{ab..c}.tar", "\"{ab..c}\" is neither" },
+                { "{a..bc}", "\"{a..bc}\" is neither" },
+                { "{a..c..0}", "\"{a..c..0}\" is neither" },
+                { "{a..}", "\"{a..}\" is neither" },
                 { "x-{-1..3}.tar", "\"{-1..3}\" is neither" },
                 { "{0..3..0}", "\"{0..3..0}\" is neither" },
                 { "{0..}", "\"{0..}\" is neither" },

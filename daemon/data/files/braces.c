@@ -29,6 +29,7 @@ struct brace {
 struct range {
         uint64_t first, last, step;
         unsigned n_digits; /* minimum; 0: as many as needed */
+        bool is_letters;   /* the values are letters, of one case */
 };
 
 static int refuse(const struct expansion *expansion, int error, const char *what) {
@@ -108,11 +109,42 @@ static const char *skip_dots(const char *at) {
         return at && at[0] == '.' && at[1] == '.' ? at + 2 : NULL;
 }
 
+/* "..10}" or "}", after the ends of a range. */
+static bool read_step(const char *at, struct range *range) {
+        unsigned n_digits = 0;
+
+        range->step = 1;
+        if (at && *at == '.') {
+                at = skip_dots(at);
+                at = at ? read_number(at, &range->step, &n_digits) : NULL;
+        }
+        return at && *at == '}' && range->step > 0;
+}
+
+static bool is_letter(char c, char first, char last) {
+        return c >= first && c <= last;
+}
+
+/* "a..f", "A..Z..2". */
+static bool read_letters(const char *at, struct range *ret_range) {
+        struct range range = { .is_letters = true };
+        const char *dots = at[0] ? skip_dots(at + 1) : NULL;
+
+        if (!dots || !((is_letter(at[0], 'a', 'z') && is_letter(dots[0], 'a', 'z')) ||
+                       (is_letter(at[0], 'A', 'Z') && is_letter(dots[0], 'A', 'Z'))))
+                return false;
+        range.first = (uint64_t)at[0];
+        range.last = (uint64_t)dots[0];
+        if (!read_step(dots + 1, &range))
+                return false;
+        *ret_range = range;
+        return true;
+}
+
 /* "0..9", "000..127", "0..90..10". If either end begins with a zero, the longer end gives the number of digits. */
 static bool read_range(const char *at, struct range *ret_range) {
-        struct range range = { .step = 1 };
+        struct range range = { .n_digits = 0 };
         const char *first = at, *last;
-        unsigned n_step_digits = 0;
         size_t n_first, n_last;
 
         at = read_number(at, &range.first, &range.n_digits);
@@ -123,11 +155,7 @@ static bool read_range(const char *at, struct range *ret_range) {
         n_last = at ? (size_t)(at - last) : 0;
         if (range.n_digits > 0)
                 range.n_digits = (unsigned)(n_first > n_last ? n_first : n_last);
-        if (at && *at == '.') {
-                at = skip_dots(at);
-                at = at ? read_number(at, &range.step, &n_step_digits) : NULL;
-        }
-        if (!at || *at != '}' || range.step == 0)
+        if (!read_step(at, &range))
                 return false;
         *ret_range = range;
         return true;
@@ -142,9 +170,11 @@ static int expand_range(struct expansion *expansion, const char *text, const str
         for (uint64_t i = 0; i < n && r == 0; i++) {
                 uint64_t value = is_up ? range->first + i * range->step : range->first - i * range->step;
                 char digits[32];
-                int n_digits = snprintf(digits, sizeof(digits), "%0*" PRIu64, (int)range->n_digits, value);
+                int n_bytes = range->is_letters
+                                      ? snprintf(digits, sizeof(digits), "%c", (int)value)
+                                      : snprintf(digits, sizeof(digits), "%0*" PRIu64, (int)range->n_digits, value);
 
-                r = expand_with(expansion, text, brace, digits, (size_t)n_digits);
+                r = expand_with(expansion, text, brace, digits, (size_t)n_bytes);
         }
         return r;
 }
@@ -175,12 +205,12 @@ static int expand(struct expansion *expansion, const char *text) {
                 return refuse(expansion, -EINVAL, "a brace that is not closed");
         if (brace.is_list)
                 return expand_list(expansion, text, &brace);
-        if (read_range(brace.begin + 1, &range))
+        if (read_range(brace.begin + 1, &range) || read_letters(brace.begin + 1, &range))
                 return expand_range(expansion, text, &brace, &range);
-        return why_set(expansion->why, -EINVAL,
-                       "%.200s: \"%.*s\" is neither a list such as {a,b} nor a range such as {000..127} or {0..90..10}",
-                       expansion->pattern, (int)(brace.end - brace.begin < 60 ? brace.end - brace.begin : 60),
-                       brace.begin);
+        return why_set(
+                expansion->why, -EINVAL,
+                "%.200s: \"%.*s\" is neither a list such as {a,b} nor a range such as {000..127}, {0..90..10} or {a..f}",
+                expansion->pattern, (int)(brace.end - brace.begin < 60 ? brace.end - brace.begin : 60), brace.begin);
 }
 
 static int check_balance(const struct expansion *expansion) {

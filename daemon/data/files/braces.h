@@ -2,7 +2,8 @@
  *
  * The first brace varies slowest. A list gives its alternatives in turn; they may hold braces themselves, and an
  * alternative may be empty. A range counts up or down in steps of one, or of its third number ("{0..90..10}"). If one
- * of its ends is written with a leading zero, all numbers have as many digits as the longer end. */
+ * of its ends is written with a leading zero, all numbers have as many digits as the longer end. The ends may also be
+ * two letters of one case ("{a..f}"). */
 #pragma once
 
 #include <stddef.h>

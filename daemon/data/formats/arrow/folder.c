@@ -310,6 +310,11 @@ int arrow_folder_find(struct arrow_folder *folder, int root_fd, const struct fil
                 r = note_folder(&finding, ".", &folder->root);
                 return r < 0 ? r : find_in_folder(&finding, split);
         }
+        if (split)
+                return why_set(why, -EINVAL,
+                               "%.300s/%.200s: the path names the files, so split = \"%.60s\" chooses "
+                               "nothing; name the folder, or leave split out",
+                               files->root, files->names[0], split);
         folder->is_named = true;
         if (fstatat(root_fd, ".", &folder->root, 0) < 0)
                 return why_errno(why, -errno, "%.300s: the folder cannot be looked at", files->root);
