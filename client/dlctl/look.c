@@ -86,12 +86,10 @@ static void tell_left_out(const Dlp__Dataset *dataset) {
                                 dataset->fields[i]->name, dataset->fields[i]->name);
 }
 
-static int ask(struct look *look, uint64_t *ret_n_samples) {
+static int ask_once(const struct look *look, Dlp__Reply **ret_reply) {
         Dlp__DatasetsRequest body = DLP__DATASETS_REQUEST__INIT;
         Dlp__Request request = DLP__REQUEST__INIT;
-        const Dlp__Dataset *dataset;
         struct control *control;
-        Dlp__Reply *reply;
         int r = control_open(look->context, &control);
 
         if (r != EXIT_DONE)
@@ -99,11 +97,32 @@ static int ask(struct look *look, uint64_t *ret_n_samples) {
         body.name = (char *)(uintptr_t)look->dataset;
         request.body_case = DLP__REQUEST__BODY_DATASETS;
         request.datasets = &body;
-        r = control_ask(control, &request, DLP__REPLY__BODY_DATASETS, &reply);
+        r = control_ask(control, &request, DLP__REPLY__BODY_DATASETS, ret_reply);
         control_close(control);
-        if (r != EXIT_DONE)
-                return r;
-        dataset = reply->datasets->n_datasets == 1 ? reply->datasets->datasets[0] : NULL;
+        return r;
+}
+
+/* Waits while the dataset is indexed, as a trainer does. */
+static int ask(struct look *look, uint64_t *ret_n_samples) {
+        const struct timespec tick = { .tv_nsec = 200000000 };
+        const Dlp__Dataset *dataset;
+        bool is_told = false;
+        Dlp__Reply *reply;
+        int r;
+
+        for (;;) {
+                r = ask_once(look, &reply);
+                if (r != EXIT_DONE)
+                        return r;
+                dataset = reply->datasets->n_datasets == 1 ? reply->datasets->datasets[0] : NULL;
+                if (!dataset || dataset->n_fields > 0 || strcmp(dataset->state, "indexing") != 0)
+                        break;
+                if (!is_told)
+                        fprintf(stderr, "dlctl: waiting: dataset %s is indexing: %s\n", look->dataset, dataset->text);
+                is_told = true;
+                dlp__reply__free_unpacked(reply, NULL);
+                nanosleep(&tick, NULL);
+        }
         if (!dataset)
                 r = fail(EXIT_REFUSED, "dataset %s: the configuration has no such dataset; dlctl datasets lists them",
                          look->dataset);

@@ -133,7 +133,7 @@ def _(box):
         content = png(side, side, bytes(3 * side * side))
         write(box.path("d", "c", f"{number}.png"), content[:40] if number == 1 else content)
     daemon = box.daemon({"d": box.path("d")})
-    done = daemon.dlctl("look", "d", "0", "1", "2", "9", "3")
+    done = daemon.dlctl("look", "d", "0", "1", "2", "9", "3")  # perhaps while it is indexed
     equal(done.returncode, 1, "status")
     contains(done.stderr, "sample 1: ", "1.png", 'there is no sample "9"')
     equal([line.split("picture, ")[1] for line in done.stdout.splitlines() if "picture" in line],
