@@ -56,7 +56,7 @@ struct floor {
 static struct {
         const char *scenario, *mode;
         uint32_t occurrences, every, offset;
-        unsigned jobs, limit_s;
+        unsigned jobs, limit_s, first;
         bool one, list;
         const char *reached;
         struct point point;
@@ -408,9 +408,11 @@ static void parse_point(const char *text) {
         options.jobs = 1;
 }
 
-/* Without arguments, as `make check` calls it: two minutes, another part of the points each day. */
+/* Without arguments, as `make check` calls it: two minutes, another part of the points each day, and another scenario
+ * first, because on a slow machine the time is over before the last one. */
 static void be_short(void) {
-        options.every = 25;
+        options.every = 40;
+        options.first = (unsigned)(time(NULL) / 86400 % N_SCENARIOS);
         options.offset = (uint32_t)(time(NULL) / 86400 % options.every);
         options.limit_s = 110;
 }
@@ -498,16 +500,19 @@ int main(int argc, char **argv) {
                 printf("every %u. point from number %u on (--every %u --offset %u)\n", options.every, options.offset,
                        options.every, options.offset);
 
-        for (unsigned i = 0; i < N_SCENARIOS; i++)
+        for (unsigned i = 0; i < N_SCENARIOS; i++) {
+                const struct scenario *scenario = &SCENARIOS[(options.first + i) % N_SCENARIOS];
+
                 for (unsigned m = 0; m < 2; m++)
-                        if ((!options.scenario || strcmp(options.scenario, SCENARIOS[i].name) == 0) &&
+                        if ((!options.scenario || strcmp(options.scenario, scenario->name) == 0) &&
                             (!wanted || strcmp(wanted, MODES[m]) == 0)) {
                                 options.mode = MODES[m];
                                 if (options.one)
-                                        try_one(&SCENARIOS[i]);
+                                        try_one(scenario);
                                 else
-                                        try_scenario(&SCENARIOS[i], MODES[m]);
+                                        try_scenario(scenario, MODES[m]);
                         }
+        }
         for (unsigned i = 0; i < n_floors; i++)
                 printf("  %-18s %5lu points, %5lu sites\n", floors[i].name, floors[i].n_points, floors[i].n_sites);
         printf("faults: %lu points failed, %lu of them not reached again, %lu bad%s%s\n", n_points, n_unreached, n_bad,
