@@ -48,8 +48,8 @@ static int may_be(const struct format *format, const struct files *files, const 
         return 1;
 }
 
-static int look(int root_fd, const struct files *files, const char *options, struct candidates *by_options,
-                struct candidates *by_files) {
+static int ask_all(int root_fd, const struct files *files, const char *options, struct candidates *by_options,
+                   struct candidates *by_files) {
         const struct format *format;
 
         for (size_t i = 0; (format = format_at(i)); i++) {
@@ -76,7 +76,7 @@ int format_tell(const char *name, int root_fd, const struct files *files, const 
 
         if (strcmp(name, FORMAT_AUTO) != 0)
                 return format_find(name, ret_format, why);
-        r = look(root_fd, files, options, &by_options, &by_files);
+        r = ask_all(root_fd, files, options, &by_options, &by_files);
         if (r < 0)
                 return why_errno(why, r, "%.200s%s%.100s: its format cannot be found out", files->root, slash, file);
         if (by_files.n != 1 && by_options.n == 1)
@@ -94,28 +94,42 @@ int format_tell(const char *name, int root_fd, const struct files *files, const 
         return 0;
 }
 
+int format_look_into(int root_fd, int (*look)(void *userdata, const struct dirent *entry), void *userdata) {
+        int fd = openat(root_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), r = 0;
+        DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
+        const struct dirent *entry;
+
+        if (!dir) {
+                r = format_cannot_tell(-errno);
+                closep(&fd);
+                return r;
+        }
+        while (r == 0) {
+                errno = 0;
+                entry = readdir(dir);
+                if (!entry) {
+                        r = format_cannot_tell(-errno);
+                        break;
+                }
+                r = look(userdata, entry);
+        }
+        closedir(dir);
+        return r;
+}
+
+static int look_at_name(void *userdata, const struct dirent *entry) {
+        bool (*const *is_taken)(const char *name) = userdata;
+
+        return entry->d_name[0] != '.' && (*is_taken)(entry->d_name);
+}
+
 int format_names_files(int root_fd, const struct files *files, bool (*is_taken)(const char *name)) {
         bool is_found = files->n_names > 0;
-        const struct dirent *entry;
-        DIR *dir;
-        int fd, r;
 
         for (size_t i = 0; i < files->n_names && is_found; i++) {
                 const char *slash = strrchr(files->names[i], '/');
 
                 is_found = is_taken(slash ? slash + 1 : files->names[i]);
         }
-        if (files->n_names > 0)
-                return is_found;
-        fd = openat(root_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-        dir = fd >= 0 ? fdopendir(fd) : NULL;
-        if (!dir) {
-                r = format_cannot_tell(-errno);
-                closep(&fd);
-                return r;
-        }
-        while (!is_found && (entry = readdir(dir)))
-                is_found = entry->d_name[0] != '.' && is_taken(entry->d_name);
-        closedir(dir);
-        return is_found;
+        return files->n_names > 0 ? is_found : format_look_into(root_fd, look_at_name, &is_taken);
 }

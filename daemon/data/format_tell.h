@@ -1,6 +1,8 @@
 /* data/format_tell.h: which format a dataset has, for `format = "auto"`. */
 #pragma once
 
+#include <dirent.h>
+
 #include "daemon/data/format.h"
 
 #define FORMAT_AUTO "auto"
@@ -16,6 +18,10 @@ int format_tell(const char *name, int root_fd, const struct files *files, const 
 /* For is_it(), after something in it has returned `r`: the errno if memory, descriptors, the disk or a permission were
  * missing, which says nothing about the files; 0 for what another format's files give. */
 int format_cannot_tell(int r);
+
+/* For is_it(): calls look() for each entry of the folder until it returns something else than 0, and returns that; 0 at
+ * the end; or an errno with which nothing can be told. */
+int format_look_into(int root_fd, int (*look)(void *userdata, const struct dirent *entry), void *userdata);
 
 /* For is_it(), with its outcomes: is the name of some file in the folder taken by `is_taken`; or if the path names
  * files, of all of them? */

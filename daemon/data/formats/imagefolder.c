@@ -472,36 +472,38 @@ static int imagefolder_build(int root_fd, const struct files *files, const struc
 
 #define CLASSES_LOOKED_AT 16 /* to tell whether it is one; others may be empty */
 
-/* Is there a picture in the subfolder `name`? One that may not be read, as lost+found, has none for us. */
-static int has_picture(int root_fd, const char *name) {
-        _cleanup_(closep) int fd = openat(root_fd, name, O_PATH | O_DIRECTORY | O_CLOEXEC);
-        int r = fd < 0 ? format_cannot_tell(-errno)
-                       : format_names_files(fd, &(struct files){ .root = name }, has_image_extension);
+struct looking {
+        int root_fd;
+        unsigned n_left; /* classes to be looked at */
+};
 
-        return r == -EACCES ? 0 : r;
+/* Is the entry a subfolder with a picture? One that may not be read, as lost+found, has none for us. Positive outcome
+ * beside 1: enough was looked at. */
+#define LOOKED_ENOUGH 2
+
+static int look_into_class(void *userdata, const struct dirent *entry) {
+        struct looking *looking = userdata;
+        _cleanup_(closep) int fd = -1;
+        int r;
+
+        if (entry->d_name[0] == '.' ||
+            (entry->d_type != DT_DIR && entry->d_type != DT_LNK && entry->d_type != DT_UNKNOWN))
+                return 0;
+        fd = openat(looking->root_fd, entry->d_name, O_PATH | O_DIRECTORY | O_CLOEXEC);
+        r = fd < 0 ? format_cannot_tell(-errno)
+                   : format_names_files(fd, &(struct files){ .root = entry->d_name }, has_image_extension);
+        if (r != 0 && r != -EACCES)
+                return r;
+        return --looking->n_left == 0 ? LOOKED_ENOUGH : 0;
 }
 
 /* Subfolders with pictures. */
 static int imagefolder_is_it(int root_fd, const struct files *files) {
-        int fd = openat(root_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), n_left = CLASSES_LOOKED_AT;
-        DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
-        const struct dirent *entry;
-        int r = 0;
+        struct looking looking = { .root_fd = root_fd, .n_left = CLASSES_LOOKED_AT };
+        int r = format_look_into(root_fd, look_into_class, &looking);
 
         (void)files;
-        if (!dir) {
-                r = format_cannot_tell(-errno);
-                closep(&fd);
-                return r;
-        }
-        while (r == 0 && n_left > 0 && (entry = readdir(dir)))
-                if (entry->d_name[0] != '.' &&
-                    (entry->d_type == DT_DIR || entry->d_type == DT_LNK || entry->d_type == DT_UNKNOWN)) {
-                        r = has_picture(root_fd, entry->d_name);
-                        n_left--;
-                }
-        closedir(dir);
-        return r;
+        return r == LOOKED_ENOUGH ? 0 : r;
 }
 
 const struct format FORMAT_IMAGEFOLDER = {

@@ -102,14 +102,19 @@ void spool_close(struct spool *spool) {
 
 static const uint8_t GZIP[] = { 0x1f, 0x8b, 0x08 }, ZSTD[] = { 0x28, 0xb5, 0x2f, 0xfd };
 
-static bool begins_with(int fd, const uint8_t *bytes, size_t n) {
+static int begins_with(int fd, const uint8_t *bytes, size_t n) {
         uint8_t first[4];
+        int r = disk_read_at(fd, first, n, 0);
 
-        return disk_read_at(fd, first, n, 0) == 0 && memcmp(first, bytes, n) == 0;
+        if (r == -ENODATA)
+                return 0;
+        return r < 0 ? r : memcmp(first, bytes, n) == 0;
 }
 
-bool spool_wants(int fd) {
-        return begins_with(fd, GZIP, sizeof(GZIP)) || begins_with(fd, ZSTD, sizeof(ZSTD));
+int spool_wants(int fd) {
+        int r = begins_with(fd, GZIP, sizeof(GZIP));
+
+        return r != 0 ? r : begins_with(fd, ZSTD, sizeof(ZSTD));
 }
 
 struct unpacking {
@@ -215,9 +220,11 @@ static int unpack_zstd(struct unpacking *unpacking, struct why *why) {
 }
 
 static int unpack(struct unpacking *unpacking, struct why *why) {
-        int r;
+        int r = begins_with(unpacking->from, ZSTD, sizeof(ZSTD));
 
-        if (begins_with(unpacking->from, ZSTD, sizeof(ZSTD))) {
+        if (r < 0)
+                return why_errno(why, r, "cannot be read");
+        if (r > 0) {
                 unpacking->zstd = ZSTD_createDStream();
                 r = unpacking->zstd ? unpack_zstd(unpacking, why) : why_errno(why, -ENOMEM, "zstd");
                 ZSTD_freeDStream(unpacking->zstd);

@@ -25,8 +25,9 @@ enum unpacked {
         UNPACKED_DAMAGED, /* `why` says where; what came before it is there */
 };
 
-/* Is the file compressed in a way that can be unpacked: gzip or zstd? Told by its first bytes. Blocks for a read. */
-bool spool_wants(int fd);
+/* Is the file compressed in a way that can be unpacked: gzip or zstd? Told by its first bytes: 1, 0, or what reading
+ * returned. Blocks for a read. */
+int spool_wants(int fd);
 
 /* Makes a folder of its own from `path` on (path.0, path.1, ... if another stream has it), and removes what a killed
  * daemon left there. Returns 0 or an errno with `why`. */

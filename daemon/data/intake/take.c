@@ -425,8 +425,13 @@ int intake_take(struct intake *intake, const char *name, bool is_complete, struc
         }
         if (!is_complete && is_unchanged(&status, &intake->tried))
                 return INTAKE_WAITS;
-        r = spool_wants(fd) ? unpack_and_take(intake, fd, name, &status, is_complete, why)
-                            : walk_and_take(intake, fd, name, &status, is_complete, why);
+        r = spool_wants(fd);
+        if (r < 0)
+                why_errno(why, r, "%.200s: cannot be read", name);
+        else if (r > 0)
+                r = unpack_and_take(intake, fd, name, &status, is_complete, why);
+        else
+                r = walk_and_take(intake, fd, name, &status, is_complete, why);
         if (r >= 0 || r == -ECANCELED || !intake->samples.pieces)
                 return r;
         intake_wait_for(intake, "waits for the shard %.150s, which cannot be taken: %.300s", name, why->text);

@@ -120,20 +120,16 @@ static bool is_bystander(const char *name) {
                listing_has_ending(name, ".md") || listing_has_ending(name, ".index");
 }
 
-static int is_alone(int root_fd, listing_takes is_taken) {
-        int fd = openat(root_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), r = 1;
-        DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
-        const struct dirent *entry;
+static int look_for_others(void *userdata, const struct dirent *entry) {
+        const listing_takes *is_taken = userdata;
 
-        if (!dir) {
-                r = format_cannot_tell(-errno);
-                closep(&fd);
-                return r;
-        }
-        while (r > 0 && (entry = readdir(dir)) != NULL)
-                r = is_taken(entry->d_name) || is_bystander(entry->d_name);
-        closedir(dir);
-        return r;
+        return !(*is_taken)(entry->d_name) && !is_bystander(entry->d_name);
+}
+
+static int is_alone(int root_fd, listing_takes is_taken) {
+        int r = format_look_into(root_fd, look_for_others, &is_taken);
+
+        return r < 0 ? r : r == 0;
 }
 
 bool listing_begins_as_text(const uint8_t *bytes, size_t n_bytes) {
