@@ -14,7 +14,7 @@ static const struct {
         [DLP_DTYPE_BOOL] = { "bool", 1 },       [DLP_DTYPE_INT8] = { "int8", 1 },
         [DLP_DTYPE_INT16] = { "int16", 2 },     [DLP_DTYPE_UINT16] = { "uint16", 2 },
         [DLP_DTYPE_UINT32] = { "uint32", 4 },   [DLP_DTYPE_UINT64] = { "uint64", 8 },
-        [DLP_DTYPE_TEXT] = { "text", 1 },
+        [DLP_DTYPE_TEXT] = { "text", 1 },       [DLP_DTYPE_TEXTS] = { "texts", 1 },
 };
 
 uint64_t dlp_dtype_bytes(uint32_t dtype) {

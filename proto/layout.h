@@ -38,7 +38,8 @@ enum dlp_dtype {
         DLP_DTYPE_UINT16,
         DLP_DTYPE_UINT32,
         DLP_DTYPE_UINT64,
-        DLP_DTYPE_TEXT, /* UTF-8 text of any length: only ragged */
+        DLP_DTYPE_TEXT,  /* UTF-8 text of any length: only ragged */
+        DLP_DTYPE_TEXTS, /* a list of texts in one piece of bytes (proto/base/texts.h): only ragged */
         DLP_N_DTYPES,
 };
 

@@ -227,6 +227,8 @@ static bool is_picture(const struct dlc_tensor *tensor) {
 }
 
 static void show_field(struct text *text, const struct dlc_tensor *tensor) {
+        struct texts texts;
+
         text_string(text, "  ");
         text_string(text, tensor->name);
         for (size_t n = strlen(tensor->name); n < 16; n++)
@@ -242,6 +244,10 @@ static void show_field(struct text *text, const struct dlc_tensor *tensor) {
         } else if (tensor->dtype == DLC_BYTES &&
                    sound_print(text, sample_bytes(tensor, 0), tensor->places[0].n_bytes)) {
                 /* it is printed */
+        } else if (sample_texts(tensor, 0, &texts)) {
+                text_u64(text, texts.n);
+                text_string(text, texts.n == 1 ? " text: " : " texts: ");
+                sample_print_texts(text, &texts, false);
         } else if (tensor->dtype == DLC_TEXT || tensor->dtype == DLC_BYTES) {
                 text_string(text, tensor->dtype == DLC_TEXT ? "text, " : "bytes, ");
                 text_u64(text, tensor->places[0].n_bytes);

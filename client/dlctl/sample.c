@@ -1,16 +1,19 @@
 #include "client/dlctl/sample.h"
 
-/* The hash is over a field's bytes in C order without padding. */
+/* The hash is over a field's bytes in C order without padding. That of a list of texts is over its texts, each with a
+ * NUL after it. */
 
 #include <errno.h>
 #include <openssl/evp.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "proto/base/texts.h"
 #include "proto/base/utf8.h"
 
-#define HASH_BYTES 32
-#define TEXT_SHOWN 200u /* characters */
+#define HASH_BYTES  32
+#define TEXT_SHOWN  200u /* characters */
+#define TEXTS_SHOWN 8u
 
 struct sample_printer {
         enum output_format format;
@@ -66,16 +69,38 @@ static bool update(EVP_MD_CTX *hash, const struct dlc_tensor *tensor, const uint
         return true;
 }
 
+bool sample_texts(const struct dlc_tensor *tensor, uint32_t idx_sample, struct texts *ret_texts) {
+        if (tensor->dtype != DLC_TEXTS)
+                return false;
+        if (!texts_open(sample_bytes(tensor, idx_sample), tensor->places[idx_sample].n_bytes, ret_texts))
+                *ret_texts = (struct texts){ 0 }; /* the daemon has checked it; a client may write to its slot */
+        return true;
+}
+
+static bool hash_texts(EVP_MD_CTX *hash, const struct texts *texts) {
+        for (uint64_t i = 0; i < texts->n; i++) {
+                uint64_t n_bytes;
+                const uint8_t *bytes = texts_at(texts, i, &n_bytes);
+
+                if (EVP_DigestUpdate(hash, bytes, n_bytes) != 1 || EVP_DigestUpdate(hash, "", 1) != 1)
+                        return false;
+        }
+        return true;
+}
+
 static bool hash_field(struct sample_printer *printer, const struct dlc_tensor *tensor, uint32_t idx_sample,
                        uint8_t *ret_hash) {
         const uint8_t *data = tensor->data;
+        struct texts texts;
         uint64_t n_bytes;
         uint32_t end;
         bool ok;
 
         if (EVP_DigestInit_ex2(printer->hash, printer->sha256, NULL) != 1)
                 return false;
-        if (tensor->places) {
+        if (sample_texts(tensor, idx_sample, &texts)) {
+                ok = hash_texts(printer->hash, &texts);
+        } else if (tensor->places) {
                 ok = EVP_DigestUpdate(printer->hash, data + tensor->places[idx_sample].offset,
                                       tensor->places[idx_sample].n_bytes) == 1;
         } else {
@@ -182,7 +207,14 @@ void sample_print_value(struct text *text, uint32_t dtype, const void *bytes) {
 /* Prints a sample's shape: the tensor's without the batch dimension. In a ragged tensor the first one may be the
  * sample's own. */
 static void print_shape(struct text *text, const struct dlc_tensor *tensor, uint32_t idx_sample) {
+        struct texts texts;
+
         text_string(text, "[");
+        if (sample_texts(tensor, idx_sample, &texts)) {
+                text_u64(text, texts.n);
+                text_string(text, "]");
+                return;
+        }
         for (uint32_t i = 1; i < tensor->n_dims; i++) {
                 if (i > 1)
                         text_string(text, ",");
@@ -205,10 +237,9 @@ const uint8_t *sample_bytes(const struct dlc_tensor *tensor, uint32_t idx_sample
                               : data + (int64_t)idx_sample * tensor->strides[0];
 }
 
-/* The beginning of a text: TEXT_SHOWN characters. */
-void sample_print_beginning(struct text *text, const struct dlc_tensor *tensor, uint32_t idx_sample) {
-        const char *bytes = (const char *)sample_bytes(tensor, idx_sample);
-        uint64_t n_bytes = tensor->places[idx_sample].n_bytes, n = 0;
+/* TEXT_SHOWN characters. */
+static void print_beginning(struct text *text, const char *bytes, uint64_t n_bytes) {
+        uint64_t n = 0;
         char shown[4 * TEXT_SHOWN + 1];
         uint32_t point;
 
@@ -224,6 +255,22 @@ void sample_print_beginning(struct text *text, const struct dlc_tensor *tensor, 
         text_json_string(text, shown);
 }
 
+void sample_print_beginning(struct text *text, const struct dlc_tensor *tensor, uint32_t idx_sample) {
+        print_beginning(text, (const char *)sample_bytes(tensor, idx_sample), tensor->places[idx_sample].n_bytes);
+}
+
+void sample_print_texts(struct text *text, const struct texts *texts, bool json) {
+        text_string(text, "[");
+        for (uint64_t i = 0; i < texts->n && i < TEXTS_SHOWN; i++) {
+                uint64_t n_bytes;
+                const uint8_t *bytes = texts_at(texts, i, &n_bytes);
+
+                text_string(text, i == 0 ? "" : json ? "," : ", ");
+                print_beginning(text, (const char *)bytes, n_bytes);
+        }
+        text_string(text, !json && texts->n > TEXTS_SHOWN ? ", ...]" : "]");
+}
+
 static void print_absent(const struct dlc_tensor *tensor, bool json, struct text *text) {
         text_string(text, json ? "" : "  ");
         if (json)
@@ -237,6 +284,7 @@ static bool print_field(struct sample_printer *printer, const struct dlc_tensor 
                         struct text *text) {
         bool json = printer->format == OUTPUT_JSON;
         uint8_t hash[HASH_BYTES];
+        struct texts texts;
 
         if (tensor->places && tensor->places[idx_sample].offset == DLC_ABSENT) {
                 print_absent(tensor, json, text);
@@ -268,6 +316,9 @@ static bool print_field(struct sample_printer *printer, const struct dlc_tensor 
                 if (tensor->dtype == DLC_TEXT) {
                         text_string(text, json ? ",\"text\":" : " ");
                         sample_print_beginning(text, tensor, idx_sample);
+                } else if (sample_texts(tensor, idx_sample, &texts)) {
+                        text_string(text, json ? ",\"texts\":" : " ");
+                        sample_print_texts(text, &texts, json);
                 }
         }
         text_string(text, json ? "}" : "");

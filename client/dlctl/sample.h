@@ -4,6 +4,7 @@
 #include "client/dlctl/output.h"
 #include "client/dlctl/text.h"
 #include "client/include/dlclient.h"
+#include "proto/base/texts.h"
 
 /* What is needed for hashing, kept from sample to sample. */
 struct sample_printer;
@@ -20,6 +21,12 @@ void sample_print_value(struct text *text, uint32_t dtype, const void *bytes);
 
 /* Prints the beginning of a text, or of bytes as far as they are text, in quotes. */
 void sample_print_beginning(struct text *text, const struct dlc_tensor *tensor, uint32_t idx_sample);
+
+/* Is it a list of texts? Opens that of a sample, which is not absent. */
+bool sample_texts(const struct dlc_tensor *tensor, uint32_t idx_sample, struct texts *ret_texts);
+
+/* Prints the beginnings of the first texts of a list, in brackets; `json`: as a JSON array. */
+void sample_print_texts(struct text *text, const struct texts *texts, bool json);
 
 /* Prints all samples of a batch, one line each. Returns 0, or -EIO if hashing fails (a broken libcrypto). */
 int sample_print_batch(struct sample_printer *printer, struct dlc_loader *loader, const struct dlc_batch *batch,

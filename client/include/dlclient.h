@@ -177,7 +177,10 @@ enum dlc_dtype {
         DLC_UINT16,
         DLC_UINT32,
         DLC_UINT64,
-        DLC_TEXT, /* UTF-8 text of any length, without NUL at its end; only in ragged tensors */
+        DLC_TEXT,  /* UTF-8 text of any length, without NUL at its end; only in ragged tensors */
+        DLC_TEXTS, /* a list of such texts; only in ragged tensors. The bytes of a sample are uint64_t n, uint64_t
+                    * ends[n], then the texts, one after the other: text i ends ends[i] bytes after the first one
+                    * begins, and begins where the one before it ends */
 };
 
 #define DLC_ABSENT UINT64_MAX /* offset of a sample that does not have the field; n_bytes is 0 */
@@ -195,9 +198,9 @@ struct dlc_place {
  *
  * Ragged (places is set): samples differ in length, or some do not have the field. Sample i is at data +
  * places[i].offset, without gaps in C order. shape[1], ... are the dimensions of a sample; shape[1] is -1 if it varies:
- * then the sample has places[i].n_bytes / strides[1] rows. strides[0] has no meaning. Bytes and text have the shape
- * [n_samples, -1]; boxes [n_samples, -1, 4]; a number that may be absent [n_samples]; masks [n_samples, -1, height,
- * width], where height and width are those of this batch. */
+ * then the sample has places[i].n_bytes / strides[1] rows. strides[0] has no meaning. Bytes, text and lists of
+ * texts have the shape [n_samples, -1], in bytes; boxes [n_samples, -1, 4]; a number that may be absent [n_samples];
+ * masks [n_samples, -1, height, width], where height and width are those of this batch. */
 struct dlc_tensor {
         const char *name;               /* "image", "label" */
         uint32_t dtype;                 /* enum dlc_dtype */

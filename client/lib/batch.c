@@ -16,7 +16,7 @@ _Static_assert((int)DLC_FLOAT16 == (int)DLP_DTYPE_FLOAT16 && (int)DLC_BFLOAT16 =
 _Static_assert((int)DLC_FLOAT32 == (int)DLP_DTYPE_FLOAT32 && (int)DLC_FLOAT64 == (int)DLP_DTYPE_FLOAT64, "dtype");
 _Static_assert((int)DLC_BOOL == (int)DLP_DTYPE_BOOL && (int)DLC_INT8 == (int)DLP_DTYPE_INT8, "dtype");
 _Static_assert((int)DLC_INT16 == (int)DLP_DTYPE_INT16 && (int)DLC_UINT16 == (int)DLP_DTYPE_UINT16, "dtype");
-_Static_assert((int)DLC_TEXT == (int)DLP_DTYPE_TEXT, "dtype");
+_Static_assert((int)DLC_TEXT == (int)DLP_DTYPE_TEXT && (int)DLC_TEXTS == (int)DLP_DTYPE_TEXTS, "dtype");
 _Static_assert((int)DLC_UINT32 == (int)DLP_DTYPE_UINT32 && (int)DLC_UINT64 == (int)DLP_DTYPE_UINT64, "dtype");
 _Static_assert(DLC_ABSENT == DLP_PLACE_ABSENT, "absent fields are handed out as they are");
 _Static_assert(sizeof(struct dlc_place) == sizeof(struct dlp_place), "places are handed out as they are");

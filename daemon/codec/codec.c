@@ -38,6 +38,8 @@ static const struct codec_type *type_without_steps(const struct schema_field *fi
                 return &CODEC_NUMBER;
         case FIELD_TEXT:
                 return &CODEC_TEXT;
+        case FIELD_TEXTS:
+                return &CODEC_TEXTS;
         case FIELD_NAME:
                 return &CODEC_NAME;
         default:
@@ -80,6 +82,11 @@ static int choose_by_value_steps(struct codec *codec, const char *text, struct w
         bool is_number = field->kind == FIELD_VALUE || field->kind == FIELD_NUMBER;
         int r = value_steps_parse(text, &codec->steps, why);
 
+        if (field->kind == FIELD_TEXTS && r != -ENOMEM && (r < 0 || !field->is_stored || !codec->steps.is_raw))
+                return refuse_steps(codec,
+                                    field->is_stored ? "is a list of texts: only raw applies"
+                                                     : "is a list of texts: no step can be applied to it",
+                                    why);
         if (!field->is_stored && !codec->steps.has_dtype && !codec->steps.is_text)
                 return refuse_steps(codec, "has a value of its own: no step but to(DTYPE) can be applied to it", why);
         if (r == -EINVAL && field->kind == FIELD_SOUND)

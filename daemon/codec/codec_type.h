@@ -114,5 +114,6 @@ extern const struct codec_type CODEC_GATHERED;
 extern const struct codec_type CODEC_NUMBER;
 extern const struct codec_type CODEC_NAME;
 extern const struct codec_type CODEC_TEXT;
+extern const struct codec_type CODEC_TEXTS;
 extern const struct codec_type CODEC_ELEMENTS;
 extern const struct codec_type CODEC_NPY;

@@ -286,8 +286,8 @@ int convert(uint32_t from_dtype, const void *from, uint32_t to_dtype, void *to, 
         size_t from_size = dlp_dtype_bytes(from_dtype), to_size = dlp_dtype_bytes(to_dtype);
         int r = 0;
 
-        assert(from_dtype != DLP_DTYPE_BYTES && from_dtype != DLP_DTYPE_TEXT);
-        assert(to_dtype != DLP_DTYPE_BYTES && to_dtype != DLP_DTYPE_TEXT);
+        assert(from_dtype != DLP_DTYPE_BYTES && from_dtype < DLP_DTYPE_TEXT);
+        assert(to_dtype != DLP_DTYPE_BYTES && to_dtype < DLP_DTYPE_TEXT);
         if (n == 0)
                 return 0; /* an empty value may have no memory at all */
         if (from_dtype == to_dtype && from_dtype != DLP_DTYPE_BOOL) {

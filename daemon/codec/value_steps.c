@@ -117,7 +117,8 @@ static int read_to(struct step_text *reader, struct value_steps *steps) {
         while (n_dtype > 0 && argument[n_dtype - 1] == ' ')
                 n_dtype--;
         for (uint32_t i = 0; i < DLP_N_DTYPES && !steps->has_dtype; i++)
-                if (i != DLP_DTYPE_BYTES && i != DLP_DTYPE_TEXT && word_is(argument, n_dtype, dlp_dtype_name(i))) {
+                if (i != DLP_DTYPE_BYTES && i != DLP_DTYPE_TEXT && i != DLP_DTYPE_TEXTS &&
+                    word_is(argument, n_dtype, dlp_dtype_name(i))) {
                         steps->dtype = i;
                         steps->has_dtype = true;
                 }

@@ -58,7 +58,7 @@ static const char *kind_name(enum field_kind kind) {
         static const char *const NAMES[N_FIELD_KINDS] = {
                 [FIELD_PICTURE] = "picture", [FIELD_BYTES] = "bytes", [FIELD_VALUE] = "value",
                 [FIELD_NUMBER] = "number",   [FIELD_NAME] = "name",   [FIELD_TEXT] = "text",
-                [FIELD_SOUND] = "sound",     [FIELD_MASKS] = "masks",
+                [FIELD_SOUND] = "sound",     [FIELD_MASKS] = "masks", [FIELD_TEXTS] = "texts",
         };
 
         return NAMES[kind];
@@ -69,11 +69,12 @@ static void fill_field(struct fields *fields, uint32_t idx, const struct schema_
         Dlp__Field *message = &fields->messages[idx];
         bool is_value = field->kind == FIELD_VALUE, is_number = field->kind == FIELD_NUMBER;
         bool is_masks = field->kind == FIELD_MASKS;
-        uint32_t dtype = is_value                    ? field->dtype
-                         : is_number                 ? (uint32_t)DLP_DTYPE_INT64
-                         : is_masks                  ? (uint32_t)DLP_DTYPE_UINT8
-                         : field->kind == FIELD_TEXT ? (uint32_t)DLP_DTYPE_TEXT
-                                                     : (uint32_t)DLP_DTYPE_BYTES;
+        uint32_t dtype = is_value                     ? field->dtype
+                         : is_number                  ? (uint32_t)DLP_DTYPE_INT64
+                         : is_masks                   ? (uint32_t)DLP_DTYPE_UINT8
+                         : field->kind == FIELD_TEXT  ? (uint32_t)DLP_DTYPE_TEXT
+                         : field->kind == FIELD_TEXTS ? (uint32_t)DLP_DTYPE_TEXTS
+                                                      : (uint32_t)DLP_DTYPE_BYTES;
 
         dlp__field__init(message);
         message->name = (char *)(uintptr_t)field->name;

@@ -22,6 +22,7 @@ enum field_kind {
         FIELD_TEXT,    /* UTF-8 */
         FIELD_SOUND,   /* stored: an encoded sound */
         FIELD_MASKS,   /* masks of instances, known as a JSON array of COCO's segmentations; never stored */
+        FIELD_TEXTS,   /* a list of UTF-8 texts: stored as JSON, or a value as in proto/base/texts.h */
         N_FIELD_KINDS,
 };
 
@@ -42,7 +43,8 @@ struct schema_field {
         bool is_stored;           /* read from a file; otherwise source_value() or source_name() gives it */
         bool may_be_absent;       /* some samples do not have it */
         bool is_big_endian;       /* of a stored FIELD_VALUE: its elements are big-endian */
-        enum field_coding coding; /* of a stored FIELD_VALUE or FIELD_TEXT; of FIELD_BYTES CODING_PLAIN or CODING_NPY */
+        enum field_coding coding; /* of a stored FIELD_VALUE or FIELD_TEXT; of FIELD_BYTES CODING_PLAIN or CODING_NPY;
+                                   * of a stored FIELD_TEXTS CODING_JSON */
         bool is_gathered;         /* a stored FIELD_VALUE of fixed shape that lies in several pieces of a file */
         uint32_t dtype;           /* FIELD_VALUE */
         uint32_t n_dims;          /* FIELD_VALUE; 0: a scalar */

@@ -9,6 +9,7 @@
 #include "daemon/codec/codec.h"
 #include "daemon/codec/convert.h"
 #include "proto/base/cleanup.h"
+#include "proto/base/texts.h"
 #include "tests/support/suite.h"
 
 static struct codec_tools *tools;
@@ -117,6 +118,101 @@ START_TEST(text_that_is_not_utf8_is_damaged) {
                 ck_assert_ptr_nonnull(strstr(why.text, rows[i].said));
         }
         end();
+}
+END_TEST
+
+/* The texts of a list, each with a "|" after it. */
+static void join(const char *bytes, uint64_t n_bytes, char *into) {
+        struct texts texts;
+        uint64_t n;
+
+        ck_assert(texts_open(bytes, n_bytes, &texts));
+        for (uint64_t i = 0; i < texts.n; i++) {
+                const uint8_t *text = texts_at(&texts, i, &n);
+
+                memcpy(into, text, n);
+                into += n;
+                *into++ = '|';
+        }
+        *into = '\0';
+}
+
+START_TEST(an_array_of_strings_is_a_list_of_texts) {
+        static const char *const rows[][2] = {
+                { "[]", "" },
+                { " [ ] ", "" },
+                { "[\"\"]", "|" },
+                { "[\"a\", \"b\\n\\u00e9\",\"\"]", "a|b\n\xc3\xa9||" },
+                { "[\"\",\"\",\"\",\"\"]", "||||" },
+        };
+        struct schema_field field = stored(FIELD_TEXTS, CODING_JSON, 0, 0);
+        struct codec_opened opened;
+        char out[128], joined[64];
+        struct why why;
+
+        begin();
+        for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+                int64_t n = serve(&field, NULL, rows[i][0], strlen(rows[i][0]), out, &opened, &why);
+
+                ck_assert_msg(n > 0, "row %zu: %s", i, why.text);
+                ck_assert_uint_le((uint64_t)n, 4 * strlen(rows[i][0])); /* the room that the form asks for */
+                join(out, (uint64_t)n, joined);
+                ck_assert_str_eq(joined, rows[i][1]);
+        }
+        ck_assert_int_eq(serve(&field, "raw", "[\"a\"]", 5, out, &opened, &why), 5);
+        ck_assert_mem_eq(out, "[\"a\"]", 5);
+        end();
+}
+END_TEST
+
+START_TEST(what_is_not_an_array_of_strings_is_damaged_and_takes_no_steps) {
+        static const char *const rows[][2] = {
+                { "[\"a\", 1]", "element 1 is not a string" },
+                { "[\"a\", null]", "element 1 is not a string" },
+                { "[[\"a\"]]", "element 0" },
+                { "\"a\"", "not an array" },
+                { "[\"a\"", "" },
+                { "[\"a\"] x", "" },
+                { "[\"a\", \"\\ud800\"]", "element 1: " },
+                { "[\"\xff\"]", "" },
+                { "", "" },
+        };
+        struct schema_field field = stored(FIELD_TEXTS, CODING_JSON, 0, 0);
+        struct codec_opened opened;
+        struct why why;
+        char out[128];
+
+        begin();
+        for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+                ck_assert_int_eq(serve(&field, NULL, rows[i][0], strlen(rows[i][0]), out, &opened, &why), -EBADMSG);
+                ck_assert_msg(strstr(why.text, rows[i][1]) != NULL, "%s", why.text);
+        }
+        ck_assert_int_eq(serve(&field, "text", "[]", 2, out, &opened, &why), -EINVAL);
+        ck_assert_ptr_nonnull(strstr(why.text, "list of texts: only raw applies"));
+        ck_assert_int_eq(serve(&field, "decode()", "[]", 2, out, &opened, &why), -EINVAL);
+        end();
+}
+END_TEST
+
+START_TEST(a_list_of_texts_whose_parts_do_not_fit_is_not_opened) {
+        static const struct {
+                uint64_t words[4]; /* and 5 bytes of text */
+                uint64_t n_words;
+                bool is_fine;
+        } rows[] = {
+                { { 2, 3, 5 }, 3, true },     { { 3, 0, 0, 5 }, 4, true },     { { 2, 3, 4 }, 3, false },
+                { { 2, 3, 6 }, 3, false },    { { 2, 6, 5 }, 3, false },       { { 0 }, 1, false },
+                { { UINT64_MAX }, 1, false }, { { 3, 1, 2 }, 3, false },       { { 1ull << 61, 0, 5 }, 3, false },
+                { { 0 }, 0, false },          { { 1, UINT64_MAX }, 2, false },
+        };
+        uint8_t bytes[64];
+        struct texts texts;
+
+        for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+                memcpy(bytes + 1, rows[i].words, 8 * rows[i].n_words); /* not aligned */
+                memcpy(bytes + 1 + 8 * rows[i].n_words, "hello", 5);
+                ck_assert_msg(texts_open(bytes + 1, 8 * rows[i].n_words + 5, &texts) == rows[i].is_fine, "row %zu", i);
+        }
 }
 END_TEST
 
@@ -409,6 +505,9 @@ int main(void) {
         const struct suite_row rows[] = {
                 { "text", text_is_what_its_coding_holds, 0 },
                 { "text", text_that_is_not_utf8_is_damaged, 0 },
+                { "text", an_array_of_strings_is_a_list_of_texts, 0 },
+                { "text", what_is_not_an_array_of_strings_is_damaged_and_takes_no_steps, 0 },
+                { "text", a_list_of_texts_whose_parts_do_not_fit_is_not_opened, 0 },
                 { "text", a_member_that_is_not_there_is_absent, 0 },
                 { "numbers", numbers_come_out_of_every_coding, 0 },
                 { "numbers", a_npy_file_is_its_array, 0 },

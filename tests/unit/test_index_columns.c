@@ -1,5 +1,6 @@
 /* Fields of an index that are not pictures: values that are kept in it, and rows in files of their own. */
 #include <check.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -200,6 +201,50 @@ START_TEST(a_number_may_be_absent) {
 }
 END_TEST
 
+START_TEST(lists_of_texts_come_back_and_damaged_ones_are_refused) {
+        static const struct {
+                uint64_t words[3]; /* and 2 bytes of text */
+                bool is_fine;
+        } rows[] = { { { 2, 1, 2 }, true }, { { 2, 2, 1 }, false }, { { 2, 1, 3 }, false }, { { 3, 1, 2 }, false } };
+        struct schema_field words = field("words", FIELD_TEXTS, 0, 0, 0);
+        struct stat status = { .st_size = 100 };
+        uint8_t value[26] = { 0 }, read[26];
+        uint32_t idx, idx_dir;
+        struct why why;
+
+        words.may_be_absent = true;
+        for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+                struct source *source = NULL;
+                struct index_builder *builder;
+                int fd, r;
+
+                ck_assert_int_eq(index_builder_new("arrow", 0, &builder), 0);
+                index_builder_name_rows(builder);
+                ck_assert_int_eq(index_builder_add_column(builder, &words, &idx), 0);
+                ck_assert_int_eq(index_builder_add_dir(builder, "", &status, &idx_dir), 0);
+                ck_assert_int_eq(index_builder_add_shard(builder, "a.arrow", &status), 0);
+                ck_assert_int_eq(index_builder_add_sample(builder, NULL, 0), 0);
+                memcpy(value, rows[i].words, sizeof(rows[i].words));
+                memcpy(value + 24, "ab", 2);
+                ck_assert_int_eq(index_builder_set_value(builder, idx, value, sizeof(value)), 0);
+                ck_assert_int_eq(index_builder_add_sample(builder, NULL, 0), 0);
+                fd = write_index(builder);
+                index_builder_free(builder);
+                r = index_open_fd(fd, "made", NULL, &source, &why);
+                close(fd);
+                ck_assert_int_eq(r, rows[i].is_fine ? 0 : -EBADMSG);
+                if (r < 0) {
+                        ck_assert_ptr_nonnull(strstr(why.text, "values of column 0"));
+                        continue;
+                }
+                ck_assert(!source_has(source, 0, 0) && source_length(source, 1, 0) == sizeof(value));
+                source_value(source, 1, 0, read);
+                ck_assert_mem_eq(read, value, sizeof(value));
+                source_close(source);
+        }
+}
+END_TEST
+
 /* Two samples, one in each of two shards, with a text there and a caption in the shard that is merged with it. */
 static int make_merged(uint32_t shards_after) {
         struct schema_field text = field("txt", FIELD_BYTES, 0, 0, 0), caption = field("caption", FIELD_BYTES, 0, 0, 0);
@@ -314,6 +359,7 @@ int main(void) {
                 { "columns", a_listing_lies_in_its_shard_and_what_it_names_in_files, 0 },
                 { "columns", another_value_is_another_dataset, 0 },
                 { "columns", a_number_may_be_absent, 0 },
+                { "columns", lists_of_texts_come_back_and_damaged_ones_are_refused, 0 },
                 { "columns", a_damaged_column_is_refused_or_harmless, 0 },
         };
 

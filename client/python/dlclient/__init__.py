@@ -9,7 +9,7 @@
     state = loader.state_dict()              # a small plain dict; load_state_dict() also takes it at another world size
 
 The daemon reads, decodes and augments; nothing is started in this process and nothing is copied."""
-from ._batch import Batch, Ragged, Texts
+from ._batch import Batch, Ragged, TextLists, Texts
 from ._dataset import Dataset, Sampler
 from ._errors import (BatchReleased, DaemonGone, DaemonNotRunning, DaemonTimeout, DatasetChanged, DatasetNotFound,
                       Error, ForkedLoader, FrameworkMissing, JobMismatch, LibraryNotFound, LimitReached, LoaderClosed,
@@ -24,7 +24,7 @@ __all__ = [
     "Batch", "BatchReleased", "DaemonGone", "DaemonNotRunning", "DaemonTimeout", "Dataset", "DatasetChanged",
     "DatasetNotFound", "Error", "ForkedLoader", "FrameworkMissing", "JobMismatch", "LibraryNotFound", "LimitReached",
     "Loader", "LoaderClosed", "LoaderWarning", "OnceError", "OnceTimeout", "OptionError", "PermissionDenied", "Ragged",
-    "RankTaken", "RingFull", "SampleDamaged", "Sampler", "StateError", "Stats", "StillInUse", "Texts",
+    "RankTaken", "RingFull", "SampleDamaged", "Sampler", "StateError", "Stats", "StillInUse", "TextLists", "Texts",
     "VersionMismatch",
     "__version__", "once",
 ]

@@ -2,13 +2,14 @@
 from __future__ import annotations
 
 import ctypes
+import struct
 from typing import Any, Callable, Dict, Iterator, List, Mapping, NoReturn, Optional, Sequence, Tuple, Union, overload
 
 import numpy
 
 from . import _convert, _library
 from ._errors import BatchReleased, StillInUse
-from ._lease import ABSENT, BFLOAT16, TEXT, Lease, column, view
+from ._lease import ABSENT, BFLOAT16, TEXT, TEXTS, Lease, column, view
 
 State = Dict[str, Any]
 Converter = Callable[[Any], Any]
@@ -62,8 +63,21 @@ class Texts(List[Optional[str]]):
     the batch."""
 
 
+class TextLists(List[Optional[List[str]]]):
+    """A field of lists of texts: a list of lists of str, None for a sample that does not have the field. A copy: it
+    holds no memory of the batch."""
+
+
+def _split(data: bytes) -> List[str]:
+    """The texts of a sample: uint64 n, uint64 ends[n], then the bytes of all of them."""
+    n = int.from_bytes(data[:8], "little")
+    begin = 8 + 8 * n
+    ends = [0, *struct.unpack_from(f"<{n}Q", data, 8)]
+    return [data[begin + a:begin + b].decode() for a, b in zip(ends, ends[1:])]
+
+
 def _put(function: Converter, value: Any) -> Any:
-    if isinstance(value, Texts):
+    if isinstance(value, (Texts, TextLists)):
         return value
     return value.map(function) if isinstance(value, Ragged) else function(value)
 
@@ -105,6 +119,9 @@ class _Source:
         if tensor.dtype == TEXT:
             return Texts([None if place.offset == ABSENT else
                           ctypes.string_at(tensor.data + place.offset, place.n_bytes).decode() for place in places])
+        if tensor.dtype == TEXTS:
+            return TextLists([None if place.offset == ABSENT else
+                              _split(ctypes.string_at(tensor.data + place.offset, place.n_bytes)) for place in places])
         shape, strides = tensor.shape[1:tensor.n_dims], tensor.strides[1:tensor.n_dims]
         varies = bool(shape) and shape[0] < 0
         ragged = Ragged([None if place.offset == ABSENT else
@@ -359,4 +376,6 @@ def _describe(value: Any) -> str:
         return repr(value)
     if isinstance(value, Texts):
         return f"{len(value)} texts"
+    if isinstance(value, TextLists):
+        return f"{len(value)} lists of texts"
     return f"{getattr(value, 'dtype', type(value).__name__)} {list(getattr(value, 'shape', ()))}"

@@ -29,6 +29,7 @@ from ._library import Info, Library
 # dlc_dtype -> NumPy's spelling. Encoded bytes are uint8. NumPy has no bfloat16: _convert.bfloat16() marks its 16 bits.
 TYPES = ("|u1", "|u1", "<i4", "<i8", "<f2", "<u2", "<f4", "<f8", "|b1", "|i1", "<i2", "<u2", "<u4", "<u8")
 TEXT = 14  # a dtype
+TEXTS = 15
 BFLOAT16 = 5
 ABSENT = 2**64 - 1  # the offset of a ragged sample that does not have the field
 

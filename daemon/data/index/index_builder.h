@@ -47,11 +47,13 @@ void index_builder_name_rows(struct index_builder *builder);
 void index_builder_set_scattered(struct index_builder *builder);
 
 /* Adds a column: a field that is known without reading, because its values are in the index. Kinds: FIELD_VALUE with a
- * dtype and a shape whose first dimension may vary; FIELD_TEXT and FIELD_BYTES. Columns follow the stored fields; both
- * together are at most INDEX_FIELDS_MAX. To be called before the first sample is added. -ENOMEM, -E2BIG. */
+ * dtype and a shape whose first dimension may vary; FIELD_TEXT, FIELD_BYTES and FIELD_TEXTS. Columns follow the stored
+ * fields; both together are at most INDEX_FIELDS_MAX. To be called before the first sample is added. -ENOMEM, -E2BIG.
+ */
 int index_builder_add_column(struct index_builder *builder, const struct schema_field *field, uint32_t *ret_idx);
 
-/* Sets the value of column `idx` for the sample that is added next: its elements in C order, or its text, without NUL.
+/* Sets the value of column `idx` for the sample that is added next: its elements in C order, its text without NUL, or
+ * its list of texts (proto/base/texts.h).
  * A column that may be absent needs no value. The size must fit the shape (asserted). -ENOMEM, -E2BIG. */
 int index_builder_set_value(struct index_builder *builder, uint32_t idx, const void *elements, uint64_t n_bytes);
 

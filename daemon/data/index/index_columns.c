@@ -42,7 +42,8 @@ bool index_field_varies(const struct index_field *field) {
 int index_columns_add(struct index_columns *columns, const struct schema_field *field, uint32_t *ret_idx) {
         struct index_column *column = &columns->columns[columns->n];
 
-        assert(field->kind == FIELD_VALUE || field->kind == FIELD_TEXT || field->kind == FIELD_BYTES);
+        assert(field->kind == FIELD_VALUE || field->kind == FIELD_TEXT || field->kind == FIELD_BYTES ||
+               field->kind == FIELD_TEXTS);
         assert(field->name[0] && field->n_dims <= SCHEMA_DIMS_MAX);
         if (columns->n == INDEX_FIELDS_MAX)
                 return -E2BIG;

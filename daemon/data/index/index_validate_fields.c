@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "daemon/data/index/index_columns.h"
+#include "proto/base/texts.h"
 
 #define ELEMENTS_MAX (1ull << 40) /* of a field of one sample: no product of sizes overflows */
 
@@ -33,8 +34,9 @@ static bool kind_is_valid(const struct index_field *field, bool is_column) {
         if (field->kind >= N_FIELD_KINDS || field->kind == FIELD_NAME || field->coding >= N_FIELD_CODINGS)
                 return false;
         if (field->kind == FIELD_VALUE)
-                return field->dtype != DLP_DTYPE_BYTES && field->dtype != DLP_DTYPE_TEXT &&
-                       field->dtype < DLP_N_DTYPES && shape_is_valid(field);
+                return field->dtype != DLP_DTYPE_BYTES && field->dtype < DLP_DTYPE_TEXT && shape_is_valid(field);
+        if (field->kind == FIELD_TEXTS)
+                return field->n_dims == 0 && field->coding == (is_column ? CODING_PLAIN : CODING_JSON);
         return field->n_dims == 0 && (!is_column || field->kind == FIELD_TEXT || field->kind == FIELD_BYTES);
 }
 
@@ -80,13 +82,31 @@ static bool ends_are_valid(const struct index_field *field, const uint64_t *ends
         return before == field->values_bytes;
 }
 
+/* The lists of texts, which are where the ends say. */
+static bool texts_are_valid(const uint64_t *ends, const uint8_t *values, uint64_t n_samples) {
+        struct texts texts;
+        uint64_t before = 0;
+
+        for (uint64_t i = 0; i < n_samples; i++) {
+                uint64_t end = ends[i] & ~INDEX_VALUE_ABSENT;
+
+                if (!(ends[i] & INDEX_VALUE_ABSENT) && !texts_open(values + before, end - before, &texts))
+                        return false;
+                before = end;
+        }
+        return true;
+}
+
 static bool column_is_valid(const struct index_field *field, const uint8_t *values, uint64_t n_samples) {
         bool has_ends = field->flags & INDEX_FIELD_VARIES;
 
         if (index_field_varies(field) && index_field_unit(field) == 0)
                 return false;
+        if (has_ends && !ends_are_valid(field, (const void *)values, n_samples))
+                return false;
         if (has_ends)
-                return ends_are_valid(field, (const void *)values, n_samples);
+                return field->kind != FIELD_TEXTS ||
+                       texts_are_valid((const void *)values, values + 8 * n_samples, n_samples);
         return !index_field_varies(field) && !(field->flags & INDEX_FIELD_MAY_BE_ABSENT) &&
                (unsigned __int128)n_samples * index_field_unit(field) == field->values_bytes;
 }
