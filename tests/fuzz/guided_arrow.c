@@ -30,7 +30,7 @@ static void check(const struct source *index, size_t n_bytes) {
                         if (field->kind == FIELD_NAME)
                                 continue;
                         if (!field->is_stored) {
-                                if (!field->may_be_absent && dlp_dtype_bytes(field->dtype) <= sizeof(value))
+                                if (source_has(index, i, k) && source_length(index, i, k) <= sizeof(value))
                                         source_value(index, i, k, value);
                                 continue;
                         }

@@ -10,6 +10,7 @@ import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
 from harness import ROOT, case, equal, expected_order, identity_pixels, indices, main, png, within, write
+from pyclient import trainer
 
 VECTORS = os.environ.get("ARROW_VECTORS", os.path.join(ROOT, "tests", "vectors", "arrow"))  # written anew by check-formats
 
@@ -94,10 +95,46 @@ def _(box):
         check_bytes(lines, columns)
 
 
+def hash_of(texts):
+    return hashlib.sha256(b"".join(text.encode() + b"\0" for text in texts)).hexdigest()
+
+
+@case("lists of text of every kind of list and text, with nulls, sliced, compressed; and in Python, where they are lists of str")
+def _(box):
+    names = [f"texts{variant}.arrow" for variant in ("", "-nulls", "-sliced", "-lz4", "-zstd")]
+    daemon = box.daemon({name: arrow(copy(box, name)) for name in names})
+    with open(os.path.join(VECTORS, "texts.jsonl"), encoding="utf-8") as file:
+        told = [json.loads(line) for line in file]
+    for name in names:
+        columns = {line["column"]: line["rows"] for line in told if line["file"] == name}
+        equal(set(columns), {"words", "large", "view", "pair", "tags", "answers.text"}, "columns")
+        lines = daemon.read(name, batch=7, seed=3)
+        equal(indices(lines), expected_order(len(columns["words"]), seed=3), "order")
+        for line in lines:
+            for column, rows in columns.items():
+                row = rows[line["index"]]
+                equal(line["fields"][column], row if row is None else {"dtype": "texts", "shape": [len(row)],
+                                                                       "sha256": hash_of(row), "texts": row},
+                      f"{name}: {column} of sample {line['index']}")
+        read = trainer(box, daemon, f"""
+            for batch in dlclient.Loader({name!r}, batch_size=5, shuffle=False):
+                assert isinstance(batch["words"], dlclient.TextLists)
+                out(list(batch["words"]))
+        """)
+        equal([row for batch in read for row in batch], columns["words"], f"{name}: Python's lists")
+
+
+@case("of a list of text, a null and what is not UTF-8 are refused by their row")
+def _(box):
+    daemon = box.daemon({name: arrow(copy(box, f"{name}.arrow")) for name in ("null-text", "no-utf8")})
+    daemon.refused("null-text", 'column "words": row 1 of the batch', "empty text")
+    daemon.refused("no-utf8", 'column "words": row 1 of the batch', "text 1 of its list is not UTF-8")
+
+
 @case("columns that cannot be served are refused by their names")
 def _(box):
     daemon = box.daemon({"d": arrow(copy(box, "structs.arrow"))})
-    daemon.refused("d", 'column "words" is a list of string', "fields = ")
+    daemon.refused("d", 'column "price" is a decimal', "fields = ")
     daemon = box.daemon({name: arrow(box.path("structs.arrow"), fields=fields) for name, fields in
                          {"struct": "both", "member": "x=both.x, both.y, number"}.items()})
     daemon.refused("struct", 'column "both" is a struct', 'as in "both.x"')

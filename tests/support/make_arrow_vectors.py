@@ -93,6 +93,43 @@ def nested(every):
     return pyarrow.table({"id": pyarrow.array(range(N)), "meta": meta, "objects": objects})
 
 
+def lists_of_text(every):
+    """Lists of text of every kind of list and text; empty lists, empty texts, null lists."""
+    words = with_nulls([[text * (k != 2) for k, text in enumerate(texts(i % 5))] for i in range(N)], every)
+    pairs = with_nulls([[f"{i}", "ö" * (i % 3)] for i in range(N)], every)
+    answers = [{"text": row, "start": [len(text) for text in row or []]} for row in words]
+    return pyarrow.table({
+        "words": pyarrow.array(words, pyarrow.list_(pyarrow.string())),
+        "large": pyarrow.array(words, pyarrow.large_list(pyarrow.large_string())),
+        "view": pyarrow.array(words, pyarrow.list_view(pyarrow.string_view())),
+        "pair": pyarrow.array(pairs, pyarrow.list_(pyarrow.string(), 2)),
+        "tags": pyarrow.array(words, pyarrow.list_(pyarrow.dictionary(pyarrow.int8(), pyarrow.string()))),
+        "answers": pyarrow.array(answers, pyarrow.struct({"text": pyarrow.list_(pyarrow.string()),
+                                                          "start": pyarrow.list_(pyarrow.int32())})),
+        "number": list(range(N)),
+    })
+
+
+def write_texts(folder):
+    """texts*.arrow, and texts.jsonl with the lists of each of their columns; two that are refused."""
+    table, some = lists_of_text(0), lists_of_text(5)
+    write_stream(f"{folder}/texts.arrow", table.to_batches(max_chunksize=16), table.schema)
+    write_file(f"{folder}/texts-nulls.arrow", some.to_batches(), table.schema)
+    write_stream(f"{folder}/texts-sliced.arrow", [table.to_batches()[0].slice(13, 9)], table.schema)
+    for codec in ("lz4", "zstd"):
+        write_stream(f"{folder}/texts-{codec}.arrow", some.to_batches(max_chunksize=30), table.schema, compression=codec)
+    with open(f"{folder}/texts.jsonl", "w", encoding="utf-8") as out:
+        for name in ("texts", "texts-nulls", "texts-sliced", "texts-lz4", "texts-zstd"):
+            table = read(f"{folder}/{name}.arrow").flatten().drop_columns(["answers.start", "number"])
+            for column in table.column_names:
+                line = {"file": name + ".arrow", "column": column, "rows": table.column(column).to_pylist()}
+                out.write(json.dumps(line, ensure_ascii=False) + "\n")
+    for name, words in (("null-text", [["a"], ["b", None]]), ("no-utf8", [["a"], ["b", b"\xff"]])):
+        kind = pyarrow.string() if name == "null-text" else pyarrow.binary()
+        table = pyarrow.table({"words": pyarrow.array(words, pyarrow.list_(kind)).view(pyarrow.list_(pyarrow.string()))})
+        write_stream(f"{folder}/{name}.arrow", table.to_batches(), table.schema)
+
+
 def write_stream(path, batches, schema, **options):
     with ipc.new_stream(path, schema, options=ipc.IpcWriteOptions(**options)) as writer:
         for batch in batches:
@@ -269,9 +306,11 @@ def main():
     write_datasets(folder)
     write_outside(folder)
     write_sounds(folder)
+    write_texts(folder)
     values = []
     for name in sorted(os.listdir(folder)):
-        if name.endswith((".arrow", ".feather")) and not name.startswith(("pictures", "kilobytes", "structs", "outside", "climbing", "sounds")):
+        if name.endswith((".arrow", ".feather")) and not name.startswith(("pictures", "kilobytes", "structs", "outside", "climbing", "sounds",
+                                                                            "texts", "null-text", "no-utf8")):
             note(values, folder, name, read(f"{folder}/{name}"))
     for name, is_compressed in (("values", False), ("compressed", True)):
         with open(f"{folder}/{name}.jsonl", "w", encoding="utf-8") as out:

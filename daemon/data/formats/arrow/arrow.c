@@ -4,15 +4,17 @@
  * field.
  *
  * The bytes of text, pictures and lists of numbers lie in the files as they are, so the index keeps their places and
- * copies nothing; numbers and bools are kept in the index. Compressed batches are unpacked once, and what they hold is
- * kept in the index as well. Samples are named FILE:ROW. */
+ * copies nothing; numbers, bools and lists of text are kept in the index. Compressed batches are unpacked once, and
+ * what they hold is kept in the index as well. Samples are named FILE:ROW. */
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "daemon/data/formats/arrow/indices.h"
 #include "daemon/data/formats/arrow/survey.h"
+#include "daemon/data/formats/arrow/texts.h"
 #include "daemon/data/formats/outside.h"
 #include "daemon/data/formats/table_columns.h"
 #include "proto/base/cleanup.h"
@@ -33,6 +35,7 @@ struct filling {
         struct outside_files outside;
         uint32_t n_stored;
         struct growing copy; /* the value of a row that was unpacked */
+        struct text_list texts;
         uint64_t n_copied;
         const char *name; /* of the last file, of the folder's memory; and what it looked like */
         struct stat status;
@@ -47,6 +50,7 @@ static void filling_fini(struct filling *filling) {
         free(filling->gathered);
         outside_fini(&filling->outside);
         growing_fini(&filling->copy);
+        text_list_fini(&filling->texts);
         index_builder_free(filling->builder);
 }
 
@@ -54,9 +58,9 @@ static bool is_stored(const struct arrow_column *column) {
         return column->role == ARROW_ROLE_STORED || column->role == ARROW_ROLE_MEDIA;
 }
 
-/* Is each row's value one piece of bytes? */
+/* Is each row's value a piece of bytes, or of elements? */
 static bool has_places(const struct arrow_column *column) {
-        return is_stored(column) || column->role == ARROW_ROLE_COPIED;
+        return is_stored(column) || column->role == ARROW_ROLE_COPIED || column->role == ARROW_ROLE_TEXTS;
 }
 
 static bool has_own_file(const struct arrow_column *column) {
@@ -163,6 +167,8 @@ static int gather_values(const struct arrow_column *column, const struct arrow_r
         case ARROW_ROLE_STORED:
         case ARROW_ROLE_COPIED:
                 return arrow_cells(rows, column->idx_field, &widths, gathered->cells, why);
+        case ARROW_ROLE_TEXTS:
+                return arrow_lists(rows, column->idx_field, gathered->cells, why);
         case ARROW_ROLE_MEDIA:
                 return gather_media(column, rows, gathered, why);
         default:
@@ -237,16 +243,48 @@ static int fill_stored(struct filling *filling, const struct arrow_column *colum
         return 0;
 }
 
-static int fill_copied(struct filling *filling, const struct arrow_column *column, const struct arrow_rows *rows,
-                       const struct arrow_cell *cell, struct why *why) {
+/* Counts what is kept in the index beside numbers. */
+static int count_copied(struct filling *filling, const struct arrow_column *column, uint64_t n_bytes, struct why *why) {
+        filling->n_copied += n_bytes;
+        if (filling->n_copied <= COPIED_MAX)
+                return 0;
+        if (column->role == ARROW_ROLE_TEXTS)
+                return why_set(
+                        why, -EFBIG,
+                        "column \"%s\": lists of text are kept in memory, and the dataset has more than %llu MiB "
+                        "of them; choose columns with fields = \"...\", or join each list to one text",
+                        column->field.name, COPIED_MAX >> 20);
+        return why_set(why, -EFBIG,
+                       "the dataset has more than %llu MiB when it is unpacked; write it without compression "
+                       "(pyarrow: IpcWriteOptions(compression=None), feather: compression=\"uncompressed\")",
+                       COPIED_MAX >> 20);
+}
+
+static int fill_texts(struct filling *filling, const struct arrow_column *column, const struct arrow_rows *rows,
+                      uint32_t idx_row, const struct arrow_cell *cell, struct why *why) {
+        uint64_t row = rows->first + idx_row;
+        struct why detail;
         int r;
 
-        filling->n_copied += cell->n_bytes;
-        if (filling->n_copied > COPIED_MAX)
-                return why_set(why, -EFBIG,
-                               "the dataset has more than %llu MiB when it is unpacked; write it without compression "
-                               "(pyarrow: IpcWriteOptions(compression=None), feather: compression=\"uncompressed\")",
-                               COPIED_MAX >> 20);
+        text_list_clear(&filling->texts);
+        r = arrow_texts(rows, column->idx_field, row, cell, &filling->texts, &detail);
+        if (r < 0)
+                return why_set(why, r, "column \"%s\": %.400s", column->field.name, detail.text);
+        r = count_copied(filling, column, text_list_bytes(&filling->texts), why);
+        if (r < 0)
+                return r;
+        r = text_list_set(&filling->texts, filling->builder, column->idx_index, &detail);
+        return r < 0 ? why_set(why, r, "column \"%s\": row %" PRIu64 " of the batch: %.350s", column->field.name, row,
+                               detail.text)
+                     : 0;
+}
+
+static int fill_copied(struct filling *filling, const struct arrow_column *column, const struct arrow_rows *rows,
+                       const struct arrow_cell *cell, struct why *why) {
+        int r = count_copied(filling, column, cell->n_bytes, why);
+
+        if (r < 0)
+                return r;
         growing_clear(&filling->copy);
         r = growing_append(&filling->copy, NULL, cell->n_bytes + 1); /* one more: it is not NULL */
         if (r >= 0)
@@ -272,8 +310,12 @@ static int fill_value(struct filling *filling, const struct arrow_rows *rows, ui
                 return why_set(why, -ESTALE, "column \"%s\" has changed while it was read", column->field.name);
         if (is_stored(column))
                 return fill_stored(filling, column, rows, cell, &stored[column->idx_index], why);
+        if (cell && cell->offset == ARROW_CELL_NULL)
+                return 0;
+        if (column->role == ARROW_ROLE_TEXTS)
+                return fill_texts(filling, column, rows, idx_row, cell, why);
         if (cell)
-                return cell->offset == ARROW_CELL_NULL ? 0 : fill_copied(filling, column, rows, cell, why);
+                return fill_copied(filling, column, rows, cell, why);
         if (column->role == ARROW_ROLE_NUMBER && gathered->is_valid[idx_row])
                 r = index_builder_set_value(filling->builder, column->idx_index, gathered->numbers + idx_row * width,
                                             width);

@@ -440,6 +440,21 @@ int arrow_cells(const struct arrow_rows *rows, uint32_t idx_field, struct arrow_
         return r;
 }
 
+int arrow_lists(const struct arrow_rows *rows, uint32_t idx_field, struct arrow_cell *ret_cells, struct why *why) {
+        struct cursor cursor = cursor_at(rows, idx_field, why);
+        bool is_valid[ARROW_ROWS_MAX];
+        int r = rows->n == 0 ? 0 : validity_of(&cursor, is_valid);
+
+        if (r < 0 || rows->n == 0)
+                return r;
+        memset(ret_cells, 0, rows->n * sizeof(*ret_cells));
+        r = outer_cells(&cursor, is_valid, ret_cells);
+        for (uint32_t i = 0; i < rows->n && r == 0; i++)
+                if (!is_valid[i])
+                        ret_cells[i] = (struct arrow_cell){ .offset = ARROW_CELL_NULL };
+        return r;
+}
+
 int arrow_numbers(const struct arrow_rows *rows, uint32_t idx_field, void *ret_numbers, bool *ret_is_valid,
                   struct why *why) {
         struct cursor cursor = cursor_at(rows, idx_field, why);

@@ -49,6 +49,9 @@ const struct arrow_field *arrow_list_element(const struct arrow_schema *schema, 
 int arrow_cells(const struct arrow_rows *rows, uint32_t idx_field, struct arrow_widths *widths,
                 struct arrow_cell *ret_cells, struct why *why);
 
+/* The same for lists of anything, counted in elements: which ones of its child a list has. */
+int arrow_lists(const struct arrow_rows *rows, uint32_t idx_field, struct arrow_cell *ret_cells, struct why *why);
+
 /* The numbers of an ARROW_NUMBER or ARROW_BOOL field, `width` bytes each, or one for a bool. Rows without a value get
  * zeroes, and `false` in ret_is_valid. Returns as above. */
 int arrow_numbers(const struct arrow_rows *rows, uint32_t idx_field, void *ret_numbers, bool *ret_is_valid,

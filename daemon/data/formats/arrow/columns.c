@@ -6,10 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/data/formats/arrow/texts.h"
 #include "daemon/data/formats/table_columns.h"
 #include "daemon/data/index/index_layout.h"
 
-#define SERVED "numbers, bools, text, binary, lists of numbers, structs of these, Image and Audio"
+#define SERVED "numbers, bools, text, binary, lists of numbers or text, structs of these, Image and Audio"
 
 struct planning {
         const struct arrow_schema *schema;
@@ -129,6 +130,11 @@ static int plan_type(const struct planning *planning, struct arrow_column *colum
         case ARROW_STRUCT:
                 return plan_media(planning, column);
         default:
+                if (arrow_has_texts(planning->schema, column->idx_field)) {
+                        column->role = ARROW_ROLE_TEXTS;
+                        column->field.kind = FIELD_TEXTS;
+                        return 0;
+                }
                 if (field->has_dictionary || !arrow_has_cells(planning->schema, column->idx_field))
                         return refuse_field(planning, column->field.name, column->idx_field);
                 return plan_list(planning, column);

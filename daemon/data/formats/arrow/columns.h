@@ -1,10 +1,11 @@
 /* data/formats/arrow/columns.h: what becomes of each column of a dataset: which field it is, and where its values come
  * from.
  *
- * Text, bytes and lists of numbers stay in the file, and the index keeps their places. Numbers and bools are kept in
- * the index; so is everything if the batches are compressed, because no row of them can be read alone. What "datasets"
- * has noted about a column decides what its bytes mean: Image, Audio, the names of a ClassLabel. A struct is not a
- * field itself; its members are: "objects" with the member "bbox" becomes the field "objects.bbox". */
+ * Text, bytes and lists of numbers stay in the file, and the index keeps their places. Numbers, bools and lists
+ * of text are kept in the index; so is everything if the batches are compressed, because no row of them can be read
+ * alone. What "datasets" has noted about a column decides what its bytes mean: Image, Audio, the names of a ClassLabel.
+ * A struct is not a field itself; its members are: "objects" with the member "bbox" becomes the field "objects.bbox".
+ */
 #pragma once
 
 #include <cjson/cJSON.h>
@@ -19,6 +20,7 @@ enum arrow_role {
         ARROW_ROLE_COPIED, /* the same, but it has to be unpacked: its bytes are a column of the index */
         ARROW_ROLE_NUMBER, /* a column of the index */
         ARROW_ROLE_CLASS,  /* the label of the index */
+        ARROW_ROLE_TEXTS,  /* lists of text: a column of the index */
         ARROW_ROLE_MEDIA,  /* struct{bytes, path}: the cell of `bytes`, else the file that `path` names */
 };
 
