@@ -51,6 +51,15 @@ def told_text(text):
     return {**told_bytes(text.encode()), "dtype": "text"}
 
 
+def told_texts(texts):
+    """A list of text: the hash is over the texts, each with a NUL after it."""
+    return {**told_bytes(b"".join(text.encode() + b"\0" for text in texts)), "dtype": "texts", "shape": [len(texts)]}
+
+
+def is_texts(value):
+    return isinstance(value, list) and all(isinstance(element, str) for element in value)
+
+
 def told_array(value, kind, shape):
     dtype, letter = FORMATS[kind]
     content = b"".join(struct.pack("<" + letter, element) for element in flat(value))
@@ -81,6 +90,8 @@ def told_json(rows):
                 row[name] = None
             elif all(isinstance(value, str) for value in values):
                 row[name] = told_text(value)
+            elif all(map(is_texts, values)) and any(values):
+                row[name] = told_texts(value)
             elif is_even and longest:
                 row[name] = told_array(value, kind, shape_of(value)[:1] + longest[1:])
             elif is_even:
@@ -132,5 +143,5 @@ def read_csv(path, **terms):
 
 def without_text(fields):
     """`dlctl read` shows the beginning of a text too."""
-    return {name: {key: part for key, part in field.items() if key != "text"} if field else field
+    return {name: {key: part for key, part in field.items() if key not in ("text", "texts")} if field else field
             for name, field in fields.items()}

@@ -120,6 +120,7 @@ void column_note_numbers(struct table_column *column, const struct json_numbers 
 
         if (numbers->n == 0) {
                 column->has_empty = true;
+                column->has_empty_rows = column->has_empty_rows || numbers->n_dims > 1;
                 return;
         }
         if (first->n == 0) {
@@ -154,13 +155,10 @@ static void describe_numbers(const struct table_column *column, struct schema_fi
 
 const char *cell_kind_name(enum cell_kind kind) {
         static const char *const NAMES[N_CELL_KINDS] = {
-                [CELL_ABSENT] = "null",
-                [CELL_BOOLEAN] = "true or false",
-                [CELL_INTEGER] = "a number",
-                [CELL_FLOAT] = "a number",
-                [CELL_TEXT] = "a string",
-                [CELL_NUMBERS] = "an array",
-                [CELL_OTHER] = "an array or object",
+                [CELL_ABSENT] = "null",      [CELL_BOOLEAN] = "true or false",
+                [CELL_INTEGER] = "a number", [CELL_FLOAT] = "a number",
+                [CELL_TEXT] = "a string",    [CELL_NUMBERS] = "an array",
+                [CELL_TEXTS] = "an array",   [CELL_OTHER] = "an array or object",
         };
 
         return NAMES[kind];
@@ -182,8 +180,8 @@ static enum cell_kind join_kinds(enum cell_kind one, enum cell_kind other, enum 
                 return high;
         if (low == CELL_INTEGER && high == CELL_FLOAT)
                 return CELL_FLOAT;
-        if (low == CELL_NUMBERS && high == CELL_OTHER)
-                return CELL_OTHER;
+        if (low >= CELL_NUMBERS)
+                return high;                                    /* an empty array is also one of strings */
         return syntax == COLUMNS_CSV ? CELL_TEXT : CELL_ABSENT; /* any cell of a CSV file is a text */
 }
 
@@ -215,6 +213,9 @@ int column_describe(const struct table_columns *columns, const struct table_colu
                 field.may_be_absent = false; /* an empty cell is an empty text */
         } else if (kind == CELL_TEXT) {
                 field.kind = FIELD_TEXT;
+                field.coding = CODING_JSON;
+        } else if (kind == CELL_TEXTS && column->numbers.n == 0 && !column->has_empty_rows) {
+                field.kind = FIELD_TEXTS;
                 field.coding = CODING_JSON;
         } else if (kind == CELL_NUMBERS && !column->is_uneven) {
                 describe_numbers(column, &field);

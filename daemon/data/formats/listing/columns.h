@@ -20,6 +20,7 @@ enum cell_kind {
         CELL_FLOAT,
         CELL_TEXT,
         CELL_NUMBERS, /* an array of numbers */
+        CELL_TEXTS,   /* an array of strings */
         CELL_OTHER,   /* an object, or another array */
         N_CELL_KINDS,
 };
@@ -53,7 +54,7 @@ struct table_column {
         } seen[N_CELL_KINDS];
         /* Of its arrays: the first one that is not empty; n 0: there is none. */
         struct json_numbers numbers;
-        bool has_empty, is_ragged, is_uneven;
+        bool has_empty, has_empty_rows, is_ragged, is_uneven;
 };
 
 struct table_columns {

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/base/json/json_texts.h"
 #include "daemon/data/formats/listing/table.h"
 #include "daemon/data/formats/webdataset/shard_list.h"
 #include "proto/base/cleanup.h"
@@ -61,13 +62,19 @@ static int take_string(struct json_line *line, struct table_column *column, cons
 static int take_array(struct json_line *line, struct table_column *column, const struct json_token *token,
                       struct table_cell *cell) {
         struct json_numbers numbers;
+        uint64_t n, n_text_bytes;
         int r = json_numbers_measure(token->bytes, token->n_bytes, &numbers, NULL); /* most arrays of text end here */
 
         if (r == -ERANGE)
                 return json_numbers_measure(token->bytes, token->n_bytes, &numbers, &line->why);
-        cell->kind = r < 0 ? CELL_OTHER : CELL_NUMBERS;
-        if (r == 0)
+        cell->kind = CELL_NUMBERS;
+        if (r == 0) {
                 column_note_numbers(column, &numbers);
+                return 0;
+        }
+        r = json_texts_measure(token->bytes, token->n_bytes, &n, &n_text_bytes, NULL);
+        /* A string without UTF-8 is a damaged sample. */
+        cell->kind = r == 0 || r == -EILSEQ ? CELL_TEXTS : CELL_OTHER;
         return 0;
 }
 
