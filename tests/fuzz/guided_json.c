@@ -5,8 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/base/json/json_value.h"
+#include "daemon/base/json/json_texts.h"
 #include "proto/base/cleanup.h"
+#include "proto/base/texts.h"
 #include "proto/base/utf8.h"
 
 #define N_VALUE_MAX 4096u
@@ -61,6 +62,26 @@ static void check_numbers(const uint8_t *bytes, size_t n_bytes) {
                 find("array of whole numbers is not read");
 }
 
+/* A list of texts takes at most four times the bytes of its JSON: that is the room that it is given. */
+static void check_texts(const uint8_t *bytes, size_t n_bytes) {
+        _cleanup_(freep) uint8_t *into = NULL;
+        uint64_t n, n_text_bytes, n_into;
+        struct texts texts;
+
+        if (json_texts_measure(bytes, n_bytes, &n, &n_text_bytes, NULL) < 0)
+                return;
+        n_into = 8 + 8 * n + n_text_bytes;
+        if (n_into > 4 * (uint64_t)n_bytes)
+                find("list of texts takes more room than it is given");
+        into = malloc(n_into);
+        if (!into)
+                _exit(2);
+        if (json_texts_read(bytes, n_bytes, into, n, NULL) < 0)
+                find("list of texts was measured and is not read");
+        if (!texts_open(into, n_into, &texts) || texts.n != n)
+                find("list of texts cannot be opened");
+}
+
 /* Pieces whose sizes come from the text itself. */
 static void check_pieces(const uint8_t *data, size_t n_bytes) {
         struct json_scan whole, pieces = { .bytes = NULL };
@@ -103,6 +124,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes) {
 
         check_pieces(data, n_bytes);
         check_numbers(data, n_bytes);
+        check_texts(data, n_bytes);
         json_scan_init(&scan, data, n_bytes);
         r = json_value(&scan, &token, &why);
         if (r < 0 && !why.text[0])

@@ -95,18 +95,23 @@ def _(box):
         check_bytes(lines, columns)
 
 
+def lists_of_text(name):
+    """What pyarrow reads of the lists of text of a file, column by column."""
+    with open(os.path.join(VECTORS, "texts.jsonl"), encoding="utf-8") as file:
+        lines = [json.loads(line) for line in file]
+    return {line["column"]: line["rows"] for line in lines if line["file"] == name}
+
+
 def hash_of(texts):
     return hashlib.sha256(b"".join(text.encode() + b"\0" for text in texts)).hexdigest()
 
 
-@case("lists of text of every kind of list and text, with nulls, sliced, compressed; and in Python, where they are lists of str")
+@case("lists of text of every kind of list and text, with nulls, sliced, compressed")
 def _(box):
     names = [f"texts{variant}.arrow" for variant in ("", "-nulls", "-sliced", "-lz4", "-zstd")]
     daemon = box.daemon({name: arrow(copy(box, name)) for name in names})
-    with open(os.path.join(VECTORS, "texts.jsonl"), encoding="utf-8") as file:
-        told = [json.loads(line) for line in file]
     for name in names:
-        columns = {line["column"]: line["rows"] for line in told if line["file"] == name}
+        columns = lists_of_text(name)
         equal(set(columns), {"words", "large", "view", "pair", "tags", "answers.text"}, "columns")
         lines = daemon.read(name, batch=7, seed=3)
         equal(indices(lines), expected_order(len(columns["words"]), seed=3), "order")
@@ -116,12 +121,25 @@ def _(box):
                 equal(line["fields"][column], row if row is None else {"dtype": "texts", "shape": [len(row)],
                                                                        "sha256": hash_of(row), "texts": row},
                       f"{name}: {column} of sample {line['index']}")
-        read = trainer(box, daemon, f"""
-            for batch in dlclient.Loader({name!r}, batch_size=5, shuffle=False):
-                assert isinstance(batch["words"], dlclient.TextLists)
-                out(list(batch["words"]))
-        """)
-        equal([row for batch in read for row in batch], columns["words"], f"{name}: Python's lists")
+
+@case("in Python, a list of text is a list of str, which outlives its batch")
+def _(box):
+    name = "texts-nulls.arrow"
+    daemon = box.daemon({"d": arrow(copy(box, name))})
+    read = trainer(box, daemon, """
+        for copy in (False, True):
+            lists = []
+            for batch in dlclient.Loader("d", batch_size=5, shuffle=False, copy=copy):
+                words = batch["words"]
+                assert isinstance(words, dlclient.TextLists) and len(words) == batch.n_samples
+                assert "lists of texts" in repr(batch), repr(batch)
+                batch.release()
+                lists += words
+            out(lists)
+    """)
+    for lists in read:
+        equal(lists, lists_of_text(name)["words"], "Python's lists")
+
 
 
 @case("of a list of text, a null and what is not UTF-8 are refused by their row")
