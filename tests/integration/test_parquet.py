@@ -170,12 +170,34 @@ def _(box):
     daemon.refused("train", 'no split "train"', "test_sft, train_sft")
 
 
+@case("lists of text in any pages, with nulls; a null among the texts is refused")
+def _(box):
+    with open(os.path.join(VECTORS, "texts.jsonl"), encoding="utf-8") as file:
+        told = [json.loads(line) for line in file]
+    names = sorted({line["file"] for line in told})
+    equal(len(names), 5, "files")
+    daemon = box.daemon({name: parquet(copy(box, name)) for name in [*names, "null-text.parquet"]})
+    for name in names:
+        columns = {line["column"]: line["rows"] for line in told if line["file"] == name}
+        equal(set(columns), {"words", "large", "pair", "answers.text"}, "columns")
+        lines = daemon.read(name, batch=7, seed=3)
+        equal(indices(lines), expected_order(len(columns["words"]), seed=3), "order")
+        for line in lines:
+            for column, rows in columns.items():
+                row = rows[line["index"]]
+                digest = hashlib.sha256(b"".join(text.encode() + b"\0" for text in row or [])).hexdigest()
+                equal(line["fields"][column],
+                      row if row is None else {"dtype": "texts", "shape": [len(row)], "sha256": digest, "texts": row},
+                      f"{name}: {column} of sample {line['index']}")
+    daemon.refused("null-text.parquet", 'column "words"', "replace it by an empty text")
+
+
 @case("fields names the columns that are wanted, and the others may be of any type or codec")
 def _(box):
     daemon = box.daemon({"d": parquet(copy(box, "structs.parquet"), fields="n=number"), "all": parquet(copy(box, "structs.parquet")),
                          "none": parquet(copy(box, "structs.parquet"), fields="x")})
     equal([line["fields"]["n"]["value"] for line in daemon.read("d", batch=4, shuffle=False)], [1, 2, 3], "numbers")
-    daemon.refused("all", 'column "words" is a list of string', "fields = ")
+    daemon.refused("all", 'column "price" is a decimal', "fields = ")
     daemon.refused("none", "no column")
 
 

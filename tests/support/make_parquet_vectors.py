@@ -15,7 +15,7 @@ import numpy
 import pyarrow
 from pyarrow import parquet
 
-from make_arrow_vectors import N, NUMBERS, as_bytes, nested, numbers, picture, plain, texts, with_nulls
+from make_arrow_vectors import N, NUMBERS, as_bytes, lists_of_text, nested, numbers, picture, plain, texts, with_nulls
 
 WAYS = {
     "plain": {"compression": "none", "use_dictionary": False},
@@ -176,6 +176,22 @@ def write_sounds(folder):
     data.cast_column("audio", datasets.Audio(decode=False)).to_parquet(f"{folder}/sounds.parquet")
 
 
+def write_texts(folder):
+    """texts-*.parquet, and texts.jsonl with the lists of each of their columns; one that is refused."""
+    with open(f"{folder}/texts.jsonl", "w", encoding="utf-8") as out:
+        for way, every in (("plain", 0), ("small-dictionary", 5), ("zstd-v2", 4), ("small-pages", 5), ("delta", 5)):
+            table = lists_of_text(every)
+            table = table.drop_columns(["view", "tags"])  # Parquet has no views; dictionaries are read as plain text
+            terms = {"use_dictionary": False, "compression": "none", "column_encoding": {
+                name: DELTA_BYTES for name in ("words.list.element", "large.list.element", "pair.list.element")}}
+            parquet.write_table(table, f"{folder}/texts-{way}.parquet", **(terms if way == "delta" else WAYS[way]))
+            table = table.flatten().drop_columns(["answers.start", "number"])
+            for column in table.column_names:
+                line = {"file": f"texts-{way}.parquet", "column": column, "rows": table.column(column).to_pylist()}
+                out.write(json.dumps(line, ensure_ascii=False) + "\n")
+    parquet.write_table(pyarrow.table({"words": [["a"], ["b", None]]}), f"{folder}/null-text.parquet")
+
+
 def main():
     folder, values = sys.argv[1], []
     datasets.disable_progress_bars()
@@ -186,6 +202,7 @@ def main():
     write_others(folder)
     write_datasets(folder)
     write_sounds(folder)
+    write_texts(folder)
     with open(f"{folder}/values.jsonl", "w", encoding="utf-8") as file:
         file.writelines(json.dumps(line) + "\n" for line in values)
     with open(f"{folder}/versions.txt", "w", encoding="utf-8") as file:

@@ -9,7 +9,7 @@
 #include "daemon/data/formats/parquet/arrow_note.h"
 #include "daemon/data/index/index_layout.h"
 
-#define SERVED "numbers, bools, text, binary, lists of numbers, structs of these, Image and Audio"
+#define SERVED "numbers, bools, text, binary, lists of numbers or text, structs of these, Image and Audio"
 
 struct planning {
         const struct parquet_schema *schema;
@@ -81,6 +81,12 @@ static int plan_list(const struct planning *planning, struct parquet_column *col
         uint32_t idx_leaf = find_element(planning->schema, candidate->idx);
         const struct parquet_element *leaf = parquet_element(planning->schema, idx_leaf);
 
+        if (idx_leaf > 0 && leaf->meaning == PARQUET_TEXT && leaf->n_repeated == 1) {
+                column->role = PARQUET_ROLE_TEXTS;
+                column->idx_value = idx_leaf;
+                column->field.kind = FIELD_TEXTS;
+                return 0;
+        }
         if (idx_leaf == 0 || leaf->meaning != PARQUET_NUMBER || leaf->n_repeated > PARQUET_LEVELS_MAX)
                 return refuse_element(planning, candidate);
         column->role = PARQUET_ROLE_LIST;

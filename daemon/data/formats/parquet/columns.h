@@ -2,7 +2,7 @@
  * served from.
  *
  * Bytes and text of a column that is verbatim in all files stay there, and the index keeps their places. Everything
- * else is kept in the index: numbers, lists of numbers, and what has to be unpacked. What "datasets" has noted about a
+ * else is kept in the index: numbers, lists, and what has to be unpacked. What "datasets" has noted about a
  * column decides what its bytes mean (data/formats/table_columns.h). */
 #pragma once
 
@@ -14,6 +14,7 @@ enum parquet_role {
         PARQUET_ROLE_COPIED, /* the same, but unpacked: a column of the index */
         PARQUET_ROLE_NUMBER, /* a column of the index */
         PARQUET_ROLE_LIST,   /* of numbers: the same */
+        PARQUET_ROLE_TEXTS,  /* lists of text: the same */
         PARQUET_ROLE_CLASS,  /* the label of the index */
         PARQUET_ROLE_MEDIA,  /* struct{bytes, path}: the bytes in the file, else the file that `path` names */
 };

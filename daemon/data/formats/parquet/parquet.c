@@ -14,6 +14,7 @@
 #include "daemon/data/files/listed.h"
 #include "daemon/data/formats/outside.h"
 #include "daemon/data/formats/parquet/survey.h"
+#include "daemon/data/formats/text_list.h"
 #include "proto/base/cleanup.h"
 
 #define COPIED_MAX     (2ull << 30) /* bytes of unpacked values: an index is made in memory */
@@ -26,6 +27,7 @@ struct filling {
         struct parquet_reader *readers; /* one for each column */
         struct outside_files outside;
         struct growing elements; /* of the list of a row */
+        struct text_list texts;  /* the same */
         uint64_t n_copied;
 };
 
@@ -35,6 +37,7 @@ static void filling_fini(struct filling *filling) {
         free(filling->readers);
         outside_fini(&filling->outside);
         growing_fini(&filling->elements);
+        text_list_fini(&filling->texts);
         index_builder_free(filling->builder);
 }
 
@@ -241,6 +244,24 @@ static int fill_list(struct filling *filling, struct parquet_column *column, str
         return r < 0 ? why_set(why, r, "no memory for its index") : 0;
 }
 
+static int take_text(void *userdata, const struct parquet_value *text, struct why *why) {
+        return text_list_add(userdata, text->bytes, text->n_bytes, why);
+}
+
+static int fill_texts(struct filling *filling, struct parquet_column *column, struct parquet_reader *reader,
+                      struct why *why) {
+        bool is_missing;
+        int r;
+
+        text_list_clear(&filling->texts);
+        r = parquet_reader_next_texts(reader, take_text, &filling->texts, &is_missing, why);
+        if (r == 0)
+                r = count_copied(filling, text_list_bytes(&filling->texts), why);
+        if (r < 0 || is_missing)
+                return r;
+        return text_list_set(&filling->texts, filling->builder, column->idx_index, why);
+}
+
 /* A row's value in one column. */
 static int fill_value(struct filling *filling, uint32_t idx_column, struct index_row *stored, int32_t *label,
                       struct why *why) {
@@ -259,6 +280,9 @@ static int fill_value(struct filling *filling, uint32_t idx_column, struct index
                 break;
         case PARQUET_ROLE_LIST:
                 r = fill_list(filling, column, reader, &detail);
+                break;
+        case PARQUET_ROLE_TEXTS:
+                r = fill_texts(filling, column, reader, &detail);
                 break;
         default:
                 r = fill_number(filling, column, reader, label, &detail);

@@ -268,6 +268,17 @@ static int take_entry(struct parquet_reader *reader, uint64_t *counts, struct gr
         return append_number(reader, elements, why);
 }
 
+/* No list, or one without elements. */
+static int end_empty(struct parquet_reader *reader, struct why *why) {
+        int r;
+
+        reader->has_entry = false;
+        r = look(reader, why);
+        if (r == 0 && reader->n_repeated_now > 0)
+                return parquet_page_damaged("an empty list has elements", why);
+        return r < 0 ? r : 0;
+}
+
 int parquet_reader_next_list(struct parquet_reader *reader, struct parquet_widths *widths, struct growing *elements,
                              bool *ret_is_null, struct why *why) {
         uint64_t counts[PARQUET_LEVELS_MAX + 1] = { 0 };
@@ -276,12 +287,8 @@ int parquet_reader_next_list(struct parquet_reader *reader, struct parquet_width
         if (r < 0)
                 return r;
         *ret_is_null = reader->n_defined_now + 1 < reader->levels[1];
-        if (reader->n_defined_now < reader->levels[1]) { /* no list, or one without elements */
-                reader->has_entry = false;
-                r = look(reader, why);
-                return r == 0 && reader->n_repeated_now > 0 ? parquet_page_damaged("an empty list has elements", why)
-                                                            : (r < 0 ? r : 0);
-        }
+        if (reader->n_defined_now < reader->levels[1])
+                return end_empty(reader, why);
         do {
                 if (reader->n_repeated_now > 0)
                         r = close_lists(reader, widths, counts, reader->n_repeated_now, why);
@@ -291,6 +298,31 @@ int parquet_reader_next_list(struct parquet_reader *reader, struct parquet_width
                         r = look(reader, why);
         } while (r == 0 && reader->n_repeated_now > 0);
         return r < 0 ? r : close_lists(reader, widths, counts, 1, why);
+}
+
+int parquet_reader_next_texts(struct parquet_reader *reader,
+                              int (*take)(void *userdata, const struct parquet_value *text, struct why *why),
+                              void *userdata, bool *ret_is_null, struct why *why) {
+        struct parquet_value text;
+        int r = look_for_row(reader, why);
+
+        if (r < 0)
+                return r;
+        *ret_is_null = reader->n_defined_now + 1 < reader->levels[1];
+        if (reader->n_defined_now < reader->levels[1])
+                return end_empty(reader, why);
+        do {
+                reader->has_entry = false;
+                if (reader->n_defined_now < reader->element->n_defined)
+                        return why_set(why, -ENOTSUP,
+                                       "has a list with a missing text (null); replace it by an empty text");
+                r = parquet_values_next(reader, &text, why);
+                if (r == 0)
+                        r = take(userdata, &text, why);
+                if (r == 0)
+                        r = look(reader, why);
+        } while (r == 0 && reader->n_repeated_now > 0);
+        return r < 0 ? r : 0;
 }
 
 /* ---- numbers --------------------------------------------------------------------------------------------------- */

@@ -79,6 +79,12 @@ int parquet_reader_next(struct parquet_reader *reader, struct parquet_value *ret
 int parquet_reader_next_list(struct parquet_reader *reader, struct parquet_widths *widths, struct growing *elements,
                              bool *ret_is_null, struct why *why);
 
+/* The same for a list of text: gives them to `take`, one after the other; its errors are returned. A text is valid
+ * until `take` returns. -ENOTSUP if one of them is missing. */
+int parquet_reader_next_texts(struct parquet_reader *reader,
+                              int (*take)(void *userdata, const struct parquet_value *text, struct why *why),
+                              void *userdata, bool *ret_is_null, struct why *why);
+
 /* After the last row: was that the whole chunk? Returns 0 or -EBADMSG with `why`. */
 int parquet_reader_end(const struct parquet_reader *reader, struct why *why);
 
