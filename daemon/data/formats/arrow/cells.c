@@ -146,12 +146,27 @@ static int64_t signed_at(const uint8_t *bytes, uint64_t i, uint32_t width) {
         return (int64_t)(number_at(bytes, i, width) << n_unused) >> n_unused;
 }
 
-static void fixed_cells(const struct cursor *cursor, struct arrow_cell *cells) {
-        uint64_t begin = arrow_batch_buffer(cursor->rows->batch, cursor->array, 1)->offset;
+/* Cells that are counted in elements become cells of bytes. What a compressed buffer holds is only known once it is
+ * unpacked, so that it is too short for its elements can first be seen here. */
+static int count_in_bytes(const struct cursor *cursor, const bool *is_valid, struct arrow_cell *cells) {
+        const struct arrow_buffer *buffer = arrow_batch_buffer(cursor->rows->batch, cursor->array, 1);
+        uint64_t width = cursor->field->width, n_elements = width > 0 ? buffer->n_bytes / width : UINT64_MAX;
 
+        for (uint32_t i = 0; i < cursor->rows->n; i++) {
+                if (!is_valid[i])
+                        continue;
+                if (cells[i].offset > n_elements || cells[i].n_bytes > n_elements - cells[i].offset)
+                        return damaged(cursor, cursor->rows->first + i, "a buffer is shorter than its elements");
+                cells[i].offset = buffer->offset + cells[i].offset * width;
+                cells[i].n_bytes *= width;
+        }
+        return 0;
+}
+
+static int fixed_cells(const struct cursor *cursor, const bool *is_valid, struct arrow_cell *cells) {
         for (uint32_t i = 0; i < cursor->rows->n; i++)
-                cells[i] = (struct arrow_cell){ begin + (cursor->rows->first + i) * cursor->field->width,
-                                                cursor->field->width };
+                cells[i] = (struct arrow_cell){ cursor->rows->first + i, 1 };
+        return count_in_bytes(cursor, is_valid, cells);
 }
 
 /* Offsets first .. first + n of an array, n + 1 of them. They may not fall, nor leave what has n_elements. The cells
@@ -335,7 +350,6 @@ static int list_cells(const struct cursor *outer, const bool *is_valid, struct a
                       struct arrow_cell *cells) {
         const struct arrow_rows *rows = outer->rows;
         struct cursor inner;
-        uint64_t begin;
         int r = outer_cells(outer, is_valid, cells);
 
         for (uint32_t level = 1; r == 0; level++) {
@@ -345,14 +359,7 @@ static int list_cells(const struct cursor *outer, const bool *is_valid, struct a
                         break;
                 r = inner_cells(&inner, is_valid, &widths->n[level], cells);
         }
-        if (r < 0)
-                return r;
-        begin = arrow_batch_buffer(rows->batch, inner.array, 1)->offset;
-        for (uint32_t i = 0; i < rows->n; i++) {
-                cells[i].offset = begin + cells[i].offset * inner.field->width;
-                cells[i].n_bytes *= inner.field->width;
-        }
-        return 0;
+        return r < 0 ? r : count_in_bytes(&inner, is_valid, cells);
 }
 
 /* ---- dictionaries ---------------------------------------------------------------------------------------------- */
@@ -414,8 +421,7 @@ static int cells_of(const struct cursor *cursor, const bool *is_valid, struct ar
                 return view_cells(cursor, is_valid, cells);
         case ARROW_NUMBER:
         case ARROW_FIXED:
-                fixed_cells(cursor, cells);
-                return 0;
+                return fixed_cells(cursor, is_valid, cells);
         default:
                 return list_cells(cursor, is_valid, widths, cells);
         }
