@@ -45,7 +45,8 @@ static bool take_parts(struct table_files *files, const char *text, size_t n) {
         for (;;) {
                 struct table_files_part *part = &files->parts[files->n_parts++];
                 const char *open = memchr(text, '{', (size_t)(end - text));
-                const char *close = open ? memchr(open, '}', (size_t)(end - open)) : NULL, *name = open + 1;
+                const char *close = open ? memchr(open, '}', (size_t)(end - open)) : NULL;
+                const char *name = open ? open + 1 : NULL;
 
                 part->literal = text;
                 part->n_literal = (size_t)((open ? open : end) - text);
