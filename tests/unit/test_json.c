@@ -3,8 +3,10 @@
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "daemon/base/json/decimal.h"
 #include "daemon/base/json/json_value.h"
 #include "proto/base/cleanup.h"
 #include "tests/support/suite.h"
@@ -309,9 +311,70 @@ START_TEST(floats_are_those_of_strtod_to_the_last_bit) {
                 if (memcmp(&number, &wanted, sizeof(number)) != 0)
                         ck_abort_msg("%s: %a", text, number);
         }
+        for (uint64_t i = 1, random = 7; i < 200000; i++) { /* as Python writes a double, and ties between two */
+                uint64_t digits, tie;
+                double wanted;
+
+                random = random * 6364136223846793005u + 1442695040888963407u;
+                digits = random >> (i % 11), tie = (1ull << 53 | random >> 11) * 2 + 1;
+                if (i % 3 == 0)
+                        snprintf(text, sizeof(text), "%llu.%s", (unsigned long long)tie, i % 2 ? "0" : "01");
+                else
+                        snprintf(text, sizeof(text), "%s%llu.%0*llu", i % 2 ? "-" : "",
+                                 (unsigned long long)(i % 7 ? 0 : digits % 1000), (int)(i % 5),
+                                 (unsigned long long)(digits / (i % 7 ? 10 : 10000)));
+                wanted = strtod(text, NULL);
+                suite_must(json_float_read(text, strlen(text), &number, &why) == 0);
+                if (memcmp(&number, &wanted, sizeof(number)) != 0)
+                        ck_abort_msg("%s: %a", text, number);
+        }
         ck_assert_int_eq(json_float_read("NaN", 3, &number, &why), 0);
         ck_assert(isnan(number));
         ck_assert_int_eq(json_float_read("true", 4, &number, &why), -EINVAL);
+}
+END_TEST
+
+START_TEST(decimals_are_read_by_themselves_or_not_at_all) {
+        static const char *const READ[] = { "0",
+                                            "+1.5",
+                                            ".5",
+                                            "5.",
+                                            "-0",
+                                            "-0.0",
+                                            "00012.500",
+                                            "9223372036854775807",
+                                            "4503599627370496.5",
+                                            "4503599627370497.5",
+                                            "9999999999999999999",
+                                            "0.9999999999999999999",
+                                            "0.0000000000000000001",
+                                            "184467440737095516.5" },
+                                 *const LEFT[] = { "",
+                                                   ".",
+                                                   "-",
+                                                   "+",
+                                                   "-.",
+                                                   "1e5",
+                                                   "1.5.5",
+                                                   "--1",
+                                                   "0x1",
+                                                   "1 ",
+                                                   " 1.",
+                                                   "1,",
+                                                   "/",
+                                                   ":",
+                                                   "99999999999999999999",
+                                                   "0.00000000000000000001",
+                                                   "nan" };
+        double number, wanted;
+
+        for (size_t i = 0; i < ARRAY_SIZE(READ); i++) {
+                wanted = strtod(READ[i], NULL);
+                ck_assert_msg(decimal_read((const uint8_t *)READ[i], strlen(READ[i]), &number), "%s", READ[i]);
+                ck_assert_msg(memcmp(&number, &wanted, sizeof(number)) == 0, "%s: %a", READ[i], number);
+        }
+        for (size_t i = 0; i < ARRAY_SIZE(LEFT); i++)
+                ck_assert_msg(!decimal_read((const uint8_t *)LEFT[i], strlen(LEFT[i]), &number), "%s", LEFT[i]);
 }
 END_TEST
 
@@ -440,6 +503,7 @@ int main(void) {
                 { "value", half_a_surrogate_pair_is_no_text },
                 { "value", whole_numbers_are_exact_or_refused },
                 { "value", floats_are_those_of_strtod_to_the_last_bit },
+                { "value", decimals_are_read_by_themselves_or_not_at_all },
                 { "value", arrays_have_a_shape_and_a_kind },
                 { "value", arrays_are_read_in_c_order },
                 { "path", a_path_finds_the_value_that_python_would_find },

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/base/json/decimal.h"
 #include "proto/base/cleanup.h"
 
 static int refuse_kind(const struct json_token *token, const char *expected, struct why *why) {
@@ -278,40 +279,12 @@ static int integer_of(const struct json_token *token, int64_t *ret_number, struc
         return 0;
 }
 
-/* Numbers of up to 15 digits with a small exponent: the product or quotient of two exact doubles is rounded once. */
-static bool float_quickly(const struct json_token *token, double *ret_number) {
-        static const double TENS[] = { 1e0, 1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7, 1e8,
-                                       1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16 };
-        bool is_negative = token->bytes[0] == '-', has_point = false;
-        uint64_t digits = 0;
-        size_t n_fraction = 0;
-
-        if (token->n_bytes > 16u + is_negative)
-                return false;
-        for (size_t i = is_negative; i < token->n_bytes; i++) {
-                if (token->bytes[i] == '.') {
-                        has_point = true;
-                        continue;
-                }
-                if (token->bytes[i] < '0' || token->bytes[i] > '9')
-                        return false; /* an exponent, NaN, Infinity */
-                digits = digits * 10 + (token->bytes[i] - '0');
-                n_fraction += has_point;
-        }
-        if (digits > 1ull << 53)
-                return false;
-        *ret_number = (double)digits / TENS[n_fraction];
-        if (is_negative)
-                *ret_number = -*ret_number;
-        return true;
-}
-
 static int float_of(const struct json_token *token, double *ret_number, struct why *why) {
         char text[JSON_NUMBER_MAX + 1];
 
         if (token->kind != JSON_FLOAT && token->kind != JSON_INTEGER)
                 return refuse_kind(token, "a number", why);
-        if (float_quickly(token, ret_number))
+        if (decimal_read(token->bytes, token->n_bytes, ret_number))
                 return 0;
         memcpy(text, token->bytes, token->n_bytes);
         text[token->n_bytes] = '\0';
