@@ -2,11 +2,13 @@
 #include "daemon/data/format.h"
 
 #include <check.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "daemon/data/dataset.h"
+#include "daemon/data/formats/listing/csv_cell.h"
 #include "daemon/data/formats/listing/csv_scan.h"
 #include "proto/base/cleanup.h"
 #include "tests/support/shown_samples.h"
@@ -454,6 +456,65 @@ START_TEST(lines_before_the_first_row_can_be_skipped) {
 }
 END_TEST
 
+START_TEST(a_cell_is_a_number_or_a_truth_only_if_all_of_it_is) {
+        static const struct {
+                const char *text;
+                enum cell_kind kind;
+                double number;
+        } CELLS[] = {
+                { "", CELL_ABSENT, 0 },
+                { "0", CELL_INTEGER, 0 },
+                { "-0", CELL_INTEGER, 0 },
+                { " 12\t", CELL_INTEGER, 12 },
+                { "\n12\r\n", CELL_INTEGER, 12 },
+                { "-123456789012345678", CELL_INTEGER, -123456789012345678.0 },
+                { "-9223372036854775808", CELL_INTEGER, -9223372036854775808.0 },
+                { "9223372036854775808", CELL_TEXT, 0 },
+                { "1234567890123456789012", CELL_TEXT, 0 },
+                { "007", CELL_TEXT, 0 },
+                { "+5", CELL_TEXT, 0 },
+                { "-", CELL_TEXT, 0 },
+                { ".", CELL_TEXT, 0 },
+                { "-.", CELL_TEXT, 0 },
+                { " ", CELL_TEXT, 0 },
+                { "1.5", CELL_FLOAT, 1.5 },
+                { "+1.", CELL_FLOAT, 1 },
+                { "-.25", CELL_FLOAT, -0.25 },
+                { "007.5", CELL_FLOAT, 7.5 },
+                { "0.1234567890123456789", CELL_FLOAT, 0.1234567890123456789 },
+                { "123456789012345678901234.5", CELL_FLOAT, 123456789012345678901234.5 },
+                { "25e-1", CELL_FLOAT, 2.5 },
+                { "1E+2", CELL_FLOAT, 100 },
+                { "1.5.5", CELL_TEXT, 0 },
+                { "1e", CELL_TEXT, 0 },
+                { "0x1p3", CELL_TEXT, 0 },
+                { "1.5\n", CELL_TEXT, 0 },
+                { "1 2", CELL_TEXT, 0 },
+                { "12,5", CELL_TEXT, 0 },
+                { "-Infinity", CELL_FLOAT, -HUGE_VAL },
+                { "inf", CELL_FLOAT, HUGE_VAL },
+                { "infinit", CELL_TEXT, 0 },
+                { "TRUE", CELL_BOOLEAN, 1 },
+                { "false", CELL_BOOLEAN, 0 },
+                { "truely", CELL_TEXT, 0 },
+                { "three", CELL_TEXT, 0 },
+                { "cat", CELL_TEXT, 0 },
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(CELLS); i++) {
+                struct table_cell cell = { .begin = 7, .n_bytes = 9 };
+                double number;
+
+                csv_cell_judge((const uint8_t *)CELLS[i].text, strlen(CELLS[i].text), &cell);
+                number = cell.kind == CELL_FLOAT ? cell.number : (double)cell.integer;
+                ck_assert_msg(cell.kind == CELLS[i].kind, "%s: kind %u", CELLS[i].text, cell.kind);
+                ck_assert_msg(cell.kind >= CELL_TEXT || cell.kind == CELL_ABSENT || number == CELLS[i].number, "%s: %g",
+                              CELLS[i].text, number);
+                ck_assert(cell.begin == 7 && cell.n_bytes == 9);
+        }
+}
+END_TEST
+
 START_TEST(a_bad_row_is_refused_with_its_line) {
         static const struct {
                 const char *text, *words;
@@ -512,6 +573,30 @@ START_TEST(a_row_that_is_cut_is_not_taken_for_a_whole_one) {
                 show_cells(ROW, n_row, cells);
                 ck_assert_str_eq(cells, "[a][b\r\n\"c][][d]");
         }
+}
+END_TEST
+
+START_TEST(a_plain_cell_ends_at_the_first_byte_that_ends_it) {
+        static const char *const ENDS[] = { ",;\n", "\n,", "\r\n", ";\r\n" };
+        char row[64];
+
+        for (int filler = 1; filler < 256; filler++)
+                for (size_t n = 0; n < 20; n++)
+                        for (size_t i = 0; i < ARRAY_SIZE(ENDS); i++) {
+                                size_t n_row = 0, n_with_end = 0, at = 0;
+                                char delimiter = ENDS[i][0] == ';' ? ';' : ',';
+                                struct csv_cell cell = { 0 };
+                                uint64_t n_lines;
+
+                                if (strchr(",;\"\r\n", filler))
+                                        continue;
+                                memset(row, filler, n);
+                                strcpy(row + n, ENDS[i]);
+                                suite_must(csv_find_row((const uint8_t *)row, strlen(row), true, delimiter, &n_row,
+                                                        &n_with_end, &n_lines, NULL) == 0);
+                                suite_must(csv_next_cell((const uint8_t *)row, n_row, delimiter, &at, &cell));
+                                suite_must(cell.begin == 0 && cell.n_bytes == n);
+                        }
 }
 END_TEST
 
@@ -630,7 +715,9 @@ int main(void) {
                 { "csv", a_table_that_does_not_belong_is_refused },
                 { "csv", lines_before_the_first_row_can_be_skipped },
                 { "csv", a_bad_row_is_refused_with_its_line },
+                { "csv", a_cell_is_a_number_or_a_truth_only_if_all_of_it_is },
                 { "csv", a_row_that_is_cut_is_not_taken_for_a_whole_one },
+                { "csv", a_plain_cell_ends_at_the_first_byte_that_ends_it },
                 { "text", each_line_of_a_text_is_a_sample_also_an_empty_one },
                 { "text", lines_longer_than_a_read_are_whole },
                 { "is_it", a_listing_is_told_by_names_and_content },

@@ -4,6 +4,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "daemon/base/json/decimal.h"
 #include "daemon/base/json/json_value.h"
 
 static bool is_one_of(const uint8_t *text, size_t n, const char *const *words) {
@@ -39,6 +40,27 @@ static bool is_blank(uint8_t byte) {
         return byte == ' ' || byte == '\t';
 }
 
+/* Up to 18 digits, and perhaps a minus; none of them is a zero before others. */
+static bool is_short_integer(const uint8_t *text, size_t n, int64_t *ret_integer) {
+        bool is_negative = n > 0 && text[0] == '-';
+        int64_t integer = 0;
+
+        if (n == is_negative || n > 18u + is_negative || (text[is_negative] == '0' && n > 1u + is_negative))
+                return false;
+        for (size_t i = is_negative; i < n; i++) {
+                if (text[i] < '0' || text[i] > '9')
+                        return false;
+                integer = integer * 10 + (text[i] - '0');
+        }
+        *ret_integer = is_negative ? -integer : integer;
+        return true;
+}
+
+/* Can a number, true, false or a line break before a number begin so? Most texts cannot. */
+static bool may_be_more(uint8_t first) {
+        return (first >= '0' && first <= '9') || memchr("+-.tTfFnNiI\r\n", first, 13);
+}
+
 void csv_cell_judge(const uint8_t *text, size_t n, struct table_cell *cell) {
         static const char *const FLOATS[] = { "nan", "inf", "-inf", "infinity", "-infinity", NULL };
         static const char *const TRUE[] = { "true", NULL }, *const FALSE[] = { "false", NULL };
@@ -51,9 +73,13 @@ void csv_cell_judge(const uint8_t *text, size_t n, struct table_cell *cell) {
         }
         while (n > 0 && is_blank(text[n - 1]))
                 n--;
-        if (n == 0 || n > JSON_NUMBER_MAX)
+        if (n == 0 || n > JSON_NUMBER_MAX || !may_be_more(text[0]))
                 return;
-        if (json_integer_read(text, n, &cell->integer, NULL) == 0) {
+        if (is_short_integer(text, n, &cell->integer)) {
+                cell->kind = CELL_INTEGER;
+        } else if (memchr(text, '.', n) && decimal_read(text, n, &cell->number)) {
+                cell->kind = CELL_FLOAT;
+        } else if (json_integer_read(text, n, &cell->integer, NULL) == 0) {
                 cell->kind = CELL_INTEGER;
         } else if (is_float(text, n) || is_one_of(text, n, FLOATS)) {
                 memcpy(number, text, n);
