@@ -189,7 +189,7 @@ def _(box):
                 equal(line["fields"][column],
                       row if row is None else {"dtype": "texts", "shape": [len(row)], "sha256": digest, "texts": row},
                       f"{name}: {column} of sample {line['index']}")
-    daemon.refused("null-text.parquet", 'column "words"', "replace it by an empty text")
+    daemon.refused("null-text.parquet", "row group 1", 'column "words": row 3 of the file', "replace it by an empty text")
 
 
 @case("fields names the columns that are wanted, and the others may be of any type or codec")

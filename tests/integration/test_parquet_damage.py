@@ -174,7 +174,11 @@ def _(box):
         "within": (file([lists([1, 0], [3, 3], [1, 2], 2)], 1), ["a row begins within a list"]),
         "empty": (file([lists([0, 1], [1, 3], [2], 2)], 1), ["an empty list has elements"]),
         "missing": (file([lists([0, 1], [3, 2], [2], 2)], 1), ["missing or empty elements"]),
-        "rows": (file([lists([0, 1], [3, 3], [1, 2], 2)], 2), ["has fewer rows"])})
+        "rows": (file([lists([0, 1], [3, 3], [1, 2], 2)], 2), ["has fewer rows"]),
+        "utf-8": (file([column("x", page(counted(b"".join(run(level, 1) for level in (0, 0, 1))) + counted(run(1, 3)) +
+                                         texts([b"a", b"b", b"\xff"]), 3), 3, BYTE_ARRAY,
+                               schema=[group("x", 1, s6=i32(3)), element("e", BYTE_ARRAY, REPEATED, s6=i32(0))])], 2),
+                  ['column "x": row 1 of the file', "text 1 of its list is not UTF-8"])})
     nothing = column("x", page(counted(run(0, 5)), 5), 5, repetition=OPTIONAL)
     equal(values_of(box, file([nothing], 5)), [{"x": None}] * 5, "nulls")
 

@@ -189,7 +189,7 @@ def write_texts(folder):
             for column in table.column_names:
                 line = {"file": f"texts-{way}.parquet", "column": column, "rows": table.column(column).to_pylist()}
                 out.write(json.dumps(line, ensure_ascii=False) + "\n")
-    parquet.write_table(pyarrow.table({"words": [["a"], ["b", None]]}), f"{folder}/null-text.parquet")
+    parquet.write_table(pyarrow.table({"words": [["a"], ["b"], ["c"], ["d", None]]}), f"{folder}/null-text.parquet", row_group_size=2)
 
 
 def main():

@@ -28,6 +28,7 @@ struct filling {
         struct outside_files outside;
         struct growing elements; /* of the list of a row */
         struct text_list texts;  /* the same */
+        uint64_t row;            /* of the file */
         uint64_t n_copied;
 };
 
@@ -120,6 +121,7 @@ static int fill_file(void *userdata, const char *name, const struct stat *status
         struct filling *filling = userdata;
         int r = index_builder_add_shard(filling->builder, name, status);
 
+        filling->row = 0;
         return r < 0 ? why_set(why, r, "no memory for its index") : 0;
 }
 
@@ -245,21 +247,30 @@ static int fill_list(struct filling *filling, struct parquet_column *column, str
 }
 
 static int take_text(void *userdata, const struct parquet_value *text, struct why *why) {
-        return text_list_add(userdata, text->bytes, text->n_bytes, why);
+        struct filling *filling = userdata;
+
+        if (!text)
+                return why_set(why, -ENOTSUP,
+                               "row %" PRIu64
+                               " of the file has a list with a missing text (null); replace it by an empty text",
+                               filling->row);
+        return text_list_add(&filling->texts, text->bytes, text->n_bytes, why);
 }
 
 static int fill_texts(struct filling *filling, struct parquet_column *column, struct parquet_reader *reader,
                       struct why *why) {
+        struct why detail;
         bool is_missing;
         int r;
 
         text_list_clear(&filling->texts);
-        r = parquet_reader_next_texts(reader, take_text, &filling->texts, &is_missing, why);
+        r = parquet_reader_next_texts(reader, take_text, filling, &is_missing, why);
         if (r == 0)
                 r = count_copied(filling, text_list_bytes(&filling->texts), why);
         if (r < 0 || is_missing)
                 return r;
-        return text_list_set(&filling->texts, filling->builder, column->idx_index, why);
+        r = text_list_set(&filling->texts, filling->builder, column->idx_index, &detail);
+        return r < 0 ? why_set(why, r, "row %" PRIu64 " of the file: %.300s", filling->row, detail.text) : 0;
 }
 
 /* A row's value in one column. */
@@ -329,6 +340,7 @@ static int fill_group(void *userdata, const struct parquet_group *group, struct 
 
         while (r == 0 && n < group->n_rows) {
                 r = fill_row(filling, why);
+                filling->row++;
                 if (r == 0 && (++n % ROWS_AT_A_TIME == 0 || n == group->n_rows))
                         r = parquet_pass_look_up(filling->pass, (n - 1) % ROWS_AT_A_TIME + 1, why);
         }

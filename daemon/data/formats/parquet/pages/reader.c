@@ -304,6 +304,7 @@ int parquet_reader_next_texts(struct parquet_reader *reader,
                               int (*take)(void *userdata, const struct parquet_value *text, struct why *why),
                               void *userdata, bool *ret_is_null, struct why *why) {
         struct parquet_value text;
+        bool is_there;
         int r = look_for_row(reader, why);
 
         if (r < 0)
@@ -313,12 +314,10 @@ int parquet_reader_next_texts(struct parquet_reader *reader,
                 return end_empty(reader, why);
         do {
                 reader->has_entry = false;
-                if (reader->n_defined_now < reader->element->n_defined)
-                        return why_set(why, -ENOTSUP,
-                                       "has a list with a missing text (null); replace it by an empty text");
-                r = parquet_values_next(reader, &text, why);
+                is_there = reader->n_defined_now == reader->element->n_defined;
+                r = is_there ? parquet_values_next(reader, &text, why) : 0;
                 if (r == 0)
-                        r = take(userdata, &text, why);
+                        r = take(userdata, is_there ? &text : NULL, why);
                 if (r == 0)
                         r = look(reader, why);
         } while (r == 0 && reader->n_repeated_now > 0);

@@ -79,8 +79,8 @@ int parquet_reader_next(struct parquet_reader *reader, struct parquet_value *ret
 int parquet_reader_next_list(struct parquet_reader *reader, struct parquet_widths *widths, struct growing *elements,
                              bool *ret_is_null, struct why *why);
 
-/* The same for a list of text: gives them to `take`, one after the other; its errors are returned. A text is valid
- * until `take` returns. -ENOTSUP if one of them is missing. */
+/* The same for a list of text: gives them to `take`, one after the other, NULL for one that is missing; its errors are
+ * returned. A text is valid until `take` returns. */
 int parquet_reader_next_texts(struct parquet_reader *reader,
                               int (*take)(void *userdata, const struct parquet_value *text, struct why *why),
                               void *userdata, bool *ret_is_null, struct why *why);
