@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Some fields and samples of a dataset, by configuration: `fields` and `split`."""
 import hashlib
+import json
 import os
 import sys
 
@@ -124,6 +125,19 @@ def _(box):
         lines = daemon.read("d", pipeline=pipeline, batch=2, shuffle=False)
         equal([(line["fields"]["n"]["dtype"], line["fields"]["n"]["value"]) for line in lines], [("float32", 7), ("float32", 300)], pipeline)
     daemon.refused("d", "300 does not fit uint8", pipeline="n: to(uint8)", batch=2, shuffle=False)
+
+
+@case("dlctl look shows the first texts of a list, and their number")
+def _(box):
+    rows = [[], ["one"], ["a", "\u00e9\n\"", ""], [f"t{i}" for i in range(9)], ["x" * 300]]
+    write(box.path("d.jsonl"), "".join(json.dumps({"t": row}) + "\n" for row in rows).encode())
+    daemon = box.daemon({"d": {"path": box.path("d.jsonl"), "format": "jsonl"}})
+    done = daemon.dlctl("look", "d")
+    equal((done.returncode, done.stderr), (0, ""), "dlctl look")
+    shown = [line.split("t  ", 1)[1].strip() for line in done.stdout.splitlines() if line.startswith("  t ")]
+    equal(shown, ["0 texts: []", '1 text: ["one"]', '3 texts: ["a", "\u00e9\\u000a\\"", ""]',
+                  "9 texts: [" + ", ".join(f'"t{i}"' for i in range(8)) + ", ...]", '1 text: ["' + "x" * 200 + '"]'], "texts")
+    equal([line["fields"]["t"]["texts"] for line in daemon.objects("look", "d", "2", "3")], [rows[2], rows[3][:8]], "as JSON")
 
 
 @case("dlctl look shows a picture for which slots have no room by default, and what follows a damaged sample")
