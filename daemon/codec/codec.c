@@ -77,15 +77,28 @@ static int choose_npy(struct codec *codec, struct why *why) {
         return 0;
 }
 
+static bool applies_to_texts(const struct codec *codec) {
+        const struct value_steps *steps = &codec->steps;
+
+        return !steps->path && !steps->has_dtype && !steps->is_npy &&
+               (steps->is_text || (steps->is_raw && codec->field.is_stored));
+}
+
+/* Bytes may be a list of what is text in most samples. */
+static bool are_texts(const struct codec *codec) {
+        return codec->field.kind == FIELD_TEXTS ||
+               (!codec->steps.path && (codec->field.coding == CODING_LIST || codec->field.coding == CODING_STEPS));
+}
+
 static int choose_by_value_steps(struct codec *codec, const char *text, struct why *why) {
         const struct schema_field *field = &codec->field;
         bool is_number = field->kind == FIELD_VALUE || field->kind == FIELD_NUMBER;
         int r = value_steps_parse(text, &codec->steps, why);
 
-        if (field->kind == FIELD_TEXTS && r != -ENOMEM && (r < 0 || !field->is_stored || !codec->steps.is_raw))
+        if (field->kind == FIELD_TEXTS && r != -ENOMEM && (r < 0 || !applies_to_texts(codec)))
                 return refuse_steps(codec,
-                                    field->is_stored ? "is a list of texts: only raw applies"
-                                                     : "is a list of texts: no step can be applied to it",
+                                    field->is_stored ? "is a list of texts: only text and raw apply"
+                                                     : "is a list of texts: no step but text can be applied to it",
                                     why);
         if (!field->is_stored && !codec->steps.has_dtype && !codec->steps.is_text)
                 return refuse_steps(codec, "has a value of its own: no step but to(DTYPE) can be applied to it", why);
@@ -119,6 +132,7 @@ static int choose_by_value_steps(struct codec *codec, const char *text, struct w
         codec->type = codec->steps.is_raw      ? &CODEC_BYTES
                       : codec->steps.is_npy    ? &CODEC_NPY
                       : codec->steps.has_dtype ? &CODEC_ELEMENTS
+                      : are_texts(codec)       ? &CODEC_TEXTS
                                                : &CODEC_TEXT; /* JSON is text, too */
         return 0;
 }

@@ -1,24 +1,43 @@
-/* Lists of texts: UTF-8, checked, from columns or JSON arrays of strings. A sample is one piece of bytes
- * (proto/base/texts.h). */
+/* Lists of texts: UTF-8, checked, from columns, JSON arrays of strings or protobuf messages. A sample is one piece of
+ * bytes (proto/base/texts.h). */
 
 #include <errno.h>
 #include <inttypes.h>
+#include <string.h>
 
 #include "daemon/base/json/json_texts.h"
+#include "daemon/base/protobuf/message_texts.h"
 #include "daemon/codec/codec_type.h"
 #include "proto/base/texts.h"
 #include "proto/base/utf8.h"
 
-/* An array of strings grows most if they are empty: "[]" becomes 8 bytes, and each further 3 bytes another 8. */
-#define JSON_GROWTH 4u
+/* The most that a stored byte becomes. An array of strings grows most if they are empty: "[]" becomes 8 bytes, and each
+ * further 3 bytes another 8. So does a message: none becomes 8 bytes, and each further 2 another 8; with 5 bytes for
+ * each there is also room for the alignment. */
+#define JSON_GROWTH    4u
+#define MESSAGE_GROWTH 5u
+
+static uint64_t growth(const struct codec *codec) {
+        if (!codec->field.is_stored)
+                return 1;
+        return codec->field.coding == CODING_JSON ? JSON_GROWTH : MESSAGE_GROWTH;
+}
 
 static int texts_form(const struct codec *codec, const struct codec_terms *terms, struct field_form *ret_form,
                       struct why *why) {
+        int r;
+
         ret_form->dtype = DLP_DTYPE_TEXTS;
         ret_form->n_dims = 1;
         ret_form->shape[0] = -1;
         ret_form->unit_bytes = 1;
-        return codec_form_ragged(codec, terms, codec->field.is_stored ? JSON_GROWTH : 1, ret_form, why);
+        r = codec_form_ragged(codec, terms, growth(codec), ret_form, why);
+        if (r < 0 || growth(codec) != MESSAGE_GROWTH)
+                return r;
+        ret_form->more_bytes = DLP_TENSOR_ALIGN; /* of empty messages */
+        if (__builtin_add_overflow(ret_form->max_bytes, 8, &ret_form->max_bytes))
+                return why_set(why, -EOVERFLOW, "the samples of field %s are too large", codec->field.name);
+        return 0;
 }
 
 static bool is_utf8(const uint8_t *bytes, uint64_t n_bytes) {
@@ -66,6 +85,54 @@ static int as_damage(int r) {
         return r == -EINVAL || r == -EILSEQ || r == -E2BIG ? -EBADMSG : r;
 }
 
+static void begin_message(struct message_texts *texts, const struct codec *codec, const struct codec_input *input) {
+        message_texts_begin(texts, input->bytes, input->n_bytes, codec->field.coding == CODING_STEPS);
+}
+
+static int measure_message(const struct codec *codec, const struct codec_input *input, uint64_t *ret_n,
+                           uint64_t *ret_n_text_bytes, struct why *why) {
+        uint64_t n = 0, n_text_bytes = 0;
+        struct message_texts texts;
+        struct wire text;
+        int r;
+
+        begin_message(&texts, codec, input);
+        for (; (r = message_texts_next(&texts, &text, why)) == 1; n++) {
+                if (!is_utf8(text.at, wire_left(&text)))
+                        return why_set(why, -EBADMSG, "text %" PRIu64 " of its list is not UTF-8", n);
+                n_text_bytes += wire_left(&text);
+        }
+        *ret_n = n;
+        *ret_n_text_bytes = n_text_bytes;
+        return r;
+}
+
+/* `out` has the room that was measured. */
+static int read_message(const struct codec *codec, const struct codec_input *input, uint8_t *out, uint64_t n,
+                        struct why *why) {
+        struct message_texts texts;
+        struct wire text;
+        uint64_t end = 0;
+        int r;
+
+        begin_message(&texts, codec, input);
+        memcpy(out, &n, sizeof(n));
+        for (uint64_t i = 1; (r = message_texts_next(&texts, &text, why)) == 1; i++) {
+                if (wire_left(&text) > 0)
+                        memcpy(out + 8 + 8 * n + end, text.at, wire_left(&text));
+                end += wire_left(&text);
+                memcpy(out + 8 * i, &end, sizeof(end));
+        }
+        return r;
+}
+
+static int measure(const struct codec *codec, const struct codec_input *input, uint64_t *ret_n,
+                   uint64_t *ret_n_text_bytes, struct why *why) {
+        if (codec->field.coding == CODING_JSON)
+                return json_texts_measure(input->bytes, input->n_bytes, ret_n, ret_n_text_bytes, why);
+        return measure_message(codec, input, ret_n, ret_n_text_bytes, why);
+}
+
 static int texts_open_sample(const struct codec *codec, struct codec_tools *tools, const struct codec_input *input,
                              struct codec_opened *ret_opened, struct why *why) {
         uint64_t n = 0, n_text_bytes = 0;
@@ -73,7 +140,7 @@ static int texts_open_sample(const struct codec *codec, struct codec_tools *tool
 
         ret_opened->need_bytes = 0;
         if (codec->field.is_stored) {
-                r = json_texts_measure(input->bytes, input->n_bytes, &n, &n_text_bytes, why);
+                r = measure(codec, input, &n, &n_text_bytes, why);
                 ret_opened->n_bytes = 8 + 8 * n + n_text_bytes;
         } else {
                 r = open_known(codec, tools, input, ret_opened, why);
@@ -92,10 +159,12 @@ static int texts_render(const struct codec *codec, struct codec_tools *tools, co
                 source_value(input->source, input->sample, codec->idx_field, out);
                 return 0;
         }
-        r = json_texts_measure(input->bytes, input->n_bytes, &n, &n_text_bytes, why);
-        if (r == 0)
-                r = json_texts_read(input->bytes, input->n_bytes, out, n, why);
-        return as_damage(r);
+        r = measure(codec, input, &n, &n_text_bytes, why);
+        if (r < 0)
+                return as_damage(r);
+        return codec->field.coding == CODING_JSON
+                       ? as_damage(json_texts_read(input->bytes, input->n_bytes, out, n, why))
+                       : read_message(codec, input, out, n, why);
 }
 
 const struct codec_type CODEC_TEXTS = {

@@ -63,6 +63,7 @@ static int plan_varying(struct field_layout *field, const struct layout_limits *
 static int plan_field(struct field_layout *field, const struct layout_limits *limits, uint32_t n_varying,
                       struct why *why) {
         const struct field_form *form = &field->form;
+        uint64_t together;
         int r = 0;
 
         if (takes_share(form))
@@ -83,8 +84,9 @@ static int plan_field(struct field_layout *field, const struct layout_limits *li
                                DLP_PAYLOAD_MAX);
         field->room_bytes = field->sample_bytes * limits->batch_size;
         if (form->how == COLLATE_RAGGED && !field->is_spread && form->together_bytes > 0 &&
-            form->together_bytes < field->room_bytes)
-                field->room_bytes = form->together_bytes;
+            !__builtin_add_overflow(form->together_bytes, form->more_bytes * limits->batch_size, &together) &&
+            together < field->room_bytes)
+                field->room_bytes = together;
         return 0;
 }
 

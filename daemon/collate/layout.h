@@ -44,6 +44,7 @@ struct field_form {
                                   * its room is a share of memory_limit, as for a stack that varies */
         uint64_t together_bytes; /* ragged: of all samples of a batch, each aligned to DLP_TENSOR_ALIGN; 0: the longest
                                   * one times the batch size */
+        uint64_t more_bytes; /* ragged: that each sample takes beside together_bytes; a multiple of DLP_TENSOR_ALIGN */
 };
 
 /* The same for all batches of a stream. */

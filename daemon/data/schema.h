@@ -22,7 +22,7 @@ enum field_kind {
         FIELD_TEXT,    /* UTF-8 */
         FIELD_SOUND,   /* stored: an encoded sound */
         FIELD_MASKS,   /* masks of instances, known as a JSON array of COCO's segmentations; never stored */
-        FIELD_TEXTS,   /* a list of UTF-8 texts: stored as JSON, or a value as in proto/base/texts.h */
+        FIELD_TEXTS,   /* a list of UTF-8 texts: stored as JSON or protobuf, or a value as in proto/base/texts.h */
         N_FIELD_KINDS,
 };
 
@@ -34,20 +34,22 @@ enum field_coding {
         CODING_VARINTS, /* protobuf's packed varints -> int64 */
         CODING_NPY, /* a whole .npy file, with its header; of FIELD_BYTES: their dtypes or shapes differ, or are unknown
                      */
+        CODING_LIST,  /* a protobuf message that holds texts, or, of FIELD_BYTES, any bytes: a list of them, */
+        CODING_STEPS, /* or steps with one of them each (base/protobuf/message_texts.h) */
         N_FIELD_CODINGS,
 };
 
 struct schema_field {
         char name[SCHEMA_NAME_MAX];
         enum field_kind kind;
-        bool is_stored;           /* read from a file; otherwise source_value() or source_name() gives it */
-        bool may_be_absent;       /* some samples do not have it */
-        bool is_big_endian;       /* of a stored FIELD_VALUE: its elements are big-endian */
-        enum field_coding coding; /* of a stored FIELD_VALUE or FIELD_TEXT; of FIELD_BYTES CODING_PLAIN or CODING_NPY;
-                                   * of a stored FIELD_TEXTS CODING_JSON */
-        bool is_gathered;         /* a stored FIELD_VALUE of fixed shape that lies in several pieces of a file */
-        uint32_t dtype;           /* FIELD_VALUE */
-        uint32_t n_dims;          /* FIELD_VALUE; 0: a scalar */
+        bool is_stored;                 /* read from a file; otherwise source_value() or source_name() gives it */
+        bool may_be_absent;             /* some samples do not have it */
+        bool is_big_endian;             /* of a stored FIELD_VALUE: its elements are big-endian */
+        enum field_coding coding;       /* of a stored FIELD_VALUE or FIELD_TEXT; of FIELD_BYTES any but JSON, CSV and
+                                         * varints; of a stored FIELD_TEXTS CODING_JSON, CODING_LIST or CODING_STEPS */
+        bool is_gathered;               /* a stored FIELD_VALUE of fixed shape that lies in several pieces of a file */
+        uint32_t dtype;                 /* FIELD_VALUE */
+        uint32_t n_dims;                /* FIELD_VALUE; 0: a scalar */
         int64_t shape[SCHEMA_DIMS_MAX]; /* the first one is -1 if it varies */
         uint32_t max_rows;              /* FIELD_MASKS: the most masks of a sample */
         uint32_t same_as;               /* 1 + the field whose value it has, as another kind; 0: a value of its own */

@@ -9,10 +9,12 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "daemon/base/protobuf/message_texts.h"
 #include "daemon/data/format.h"
 #include "daemon/data/formats/tfrecord/crc32c.h"
 #include "daemon/data/formats/tfrecord/survey.h"
 #include "daemon/data/index/index.h"
+#include "daemon/data/looks_like.h"
 #include "proto/base/cleanup.h"
 #include "tests/fuzz/folder.h"
 #include "tests/support/ahead_of.h"
@@ -122,12 +124,31 @@ static void survey_file(const uint8_t *bytes, size_t n_bytes) {
         survey_fini(&survey);
 }
 
-static void check_field(const struct source *index, uint64_t sample, uint32_t idx, size_t n_bytes) {
+/* What is a list of bytes in the index can be read as one; of a list of texts, as texts. */
+static void check_list(const struct schema_field *field, const uint8_t *bytes, size_t n_bytes) {
+        struct message_texts texts;
+        struct wire text;
+        int r;
+
+        message_texts_begin(&texts, bytes, n_bytes, field->coding == CODING_STEPS);
+        while ((r = message_texts_next(&texts, &text, NULL)) == 1)
+                if (field->kind == FIELD_TEXTS && !looks_like_text(text.at, wire_left(&text)))
+                        find("with a list of texts in which something else is");
+        if (r < 0)
+                find("with a list that cannot be read");
+}
+
+static void check_field(const struct source *index, uint64_t sample, uint32_t idx, const uint8_t *bytes,
+                        size_t n_bytes) {
+        const struct schema_field *field = &index->schema.fields[idx];
         struct extent extent;
 
         source_locate(index, sample, idx, &extent);
         if (extent.offset > n_bytes || extent.length > n_bytes - extent.offset)
                 find("with an index that leads outside");
+        if (field->is_stored && (field->coding == CODING_LIST || field->coding == CODING_STEPS) &&
+            source_has(index, sample, idx))
+                check_list(field, bytes + extent.offset, extent.length);
 }
 
 static void index_file(const uint8_t *bytes, size_t n_bytes) {
@@ -154,7 +175,7 @@ static void index_file(const uint8_t *bytes, size_t n_bytes) {
                 find("of which no index can be opened");
         for (uint64_t i = 0; i < index->n_samples; i++)
                 for (uint32_t k = 0; k < index_n_fields(index); k++)
-                        check_field(index, i, k, n_bytes);
+                        check_field(index, i, k, bytes, n_bytes);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes) {

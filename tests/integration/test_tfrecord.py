@@ -29,6 +29,35 @@ def _(box):
         check_set_in_full(daemon, name, expected_in(os.path.join(VECTORS, name, "expected.jsonl")))
 
 
+@case("of several values that are not all text, the step text makes a list of texts, and names the record that has none")
+def _(box):
+    folder = os.path.realpath(os.path.join(VECTORS, "several"))
+    daemon = box.daemon({"d": tfrecord(folder)})
+    daemon.read("d", pipeline="id", limit=1)
+    kinds = {field["field"]: field["kind"] for field in daemon.objects("datasets", "d")[0]["fields"]}
+    equal(kinds, {"digests": "bytes", "id": "value", "mixed": "bytes", "names": "texts", "tags": "texts", "__key__": "name"}, "kinds")
+    daemon.refused("d", "several.tfrecord-00001-of-00002:3", "field mixed", "text 1 of its list is not UTF-8", pipeline="mixed: text", batch=8)
+    lines = daemon.read("d", pipeline="mixed: text; tags: text", on_error="skip", shuffle=False, batch=3)
+    equal(indices(lines), [0, 1, 2, 3, 4, 6, 7], "the others")
+    for line in lines:
+        equal(line["fields"]["mixed"]["texts"], ["a", "b"], "texts")
+    daemon.refused("d", "only text and raw apply", pipeline="tags: json(a)")
+
+
+@case("lists of empty texts, and empty lists, have room in batches of any size")
+def _(box):
+    rows = [example(t=texts(*[b""] * (i % 7))) for i in range(40)]
+    write(box.path("d", "x.tfrecord"), record_file(rows))
+    write(box.path("e", "x.tfrecord"), record_file([example(n=ints(i), t=texts(*[b""] * (2 if i == 0 else 0))) for i in range(300)]))
+    daemon = box.daemon({"d": tfrecord(box.path("d")), "e": tfrecord(box.path("e"))})
+    for batch in (1, 3, 40):
+        for on_error in ("fail", "substitute"):
+            lines = daemon.read("d", batch=batch, on_error=on_error)
+            equal([line["fields"]["t"]["texts"] for line in lines], [[""] * (i % 7) for i in expected_order(40)], "texts")
+    lines = daemon.read("e", batch=300)
+    equal([line["fields"]["t"]["shape"] for line in lines], [[2 if i == 0 else 0] for i in expected_order(300)], "shapes")
+
+
 @case("a field comes in whole batches: numbers stacked, what varies ragged, what is absent as null")
 def _(box):
     rows = [example(n=ints(i), box=floats(*range(4 * (i % 3))), name=texts(b"n%d" % i),

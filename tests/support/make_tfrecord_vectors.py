@@ -20,9 +20,9 @@ train = tf.train
 
 
 def feature(values):
-    """A Feature of the type that the values have; an empty list of floats for []."""
+    """A Feature of the type that the values have; an empty list of floats for [], and of bytes for b""."""
     first = values[0] if values else 0.0
-    if isinstance(first, (bytes, str)):
+    if isinstance(first, (bytes, str)) or values == b"":
         return train.Feature(bytes_list=train.BytesList(value=[v.encode() if isinstance(v, str) else v for v in values]))
     if isinstance(first, float):
         return train.Feature(float_list=train.FloatList(value=values))
@@ -55,6 +55,12 @@ def stored(value):
 
 def text(value):
     return {"dtype": "text", "shape": [len(value)], "sha256": hashlib.sha256(value).hexdigest(), "text": value.decode()}
+
+
+def told_texts(values):
+    """A list of texts: its hash is over the texts, each with a NUL after it; the first eight are shown."""
+    hashed = hashlib.sha256(b"".join(value + b"\0" for value in values)).hexdigest()
+    return {"dtype": "texts", "shape": [len(values)], "sha256": hashed, "texts": [value.decode() for value in values[:8]]}
 
 
 def picture(number):
@@ -128,6 +134,8 @@ def sequences():
             "class": [[t * i] for t in range(3)],
             "fixed": [[t, i] for t in range(2)],
             "frame": [[bytes([0xff, i, t])] for t in range(i + 1)],
+            "words": [[f"wört {i}.{t}" * (t % 3)] for t in range(3 * i)],
+            "phrases": [[f"{i}", f"{t}"][:1 + t] for t in range(2)],
             "uneven": [list(range(t)) for t in range(1, i + 2)],
         })
 
@@ -141,26 +149,37 @@ def read_sequences(paths):
     for record in records_of(paths):
         context, lists = tf.io.parse_single_sequence_example(
             record, {"label": tf.io.FixedLenFeature([], tf.int64), "name": tf.io.FixedLenFeature([], tf.string)},
-            {"motion": steps([3], tf.float32), "class": steps([], tf.int64), "fixed": steps([2], tf.int64)})
+            {"motion": steps([3], tf.float32), "class": steps([], tf.int64), "fixed": steps([2], tf.int64),
+             "words": steps([], tf.string)})
+        words = lists.pop("words")
         entries = {key: array(value.numpy()) for key, value in lists.items()}
         entries["label"] = array(context["label"].numpy())
         entries["name"] = text(context["name"].numpy())
-        for key in ("frame", "uneven"):
+        entries["words"] = told_texts(list(words.numpy()))
+        for key in ("frame", "uneven", "phrases"):
             entries[key] = stored(list_message(record, key))
         yield entries
 
 
 def several():
-    """A feature with several bytes values in some records."""
-    for i in range(4):
-        yield example({"names": [f"n{k}" for k in range(i)] or [b""], "id": [i]})
+    """Features with several bytes values in some records: texts, which some records lack or have none of; and others."""
+    for i in range(8):
+        yield example({
+            "names": [f"n{k}" for k in range(i)] or [b""], "id": [i],
+            "digests": [bytes([0xff, i, k]) for k in range(i % 3 + 1)],
+            "mixed": ["a", b"\xff" if i == 5 else "b"],
+            **({"tags": [f"größe {k}" * (k % 4) for k in range(i * i % 13)] if i else b""} if i != 3 else {}),
+        })
 
 
 def read_several(paths):
     for record in records_of(paths):
-        message = train.Example.FromString(record).features.feature["names"].bytes_list
-        yield {"names": stored(message.SerializeToString()),
-               "id": array(tf.io.parse_single_example(record, {"id": tf.io.FixedLenFeature([], tf.int64)})["id"].numpy())}
+        message = train.Example.FromString(record).features.feature
+        got = tf.io.parse_single_example(record, {"id": tf.io.FixedLenFeature([], tf.int64), "names": tf.io.RaggedFeature(tf.string),
+                                                  "tags": tf.io.RaggedFeature(tf.string)})
+        yield {"names": told_texts(list(got["names"].numpy())), "id": array(got["id"].numpy()),
+               "tags": told_texts(list(got["tags"].numpy())) if "tags" in message else None,
+               **{key: stored(message[key].bytes_list.SerializeToString()) for key in ("digests", "mixed")}}
 
 
 def lines():

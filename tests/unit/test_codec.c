@@ -161,6 +161,7 @@ START_TEST(an_array_of_strings_is_a_list_of_texts) {
         }
         ck_assert_int_eq(serve(&field, "raw", "[\"a\"]", 5, out, &opened, &why), 5);
         ck_assert_mem_eq(out, "[\"a\"]", 5);
+        ck_assert_int_eq(serve(&field, "text", "[\"a\"]", 5, out, &opened, &why), 17);
         end();
 }
 END_TEST
@@ -187,9 +188,83 @@ START_TEST(what_is_not_an_array_of_strings_is_damaged_and_takes_no_steps) {
                 ck_assert_int_eq(serve(&field, NULL, rows[i][0], strlen(rows[i][0]), out, &opened, &why), -EBADMSG);
                 ck_assert_msg(strstr(why.text, rows[i][1]) != NULL, "%s", why.text);
         }
-        ck_assert_int_eq(serve(&field, "text", "[]", 2, out, &opened, &why), -EINVAL);
-        ck_assert_ptr_nonnull(strstr(why.text, "list of texts: only raw applies"));
+        ck_assert_int_eq(serve(&field, "to(int64)", "[]", 2, out, &opened, &why), -EINVAL);
+        ck_assert_ptr_nonnull(strstr(why.text, "list of texts: only text and raw apply"));
         ck_assert_int_eq(serve(&field, "decode()", "[]", 2, out, &opened, &why), -EINVAL);
+        end();
+}
+END_TEST
+
+struct list_row {
+        enum field_coding coding;
+        const char *stored;
+        size_t n_stored;
+        const char *told; /* the texts, each with a "|" after it; or what the error says */
+};
+
+#define LIST(bytes, told)                                                                                              \
+        { CODING_LIST, bytes, sizeof(bytes) - 1, told }
+#define STEPS(bytes, told)                                                                                             \
+        { CODING_STEPS, bytes, sizeof(bytes) - 1, told }
+
+START_TEST(a_message_of_texts_is_a_list_of_texts) {
+        static const struct list_row rows[] = {
+                LIST("", ""),
+                LIST("\n\0", "|"),
+                LIST("\n\1a\n\3b\xc3\xa9\n\0", "a|b\xc3\xa9||"),
+                LIST("\n\0\n\0\n\0\n\0\n\0", "|||||"),
+                LIST("\x10\5\n\1a\x1d\1\2\3\4", "a|"), /* fields of other numbers are passed over */
+                STEPS("", ""),
+                STEPS("\n\4\n\2\n\0", "|"),
+                STEPS("\n\5\n\3\n\1a\n\7\n\5\n\3b\xc3\xa9", "a|b\xc3\xa9|"),
+        };
+        struct codec_opened opened;
+        char out[128], joined[64];
+        struct why why;
+
+        begin();
+        for (size_t i = 0; i < 2 * ARRAY_SIZE(rows); i++) {
+                const struct list_row *row = &rows[i / 2];
+                /* The same of bytes, in some of which there is no text. */
+                struct schema_field field = stored(i % 2 ? FIELD_BYTES : FIELD_TEXTS, row->coding, 0, 0);
+                int64_t n = serve(&field, i % 2 ? "text" : NULL, row->stored, row->n_stored, out, &opened, &why);
+
+                ck_assert_msg(n > 0, "row %zu: %s", i / 2, why.text);
+                ck_assert_uint_le((uint64_t)n, 8 + 4 * row->n_stored); /* the room that the form asks for */
+                join(out, (uint64_t)n, joined);
+                ck_assert_str_eq(joined, row->told);
+                ck_assert_int_eq(serve(&field, "raw", row->stored, row->n_stored, out, &opened, &why), row->n_stored);
+                ck_assert_mem_eq(out, row->stored, row->n_stored);
+        }
+        end();
+}
+END_TEST
+
+START_TEST(a_message_that_does_not_hold_texts_is_damaged) {
+        static const struct list_row rows[] = {
+                LIST("\n\1a\n\1\xff", "text 1 of its list is not UTF-8"),
+                LIST("\n\2a", "its list of texts is damaged"),
+                LIST("\n", "damaged"),
+                LIST("\x08\1", "damaged"),
+                STEPS("\n\0", "a step of its list does not hold one text"),
+                STEPS("\n\2\n\0", "does not hold one text"),
+                STEPS("\n\7\n\5\n\1a\n\0", "does not hold one text"),
+                STEPS("\n\4\x12\2\n\0", "does not hold one text"),
+                STEPS("\n\5\n\3\n\2a", "does not hold one text"),
+                STEPS("\n\5\n\3\n\1\xff", "text 0 of its list is not UTF-8"),
+                STEPS("\n\5\n\3\n\1", "its list of texts is damaged"),
+        };
+        struct codec_opened opened;
+        struct why why;
+        char out[128];
+
+        begin();
+        for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+                struct schema_field field = stored(FIELD_TEXTS, rows[i].coding, 0, 0);
+
+                ck_assert_int_eq(serve(&field, NULL, rows[i].stored, rows[i].n_stored, out, &opened, &why), -EBADMSG);
+                ck_assert_msg(strstr(why.text, rows[i].told) != NULL, "row %zu: %s", i, why.text);
+        }
         end();
 }
 END_TEST
@@ -507,6 +582,8 @@ int main(void) {
                 { "text", text_that_is_not_utf8_is_damaged, 0 },
                 { "text", an_array_of_strings_is_a_list_of_texts, 0 },
                 { "text", what_is_not_an_array_of_strings_is_damaged_and_takes_no_steps, 0 },
+                { "text", a_message_of_texts_is_a_list_of_texts, 0 },
+                { "text", a_message_that_does_not_hold_texts_is_damaged, 0 },
                 { "text", a_list_of_texts_whose_parts_do_not_fit_is_not_opened, 0 },
                 { "text", a_member_that_is_not_there_is_absent, 0 },
                 { "numbers", numbers_come_out_of_every_coding, 0 },

@@ -445,6 +445,52 @@ START_TEST(several_bytes_values_are_stored_as_their_list) {
 }
 END_TEST
 
+/* A feature is a list of texts if all of its values are text, also those of other records. */
+START_TEST(several_bytes_values_are_told_by_all_of_them) {
+        static const struct {
+                const char *values[3];
+                bool is_text;
+        } CASES[] = {
+                { { "one", "gr\xc3\xbc\xc3\x9f", "" }, true },
+                { { "one", "two", "latin \xfc" }, false },
+                { { "one", "latin \xfc", "two" }, false },
+                { { "latin \xfc", "two", "three" }, false },
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(CASES); i++) {
+                make_record("b", texts(CASES[i].values[0], NULL));
+                make_record("b", texts(CASES[i].values[1], CASES[i].values[2], NULL));
+                ck_assert_int_eq(the_only_one()->is_not_text, !CASES[i].is_text);
+                survey_fini(&survey);
+        }
+}
+END_TEST
+
+START_TEST(steps_are_told_by_all_of_their_values) {
+        struct message words[] = { texts("one", NULL), texts("", NULL) };
+        struct message latin[] = { texts("one", NULL), texts("latin \xfc", NULL) };
+        struct message two[] = { texts("one", NULL), texts("two", "three", NULL) };
+        struct message none[] = { texts("one", NULL), texts(NULL) };
+        const struct {
+                const struct message *steps;
+                bool is_text, is_single;
+        } CASES[] = { { words, true, true }, { latin, false, true }, { two, true, false }, { none, true, false } };
+
+        for (size_t i = 0; i < ARRAY_SIZE(CASES); i++) {
+                const struct found_feature *found;
+
+                make_list("l", CASES[i].steps, 2);
+                make_list("l", words, 0);
+                make_list("l", words, 1);
+                found = the_only_one();
+                ck_assert_int_eq(found->form, FOUND_MESSAGE);
+                ck_assert_int_eq(found->is_not_text, !CASES[i].is_text);
+                ck_assert_int_eq(found->is_not_single, !CASES[i].is_single);
+                survey_fini(&survey);
+        }
+}
+END_TEST
+
 START_TEST(of_a_feature_that_comes_twice_the_last_one_counts) {
         struct message features = { 0 };
         const struct found_feature *found;
@@ -636,7 +682,11 @@ START_TEST(tensorflows_sequences_and_plain_records_are_understood) {
         expect(3, "label", FOUND_NUMBERS, 5);
         expect(4, "motion", FOUND_NUMBERS, 5);
         expect(5, "name", FOUND_VALUE, 5);
-        expect(6, "uneven", FOUND_MESSAGE, 5);
+        expect(6, "phrases", FOUND_MESSAGE, 5);
+        expect(7, "uneven", FOUND_MESSAGE, 5);
+        expect(8, "words", FOUND_MESSAGE, 5);
+        ck_assert(survey.features[2].is_not_text && survey.features[6].is_not_single);
+        ck_assert(!survey.features[8].is_not_text && !survey.features[8].is_not_single);
         ck_assert(survey.features[1].step_count == 2 && survey.features[1].count == 2);
         survey_fini(&survey);
         survey_set("lines");
@@ -685,6 +735,8 @@ int main(void) {
                 { "survey", many_numbers_stay_in_the_file },
                 { "survey", bytes_are_told_by_all_values },
                 { "survey", several_bytes_values_are_stored_as_their_list },
+                { "survey", several_bytes_values_are_told_by_all_of_them },
+                { "survey", steps_are_told_by_all_of_their_values },
                 { "survey", of_a_feature_that_comes_twice_the_last_one_counts },
                 { "survey", steps_of_the_same_length_are_numbers_and_others_stay_a_message },
                 { "survey", a_feature_of_two_types_is_refused_with_both_records },

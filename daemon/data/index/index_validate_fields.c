@@ -30,13 +30,18 @@ static bool shape_is_valid(const struct index_field *field) {
         return true;
 }
 
+static bool holds_texts(uint32_t coding, bool is_column) {
+        return is_column ? coding == CODING_PLAIN
+                         : coding == CODING_JSON || coding == CODING_LIST || coding == CODING_STEPS;
+}
+
 static bool kind_is_valid(const struct index_field *field, bool is_column) {
         if (field->kind >= N_FIELD_KINDS || field->kind == FIELD_NAME || field->coding >= N_FIELD_CODINGS)
                 return false;
         if (field->kind == FIELD_VALUE)
                 return field->dtype != DLP_DTYPE_BYTES && field->dtype < DLP_DTYPE_TEXT && shape_is_valid(field);
         if (field->kind == FIELD_TEXTS)
-                return field->n_dims == 0 && field->coding == (is_column ? CODING_PLAIN : CODING_JSON);
+                return field->n_dims == 0 && holds_texts(field->coding, is_column);
         return field->n_dims == 0 && (!is_column || field->kind == FIELD_TEXT || field->kind == FIELD_BYTES);
 }
 

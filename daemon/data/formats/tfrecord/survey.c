@@ -220,10 +220,25 @@ static void look_at(struct found_feature *found, const struct wire *value) {
         found->is_not_text = found->is_not_text || !looks_like_text(value->at, n);
 }
 
+static void look_at_text(struct found_feature *found, const struct wire *value) {
+        found->is_not_text = found->is_not_text || !looks_like_text(value->at, wire_left(value));
+}
+
+static int add_several(struct survey *survey, struct found_feature *found, const struct feature *feature,
+                       const struct feature_values *values) {
+        struct wire list = feature->message;
+        struct wire_field field;
+
+        while (!found->is_not_text && wire_left(&list) > 0 && wire_next(&list, &field))
+                if (field.number == 1)
+                        look_at_text(found, &field.bytes);
+        return add_place(survey, found, &feature->message, values->n_values);
+}
+
 static int add_bytes(struct survey *survey, struct found_feature *found, const struct feature *feature,
                      const struct feature_values *values) {
         if (found->form == FOUND_MESSAGE)
-                return add_place(survey, found, &feature->message, values->n_values);
+                return add_several(survey, found, feature, values);
         if (values->n_values > 1)
                 change_form(survey, found, FOUND_MESSAGE);
         if (values->n_values != 1) /* without one it is as if the feature were missing */
@@ -301,6 +316,13 @@ static bool fits(struct found_feature *found, const struct feature *step, uint64
         return n_values == found->step_count;
 }
 
+static void look_at_step(struct found_feature *found, const struct feature *step, const struct feature_values *values) {
+        if (step->type != FEATURE_BYTES || values->n_values != 1)
+                found->is_not_single = true;
+        else
+                look_at_text(found, &values->first);
+}
+
 /* Counts the steps, and appends their numbers while the form is that of numbers. */
 static int walk_steps(struct survey *survey, struct found_feature *found, const struct feature *feature,
                       uint64_t *ret_n, struct why *why) {
@@ -317,6 +339,7 @@ static int walk_steps(struct survey *survey, struct found_feature *found, const 
                 r = check_type(survey, found, step.type, why);
                 if (r < 0)
                         return r;
+                look_at_step(found, &step, &values);
                 if (found->form == FOUND_NUMBERS && !fits(found, &step, values.n_values))
                         change_form(survey, found, FOUND_MESSAGE);
                 r = found->form == FOUND_NUMBERS ? append_numbers(found, &step, values.n_values) : 0;

@@ -4,11 +4,11 @@
  * feature how it is delivered, from all records and from nothing else, so the same records always give the same schema:
  *
  *      one bytes value in each record        stored: a picture, text or bytes
- *      several bytes values in some record   stored as the message that holds them (BytesList), as bytes
- *      numbers, at most SURVEY_FEW a record  kept in memory: a scalar, an array [k], or ragged [-1]
- *      more numbers, packed in one run       stored: an array [k], or ragged [-1]
- *      a list of steps of k numbers each     kept in memory: [T, k], or ragged [-1, k]; without k if it is 1
- *      any other list of steps               stored as its message (FeatureList), as bytes
+ *      several bytes values in some record   stored as the message that holds them (BytesList): a list of texts, or
+ * bytes numbers, at most SURVEY_FEW a record  kept in memory: a scalar, an array [k], or ragged [-1] more numbers,
+ * packed in one run       stored: an array [k], or ragged [-1] a list of steps of k numbers each     kept in memory:
+ * [T, k], or ragged [-1, k]; without k if it is 1 any other list of steps               stored as its message
+ * (FeatureList): a list of texts if each step is one text, else bytes
  *
  * If the first record is not an example, records are delivered whole. */
 #pragma once
@@ -48,6 +48,7 @@ struct found_feature {
         uint64_t step_count; /* of values in each step; 0 until one was seen */
         bool is_varying;
         bool is_not_text, is_not_picture, is_not_sound; /* some bytes value is not */
+        bool is_not_single;                             /* some step is not one bytes value */
 
         struct growing places;  /* struct found_place, of records 0 .. n_records - 1 */
         struct growing numbers; /* floats or int64 of all records, one after the other */

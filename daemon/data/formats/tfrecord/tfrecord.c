@@ -185,7 +185,14 @@ static bool is_stored(const struct found_feature *found) {
         return found->form != FOUND_NUMBERS;
 }
 
+/* A message that holds bytes values one by one. */
+static bool is_list_of_bytes(const struct found_feature *found) {
+        return found->form == FOUND_MESSAGE && found->type == FEATURE_BYTES && !found->is_not_single;
+}
+
 static enum field_kind kind_of(const struct found_feature *found) {
+        if (is_list_of_bytes(found) && !found->is_not_text)
+                return FIELD_TEXTS;
         if (found->form == FOUND_VALUE && !found->is_not_picture)
                 return FIELD_PICTURE;
         if (found->form == FOUND_VALUE && !found->is_not_sound)
@@ -203,6 +210,8 @@ static void describe(const struct pass *pass, const struct found_feature *found,
         };
 
         memcpy(field.name, found->name, sizeof(field.name));
+        if (is_list_of_bytes(found))
+                field.coding = found->is_list ? CODING_STEPS : CODING_LIST;
         if (field.kind == FIELD_VALUE) {
                 field.dtype = found->type == FEATURE_FLOATS ? DLP_DTYPE_FLOAT32 : DLP_DTYPE_INT64;
                 field.coding = field.is_stored && found->type == FEATURE_INTS ? CODING_VARINTS : CODING_PLAIN;

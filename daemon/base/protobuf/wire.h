@@ -1,4 +1,4 @@
-/* data/formats/tfrecord/wire.h: the fields of a protobuf message, in place.
+/* base/protobuf/wire.h: the fields of a protobuf message, in place.
  *
  * A message is a row of fields: a key (number << 3 | type) as a varint, then a varint, 4 bytes, 8 bytes, or a length
  * and that many bytes. Nothing is built. Any input is safe. */

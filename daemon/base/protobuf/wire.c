@@ -1,4 +1,4 @@
-#include "daemon/data/formats/tfrecord/wire.h"
+#include "daemon/base/protobuf/wire.h"
 
 static bool take(struct wire *wire, uint64_t n, struct wire *ret_bytes) {
         if (n > wire_left(wire))
