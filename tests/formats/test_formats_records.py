@@ -40,11 +40,11 @@ def _(box):
         check_set_in_full(daemon, name, expected_in(os.path.join(folder, f"{name}.jsonl")))
 
 
-@case("LitData: dictionaries, tuples, single values, tokens as documents and as blocks")
+@case("LitData: dictionaries, tuples, single values, rows of text and numbers, tokens as documents and as blocks")
 def _(box):
     folder = make(box, "litdata", "litdata")
     datasets = {name: {"path": os.path.join(folder, name), "format": "litdata"}
-                for name in ("records", "pairs", "numbers", "tokens")}
+                for name in ("records", "pairs", "numbers", "tokens", "rows", "rows-zstd", "rows-many")}
     datasets["blocks"] = {**datasets["tokens"], "block_size": 4}
     daemon = box.daemon(datasets)
     for name in datasets:

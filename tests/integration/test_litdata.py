@@ -26,6 +26,14 @@ def _(box):
         check_set_in_full(daemon, name, expected_in(os.path.join(VECTORS, f"{name}.jsonl")))
 
 
+@case("items of text and numbers alone, which the writer stores as Arrow tables, also compressed ones")
+def _(box):
+    names = ("rows", "rows-zstd", "rows-many")
+    daemon = box.daemon({name: litdata(os.path.join(VECTORS, name)) for name in names})
+    for name in names:
+        check_set_in_full(daemon, name, expected_in(os.path.join(VECTORS, f"{name}.jsonl")))
+
+
 @case("tokens are documents, or the blocks that LitData's TokensLoader cuts")
 def _(box):
     folder = os.path.join(VECTORS, "tokens")
@@ -103,6 +111,55 @@ def _(box):
     for name, (_, _, *words) in cases.items():
         daemon.refused(name, *words)
     daemon.refused("blocks", "block_size is for chunks of tokens")
+
+
+@case("rows that are cut, miscounted, missing or of another kind are refused with the chunk; a changed index.json is read again")
+def _(box):
+    def changed(name, change):
+        folder = shutil.copytree(os.path.join(VECTORS, "rows"), box.path("d", name))
+        with open(os.path.join(folder, "chunk-0-1.bin"), "rb") as file:
+            content = bytearray(file.read())
+        with open(os.path.join(folder, "index.json"), encoding="utf-8") as file:
+            index = json.load(file)
+        content = change(content, index) or content
+        write(os.path.join(folder, "chunk-0-1.bin"), content)
+        write(os.path.join(folder, "index.json"), json.dumps(index).encode())
+        return litdata(folder)
+
+    def ended(n_table):
+        return lambda content, index: content[:-12] + struct.pack("<I", n_table) + content[-8:]
+
+    def miscount(content, index):
+        index["chunks"][1]["chunk_size"] += 1
+
+    def hide(content, index):
+        index["config"]["encryption"] = {"algorithm": "fernet"}
+
+    with open(os.path.join(VECTORS, "rows-many", "chunk-0-1.bin"), "rb") as file:
+        other = file.read()
+    cases = {
+        "cut": (lambda content, index: content[:-1], "chunk-0-1.bin", "no rows at its end"),
+        "long": (ended(1 << 30), "chunk-0-1.bin", "said to take 1073741824 bytes"),
+        "short": (ended(64), "chunk-0-1.bin", "Arrow"),
+        "none": (ended(0), "chunk-0-1.bin", "said to take 0 bytes"),
+        "miscounted": (miscount, "chunk-0-1.bin", "has 13 rows", "says 14"),
+        "other": (lambda content, index: other, "chunk-0-1.bin", "columns"),
+        "secret": (hide, "encryption"),
+    }
+    names = list(cases)
+    datasets = {name: changed(name, cases[name][0]) for name in names}
+    folder = shutil.copytree(os.path.join(VECTORS, "rows"), box.path("d", "good"))
+    daemon = box.daemon({**datasets, "good": litdata(folder), "some": litdata(folder, fields="n, caption=text")})
+    for name in names:
+        daemon.refused(name, *cases[name][1:])
+    line = daemon.read("some", shuffle=False)[7]
+    equal(sorted(line["fields"]), ["caption", "n"], "fields that are wanted")
+    with open(os.path.join(folder, "index.json"), encoding="utf-8") as file:
+        index = json.load(file)
+    index["chunks"] = index["chunks"][:1]
+    write(os.path.join(folder, "index.json"), json.dumps(index).encode())
+    daemon.stop()
+    equal(len(box.daemon({"good": litdata(folder)}, name="again").read("good")), 13, "samples of the first chunk alone")
 
 
 main()

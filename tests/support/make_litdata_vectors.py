@@ -50,6 +50,12 @@ def record(i):
             "of": {"a": i * i, "b": f"b{i}"}, "pil": Image.new("L", (3, 2))}
 
 
+def row(i):
+    """Nothing but text, numbers and lists of them: LitData writes an Arrow table."""
+    return {"text": f"größe {i} " * (i % 4), "n": i * 10 ** 9, "score": i / 3, "ok": i % 3 == 0, "ids": list(range(i % 6)),
+            "words": [f"w{k}" * k for k in range(i % 4)], "of": {"a": i * i, "b": f"b{i}"}, "late": None if i % 5 == 1 else f"l{i}"}
+
+
 def told(value):
     if isinstance(value, (bytes, bytearray, memoryview)):
         value = bytes(value)
@@ -69,6 +75,21 @@ def leaves(item, name=""):
     found = {}
     for key, value in item.items() if isinstance(item, dict) else enumerate(item):
         found.update(leaves(value, f"{name}.{key}" if name else str(key)))
+    return found
+
+
+def rows(item, name=""):
+    """As leaves(), but a list is a value."""
+    found = {}
+    for key, value in item.items():
+        key = f"{name}.{key}" if name else key
+        if isinstance(value, dict):
+            found.update(rows(value, key))
+        elif isinstance(value, list) and key == "words":
+            data = b"".join(text.encode() + b"\0" for text in value)
+            found[key] = {"dtype": "texts", "shape": [len(value)], "sha256": hashlib.sha256(data).hexdigest(), "texts": value}
+        else:
+            found[key] = None if value is None else told(numpy.array(value, numpy.int64) if isinstance(value, list) else value)
     return found
 
 
@@ -108,6 +129,11 @@ def main():
     expect(folder, "records", read(write(folder, "records", map(record, range(7)), chunk_size=3)))
     expect(folder, "pairs", read(write(folder, "pairs", ((i, f"x{i}") for i in range(5)), chunk_size=2)))
     expect(folder, "numbers", read(write(folder, "numbers", range(4), chunk_size=3)))
+    for name, terms in {"rows": {}, "rows-zstd": {"compression": "zstd"}}.items():
+        where = write(folder, name, map(row, range(30)), chunk_size=13, **terms)
+        expect(folder, name, map(rows, StreamingDataset(where)))
+    where = write(folder, "rows-many", ({"n": i, "text": f"t{i}"} for i in range(280)), chunk_size=270)
+    expect(folder, "rows-many", map(rows, StreamingDataset(where)))
     documents = [torch.arange(20 * i, 20 * i + 5 + i, dtype=torch.int32) for i in range(9)]
     where = write(folder, "tokens", documents, chunk_size=24, item_loader=TokensLoader(block_size=4))
     expect(folder, "tokens", ({"tokens": told(document)} for document in documents))

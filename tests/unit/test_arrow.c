@@ -114,7 +114,7 @@ START_TEST(every_row_of_every_type_is_what_pyarrow_reads) {
                 if (strchr(column, '.')) /* a member of a struct, whose nulls the format puts in: test_arrow.py */
                         continue;
                 snprintf(what, sizeof(what), "%s, %s", name, column);
-                ck_assert_msg(arrow_table_open(fd, n_bytes, &table, &why) == 0, "%s: %s", what, why.text);
+                ck_assert_msg(arrow_table_open(fd, 0, n_bytes, &table, &why) == 0, "%s: %s", what, why.text);
                 while ((r = arrow_table_next(table, &why)) == 0)
                         check_batch(table, fd, find_column(arrow_table_schema(table), column), &row, what);
                 ck_assert_msg(r == ARROW_END, "%s: %s", what, why.text);
@@ -174,7 +174,7 @@ static int read_all(const uint8_t *bytes, size_t n) {
         int r;
 
         why.text[0] = '\0';
-        r = arrow_table_open(fd, n, &table, &why);
+        r = arrow_table_open(fd, 0, n, &table, &why);
         while (r == 0 && (r = arrow_table_next(table, &why)) == 0)
                 r = read_rows(table);
         ck_assert_msg(r >= 0 || why.text[0], "an error without a sentence");
@@ -320,7 +320,7 @@ static struct arrow_table *open_table(const char *name, int *ret_fd) {
         uint64_t n_bytes;
 
         *ret_fd = open_vector(name, &n_bytes);
-        ck_assert_msg(arrow_table_open(*ret_fd, n_bytes, &table, &why) == 0, "%s", why.text);
+        ck_assert_msg(arrow_table_open(*ret_fd, 0, n_bytes, &table, &why) == 0, "%s", why.text);
         return table;
 }
 

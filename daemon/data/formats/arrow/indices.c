@@ -98,7 +98,7 @@ static int check_schema(const struct arrow_schema *schema, struct why *why) {
 
 static int give_file(struct ordering *ordering, int fd, uint64_t n_bytes, struct why *why) {
         _cleanup_(arrow_table_closep) struct arrow_table *table = NULL;
-        int r = arrow_table_open(fd, n_bytes, &table, why);
+        int r = arrow_table_open(fd, 0, n_bytes, &table, why);
 
         if (r == 0)
                 r = check_schema(arrow_table_schema(table), why);

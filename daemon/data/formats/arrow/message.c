@@ -42,7 +42,7 @@ static int open_file(struct arrow_walk *walk, uint64_t n_bytes, struct why *why)
 
         if (n_bytes < N_MAGIC_PADDED + N_END)
                 return why_set(why, -EBADMSG, "is cut: an Arrow file ends with \"" MAGIC "\"; copy it again");
-        r = listed_read(walk->fd, end, sizeof(end), n_bytes - N_END, why);
+        r = listed_read(walk->fd, end, sizeof(end), walk->at + n_bytes - N_END, why);
         if (r < 0)
                 return r;
         n_footer = le32(end);
@@ -51,8 +51,8 @@ static int open_file(struct arrow_walk *walk, uint64_t n_bytes, struct why *why)
         if (n_footer > n_bytes - N_END - N_MAGIC_PADDED)
                 return why_set(why, -EBADMSG, "is damaged: its footer is said to have %" PRIu64 " bytes", n_footer);
         walk->is_file = true;
-        walk->at = N_MAGIC_PADDED;
-        walk->end = n_bytes - N_END - n_footer;
+        walk->end = walk->at + n_bytes - N_END - n_footer;
+        walk->at += N_MAGIC_PADDED;
         return 0;
 }
 
@@ -62,7 +62,7 @@ static int begin(struct arrow_walk *walk, uint64_t n_bytes, struct why *why) {
 
         if (n_bytes < sizeof(first))
                 return why_set(why, -EBADMSG, "is not an Arrow file: it has only %" PRIu64 " bytes", n_bytes);
-        r = listed_read(walk->fd, first, sizeof(first), 0, why);
+        r = listed_read(walk->fd, first, sizeof(first), walk->at, why);
         if (r < 0)
                 return r;
         if (memcmp(first, OLD_FEATHER, strlen(OLD_FEATHER)) == 0)
@@ -70,17 +70,18 @@ static int begin(struct arrow_walk *walk, uint64_t n_bytes, struct why *why) {
                                "is a Feather file of version 1; write it again with pyarrow.feather.write_feather()");
         if (memcmp(first, MAGIC, N_MAGIC) == 0)
                 return open_file(walk, n_bytes, why);
-        walk->end = n_bytes;
+        walk->end = walk->at + n_bytes;
         return 0;
 }
 
-int arrow_walk_open(int fd, uint64_t n_bytes, struct arrow_walk **ret_walk, struct why *why) {
+int arrow_walk_open(int fd, uint64_t begin_byte, uint64_t n_bytes, struct arrow_walk **ret_walk, struct why *why) {
         _cleanup_(arrow_walk_closep) struct arrow_walk *walk = calloc(1, sizeof(*walk));
         int r;
 
         if (!walk)
                 return why_set(why, -ENOMEM, "no memory to read it");
         walk->fd = fd;
+        walk->at = begin_byte;
         r = begin(walk, n_bytes, why);
         if (r == 0)
                 *ret_walk = TAKE_PTR(walk);

@@ -36,9 +36,9 @@ struct arrow_walk;
 /* Positive outcome of arrow_walk_next(): the file has ended as it should. */
 #define ARROW_END 1
 
-/* Reads from `fd`, a regular file of n_bytes, which stays the caller's. Returns 0; -EBADMSG with `why` if it is not an
- * Arrow file or is cut; another errno. Blocks as the file system does. */
-int arrow_walk_open(int fd, uint64_t n_bytes, struct arrow_walk **ret_walk, struct why *why);
+/* Reads from `fd`, a regular file, which stays the caller's: n_bytes from begin_byte on, which lie within it. Returns
+ * 0; -EBADMSG with `why` if they are not an Arrow file or are cut; another errno. Blocks as the file system does. */
+int arrow_walk_open(int fd, uint64_t begin_byte, uint64_t n_bytes, struct arrow_walk **ret_walk, struct why *why);
 
 /* Both take NULL. */
 void arrow_walk_close(struct arrow_walk *walk);

@@ -7,6 +7,7 @@
 #include "daemon/data/format.h"
 #include "daemon/data/formats/arrow/columns.h"
 #include "daemon/data/formats/arrow/folder.h"
+#include "daemon/data/formats/arrow/host.h"
 #include "daemon/data/formats/arrow/table.h"
 
 struct arrow_pass {
@@ -14,6 +15,7 @@ struct arrow_pass {
         const struct files *files;
         const struct index_watch *watch; /* may be NULL */
         struct why *why;
+        const struct arrow_host *host; /* NULL: the files are Arrow files */
         struct arrow_folder folder;
         struct arrow_table *first; /* of which only the schema is used */
         struct arrow_columns columns;
@@ -28,7 +30,7 @@ struct arrow_visitor {
         int (*rows)(void *userdata, const struct arrow_rows *rows, struct why *why);
 };
 
-/* Fills in a struct of which only the first four members are set. `split` as in folder.h, `fields` as in columns.h.
+/* Fills in a struct of which only the first five members are set. `split` as in folder.h, `fields` as in columns.h.
  * Returns 0 or an errno with `why`. */
 int arrow_pass_open(struct arrow_pass *pass, const char *split, const char *fields);
 

@@ -47,14 +47,14 @@ static int read_schema(struct arrow_table *table, struct why *why) {
         return arrow_schema_read(&table->message.header, &table->schema, why);
 }
 
-int arrow_table_open(int fd, uint64_t n_bytes, struct arrow_table **ret_table, struct why *why) {
+int arrow_table_open(int fd, uint64_t begin_byte, uint64_t n_bytes, struct arrow_table **ret_table, struct why *why) {
         _cleanup_(arrow_table_closep) struct arrow_table *table = calloc(1, sizeof(*table));
         int r;
 
         if (!table)
                 return why_set(why, -ENOMEM, "no memory to read it");
         table->fd = fd;
-        r = arrow_walk_open(fd, n_bytes, &table->walk, why);
+        r = arrow_walk_open(fd, begin_byte, n_bytes, &table->walk, why);
         if (r == 0)
                 r = read_schema(table, why);
         if (r == 0)

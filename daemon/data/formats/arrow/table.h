@@ -8,9 +8,10 @@
 
 struct arrow_table;
 
-/* Reads the schema from `fd`, a regular file of n_bytes, which stays the caller's. Returns 0; -EBADMSG or -ENOTSUP with
+/* Reads the schema from `fd`, a regular file, which stays the caller's: the table has n_bytes from begin_byte on, which
+ * lie within it. Returns 0; -EBADMSG or -ENOTSUP with
  * `why`, which says where, but does not name the file; -ENOMEM or an errno of reading. Blocks for a few reads. */
-int arrow_table_open(int fd, uint64_t n_bytes, struct arrow_table **ret_table, struct why *why);
+int arrow_table_open(int fd, uint64_t begin_byte, uint64_t n_bytes, struct arrow_table **ret_table, struct why *why);
 
 /* Both take NULL. */
 void arrow_table_close(struct arrow_table *table);

@@ -3,6 +3,8 @@
 /* litdata: the folder that LitData's optimize() or StreamingDataset writer made: index.json and chunks. The leaves of
  * an item are the fields; their names are the keys of dictionaries, and the places in tuples and lists.
  *
+ * Items of text and numbers alone may be rows of Arrow tables at the ends of the chunks (litdata_rows.h).
+ *
  * Chunks of tokens (TokensLoader) are arrays without any header. An item is a document; with block_size = N, samples
  * are blocks of N tokens as TokensLoader cuts them: from each chunk, whole blocks only. */
 
@@ -17,6 +19,7 @@
 #include "daemon/data/format_tell.h"
 #include "daemon/data/formats/items/index_json.h"
 #include "daemon/data/formats/items/items.h"
+#include "daemon/data/formats/items/litdata_rows.h"
 #include "proto/base/cleanup.h"
 
 #define BLOCK_SIZE     "block_size"
@@ -28,7 +31,9 @@
 struct reading {
         struct item_set set;
         const struct format_options *options;
+        int root_fd;
         const char *root;
+        bool has_rows;       /* the chunks hold Arrow tables */
         uint32_t idx_column; /* that is read next */
         uint64_t n_chunks, n_flat;
 };
@@ -254,12 +259,12 @@ static int take_chunk(void *userdata, const struct json_token *chunk, struct why
         return 0;
 }
 
-/* What makes the bytes of items unreadable by themselves. */
-static int check_config(const struct json_token *whole, struct why *why) {
+/* What makes the bytes of items unreadable by themselves. An Arrow table says itself how it is compressed. */
+static int check_config(const struct reading *reading, const struct json_token *whole, struct why *why) {
         static const char *const PATHS[] = { "config.compression", "config.encryption", "config.ipc_compression" };
         struct json_token value;
 
-        for (size_t i = 0; i < ARRAY_SIZE(PATHS); i++) {
+        for (size_t i = 0; i < ARRAY_SIZE(PATHS) - reading->has_rows; i++) {
                 int r = index_json_member(whole, PATHS[i], &value, why);
 
                 if (r < 0)
@@ -270,6 +275,19 @@ static int check_config(const struct json_token *whole, struct why *why) {
                                        PATHS[i] + strlen("config."));
         }
         return 0;
+}
+
+/* The first chunk tells, if it can be read at all: what chunks are compressed or encrypted has been refused. */
+static int look_for_rows(struct reading *reading, struct why *why) {
+        const struct item_shard *shards = (const void *)reading->set.shards.bytes;
+        int r;
+
+        if (reading->n_chunks == 0)
+                return 0;
+        r = litdata_has_rows(reading->root_fd, reading->root, (const char *)reading->set.names.bytes + shards[0].name,
+                             &reading->set.settled_ns, why);
+        reading->has_rows = r > 0;
+        return r < 0 ? r : 0;
 }
 
 /* Chunks of tokens: arrays of one dimension, one after the other. */
@@ -298,22 +316,31 @@ static int check_flat(struct reading *reading, struct why *why) {
 
 /* ---- the format -------------------------------------------------------------------------------------------------- */
 
+/* The leaves of an item, unless a table says what they are. */
+static int read_leaves(struct reading *reading, const struct json_token *whole, struct why *why) {
+        int r = reading->has_rows ? 0 : index_json_each(whole, "config.data_format", take_leaf, reading, why);
+
+        if (r == 0 && !reading->has_rows)
+                r = name_leaves(reading, whole, why);
+        return r == 0 ? check_flat(reading, why) : r;
+}
+
 static int read_index(struct reading *reading, const struct index_json *json, struct why *why) {
         struct json_token whole = { .bytes = json->bytes, .n_bytes = json->n_bytes };
         struct why detail = { 0 };
-        int r = check_config(&whole, &detail);
+        int r = index_json_each(&whole, "chunks", take_chunk, reading, &detail);
 
+        if (r == 0) {
+                r = look_for_rows(reading, why);
+                if (r < 0)
+                        return r;
+                r = check_config(reading, &whole, &detail);
+        }
         if (r == 0)
-                r = index_json_each(&whole, "config.data_format", take_leaf, reading, &detail);
-        if (r == 0)
-                r = name_leaves(reading, &whole, &detail);
-        if (r == 0)
-                r = index_json_each(&whole, "chunks", take_chunk, reading, &detail);
-        if (r == 0)
-                r = check_flat(reading, &detail);
+                r = read_leaves(reading, &whole, &detail);
         if (r < 0)
                 return why_set(why, r, "%s/index.json: %.450s", reading->root, detail.text);
-        if (reading->n_chunks == 0 || reading->set.n_columns == 0)
+        if (reading->n_chunks == 0 || (reading->set.n_columns == 0 && !reading->has_rows))
                 return why_set(why, -ENOENT, "%s/index.json: names no chunk, or no leaf of an item", reading->root);
         return 0;
 }
@@ -328,6 +355,7 @@ static int litdata_build(int root_fd, const struct files *files, const struct fo
                 return why_errno(why, -ENOMEM, "%s: its index", files->root);
         *reading = (struct reading){ .set = { .format = FORMAT_LITDATA.name, .item = "item" },
                                      .options = options,
+                                     .root_fd = root_fd,
                                      .root = files->root };
         r = fstatat(root_fd, ".", &reading->set.folder, 0) < 0 ? why_errno(why, -errno, "%s", files->root) : 0;
         if (r == 0)
@@ -336,7 +364,10 @@ static int litdata_build(int root_fd, const struct files *files, const struct fo
                 r = read_index(reading, &json, why);
         reading->set.index_status = json.status;
         index_json_fini(&json);
-        if (r == 0)
+        if (r == 0 && reading->has_rows)
+                r = litdata_rows_build(&reading->set, root_fd, files, format_option(options, "fields"), watch,
+                                       ret_builder, why);
+        else if (r == 0)
                 r = items_build(&reading->set, root_fd, files->root, watch, ret_builder, why);
         item_set_fini(&reading->set);
         free(reading);
@@ -361,7 +392,7 @@ static int litdata_is_it(int root_fd, const struct files *files) {
         return r < 0 ? format_cannot_tell(r) : r;
 }
 
-static const char *const OPTIONS[] = { BLOCK_SIZE, NULL };
+static const char *const OPTIONS[] = { BLOCK_SIZE, "fields", NULL };
 
 const struct format FORMAT_LITDATA = {
         .name = "litdata",
