@@ -2,6 +2,7 @@
 """TFRecord, MDS and LitData: files that the installed tensorflow, mosaicml-streaming and litdata write, as they read them
 themselves. The scripts that made tests/vectors make them."""
 import os
+import shutil
 import subprocess
 import sys
 
@@ -9,7 +10,8 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "support"))
 from harness import case, main
 from pyclient import need
-from vector_sets import check_set_in_full, expected_in
+from staging import Staging
+from vector_sets import check_set, check_set_in_full, expected_in
 
 
 def make(box, name, package):
@@ -49,6 +51,20 @@ def _(box):
     daemon = box.daemon(datasets)
     for name in datasets:
         check_set_in_full(daemon, name, expected_in(os.path.join(folder, f"{name}.jsonl")))
+
+
+@case("compressed shards and chunks, staged")
+def _(box):
+    for form, package, plain, packed in (("mds", "streaming", "fixed", ("fixed-zstd", "fixed-gz", "fixed-bz2", "fixed-br")),
+                                         ("litdata", "litdata", "records", ("records-zstd",))):
+        folder = make(box, form, package)
+        for name in packed:
+            if name.endswith("br") and not shutil.which("brotli"):
+                continue
+            staging = Staging(box, "file://" + os.path.join(folder, name), name=name, format="auto", prepare="convert")
+            staging.run()
+            check_set(box.daemon({name: staging.dataset()}, name=f"of-{name}"), name,
+                      expected_in(os.path.join(folder, f"{plain}.jsonl")))
 
 
 main()

@@ -13,6 +13,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(
 from harness import ROOT, SLOWER, Skip, case, contains, equal, main, within, write  # noqa: E402
 from staging import Staging, files_of  # noqa: E402
 from tars import archive  # noqa: E402
+from vector_sets import check_set, expected_in  # noqa: E402
 
 ARROW = os.path.join(ROOT, "tests", "vectors", "arrow")
 TFRECORD = os.path.join(ROOT, "tests", "vectors", "tfrecord")
@@ -252,6 +253,46 @@ def _(box):
     contains(done.text, "x.tar.gz: its command ended with status 1: gzip: stdin: unexpected end of file")
 
 
+PACKED = {"mds": ("fixed", {"fixed-zstd": "zstd", "fixed-gz": "gzip", "fixed-bz2": "bzip2", "fixed-br": "brotli"}),
+          "litdata": ("records", {"records-zstd": "zstd"})}
+
+
+@case("compressed shards of MDS and LitData are decompressed and keep their names: the samples are those of the plain ones")
+def _(box):
+    for form, (plain, packed) in PACKED.items():
+        vectors = os.path.join(ROOT, "tests", "vectors", form)
+        for name, program in packed.items():
+            if not shutil.which(program):
+                print(f"        without {name}: there is no {program}")
+                continue
+            folder = shutil.copytree(os.path.join(vectors, name), box.path("origin", name))
+            box.daemon({"set": {"path": folder, "format": form}}, name=f"packed-{name}").refused("set", 'prepare = "convert"')
+            staging = Staging(box, "file://" + folder, name=name, format="auto", prepare="convert")
+            staging.run()
+            equal(sorted(map(os.path.basename, files_of(staging.path))),
+                  sorted(file.replace(".zstd.bin", ".bin").split(".mds")[0] + ".mds" * (".mds" in file) for file in os.listdir(folder)),
+                  "files")
+            check_set(box.daemon({"set": staging.dataset()}, name=f"of-{name}"), "set",
+                      expected_in(os.path.join(vectors, f"{plain}.jsonl")), batch=3)
+
+
+@case("a shard that lies there decompressed is taken as it is; a damaged one ends the staging with its name")
+def _(box):
+    folder = shutil.copytree(os.path.join(ROOT, "tests", "vectors", "mds", "fixed-gz"), box.path("origin"))
+    first, second = sorted(name for name in os.listdir(folder) if name.endswith(".gz"))[:2]
+    with gzip.open(os.path.join(folder, first)) as file:
+        write(os.path.join(folder, first[:-3]), file.read())
+    with open(os.path.join(folder, second), "rb") as file:
+        good = file.read()
+    write(os.path.join(folder, second), good[:-20])
+    staging = Staging(box, "file://" + folder, name="set", format="auto", prepare="convert")
+    contains(staging.run(status=REFUSED).text, second, "its command ended with status 1")
+    write(os.path.join(folder, second), good)
+    staging.run()
+    check_set(box.daemon({"set": staging.dataset()}), "set",
+              expected_in(os.path.join(ROOT, "tests", "vectors", "mds", "fixed.jsonl")))
+
+
 @case("a compressed archive of arrays is unpacked: the rows are those of the arrays; damage and a second archive are refused")
 def _(box):
     try:
@@ -305,7 +346,7 @@ def _(box):
     contains(done.text, f"x.parquet: the program {box.path('none')} cannot be started")
     os.rename(os.path.join(folder, "x.parquet"), os.path.join(folder, "x.pq"))
     done = Staging(box, "file://" + folder, name="other", format="auto", prepare="convert").run(status=REFUSED)
-    contains(done.text, "converts Parquet files (.parquet), archives of arrays (.npz) and compressed files", "the dataset has none")
+    contains(done.text, "converts Parquet files (.parquet), archives of arrays (.npz), compressed shards (.mds.zstd, .zstd.bin) and compressed files", "the dataset has none")
 
 
 if __name__ == "__main__":

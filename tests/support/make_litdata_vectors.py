@@ -4,7 +4,7 @@
     pip install litdata
     tests/support/make_litdata_vectors.py [FOLDER]
 
-Beside each folder is NAME.jsonl: a line a sample, as dlctl read prints its fields.
+Beside each folder is NAME.jsonl: a line a sample, as dlctl read prints its fields. records-zstd has the samples of records.
 """
 import hashlib
 import importlib.metadata
@@ -127,6 +127,7 @@ def main():
     folder = sys.argv[1] if len(sys.argv) > 1 else os.path.join(HERE, "..", "vectors", "litdata")
     os.makedirs(folder, exist_ok=True)
     expect(folder, "records", read(write(folder, "records", map(record, range(7)), chunk_size=3)))
+    write(folder, "records-zstd", map(record, range(7)), chunk_size=3, compression="zstd", compression_level="chunk")
     expect(folder, "pairs", read(write(folder, "pairs", ((i, f"x{i}") for i in range(5)), chunk_size=2)))
     expect(folder, "numbers", read(write(folder, "numbers", range(4), chunk_size=3)))
     for name, terms in {"rows": {}, "rows-zstd": {"compression": "zstd"}}.items():

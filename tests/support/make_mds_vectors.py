@@ -4,7 +4,8 @@
     pip install mosaicml-streaming
     tests/support/make_mds_vectors.py [FOLDER]
 
-Beside each folder is NAME.jsonl: a line a sample, as dlctl read prints its fields.
+Beside each folder is NAME.jsonl: a line a sample, as dlctl read prints its fields. fixed-zstd and the like have the
+samples of fixed.
 """
 import hashlib
 import importlib.metadata
@@ -26,6 +27,9 @@ COLUMNS = {
     "big": "str_int", "ratio": "float32", "small": "uint8", "half": "float16", "matrix": "ndarray:float32:2,3",
     "tokens": "ndarray:int32", "any": "ndarray", "pil": "pil",
 }
+
+
+FIXED = {"x": "int", "y": "ndarray:float64:4"}
 
 
 def sample(i):
@@ -89,11 +93,22 @@ def write(folder, name, columns, samples):
     return len(shards)
 
 
+def write_packed(folder, compression):
+    """The same samples as those of "fixed", in compressed shards."""
+    where = os.path.join(folder, f"fixed-{compression}")
+    shutil.rmtree(where, ignore_errors=True)
+    with MDSWriter(out=where, columns=FIXED, size_limit=1000, compression=compression, hashes=["sha1"]) as writer:
+        for i in range(50):
+            writer.write(fixed(i))
+
+
 def main():
     folder = sys.argv[1] if len(sys.argv) > 1 else os.path.join(HERE, "..", "vectors", "mds")
     os.makedirs(folder, exist_ok=True)
     assert write(folder, "all", COLUMNS, (sample(i) for i in range(8))) > 1
-    assert write(folder, "fixed", {"x": "int", "y": "ndarray:float64:4"}, (fixed(i) for i in range(50))) == 1
+    assert write(folder, "fixed", FIXED, (fixed(i) for i in range(50))) == 1
+    for compression in ("zstd", "gz", "bz2", "br"):
+        write_packed(folder, compression)
     with open(os.path.join(folder, "WRITER"), "w", encoding="utf-8") as file:
         file.write(f"mosaicml-streaming {importlib.metadata.version('mosaicml-streaming')}\n")
 

@@ -12,9 +12,8 @@
 #include "daemon/base/machine/cpus.h"
 #include "daemon/data/format.h"
 #include "daemon/staging/prepare/converter.h"
-#include "daemon/staging/prepare/npz.h"
-#include "daemon/staging/prepare/parquet.h"
 #include "daemon/staging/record/steps.h"
+#include "daemon/staging/run/conversions.h"
 #include "daemon/staging/run/made.h"
 #include "proto/base/cleanup.h"
 
@@ -24,27 +23,6 @@
 #define NAME_KEPT      200  /* bytes of a file's name that the new file's name has */
 #define LIMIT_MIN      (1ull << 30) /* bytes: a small file may be a list of large ones */
 
-/* What prepare = "convert" converts. */
-struct conversion {
-        const char *ending; /* of the file's name */
-        const char *words[4];
-};
-
-static const struct conversion CONVERSIONS[] = {
-        { ".parquet", { NULL, "-c", PARQUET_TO_ARROW } }, /* the program: python() */
-        { ".npz", { NULL, "-c", NPZ_TO_STORED } },
-        { ".gz", { "gzip", "-dc" } },
-        { ".tgz", { "gzip", "-dc" } },
-        { ".zst", { "zstd", "-dcq" } },
-        { ".tzst", { "zstd", "-dcq" } },
-        { ".xz", { "xz", "-dc" } },
-        { ".txz", { "xz", "-dc" } },
-        { ".bz2", { "bzip2", "-dc" } },
-        { ".tbz", { "bzip2", "-dc" } },
-        { ".tbz2", { "bzip2", "-dc" } },
-        { ".lz4", { "lz4", "-dcq" } },
-};
-
 /* Each file of the dataset goes through a program; what it writes is a file of the new version. */
 struct converting {
         struct making making; /* first: the making's functions get this */
@@ -52,6 +30,7 @@ struct converting {
         uint64_t *idx_source; /* of the file that is converted, in the plan of the source */
         uint64_t n_files;
         const char *command;   /* of all files; NULL: by their endings */
+        bool has_shards;       /* there are files that keep their names */
         char folder[PATH_MAX]; /* of the source, without links */
 
         _Atomic uint64_t next;
@@ -81,11 +60,8 @@ static bool ends_in(const char *path, const char *ending) {
 }
 
 /* NULL: the file is not converted. */
-static const struct conversion *conversion_of(const char *path) {
-        for (size_t i = 0; i < ARRAY_SIZE(CONVERSIONS); i++)
-                if (ends_in(path, CONVERSIONS[i].ending))
-                        return &CONVERSIONS[i];
-        return NULL;
+static const struct conversion *find_conversion(const struct converting *converting, const char *path) {
+        return converting->command ? NULL : conversion_of(path, converting->has_shards);
 }
 
 /* In one folder, because not every format looks for its files in folders below, and in the order of the source:
@@ -95,8 +71,14 @@ static void path_of_file(const struct making *making, uint64_t idx, char ret_pat
         const char *path = source_path(converting, idx), *slash = strrchr(path, '/');
         const char *name = slash ? slash + 1 : path,
                    *suffix = converted_suffix((enum converted)making->files[idx].kind);
-        const struct conversion *conversion = converting->command ? NULL : conversion_of(path);
-        int n = (int)strlen(name) - (conversion ? (int)strlen(conversion->ending) : 0);
+        const struct conversion *conversion = find_conversion(converting, path);
+        int n;
+
+        if (conversion && conversion->becomes) {
+                conversion_path(conversion, path, ret_path, PATH_MAX);
+                return;
+        }
+        n = (int)strlen(name) - (conversion ? (int)strlen(conversion->ending) : 0);
 
         if (n > NAME_KEPT)
                 for (n = NAME_KEPT; n > 0 && ((unsigned char)name[n] & 0xc0) == 0x80;)
@@ -153,7 +135,7 @@ static int verify(struct converting *converting, uint64_t idx, enum converted ki
         struct why inner;
         int r;
 
-        if (kind == CONVERTED_NOTHING)
+        if (kind == CONVERTED_NOTHING || kind == CONVERTED_SHARD) /* index.json says what a shard has to be */
                 return 0;
         r = format_find(FORMATS[kind], &format, why);
         if (r == 0)
@@ -201,7 +183,7 @@ static bool find_kept(struct converting *converting, uint64_t idx) {
 }
 
 /* The program for a file: words of which the last is NULL. */
-static void find_words(const struct converting *converting, const char *path, const char *ret_words[5]) {
+static void find_words(const struct converting *converting, const char *path, const char *ret_words[CONVERSION_WORDS]) {
         const char *python = getenv("DATALOADERD_PYTHON");
 
         if (converting->command) {
@@ -210,14 +192,14 @@ static void find_words(const struct converting *converting, const char *path, co
                 ret_words[2] = converting->command;
                 return;
         }
-        memcpy(ret_words, conversion_of(path)->words, sizeof(CONVERSIONS->words));
+        memcpy(ret_words, find_conversion(converting, path)->words, CONVERSION_WORDS * sizeof(*ret_words));
         if (!ret_words[0])
                 ret_words[0] = python ? python : "python3";
 }
 
 static int convert_into(struct converting *converting, uint64_t idx, const char *part, struct why *why) {
         struct making *making = &converting->making;
-        const char *words[5] = { NULL };
+        const char *words[CONVERSION_WORDS] = { NULL };
         struct converter_job job = {
                 .words = words,
                 .folder = converting->folder,
@@ -226,6 +208,7 @@ static int convert_into(struct converting *converting, uint64_t idx, const char 
                 .stall_s = (uint32_t)converting->run->dataset->stall_timeout,
                 .cancel = converting->run->cancel,
         };
+        const struct conversion *conversion = find_conversion(converting, job.path);
         _cleanup_(closep) int fd = openat(making->folder_fd, part,
                                           O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0644);
         enum converted kind = CONVERTED_NOTHING;
@@ -236,6 +219,7 @@ static int convert_into(struct converting *converting, uint64_t idx, const char 
                 return why_errno(why, -errno, "%s/%s", making->folder, part);
         find_words(converting, job.path, words);
         job.out_fd = fd;
+        job.is_shard = conversion && conversion->becomes;
         r = converter_run(&job, &kind, why);
         if (r == 0)
                 r = verify(converting, idx, kind, part, why);
@@ -330,27 +314,30 @@ static void say_left_out(struct run *run, uint64_t n, const char *first) {
 }
 
 static int list_files(struct converting *converting, const struct plan *plan, struct why *why) {
-        uint64_t n = plan_n_files(plan), n_left_out;
+        uint64_t n = plan_n_files(plan), n_unneeded = 0, n_left_out;
         const char *first = NULL;
 
         converting->idx_source = calloc(n, sizeof(*converting->idx_source));
         if (!converting->idx_source)
                 return why_errno(why, -ENOMEM, "%llu files", (unsigned long long)n);
+        converting->has_shards = !converting->command && conversion_has_shards(plan);
         for (uint64_t i = 0; i < n; i++) {
                 const char *path = plan_file(plan, i)->path;
 
-                if (converting->command || conversion_of(path))
+                if (converting->has_shards && conversion_is_needless(plan, path))
+                        n_unneeded++;
+                else if (converting->command || find_conversion(converting, path))
                         converting->idx_source[converting->n_files++] = i;
                 else if (!first)
                         first = path;
         }
-        n_left_out = n - converting->n_files;
+        n_left_out = n - converting->n_files - n_unneeded;
         if (converting->n_files == 0)
                 return why_set(
                         why, -EINVAL,
-                        "prepare = \"convert\" converts Parquet files (.parquet), archives of arrays (.npz) and "
-                        "compressed files (.gz, .zst, .xz, .bz2, .lz4), and the dataset has none; for other files write "
-                        "prepare = \"command: ...\"");
+                        "prepare = \"convert\" converts Parquet files (.parquet), archives of arrays (.npz), "
+                        "compressed shards (.mds.zstd, .zstd.bin) and compressed files (.gz, .zst, .xz, .bz2, .lz4), "
+                        "and the dataset has none; for other files write prepare = \"command: ...\"");
         if (n_left_out > 0)
                 say_left_out(converting->run, n_left_out, first);
         return 0;

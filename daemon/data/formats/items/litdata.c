@@ -36,6 +36,7 @@ struct reading {
         bool has_rows;       /* the chunks hold Arrow tables */
         uint32_t idx_column; /* that is read next */
         uint64_t n_chunks, n_flat;
+        uint64_t n_unpacked; /* chunks that lie decompressed beside their compressed files, or in their place */
 };
 
 /* ---- what the leaves of an item are ------------------------------------------------------------------------------ */
@@ -236,6 +237,23 @@ static int name_leaves(struct reading *reading, const struct json_token *whole, 
 
 /* ---- chunks ------------------------------------------------------------------------------------------------------ */
 
+/* "chunk-0-0.zstd.bin" is compressed as a whole; LitData, and prepare = "convert", decompress it into "chunk-0-0.bin".
+ */
+static void find_unpacked(struct reading *reading, char *name) {
+        static const char PACKED[] = ".zstd.bin", PLAIN[] = ".bin";
+        size_t n = strlen(name), n_packed = sizeof(PACKED) - 1;
+        char plain[PATH_MAX];
+        struct stat status;
+
+        if (n <= n_packed || strcmp(name + n - n_packed, PACKED) != 0 || !index_is_inner_path(name))
+                return;
+        snprintf(plain, sizeof(plain), "%.*s%s", (int)(n - n_packed), name, PLAIN);
+        if (fstatat(reading->root_fd, plain, &status, 0) < 0)
+                return;
+        strcpy(name, plain);
+        reading->n_unpacked++;
+}
+
 static int take_chunk(void *userdata, const struct json_token *chunk, struct why *why) {
         struct reading *reading = userdata;
         int64_t n_items = 0, n_bytes = 0;
@@ -248,6 +266,8 @@ static int take_chunk(void *userdata, const struct json_token *chunk, struct why
         if (r == 0)
                 r = index_json_number(chunk, "chunk_bytes", &n_bytes, why);
         if (r == 0)
+                find_unpacked(reading, name);
+        if (r == 0)
                 r = item_set_add_shard(&reading->set, name, n_items, n_bytes, why);
         if (r < 0) {
                 struct why detail = *why;
@@ -259,22 +279,37 @@ static int take_chunk(void *userdata, const struct json_token *chunk, struct why
         return 0;
 }
 
+/* Compressed as a whole, which can be undone, or item by item. */
+static int check_compression(const struct reading *reading, const struct json_token *whole, struct why *why) {
+        struct json_token value;
+        int r = index_json_member(whole, "config.compression", &value, why);
+
+        if (r != 0 || (reading->n_unpacked > 0 && reading->n_unpacked == reading->n_chunks))
+                return r < 0 ? r : 0;
+        r = index_json_member(whole, "config.compression_level", &value, why);
+        if (r < 0)
+                return r;
+        return why_set(why, -ENOTSUP, "the chunks have compression: no item can be read by itself; %s",
+                       r == 0 ? "write them without it"
+                              : "stage them with prepare = \"convert\", which decompresses them, or write them "
+                                "without it");
+}
+
 /* What makes the bytes of items unreadable by themselves. An Arrow table says itself how it is compressed. */
 static int check_config(const struct reading *reading, const struct json_token *whole, struct why *why) {
-        static const char *const PATHS[] = { "config.compression", "config.encryption", "config.ipc_compression" };
+        static const char *const PATHS[] = { "config.encryption", "config.ipc_compression" };
         struct json_token value;
+        int r = check_compression(reading, whole, why);
 
-        for (size_t i = 0; i < ARRAY_SIZE(PATHS) - reading->has_rows; i++) {
-                int r = index_json_member(whole, PATHS[i], &value, why);
-
-                if (r < 0)
-                        return r;
+        for (size_t i = 0; i < ARRAY_SIZE(PATHS) - reading->has_rows && r == 0; i++) {
+                r = index_json_member(whole, PATHS[i], &value, why);
                 if (r == 0)
                         return why_set(why, -ENOTSUP,
                                        "the chunks have %s: no item can be read by itself; write them without it",
                                        PATHS[i] + strlen("config."));
+                r = r < 0 ? r : 0;
         }
-        return 0;
+        return r;
 }
 
 /* The first chunk tells, if it can be read at all: what chunks are compressed or encrypted has been refused. */

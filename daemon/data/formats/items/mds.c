@@ -260,8 +260,8 @@ static int check_plain(const struct reading *reading, const struct json_token *s
                 return 0;
         index_json_text(&compression, "", text, sizeof(text), NULL);
         return why_set(why, -ENOTSUP,
-                       "%s is compressed (%s), so that no sample can be read by itself; unpack the shards beside the "
-                       "packed ones, or write them with compression=None",
+                       "%s is compressed (%s), so that no sample can be read by itself; stage the folder with prepare "
+                       "= \"convert\", which unpacks the shards, or write them with compression=None",
                        name, text);
 }
 
