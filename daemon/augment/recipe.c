@@ -42,6 +42,8 @@ struct recipe {
         struct step steps[DLP_STEPS_MAX]; /* without `decode`, which does nothing */
         uint64_t max_pixels;              /* of `decode`; 0: not given */
         bool is_upright;                  /* decode(exif=transpose) */
+        bool has_mask_dtype;              /* decode(mask=uint16) */
+        uint32_t idx_mask_dtype;          /* of MASK_DTYPES */
         struct conversion conversion;
         char text[NORMAL_TEXT_MAX];
 };
@@ -257,6 +259,10 @@ static int read_step(struct step_text *reader, const struct step_type *type, con
 /* What is done with the orientation that a camera noted. */
 static const char *const EXIF_NAMES[] = { "ignore", "transpose" };
 
+/* The types of masks. torch's losses want int64, and the others have room for what files hold. */
+static const char *const MASK_DTYPE_NAMES[] = { "uint8", "uint16", "int32", "int64" };
+static const enum dlp_dtype MASK_DTYPES[] = { DLP_DTYPE_UINT8, DLP_DTYPE_UINT16, DLP_DTYPE_INT32, DLP_DTYPE_INT64 };
+
 /* `raw` and `decode` are not in the table of steps: they do not change any pixel. */
 static const struct step_type DECODE = {
         .name = "decode",
@@ -265,7 +271,9 @@ static const struct step_type DECODE = {
                          .is_whole = true, .form = "N" },
                        { ARGUMENT_CHOICE, "exif", "ignore", .choices = EXIF_NAMES,
                          .n_choices = ARRAY_SIZE(EXIF_NAMES) },
-                       { ARGUMENT_CHOICE, "mode", "RGB", .choices = PIXEL_MODE_NAMES, .n_choices = N_PIXEL_MODES } },
+                       { ARGUMENT_CHOICE, "mode", "RGB", .choices = PIXEL_MODE_NAMES, .n_choices = N_PIXEL_MODES },
+                       { ARGUMENT_CHOICE, "mask", "uint8", .choices = MASK_DTYPE_NAMES,
+                         .n_choices = ARRAY_SIZE(MASK_DTYPE_NAMES) } },
 };
 
 static int read_decode(struct step_text *reader, struct recipe *recipe) {
@@ -279,6 +287,8 @@ static int read_decode(struct step_text *reader, struct recipe *recipe) {
         recipe->max_pixels = given & 1u ? (uint64_t)step.values[0].list[0] : 0;
         recipe->is_upright = given & 2u && step.values[1].choice == 1;
         conversion_set_mode(&recipe->conversion, given & 4u ? (enum pixel_mode)step.values[2].choice : PIXELS_RGB);
+        recipe->has_mask_dtype = given & 8u;
+        recipe->idx_mask_dtype = given & 8u ? step.values[3].choice : 0;
         return 0;
 }
 
@@ -374,7 +384,8 @@ static size_t print_decode(const struct recipe *recipe, char *text, size_t size)
         enum pixel_mode mode = recipe->conversion.format.mode;
         char max_pixels[40] = "";
         const char *arguments[] = { max_pixels, recipe->is_upright ? "exif=transpose" : "",
-                                    mode == PIXELS_RGB ? "" : "mode=" };
+                                    mode == PIXELS_RGB ? "" : "mode=", recipe->has_mask_dtype ? "mask=" : "" };
+        const char *values[] = { "", "", PIXEL_MODE_NAMES[mode], MASK_DTYPE_NAMES[recipe->idx_mask_dtype] };
         size_t n = 0;
 
         if (recipe->max_pixels > 0)
@@ -382,7 +393,7 @@ static size_t print_decode(const struct recipe *recipe, char *text, size_t size)
         for (size_t i = 0; i < ARRAY_SIZE(arguments); i++)
                 if (arguments[i][0])
                         n += (size_t)snprintf(text + n, size - n, "%s%s%s", n > 0 ? ", " : "decode(", arguments[i],
-                                              i == 2 ? PIXEL_MODE_NAMES[mode] : "");
+                                              values[i]);
         if (n > 0)
                 n += (size_t)snprintf(text + n, size - n, ")%s", recipe->n_steps > 0 ? " " : "");
         return n;
@@ -489,6 +500,12 @@ bool recipe_is_upright(const struct recipe *recipe) {
         return recipe->is_upright;
 }
 
+bool recipe_mask_dtype(const struct recipe *recipe, enum dlp_dtype *ret_dtype) {
+        if (recipe->has_mask_dtype)
+                *ret_dtype = MASK_DTYPES[recipe->idx_mask_dtype];
+        return recipe->has_mask_dtype;
+}
+
 uint64_t recipe_max_pixels(const struct recipe *recipe) {
         return recipe->max_pixels;
 }
@@ -537,15 +554,18 @@ int recipe_plan_motions(const struct recipe *recipe, uint32_t width, uint32_t he
         return plan_steps(recipe, &fold, seed, epoch, sample, why);
 }
 
-int recipe_plan_mask(const struct recipe *recipe, uint32_t width, uint32_t height, uint64_t seed, uint32_t epoch,
-                     uint64_t sample, struct geometry *ret_geometry, struct why *why) {
+int recipe_plan_mask(const struct recipe *recipe, uint32_t width, uint32_t height, bool is_wide, uint64_t seed,
+                     uint32_t epoch, uint64_t sample, struct geometry *ret_geometry, struct why *why) {
         static const struct conversion UNCHANGED = { .format = { .dtype = DLP_DTYPE_UINT8,
-                                                                 .n_channels = PIXEL_BYTES } };
+                                                                 .n_channels = PIXEL_BYTES } },
+                                       WIDE = { .format = { .dtype = DLP_DTYPE_UINT16,
+                                                            .mode = PIXELS_I16,
+                                                            .n_channels = 1 } };
         struct fold fold;
 
         assert(recipe->kind == RECIPE_PIXELS && width > 0 && height > 0);
 
-        fold_init(&fold, ret_geometry, width, height, &UNCHANGED);
+        fold_init(&fold, ret_geometry, width, height, is_wide ? &WIDE : &UNCHANGED);
         fold.is_mask = true;
         return plan_steps(recipe, &fold, seed, epoch, sample, why);
 }

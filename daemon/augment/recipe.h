@@ -74,6 +74,9 @@ uint64_t recipe_max_pixels(const struct recipe *recipe);
  * size. */
 bool recipe_is_upright(const struct recipe *recipe);
 
+/* The dtype that masks get, `decode(mask=uint16)`: uint8, uint16, int32 or int64. Returns false if it is not given. */
+bool recipe_mask_dtype(const struct recipe *recipe, enum dlp_dtype *ret_dtype);
+
 /* Does it drop boxes (`sanitize`)? */
 bool recipe_drops_boxes(const struct recipe *recipe);
 
@@ -122,9 +125,10 @@ int recipe_plan_motions(const struct recipe *recipe, uint32_t width, uint32_t he
                         uint64_t sample, struct geometry *ret_geometry, struct motions *ret_motions, struct why *why);
 
 /* The same plan for a mask that belongs to a picture of this size: it is moved as the picture is, but its pixels are
- * never mixed or changed, and leave as uint8 height x width x 3. -EINVAL if it were padded with a colour. */
-int recipe_plan_mask(const struct recipe *recipe, uint32_t width, uint32_t height, uint64_t seed, uint32_t epoch,
-                     uint64_t sample, struct geometry *ret_geometry, struct why *why);
+ * never mixed or changed, and leave as uint8 height x width x 3. If it is wide, a pixel is a number: low byte, high
+ * byte, 0; they leave as uint16 height x width. -EINVAL if it were padded with a colour. */
+int recipe_plan_mask(const struct recipe *recipe, uint32_t width, uint32_t height, bool is_wide, uint64_t seed,
+                     uint32_t epoch, uint64_t sample, struct geometry *ret_geometry, struct why *why);
 
 /* ---- phase two ----------------------------------------------------------------------------------------------- */
 

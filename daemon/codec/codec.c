@@ -326,6 +326,12 @@ bool codec_is_mask(const struct codec *codec) {
         return codec->type == &CODEC_MASK;
 }
 
+const char *codec_mask_dtype(const struct codec *codec) {
+        enum dlp_dtype dtype;
+
+        return codec->recipe && recipe_mask_dtype(codec->recipe, &dtype) ? dlp_dtype_name(dtype) : NULL;
+}
+
 bool codec_is_planes(const struct codec *codec) {
         return codec->type == &CODEC_PLANES;
 }

@@ -97,6 +97,9 @@ bool codec_is_upright(const struct codec *codec);
 void codec_set_mask(struct codec *codec);
 bool codec_is_mask(const struct codec *codec);
 
+/* The dtype that its part asks for masks: "uint16"; NULL: none is given. */
+const char *codec_mask_dtype(const struct codec *codec);
+
 /* Is it an array of masks, one for each box, which move with a picture? */
 bool codec_is_planes(const struct codec *codec);
 

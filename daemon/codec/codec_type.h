@@ -29,6 +29,7 @@ struct codec_tools {
         struct image_info info;   /* of the same, as it is stored */
         uint32_t orientation;     /* of the same: EXIF's, 1 if it is not turned */
         bool is_opaque;           /* of the same: it has no alpha, or all of it is 255 */
+        bool is_wide;             /* of a mask: its numbers have 16 bits */
         struct motions motions;   /* of the boxes that are open */
         size_t n_boxes;
         struct sound *sound; /* that is open; else NULL */

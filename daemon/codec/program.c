@@ -181,6 +181,39 @@ static bool is_raw(const char *text) {
         return text[strspn(text, BLANKS)] == '\0';
 }
 
+static uint32_t count_fields(const struct program *program, uint32_t begin, bool (*is)(const struct codec *codec),
+                             uint32_t *ret_idx_last) {
+        uint32_t n = 0;
+
+        for (uint32_t i = begin; i < program->n_fields; i++)
+                if (is(program->codecs[i])) {
+                        n++;
+                        *ret_idx_last = i;
+                }
+        return n;
+}
+
+/* A dtype for masks is a mistake where there are none, and those of instances have only one. */
+static int check_mask_dtype(const struct program *program, const struct source *source, uint32_t begin,
+                            struct why *why) {
+        const char *dtype = codec_mask_dtype(program->codecs[begin]);
+        uint32_t idx = 0;
+
+        if (!dtype)
+                return 0;
+        if (count_fields(program, begin, codec_is_planes, &idx) > 0)
+                return why_set(why, -EINVAL,
+                               "pipeline: field %s is masks of instances, which are delivered as uint8: leave mask=%s "
+                               "out, or name the field in a part of its own",
+                               source->schema.fields[codec_field(program->codecs[idx])].name, dtype);
+        if (count_fields(program, begin, codec_is_mask, &idx) == 0)
+                return why_set(why, -EINVAL,
+                               "pipeline: mask=%s is for masks, and its part names none: name one with its picture, as "
+                               "in \"image, mask: decode(mask=%s)\"",
+                               dtype, dtype);
+        return 0;
+}
+
 static int parse_unnamed(struct program *program, const struct source *source, const char *text, struct why *why) {
         bool no_main = is_raw(text) && is_table(&source->schema);
         uint32_t idx_main = source->schema.n_fields;
@@ -190,6 +223,8 @@ static int parse_unnamed(struct program *program, const struct source *source, c
                 r = add_field(program, source, idx_main, 0, text, why);
         if (r == 0 && !no_main && codec_drops_boxes(program->codecs[0]))
                 r = refuse_dropping(0, why);
+        if (r == 0 && !no_main)
+                r = check_mask_dtype(program, source, 0, why);
         for (uint32_t i = 0; i < source->schema.n_fields && r == 0; i++)
                 if (no_main ? source->schema.fields[i].kind != FIELD_NAME &&
                                       source->schema.fields[i].kind != FIELD_MASKS
@@ -282,18 +317,6 @@ static int parse_part(struct program *program, const struct source *source, cons
                         return step_text_refuse_here(&reader, "\",\", \":\", \";\" or the end");
                 }
         }
-}
-
-static uint32_t count_fields(const struct program *program, uint32_t begin, bool (*is)(const struct codec *codec),
-                             uint32_t *ret_idx_last) {
-        uint32_t n = 0;
-
-        for (uint32_t i = begin; i < program->n_fields; i++)
-                if (is(program->codecs[i])) {
-                        n++;
-                        *ret_idx_last = i;
-                }
-        return n;
 }
 
 /* A part drops boxes: are there some, and is it clear which ones decide about the rows of other fields? */
@@ -404,6 +427,8 @@ static int parse_named(struct program *program, const struct source *source, con
                 if (r == 0) {
                         find_masks(program, source, n_before);
                         r = lead_fields(program, source, n_before, why);
+                        if (r == 0)
+                                r = check_mask_dtype(program, source, n_before, why);
                 }
                 if (r < 0)
                         return r;

@@ -235,6 +235,44 @@ def _(box):
     contains(reader.errors(), "fill one number")
 
 
+@case("masks of 16 bits beside pictures of 8: in the dtype that decode names, with masks of 8 bits in the same batches")
+def _(box):
+    dice = random.Random(11)
+    pixels = {i: identity_pixels(i, WIDTH, HEIGHT) for i in range(9)}
+    numbers, members = {}, []
+    for i in pixels:
+        depth, kind = ((16, 0), (8, 3), (16, 0))[i % 3]
+        numbers[i] = [dice.randrange(1 << depth) for _ in range(WIDTH * HEIGHT)]
+        members += [(f"{i}.png", png(WIDTH, HEIGHT, pixels[i])), (f"{i}.seg.png", mask_png(WIDTH, HEIGHT, depth, kind, numbers[i]))]
+    archive(box.path("d", "x.tar"), members)
+    daemon = box.daemon({"d": {**web(box.path("d")), "fields": "image=png, seg=seg.png"}})
+    places = [y * WIDTH + x for y in range(HEIGHT) for x in range(WIDTH)]
+    for dtype, size in (("uint16", 2), ("int32", 4), ("int64", 8)):
+        seen = set()
+        for line in daemon.read("d", pipeline=f"image, seg: decode(mask={dtype}) hflip(0.5) pad(0:1, fill=200)", batch=4):
+            i, image = line["index"], line["fields"]["image"]
+            border = [200] * WIDTH
+            for mirrored in (False, True):
+                taken = [y * WIDTH + (WIDTH - 1 - x if mirrored else x) for y in range(HEIGHT) for x in range(WIDTH)]
+                pixel = b"".join(pixels[i][3 * place:3 * place + 3] for place in taken)
+                if hashlib.sha256(bytes(3 * border) + pixel + bytes(3 * border)).hexdigest() == image["sha256"]:
+                    made = border + [numbers[i][place] for place in taken] + border
+                    break
+            else:
+                raise AssertionError(f"sample {i}: no such picture")
+            seen.add(mirrored)
+            equal(line["fields"]["seg"], {"dtype": dtype, "shape": [HEIGHT + 2, WIDTH], "sha256": hashlib.sha256(
+                b"".join(number.to_bytes(size, "little") for number in made)).hexdigest()}, f"mask of sample {i}")
+        equal(seen, {False, True}, "mirrored or not")
+    for line in daemon.read("d", pipeline="image, seg: decode(max_pixels=63, mask=uint16)", batch=1):
+        i = line["index"]
+        equal(line["fields"]["seg"]["sha256"], hashlib.sha256(b"".join(numbers[i][place].to_bytes(2, "little") for place in places)).hexdigest(), "as stored")
+    daemon.refused("d", "sample 0", "field seg", "16 bits", "decode(mask=uint16)", pipeline="image, seg: hflip(0.5)", shuffle=False)
+    daemon.refused("d", "max_pixels=63", pipeline="image, seg: decode(max_pixels=62, mask=uint16)", batch=1)
+    for pipeline in ("image: decode(mask=uint16) hflip(0.5); seg", "seg: decode(mask=int32)"):
+        daemon.refused("d", "its part names none", pipeline=pipeline)
+
+
 @case("a pipeline that names no boxes for sanitize, or several, or arrays without boxes, is refused")
 def _(box):
     write(box.path("d", "0.png"), png(WIDTH, HEIGHT, identity_pixels(0, WIDTH, HEIGHT)))

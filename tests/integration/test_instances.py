@@ -168,7 +168,7 @@ def _(box):
     pixels, daemon = listing(box, planes)
     for line in daemon.read("d", pipeline=f"image, seg: {STEPS}", batch=4, seed=2):
         check(line, pixels, planes, name="seg")
-    for pipeline, word in (("seg: hflip(0.5)", "names none"), ("image, mask.soft: hflip(0.5)", "array of float64"),
+    for pipeline, word in (("seg: hflip(0.5)", "names none"), ("image, seg: decode(mask=uint16)", "masks of instances"), ("image, mask.soft: hflip(0.5)", "array of float64"),
                            ("image, seg: decode(exif=transpose) hflip(0.5)", "exif")):
         daemon.refused("d", word, pipeline=pipeline)
 

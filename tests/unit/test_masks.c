@@ -16,7 +16,7 @@
 static struct codec_tools *tools;
 
 static void begin(void) {
-        const struct decode_limits limits = { .max_pixels = 1 << 20, .max_scans = 100 };
+        const struct decode_limits limits = { .max_pixels = 1 << 20, .max_scans = 100, .max_scratch_bytes = 1 << 20 };
         struct why why;
 
         ck_assert_msg(codec_tools_new(&limits, DECODE_JPEG_AUTO, &tools, &why) == 0, "%s", why.text);
@@ -39,6 +39,8 @@ static uint8_t *serve(const struct schema_field *field, const char *steps, struc
         source.schema = (struct schema){ .n_fields = 1, .fields = { *field } };
         input->source = &source;
         r = codec_new(&source, 0, 0, steps, &codec, why);
+        if (r == 0 && field->kind == FIELD_PICTURE)
+                codec_set_mask(codec);
         if (r == 0)
                 r = codec_open(codec, tools, input, ret_opened, why);
         if (r == 0) {
@@ -131,6 +133,123 @@ START_TEST(planes_leave_with_their_boxes) {
         out = serve(&field, "hflip(1) sanitize", &input, &opened, &why);
         ck_assert_int_eq(opened.shape[0], 5);
         free(out);
+        end();
+}
+END_TEST
+
+/* ---- masks of 16 bits ------------------------------------------------------------------------------------------ */
+
+static const struct schema_field PICTURE = { .name = "mask", .kind = FIELD_PICTURE, .is_stored = true };
+
+/* A PGM file; `max` says how many bits its numbers have. Returns its length. */
+static size_t make_pgm(uint8_t *file, uint32_t width, uint32_t height, uint32_t max) {
+        int n = sprintf((char *)file, "P5 %u %u %u\n", width, height, max);
+        uint8_t *at = file + n;
+
+        for (uint64_t i = 0; i < (uint64_t)width * height; i++) {
+                uint32_t number = (uint32_t)((i * 2654435761u + height) >> 8) & max;
+
+                if (max > 255)
+                        *at++ = (uint8_t)(number >> 8);
+                *at++ = (uint8_t)number;
+        }
+        return (size_t)(at - file);
+}
+
+/* Serves the mask in the dtype, and returns its numbers as uint16, which the caller frees. */
+static uint16_t *serve_wide(const char *dtype, const char *steps, struct codec_input *input,
+                            struct codec_opened *ret_opened, struct why *why) {
+        char text[1024];
+        uint64_t n;
+        uint16_t *numbers;
+        uint8_t *out;
+
+        snprintf(text, sizeof(text), "decode(mask=%s) %s", dtype, steps);
+        out = serve(&PICTURE, text, input, ret_opened, why);
+        if (!out)
+                return NULL;
+        n = (uint64_t)ret_opened->shape[0] * (uint64_t)ret_opened->shape[1];
+        numbers = malloc(n * 2 + 1);
+        for (uint64_t i = 0; i < n; i++) {
+                uint64_t n_number = ret_opened->n_bytes / n, number = 0;
+
+                memcpy(&number, out + i * n_number, n_number);
+                ck_assert_uint_le(number, UINT16_MAX);
+                numbers[i] = (uint16_t)number;
+        }
+        free(out);
+        return numbers;
+}
+
+START_TEST(wide_masks_have_the_numbers_of_torchvisions_masks) {
+        static const struct {
+                const char *name;
+                uint32_t n_bytes;
+        } DTYPES[] = { { "uint16", 2 }, { "int32", 4 }, { "int64", 8 } };
+        static uint8_t file[32 + 2 * 80 * 80];
+        unsigned n_masks = 0;
+        struct vectors vectors;
+
+        begin();
+        vectors_open(&vectors, "masks/planes.jsonl");
+        while (vectors_next(&vectors)) {
+                struct codec_input input = { .bytes = file };
+                const cJSON *shape;
+
+                if (!vectors_kind(&vectors, "wide"))
+                        continue;
+                input.lead_height = (uint32_t)vector_int(vectors.line, "height");
+                input.lead_width = (uint32_t)vector_int(vectors.line, "width");
+                input.n_bytes = make_pgm(file, input.lead_width, input.lead_height, 65535);
+                shape = vector_array(vectors.line, "shape", NULL);
+                for (size_t i = 0; i < ARRAY_SIZE(DTYPES); i++) {
+                        struct codec_opened opened;
+                        struct why why = { 0 };
+                        uint16_t *numbers = serve_wide(DTYPES[i].name, vector_string(vectors.line, "steps"), &input,
+                                                       &opened, &why);
+                        uint64_t n;
+
+                        ck_assert_msg(numbers, "line %u: %s", vectors.number, why.text);
+                        n = (uint64_t)opened.shape[0] * (uint64_t)opened.shape[1];
+                        ck_assert_int_eq(opened.shape[0], vector_item(shape, 0));
+                        ck_assert_int_eq(opened.shape[1], vector_item(shape, 1));
+                        ck_assert_uint_eq(opened.n_bytes, n * DTYPES[i].n_bytes);
+                        ck_assert_msg(fnv1a(numbers, 2 * n) == vector_hex(vector_string(vectors.line, "hash")),
+                                      "line %u: %s", vectors.number, vector_string(vectors.line, "steps"));
+                        free(numbers);
+                }
+                n_masks++;
+        }
+        ck_assert_uint_ge(n_masks, 100);
+        end();
+}
+END_TEST
+
+START_TEST(a_mask_of_8_bits_fits_every_dtype_and_one_of_16_bits_does_not_fit_uint8) {
+        static const char *const DTYPES[] = { "uint8", "uint16", "int32", "int64" };
+        uint8_t file[64];
+        struct codec_input input = { .bytes = file, .lead_width = 5, .lead_height = 3 };
+        struct codec_opened opened;
+        struct why why = { 0 };
+
+        begin();
+        input.n_bytes = make_pgm(file, 5, 3, 255);
+        for (size_t i = 0; i < ARRAY_SIZE(DTYPES); i++) {
+                uint16_t *numbers = serve_wide(DTYPES[i], "hflip(1) pad(0:0:1:0, fill=7)", &input, &opened, &why);
+
+                ck_assert_msg(numbers, "%s: %s", DTYPES[i], why.text);
+                ck_assert_uint_eq(opened.n_bytes, 3 * 6 * (1u << i));
+                for (uint32_t y = 0; y < 3; y++) {
+                        for (uint32_t x = 0; x < 5; x++)
+                                ck_assert_uint_eq(numbers[6 * y + x], file[input.n_bytes - 15 + 5 * y + 4 - x]);
+                        ck_assert_uint_eq(numbers[6 * y + 5], 7);
+                }
+                free(numbers);
+        }
+        input.n_bytes = make_pgm(file, 5, 3, 1023);
+        ck_assert_ptr_null(serve(&PICTURE, "hflip(1)", &input, &opened, &why));
+        ck_assert_msg(strstr(why.text, "16 bits") && strstr(why.text, "decode(mask=uint16)"), "%s", why.text);
+        ck_assert_ptr_null(serve(&PICTURE, "decode(mask=uint8)", &input, &opened, &why));
         end();
 }
 END_TEST
@@ -270,6 +389,8 @@ int main(void) {
         const struct suite_row rows[] = {
                 { "planes", planes_have_the_bytes_of_torchvisions_masks, 0 },
                 { "planes", planes_leave_with_their_boxes, 0 },
+                { "planes", wide_masks_have_the_numbers_of_torchvisions_masks, 0 },
+                { "planes", a_mask_of_8_bits_fits_every_dtype_and_one_of_16_bits_does_not_fit_uint8, 0 },
                 { "segments", segmentations_are_drawn_as_cocos_tools_draw_them, 0 },
                 { "segments", a_segmentation_that_cannot_be_drawn_is_refused_with_its_reason, 0 },
                 { "segments", polygons_that_would_take_minutes_are_refused, 0 },

@@ -215,8 +215,8 @@ static int planes_open(const struct codec *codec, struct codec_tools *tools, con
                 return why_set(why, -EBADMSG, "has %lld masks for %u boxes, and sanitize drops both together",
                                (long long)ret_opened->shape[0], kept->n_boxes);
         if (r == 0)
-                r = recipe_plan_mask(codec->recipe, input->lead_width, input->lead_height, codec_seed(codec, input),
-                                     input->epoch, input->sample, geometry, why);
+                r = recipe_plan_mask(codec->recipe, input->lead_width, input->lead_height, false,
+                                     codec_seed(codec, input), input->epoch, input->sample, geometry, why);
         if (r < 0)
                 return r;
         tools->n_planes = (uint64_t)ret_opened->shape[0];

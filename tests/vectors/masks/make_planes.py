@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Writes planes.jsonl: what torchvision makes of stacks of masks, n x height x width, with steps that draw nothing, as a hash of the
-bytes. Byte i of a stack is bits 16 to 23 of i * 2654435761 + n. Needs torch and torchvision."""
+bytes. Byte i of a stack is bits 16 to 23 of i * 2654435761 + n. Wide masks are height x width, of uint16; number i is bits 8 to 23
+of i * 2654435761 + height. Needs torch and torchvision."""
 import json
 import os
 import random
@@ -37,7 +38,7 @@ def main():
     import torchvision
     from torchvision import tv_tensors
     from torchvision.transforms.v2 import functional
-    dice = random.Random(14)
+    dice, wide_dice = random.Random(14), random.Random(16)
     with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "planes.jsonl"), "w", encoding="ascii") as file:
         file.write(json.dumps({"kind": "versions", "torch": torch.__version__, "torchvision": torchvision.__version__}) + "\n")
         for i in range(150):
@@ -50,6 +51,19 @@ def main():
                 steps.append(step)
             line = {"kind": "planes", "n": n, "height": height, "width": width, "steps": " ".join(steps) or "decode",
                     "shape": list(masks.shape), "hash": fnv1a(bytes(masks.flatten().tolist()))}
+            file.write(json.dumps(line) + "\n")
+        for i in range(100):
+            height, width = wide_dice.randrange(1, 60), wide_dice.randrange(1, 60)
+            numbers = [(k * 2654435761 + height) >> 8 & 65535 for k in range(height * width)]
+            mask = tv_tensors.Mask(torch.tensor(numbers, dtype=torch.int32).to(torch.uint16).reshape(height, width))
+            steps = []
+            for _ in range(wide_dice.randrange(6)):
+                step, mask = step_of(functional, wide_dice, mask)
+                steps.append(step)
+            assert mask.dtype == torch.uint16
+            content = b"".join(number.to_bytes(2, "little") for number in mask.flatten().tolist())
+            line = {"kind": "wide", "height": height, "width": width, "steps": " ".join(steps) or "hflip(0)",
+                    "shape": list(mask.shape), "hash": fnv1a(content)}
             file.write(json.dumps(line) + "\n")
 
 
