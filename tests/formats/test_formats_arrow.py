@@ -73,4 +73,4 @@ def _(box):
                    env={**os.environ, "ARROW_VECTORS": box.path("v")}, stdout=subprocess.DEVNULL)
 
 
-main()
+main(tells_samples=True)

@@ -114,4 +114,4 @@ def _(box):
                   f"{fields}: sample {line['index']}")
 
 
-main()
+main(tells_samples=True)

@@ -34,4 +34,4 @@ def _(box):
           [told(document, tokens.code, tokens.dtype) for document in tokens.documents], "documents")
 
 
-main()
+main(tells_samples=True)

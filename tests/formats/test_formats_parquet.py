@@ -208,4 +208,4 @@ def _(box):
                    env={**os.environ, "PARQUET_VECTORS": box.path("v")}, stdout=subprocess.DEVNULL)
 
 
-main()
+main(tells_samples=True)

@@ -67,4 +67,4 @@ def _(box):
                       expected_in(os.path.join(folder, f"{plain}.jsonl")))
 
 
-main()
+main(tells_samples=True)

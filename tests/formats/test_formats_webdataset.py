@@ -106,4 +106,4 @@ def _(box):
                   (line["index"], hashlib.sha256(text).hexdigest()), "sample")
 
 
-main()
+main(tells_samples=True)

@@ -69,14 +69,18 @@ def case(sentence, sanitized=True):
     return register
 
 
-def main():
-    """Runs the cases; `-k WORD` those whose sentence contains it. Ends the process as tests/run.py wants it."""
+def main(tells_samples=False):
+    """Runs the cases; `-k WORD` those whose sentence contains it. Ends the process as tests/run.py wants it.
+    tells_samples: says how many samples each case has had from a daemon."""
     wanted = sys.argv[2] if len(sys.argv) == 3 and sys.argv[1] == "-k" else ""
     counts = collections.Counter()
     for sentence, function in CASES:
         if wanted not in sentence:
             continue
+        n_before = Reader.n_samples
         counts[run_case(sentence, function)] += 1
+        if tells_samples and Reader.n_samples > n_before:
+            print(f"        {Reader.n_samples - n_before:,} samples read", flush=True)
     print(f"{counts['passed']} passed, {counts['failed']} failed, {counts['skipped']} skipped", flush=True)
     if counts["failed"]:
         sys.exit(1)
@@ -206,6 +210,8 @@ def end(process, seconds=5):
 class Reader:
     """A running `dlctl read`: a rank. Its lines are collected as they come."""
 
+    n_samples = 0  # that all of them have had together
+
     def __init__(self, command, env, stderr_path):
         self.stderr_path = stderr_path
         with open(stderr_path, "wb") as stderr:
@@ -236,6 +242,7 @@ class Reader:
         status, lines = self.finish(seconds)
         if status != 0:
             raise AssertionError(f"dlctl read ended with {status}: {self.errors()}")
+        Reader.n_samples += len(lines)
         return lines
 
     def wait_lines(self, n_lines, seconds=20):
