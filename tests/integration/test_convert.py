@@ -329,6 +329,32 @@ def _(box):
     contains(done.text, "what the command wrote for train.npz cannot be served", "Python objects")
 
 
+@case("arrays in Fortran order are put into C order under their names; labels beside them stay, objects are refused")
+def _(box):
+    try:
+        import numpy
+    except ImportError as error:
+        raise Skip("no numpy") from error
+    python = {"DATALOADERD_PYTHON": sys.executable}
+    folder, plain = box.path("fortran"), box.path("plain")
+    fields = {"x": numpy.arange(2 * 3 * 40_000, dtype=">i4").reshape(40_000, 2, 3), "label": numpy.arange(40_000, dtype=numpy.uint8)}
+    for name, array in fields.items():
+        for where, order in ((folder, "F"), (plain, "C")):
+            os.makedirs(where, exist_ok=True)
+            numpy.save(os.path.join(where, f"{name}.npy"), numpy.asarray(array, order=order))
+    write(os.path.join(folder, "README.md"), b"# about\n")
+    box.daemon({"set": {"path": folder, "format": "npy"}}, name="unstaged").refused("set", "x.npy", 'prepare = "convert"')
+    staging = Staging(box, "file://" + folder, name="npy", format="auto", prepare="convert")
+    staging.run(environment=python)
+    equal(sorted(files_of(staging.path)), ["README.md", "label.npy", "x.npy"], "files")
+    daemon = box.daemon({"got": staging.dataset(), "wanted": {"path": plain, "format": "npy"}})
+    got, wanted = (daemon.read(name, batch=512, limit=3) for name in ("got", "wanted"))
+    equal([line["fields"] for line in got], [line["fields"] for line in wanted], "rows")
+    numpy.save(os.path.join(folder, "x.npy"), numpy.array([{}, None]))
+    done = Staging(box, "file://" + folder, name="objects", format="auto", prepare="convert").run(status=REFUSED, environment=python)
+    contains(done.text, "x.npy: its command ended with status 1: not converted:")
+
+
 @case("Parquet without pyarrow: it is said where it is missing and how to get it")
 def _(box):
     folder = box.path("parquet")
@@ -346,7 +372,7 @@ def _(box):
     contains(done.text, f"x.parquet: the program {box.path('none')} cannot be started")
     os.rename(os.path.join(folder, "x.parquet"), os.path.join(folder, "x.pq"))
     done = Staging(box, "file://" + folder, name="other", format="auto", prepare="convert").run(status=REFUSED)
-    contains(done.text, "converts Parquet files (.parquet), archives of arrays (.npz), compressed shards (.mds.zstd, .zstd.bin) and compressed files", "the dataset has none")
+    contains(done.text, "converts Parquet files (.parquet), arrays (.npy, .npz), compressed shards (.mds.zstd, .zstd.bin) and compressed files", "the dataset has none")
 
 
 if __name__ == "__main__":

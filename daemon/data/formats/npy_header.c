@@ -279,7 +279,7 @@ static int read_header(const uint8_t *bytes, size_t n_bytes, bool is_value, stru
         if (is_fortran && header.n_dims > 1)
                 return why_set(why, -ENOTSUP,
                                "is in Fortran order, so its rows do not lie together: save it with "
-                               "numpy.ascontiguousarray()");
+                               "numpy.ascontiguousarray(), or stage it with prepare = \"convert\"");
         header.data = begin + length;
         r = measure(&header, is_value, why);
         if (r == 0)

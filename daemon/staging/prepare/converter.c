@@ -47,7 +47,7 @@ const char *converted_suffix(enum converted kind) {
         static const char *const SUFFIXES[N_CONVERTED] = {
                 [CONVERTED_NOTHING] = ".none",      [CONVERTED_TAR] = ".tar",          [CONVERTED_ARROW] = ".arrow",
                 [CONVERTED_TFRECORD] = ".tfrecord", [CONVERTED_JSON_LINES] = ".jsonl", [CONVERTED_NPZ] = ".npz",
-                [CONVERTED_SHARD] = ".shard",
+                [CONVERTED_NAMED] = ".named",
         };
 
         return SUFFIXES[kind];
@@ -335,8 +335,8 @@ static int tell_kind(const struct converter *converter, enum converted *ret_kind
         const char *path = converter->job->path;
         size_t n = converter->n_bytes < HEAD_BYTES ? (size_t)converter->n_bytes : HEAD_BYTES, i = 0;
 
-        if (converter->job->is_shard)
-                *ret_kind = CONVERTED_SHARD;
+        if (converter->job->is_named)
+                *ret_kind = CONVERTED_NAMED;
         else if (n == 0)
                 *ret_kind = CONVERTED_NOTHING;
         else if (n == HEAD_BYTES && memcmp(head + TAR_MAGIC, "ustar", 5) == 0)

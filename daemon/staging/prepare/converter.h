@@ -24,7 +24,7 @@ enum converted {
         CONVERTED_TFRECORD,
         CONVERTED_JSON_LINES,
         CONVERTED_NPZ,
-        CONVERTED_SHARD, /* a file of a dataset that knows its files by their names; its name does not change */
+        CONVERTED_NAMED, /* anything, of a dataset that knows its files by their names; the name is kept */
         N_CONVERTED
 };
 
@@ -39,7 +39,7 @@ struct converter_job {
         uint64_t limit_bytes;      /* the most that it may write */
         uint32_t stall_s;          /* the longest time without a byte */
         const atomic_bool *cancel; /* may be NULL */
-        bool is_shard;             /* any bytes are CONVERTED_SHARD */
+        bool is_named;             /* any bytes are CONVERTED_NAMED */
 };
 
 /* Runs the program and waits for its end. Whatever it started ends with it: they are one process group, which is

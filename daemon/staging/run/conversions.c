@@ -4,14 +4,17 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "daemon/staging/prepare/npz.h"
+#include "daemon/staging/prepare/numpy.h"
 #include "daemon/staging/prepare/parquet.h"
 #include "proto/base/cleanup.h"
+
+#define NPY ".npy"
 
 /* The first ending that fits counts. */
 static const struct conversion CONVERSIONS[] = {
         { ".parquet", { NULL, "-c", PARQUET_TO_ARROW }, NULL }, /* the program: Python */
         { ".npz", { NULL, "-c", NPZ_TO_STORED }, NULL },
+        { NPY, { NULL, "-c", NPY_TO_ROWS }, NPY },
         { ".mds.zstd", { "zstd", "-dcq" }, ".mds" },
         { ".mds.gz", { "gzip", "-dc" }, ".mds" },
         { ".mds.bz2", { "bzip2", "-dc" }, ".mds" },
@@ -41,20 +44,26 @@ static const struct conversion *by_ending(const char *path) {
         return NULL;
 }
 
-const struct conversion *conversion_of(const char *path, bool has_shards) {
+const struct conversion *conversion_of(const char *path, bool keeps_names) {
         const struct conversion *conversion = by_ending(path);
 
-        return has_shards && (!conversion || !conversion->becomes) ? &COPY : conversion;
+        return keeps_names && (!conversion || !conversion->becomes) ? &COPY : conversion;
 }
 
-bool conversion_has_shards(const struct plan *plan) {
+bool conversion_keeps_names(const struct plan *plan) {
+        bool has_arrays = false, has_others = false;
+
         for (uint64_t i = 0; i < plan_n_files(plan); i++) {
                 const struct conversion *conversion = by_ending(plan_file(plan, i)->path);
 
-                if (conversion && conversion->becomes)
+                if (!conversion)
+                        continue;
+                if (conversion->becomes && strcmp(conversion->ending, NPY) != 0)
                         return true;
+                has_arrays |= conversion->becomes != NULL;
+                has_others |= !conversion->becomes;
         }
-        return false;
+        return has_arrays && !has_others;
 }
 
 void conversion_path(const struct conversion *conversion, const char *path, char *ret_path, size_t size) {
@@ -68,5 +77,5 @@ bool conversion_is_needless(const struct plan *plan, const char *path) {
         char plain[PATH_MAX];
 
         conversion_path(conversion, path, plain, sizeof(plain));
-        return conversion->ending[0] && plan_find(plan, plain) >= 0;
+        return strcmp(conversion->ending, conversion->becomes) != 0 && plan_find(plan, plain) >= 0;
 }

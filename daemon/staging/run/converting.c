@@ -30,7 +30,7 @@ struct converting {
         uint64_t *idx_source; /* of the file that is converted, in the plan of the source */
         uint64_t n_files;
         const char *command;   /* of all files; NULL: by their endings */
-        bool has_shards;       /* there are files that keep their names */
+        bool keeps_names;      /* of the files */
         char folder[PATH_MAX]; /* of the source, without links */
 
         _Atomic uint64_t next;
@@ -61,7 +61,7 @@ static bool ends_in(const char *path, const char *ending) {
 
 /* NULL: the file is not converted. */
 static const struct conversion *find_conversion(const struct converting *converting, const char *path) {
-        return converting->command ? NULL : conversion_of(path, converting->has_shards);
+        return converting->command ? NULL : conversion_of(path, converting->keeps_names);
 }
 
 /* In one folder, because not every format looks for its files in folders below, and in the order of the source:
@@ -135,7 +135,7 @@ static int verify(struct converting *converting, uint64_t idx, enum converted ki
         struct why inner;
         int r;
 
-        if (kind == CONVERTED_NOTHING || kind == CONVERTED_SHARD) /* index.json says what a shard has to be */
+        if (kind == CONVERTED_NOTHING || kind == CONVERTED_NAMED) /* it may need the others */
                 return 0;
         r = format_find(FORMATS[kind], &format, why);
         if (r == 0)
@@ -219,7 +219,7 @@ static int convert_into(struct converting *converting, uint64_t idx, const char 
                 return why_errno(why, -errno, "%s/%s", making->folder, part);
         find_words(converting, job.path, words);
         job.out_fd = fd;
-        job.is_shard = conversion && conversion->becomes;
+        job.is_named = conversion && conversion->becomes;
         r = converter_run(&job, &kind, why);
         if (r == 0)
                 r = verify(converting, idx, kind, part, why);
@@ -306,9 +306,10 @@ static int convert_mine(struct run *run, void *argument, struct why *why) {
 static void say_left_out(struct run *run, uint64_t n, const char *first) {
         char text[DLP_TEXT_MAX];
 
-        snprintf(text, sizeof(text),
-                 "%llu files are left out, because they are neither Parquet nor .npz nor compressed; the first: %.300s",
-                 (unsigned long long)n, first);
+        snprintf(
+                text, sizeof(text),
+                "%llu files are left out, because they are neither Parquet nor arrays nor compressed; the first: %.300s",
+                (unsigned long long)n, first);
         if (run->node == 0)
                 run_say(run, "info", text);
 }
@@ -320,11 +321,11 @@ static int list_files(struct converting *converting, const struct plan *plan, st
         converting->idx_source = calloc(n, sizeof(*converting->idx_source));
         if (!converting->idx_source)
                 return why_errno(why, -ENOMEM, "%llu files", (unsigned long long)n);
-        converting->has_shards = !converting->command && conversion_has_shards(plan);
+        converting->keeps_names = !converting->command && conversion_keeps_names(plan);
         for (uint64_t i = 0; i < n; i++) {
                 const char *path = plan_file(plan, i)->path;
 
-                if (converting->has_shards && conversion_is_needless(plan, path))
+                if (converting->keeps_names && conversion_is_needless(plan, path))
                         n_unneeded++;
                 else if (converting->command || find_conversion(converting, path))
                         converting->idx_source[converting->n_files++] = i;
@@ -335,7 +336,7 @@ static int list_files(struct converting *converting, const struct plan *plan, st
         if (converting->n_files == 0)
                 return why_set(
                         why, -EINVAL,
-                        "prepare = \"convert\" converts Parquet files (.parquet), archives of arrays (.npz), "
+                        "prepare = \"convert\" converts Parquet files (.parquet), arrays (.npy, .npz), "
                         "compressed shards (.mds.zstd, .zstd.bin) and compressed files (.gz, .zst, .xz, .bz2, .lz4), "
                         "and the dataset has none; for other files write prepare = \"command: ...\"");
         if (n_left_out > 0)
