@@ -8,6 +8,7 @@
 
 #include "daemon/base/step_text.h"
 #include "daemon/codec/codec_type.h"
+#include "daemon/codec/masks/array_mask.h"
 #include "daemon/codec/masks/planes.h"
 #include "daemon/decode/sound.h"
 #include "proto/base/cleanup.h"
@@ -166,6 +167,7 @@ static const struct codec_type *choose_moved(struct codec *codec) {
 
 /* For pictures and boxes, the steps say what is done to the pixels; for others, what the bytes are. */
 static int choose_by_recipe(struct codec *codec, const char *text, struct why *why) {
+        enum dlp_dtype mask_dtype;
         int r = recipe_parse(text, &codec->recipe, why);
 
         if (r < 0)
@@ -174,6 +176,8 @@ static int choose_by_recipe(struct codec *codec, const char *text, struct why *w
         codec->text = strdup(recipe_text(codec->recipe));
         if (!codec->text)
                 return why_errno(why, -ENOMEM, "pipeline");
+        if (recipe_mask_dtype(codec->recipe, &mask_dtype) && array_mask_may_be(&codec->field))
+                return array_mask_choose(codec, mask_dtype, why);
         if (recipe_kind(codec->recipe) != RECIPE_RAW && planes_are(&codec->field))
                 return planes_choose(codec, why);
         codec->type = recipe_kind(codec->recipe) == RECIPE_RAW ? &CODEC_BYTES

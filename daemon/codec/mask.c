@@ -1,11 +1,13 @@
 /* Masks: pictures whose pixels are numbers of classes, in a part with the picture that they belong to. They move as it
  * does, and their numbers are never mixed: resizing takes the pixel that torch's "nearest" takes. Delivered as height x
- * width, of the dtype that the part says: files of one dataset may differ in it, and a batch has one. */
+ * width, of the dtype that the part says: files of one dataset may differ in it, and a batch has one. Arrays are masks,
+ * too (masks/array_mask.h). */
 
 #include <errno.h>
 
 #include "daemon/codec/codec_type.h"
 #include "daemon/codec/convert.h"
+#include "daemon/codec/masks/array_mask.h"
 #include "daemon/codec/render.h"
 
 static enum dlp_dtype dtype_of(const struct codec *codec) {
@@ -48,13 +50,20 @@ static int open_numbers(const struct codec *codec, struct codec_tools *tools, st
         return 0;
 }
 
+static bool is_array(const struct codec *codec) {
+        return codec->field.kind == FIELD_VALUE;
+}
+
 /* The draws depend on the size, so it must be the picture's. */
 static int mask_open(const struct codec *codec, struct codec_tools *tools, const struct codec_input *input,
                      struct codec_opened *ret_opened, struct why *why) {
         struct geometry *geometry = &tools->geometry;
         uint64_t n_pixels;
-        int r = decoder_open(tools->decoder, input->bytes, input->n_bytes, &tools->info, why);
+        int r;
 
+        if (is_array(codec))
+                return array_mask_open(codec, tools, input, ret_opened, why);
+        r = decoder_open(tools->decoder, input->bytes, input->n_bytes, &tools->info, why);
         if (r == 0 && (tools->info.width != input->lead_width || tools->info.height != input->lead_height))
                 return why_set(why, -EBADMSG, "is a mask of %u x %u pixels for a picture of %u x %u", tools->info.width,
                                tools->info.height, input->lead_width, input->lead_height);
@@ -102,9 +111,11 @@ static int render_wide(const struct codec *codec, struct codec_tools *tools, uin
 static int mask_render(const struct codec *codec, struct codec_tools *tools, const struct codec_input *input,
                        uint8_t *out, struct why *why) {
         size_t n = (size_t)tools->geometry.height * tools->geometry.width;
-        int r = codec_memory_reserve(&tools->rows, n * PIXEL_BYTES, why);
+        int r;
 
-        (void)input;
+        if (is_array(codec))
+                return array_mask_render(codec, tools, input, out, why);
+        r = codec_memory_reserve(&tools->rows, n * PIXEL_BYTES, why);
         if (r < 0)
                 return r;
         return tools->is_wide ? render_wide(codec, tools, out, why) : render_narrow(codec, tools, out, why);

@@ -7,6 +7,7 @@
 
 #include "daemon/augment/recipe.h"
 #include "daemon/base/step_text.h"
+#include "daemon/codec/masks/array_mask.h"
 #include "daemon/codec/masks/mask_name.h"
 #include "proto/base/cleanup.h"
 
@@ -355,7 +356,8 @@ static int lead_fields(struct program *program, const struct source *source, uin
         int r = drops ? check_dropping(program, begin, n_boxes, why) : 0;
 
         for (uint32_t i = begin; i < program->n_fields && r == 0; i++) {
-                const char *name = source->schema.fields[codec_field(program->codecs[i])].name;
+                const struct schema_field *field = &source->schema.fields[codec_field(program->codecs[i])];
+                const char *name = field->name;
                 struct codec *codec = program->codecs[i];
                 bool moves = codec_is_boxes(codec) || codec_is_points(codec) || codec_is_mask(codec) ||
                              codec_is_planes(codec);
@@ -372,6 +374,11 @@ static int lead_fields(struct program *program, const struct source *source, uin
                                 "pipeline: field %s belongs to the picture as it is stored, and decode(exif=transpose) "
                                 "would turn the picture alone: leave exif out, or name %s in a part of its own",
                                 name, name);
+                if (codec_is_of_boxes(codec) && !moves && n_boxes == 0 && array_mask_may_be(field))
+                        return why_set(why, -EINVAL,
+                                       "pipeline: field %s is a mask by its name, and an array of %s: begin the steps "
+                                       "with decode(mask=D) and a dtype, uint8, uint16, int32 or int64",
+                                       name, dlp_dtype_name(field->dtype));
                 if (codec_is_of_boxes(codec) && !moves && n_boxes == 0)
                         return why_set(
                                 why, -EINVAL,

@@ -146,8 +146,80 @@ def _(box):
     daemon = box.daemon({"b": {**web(box.path("b")), "fields": "image=png, masks=masks.npy"}})
     reader = daemon.reader("b", pipeline="image, masks: hflip(0.5)", batch=1, shuffle=False, on_error="skip")
     equal([line["index"] for line in reader.good(20)], [4], "samples that are served")
-    for words in (("masks of 5 x 4 pixels", "picture of 4 x 4"), ("2 dimensions",), ("256",), ("float32", "masks are")):
+    for words in (("masks of 5 x 4 pixels", "picture of 4 x 4"), ("2 dimensions", "decode(mask=uint8)"), ("256",), ("float32", "masks are")):
         contains(daemon.log(), "field masks", *words)
+
+
+@case("one mask of height x width in a .npy file or a list is a mask of the dtype that decode names")
+def _(box):
+    dice = random.Random(12)
+    pixels = {i: identity_pixels(i, WIDTH, HEIGHT) for i in range(6)}
+    for descr, most in ("|b1", 1), ("|u1", 255), ("<u2", 65535), (">i4", 2 ** 31 - 1), ("<i8", 2 ** 62):
+        planes = {i: random_planes(dice, 1, most)[0] for i in pixels}
+        name, size = descr[1:], int(descr[-1])
+        dtype, wide = {"b1": ("uint8", 1), "u1": ("uint8", 1), "u2": ("uint16", 2), "i4": ("int32", 4), "i8": ("int64", 8)}[name]
+        members, lines = [], []
+        for i in pixels:
+            order = "big" if descr[0] == ">" else "little"
+            content = npy(descr, f"({HEIGHT}, {WIDTH})", b"".join(number.to_bytes(size, order) for number in planes[i]))
+            members += [(f"{i}.png", png(WIDTH, HEIGHT, pixels[i])), (f"{i}.npy", content)]
+            write(box.path(name, "img", f"{i}.png"), members[-2][1])
+            write(box.path(name, "gt", f"{i}.npy"), content)
+            lines.append({"image": f"img/{i}.png", "seg": [planes[i][y * WIDTH:(y + 1) * WIDTH] for y in range(HEIGHT)]})
+        archive(box.path("w" + name, "x.tar"), members)
+        write(box.path(name, "list.jsonl"), "".join(json.dumps(line) + "\n" for line in lines).encode())
+        daemon = box.daemon({
+            "w": {**web(box.path("w" + name)), "fields": "image=png, seg=npy"},
+            "f": {"path": box.path(name), "format": "folder", "pattern": "img/{id}.png", "files": "seg=gt/{id}.npy"},
+            "j": {"path": box.path(name, "list.jsonl"), "format": "jsonl", "files": "image=image"}})
+        for dataset, (asked, n) in ((dataset, form) for dataset in "wfj" for form in ((dtype, wide), ("int64", 8))):
+            for line in daemon.read(dataset, pipeline=f"image, seg: decode(mask={asked}) {STEPS} pad(1:0, fill=3)", batch=3):
+                i, found = line["index"], found_of_padded(pixels[line["index"]])
+                taken = places(*found[line["fields"]["image"]["sha256"]])
+                rows = [[3, *(planes[i][place] for place in taken[y * WIDE:(y + 1) * WIDE]), 3] for y in range(HIGH)]
+                content = b"".join(number.to_bytes(n, "little") for row in rows for number in row)
+                equal(line["fields"]["seg"], {"dtype": asked, "shape": [HIGH, WIDE + 2], "sha256": hashlib.sha256(content).hexdigest()},
+                      f"{descr}, {dataset}: mask of sample {i}")
+        daemon.refused("w", "field seg", "decode(mask=D)", pipeline="image, seg: hflip(0.5)")
+
+
+def found_of_padded(pixels):
+    def padded(move):
+        taken = places(*move)
+        rows = [taken[y * WIDE:(y + 1) * WIDE] for y in range(HIGH)]
+        border = b"\3" * 3
+        return b"".join(border + b"".join(pixels[3 * place:3 * place + 3] for place in row) + border for row in rows)
+    return {hashlib.sha256(padded(move)).hexdigest(): move for move in moves()}
+
+
+@case("masks of height x width for pictures of any size; what is none is a damaged sample")
+def _(box):
+    sizes = [(4 + i, 9 - i) for i in range(5)]
+    members = []
+    for i, (w, h) in enumerate(sizes):
+        numbers = [1000 * i + k for k in range(w * h)]
+        members += [(f"{i}.png", png(w, h, identity_pixels(i, w, h))),
+                    (f"{i}.mask.npy", npy("<u2", f"({h}, {w})", b"".join(number.to_bytes(2, "little") for number in numbers)))]
+    good = png(4, 4, identity_pixels(0, 4, 4))
+    members += [("5.png", good), ("5.mask.npy", npy("<u2", "(4, 5)", bytes(40))), ("6.png", good), ("6.mask.npy", npy("|u1", "(1, 4, 4)", bytes(16))),
+                ("7.png", good), ("7.mask.npy", npy("<f4", "(4, 4)", bytes(64))), ("8.png", good), ("8.mask.npy", npy("<i4", "(4, 4)", bytes(60) + b"\0\0\1\0")),
+                ("9.png", good), ("9.mask.npy", npy("<u2", "(4, 4)", bytes(32))[:-3])]
+    archive(box.path("d", "x.tar"), members)
+    daemon = box.daemon({"d": {**web(box.path("d")), "fields": "image=png, mask=mask.npy"}})
+    seen = []
+    for line in daemon.read("d", pipeline="image, mask: decode(mask=uint16) hflip(1)", batch=1, on_error="skip"):
+        i = line["index"]
+        w, h = sizes[i]
+        seen.append(i)
+        numbers = [1000 * i + y * w + w - 1 - x for y in range(h) for x in range(w)]
+        equal(line["fields"]["mask"], {"dtype": "uint16", "shape": [h, w], "sha256": hashlib.sha256(
+            b"".join(number.to_bytes(2, "little") for number in numbers)).hexdigest()}, f"mask of sample {i}")
+    equal(sorted(seen), list(range(5)), "samples that are served")
+    for words in (("mask of 5 x 4 pixels", "picture of 4 x 4"), ("uint8 with 3 dimensions",), ("float32", "whole numbers"),
+                  ("65536 does not fit uint16",), ("ends at byte",)):
+        contains(daemon.log(), "field mask", *words)
+    for line in daemon.read("d", pipeline="image, mask: decode(mask=int32) resize(6)", batch=1, on_error="skip", job="short"):
+        equal(min(line["fields"]["mask"]["shape"]), 6, "short side")
 
 
 def listing(box, planes):

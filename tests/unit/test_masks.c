@@ -225,6 +225,133 @@ START_TEST(wide_masks_have_the_numbers_of_torchvisions_masks) {
 }
 END_TEST
 
+/* The numbers of a wide mask, in each of the 16 bits of an element. */
+static void make_array(uint8_t *bytes, uint64_t n, uint32_t height, uint32_t n_number) {
+        for (uint64_t i = 0; i < n; i++) {
+                uint64_t number = ((i * 2654435761u + height) >> 8 & 65535) * 0x0001000100010001u;
+
+                memcpy(bytes + i * n_number, &number, n_number);
+        }
+}
+
+/* Serves an array with numbers of this dtype, and compares it with torchvision's mask. */
+static void check_array(const struct vectors *vectors, const char *name, enum dlp_dtype dtype, uint32_t n_number) {
+        static uint8_t bytes[8 * 60 * 60];
+        uint32_t height = (uint32_t)vector_int(vectors->line, "height"),
+                 width = (uint32_t)vector_int(vectors->line, "width");
+        struct schema_field field = {
+                .name = "mask", .kind = FIELD_VALUE, .is_stored = true, .dtype = dtype, .n_dims = 2
+        };
+        struct codec_input input = { .bytes = bytes, .lead_height = height, .lead_width = width };
+        struct codec_opened opened;
+        struct why why = { 0 };
+        char steps[1024];
+        uint16_t *low;
+        uint8_t *out;
+        uint64_t n;
+
+        field.shape[0] = height;
+        field.shape[1] = width;
+        input.n_bytes = (uint64_t)height * width * n_number;
+        make_array(bytes, (uint64_t)height * width, height, n_number);
+        snprintf(steps, sizeof(steps), "decode(mask=%s) %s", name, vector_string(vectors->line, "steps"));
+        out = serve(&field, steps, &input, &opened, &why);
+        ck_assert_msg(out, "line %u: %s", vectors->number, why.text);
+        n = (uint64_t)opened.shape[0] * (uint64_t)opened.shape[1];
+        low = malloc(2 * n + 1);
+        for (uint64_t i = 0; i < n; i++) {
+                uint64_t number = 0, all;
+
+                memcpy(&number, out + i * n_number, n_number);
+                low[i] = (uint16_t)number;
+                all = low[i] * 0x0001000100010001u;
+                /* What `fill` made is below 256. */
+                ck_assert(memcmp(&number, &all, n_number) == 0 || number < 256);
+        }
+        ck_assert_uint_eq(opened.n_bytes, n * n_number);
+        ck_assert_msg(fnv1a(low, 2 * n) == vector_hex(vector_string(vectors->line, "hash")), "line %u: %s, %s",
+                      vectors->number, name, steps);
+        free(low);
+        free(out);
+}
+
+START_TEST(arrays_have_the_numbers_of_torchvisions_masks) {
+        struct vectors vectors;
+        unsigned n_masks = 0;
+
+        begin();
+        vectors_open(&vectors, "masks/planes.jsonl");
+        while (vectors_next(&vectors)) {
+                if (!vectors_kind(&vectors, "wide"))
+                        continue;
+                check_array(&vectors, "uint16", DLP_DTYPE_UINT16, 2);
+                check_array(&vectors, "int32", DLP_DTYPE_INT32, 4);
+                check_array(&vectors, "int64", DLP_DTYPE_INT64, 8);
+                n_masks++;
+        }
+        ck_assert_uint_ge(n_masks, 100);
+        end();
+}
+END_TEST
+
+/* A uint8, int32 or int64. */
+static int64_t number_at(const uint8_t *bytes, uint64_t n_bytes) {
+        int64_t number = 0;
+
+        memcpy(&number, bytes, n_bytes);
+        return n_bytes == sizeof(int32_t) ? (int32_t)number : number;
+}
+
+START_TEST(an_array_becomes_the_dtype_that_is_asked_for_or_is_damaged) {
+        static const struct {
+                enum dlp_dtype dtype;
+                const char *stored; /* two numbers, as they are stored */
+                size_t n_stored;
+                const char *steps;
+                int64_t first, second; /* as they are delivered, */
+                const char *said;      /* or the error */
+        } rows[] = {
+                { DLP_DTYPE_BOOL, "\0\1", 2, "decode(mask=uint8) hflip(1)", 1, 0, NULL },
+                { DLP_DTYPE_INT32, "\7\0\0\0\xff\xff\xff\xff", 8, "decode(mask=int64) hflip(1)", -1, 7, NULL },
+                { DLP_DTYPE_INT32, "\7\0\0\0\xff\xff\xff\xff", 8, "decode(mask=int32) hflip(1)", -1, 7, NULL },
+                { DLP_DTYPE_INT16, "\7\0\xff\xff", 4, "decode(mask=int64) hflip(1)", -1, 7, NULL },
+                { DLP_DTYPE_INT32, "\7\0\0\0\xff\xff\xff\xff", 8, "decode(mask=uint8) hflip(1)", 0, 0,
+                  "-1 does not fit uint8" },
+                { DLP_DTYPE_UINT16, "\7\0\0\1", 4, "decode(mask=uint8) hflip(1)", 0, 0, "256 does not fit uint8" },
+                { DLP_DTYPE_UINT16, "\7\0\0\1\1\1", 6, "decode(mask=uint16)", 0, 0, "its shape needs 4" },
+                { DLP_DTYPE_FLOAT32, "\0\0\0\0\0\0\0\0", 8, "decode(mask=uint16)", 0, 0, "array of float32" },
+        };
+
+        begin();
+        for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+                struct schema_field field = { .name = "mask",
+                                              .kind = FIELD_VALUE,
+                                              .is_stored = true,
+                                              .dtype = rows[i].dtype,
+                                              .n_dims = 2,
+                                              .shape = { 1, 2 } };
+                struct codec_input input = { .bytes = (const uint8_t *)rows[i].stored,
+                                             .n_bytes = rows[i].n_stored,
+                                             .lead_height = 1,
+                                             .lead_width = 2 };
+                struct codec_opened opened;
+                struct why why = { 0 };
+                uint8_t *out = serve(&field, rows[i].steps, &input, &opened, &why);
+
+                if (rows[i].said) {
+                        ck_assert_ptr_null(out);
+                        ck_assert_msg(strstr(why.text, rows[i].said) != NULL, "row %zu: %s", i, why.text);
+                        continue;
+                }
+                ck_assert_msg(out, "row %zu: %s", i, why.text);
+                ck_assert_int_eq(number_at(out, opened.n_bytes / 2), rows[i].first);
+                ck_assert_int_eq(number_at(out + opened.n_bytes / 2, opened.n_bytes / 2), rows[i].second);
+                free(out);
+        }
+        end();
+}
+END_TEST
+
 START_TEST(a_mask_of_8_bits_fits_every_dtype_and_one_of_16_bits_does_not_fit_uint8) {
         static const char *const DTYPES[] = { "uint8", "uint16", "int32", "int64" };
         uint8_t file[64];
@@ -390,6 +517,8 @@ int main(void) {
                 { "planes", planes_have_the_bytes_of_torchvisions_masks, 0 },
                 { "planes", planes_leave_with_their_boxes, 0 },
                 { "planes", wide_masks_have_the_numbers_of_torchvisions_masks, 0 },
+                { "planes", arrays_have_the_numbers_of_torchvisions_masks, 0 },
+                { "planes", an_array_becomes_the_dtype_that_is_asked_for_or_is_damaged, 0 },
                 { "planes", a_mask_of_8_bits_fits_every_dtype_and_one_of_16_bits_does_not_fit_uint8, 0 },
                 { "segments", segmentations_are_drawn_as_cocos_tools_draw_them, 0 },
                 { "segments", a_segmentation_that_cannot_be_drawn_is_refused_with_its_reason, 0 },

@@ -10,12 +10,12 @@
 #include <errno.h>
 #include <string.h>
 
+#include "daemon/codec/masks/channels.h"
 #include "daemon/codec/masks/mask_name.h"
 #include "daemon/codec/masks/segments.h"
 #include "daemon/data/formats/npy_header.h"
 
-#define N_TOGETHER PIXEL_BYTES /* planes that are moved at once */
-#define BAND_ROWS  16u         /* of them, before they are fed */
+#define N_TOGETHER N_CHANNELS /* planes that are moved at once */
 
 #define SEGMENTS_BYTES_MAX (64u << 20)  /* of a sample: that of COCO with most has a tenth of a megabyte */
 #define DRAWN_PIXELS_MAX   (1ull << 32) /* of a sample: drawing them takes seconds */
@@ -139,17 +139,9 @@ static int check_npy(const struct codec *codec, const struct codec_input *input,
         if (header.n_dims != 3 || is_float(header.dtype))
                 return why_set(why, -EBADMSG,
                                "is an array of %s with %u dimensions; masks are n x height x width whole numbers or "
-                               "bool",
+                               "bool, and one mask of height x width needs decode(mask=uint8) or another dtype",
                                dlp_dtype_name(header.dtype), header.n_dims);
         return 0;
-}
-
-static uint64_t band_bytes(const struct geometry *geometry) {
-        return (uint64_t)geometry->source.width * BAND_ROWS * N_TOGETHER;
-}
-
-static uint64_t moved_bytes(const struct geometry *geometry) {
-        return (uint64_t)geometry->width * geometry->height * N_TOGETHER;
 }
 
 /* All planes are in memory before they are moved. */
@@ -225,7 +217,7 @@ static int planes_open(const struct codec *codec, struct codec_tools *tools, con
         ret_opened->shape[1] = geometry->height;
         ret_opened->shape[2] = geometry->width;
         ret_opened->n_bytes = (uint64_t)ret_opened->shape[0] * geometry->height * geometry->width;
-        ret_opened->need_bytes += recipe_bytes_needed(geometry) + band_bytes(geometry) + moved_bytes(geometry);
+        ret_opened->need_bytes += recipe_bytes_needed(geometry) + channels_bytes(geometry);
         return 0;
 }
 
@@ -240,53 +232,20 @@ struct moving {
         uint8_t *out; /* of the next plane */
 };
 
-static void interleave(const struct moving *moving, size_t at, uint32_t width, uint8_t *pixels) {
-        const uint8_t *a = moving->planes[0] + at, *b = moving->planes[1] + at, *c = moving->planes[2] + at;
-
-        for (uint32_t x = 0; x < width; x++) {
-                pixels[x * N_TOGETHER] = a[x];
-                pixels[x * N_TOGETHER + 1] = b[x];
-                pixels[x * N_TOGETHER + 2] = c[x];
-        }
-}
-
-static int run_steps(const struct moving *moving, uint8_t *band, uint8_t *moved, struct why *why) {
-        struct workspace *workspace = moving->tools->workspace;
-        const struct geometry *geometry = &moving->tools->geometry;
-        const struct box *box = &geometry->source;
-        size_t band_stride = (size_t)box->width * N_TOGETHER;
-        int r = recipe_begin(workspace, geometry, moved, (size_t)geometry->width * N_TOGETHER, why);
-
-        for (uint32_t first = 0; first < box->height && r == 0; first += BAND_ROWS) {
-                uint32_t n = box->height - first < BAND_ROWS ? box->height - first : BAND_ROWS;
-
-                for (uint32_t i = 0; i < n; i++)
-                        interleave(moving, (size_t)(box->y + first + i) * moving->stride + box->x, box->width,
-                                   band + i * band_stride);
-                recipe_feed(workspace,
-                            &(struct view){ .pixels = band, .stride = band_stride, .width = box->width, .height = n });
-        }
-        return r < 0 ? r : recipe_end(workspace, why);
-}
-
 /* Moves the planes that wait. */
 static int move(struct moving *moving, struct why *why) {
         const struct geometry *geometry = &moving->tools->geometry;
         size_t n = (size_t)geometry->width * geometry->height;
-        uint8_t *band, *moved;
+        struct channels channels = { .step = 1, .width = moving->stride };
+        const uint8_t *moved = NULL;
         int r = 0;
 
         for (uint32_t i = 0; i < moving->n && geometry->is_copy; i++)
                 memcpy(moving->out + i * n, moving->planes[i], n);
         if (!geometry->is_copy) {
-                r = codec_memory_reserve(&moving->tools->planes, band_bytes(geometry) + moved_bytes(geometry), why);
-                if (r < 0)
-                        return r;
-                band = moving->tools->planes.bytes;
-                moved = band + band_bytes(geometry);
-                for (uint32_t i = moving->n; i < N_TOGETHER; i++)
-                        moving->planes[i] = moving->planes[0];
-                r = run_steps(moving, band, moved, why);
+                for (uint32_t i = 0; i < N_TOGETHER; i++)
+                        channels.bytes[i] = moving->planes[i < moving->n ? i : 0];
+                r = channels_move(moving->tools, &channels, &moved, why);
                 for (uint32_t i = 0; i < moving->n && r == 0; i++)
                         for (size_t k = 0; k < n; k++)
                                 moving->out[i * n + k] = moved[k * N_TOGETHER + i];
