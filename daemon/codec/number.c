@@ -6,12 +6,12 @@
 
 static int number_form(const struct codec *codec, const struct codec_terms *terms, struct field_form *ret_form,
                        struct why *why) {
-        (void)codec;
-        (void)terms;
-        (void)why;
         ret_form->dtype = DLP_DTYPE_INT64;
         ret_form->how = COLLATE_STACK;
-        return 0;
+        if (!codec->field.may_be_absent)
+                return 0;
+        ret_form->unit_bytes = sizeof(int64_t);
+        return codec_form_ragged(codec, terms, sizeof(int64_t), ret_form, why);
 }
 
 static bool is_blank(uint8_t byte) {
@@ -68,4 +68,5 @@ const struct codec_type CODEC_NUMBER = {
         .form = number_form,
         .open = number_open,
         .render = number_render,
+        .refuse_room = codec_refuse_ragged,
 };

@@ -76,7 +76,7 @@ START_TEST(what_is_wrong_in_annotations_is_said_with_its_place) {
                 const char *text, *words;
         } FILES[] = {
                 { "[]", "is not a file of COCO annotations, which begins with {" },
-                { "{\"images\":[]}", "it has no \"annotations\"" },
+                { "{\"images\":[]}", "names no image" },
                 { "{\"annotations\":[]}", "it has no \"images\"" },
                 { "{\"images\":[],\"annotations\":[]}", "names no image" },
                 { "{\"images\":[{\"id\":1}],\"annotations\":[]}", "images[0] needs id and file_name" },
