@@ -10,7 +10,7 @@
 #include "proto/base/cleanup.h"
 
 struct candidates {
-        const struct format *first;
+        const struct format *first, *last;
         unsigned n;
         char names[256];
 };
@@ -21,6 +21,7 @@ static void add(struct candidates *candidates, const struct format *format) {
         snprintf(candidates->names + n, sizeof(candidates->names) - n, "%s%s", n ? ", " : "", format->name);
         if (candidates->n++ == 0)
                 candidates->first = format;
+        candidates->last = format;
 }
 
 int format_cannot_tell(int r) {
@@ -68,9 +69,93 @@ static int ask_all(int root_fd, const struct files *files, const char *options, 
         return 0;
 }
 
+/* ---- by name ----------------------------------------------------------------------------------------------------- */
+
+/* Files that no format recognises by what they begin with are empty, damaged or compressed. The format that their names
+ * speak of says what is wrong, or reads those that are not empty. */
+static const struct naming {
+        const char *part; /* that a name has */
+        bool is_end;      /* at its end */
+        bool is_file;     /* only if the path names files: beside others such a file is a readme */
+        const char *format;
+} NAMINGS[] = {
+        { ".jsonl", true, false, "jsonl" },
+        { ".ndjson", true, false, "jsonl" },
+        { ".json", true, true, "jsonl" },
+        { ".csv", true, false, "csv" },
+        { ".tsv", true, false, "csv" },
+        { ".txt", true, true, "text" },
+        { ".tfrecord", false, false, "tfrecord" },
+        { ".tfrec", false, false, "tfrecord" },
+        { ".arrow", true, false, "arrow" },
+        { ".feather", true, false, "arrow" },
+        { "dataset_dict.json", true, false, "arrow" },
+        { "state.json", true, false, "arrow" },
+        { ".parquet", true, false, "parquet" },
+};
+
+static bool has_ending(const char *name, const char *ending) {
+        size_t n = strlen(name), n_ending = strlen(ending);
+
+        return n >= n_ending && strcmp(name + n - n_ending, ending) == 0;
+}
+
+static bool is_packed(const char *name) {
+        static const char *const ENDINGS[] = { ".gz", ".zst", ".zstd", ".xz", ".bz2", ".lz4", ".br", ".zip" };
+
+        for (size_t i = 0; i < ARRAY_SIZE(ENDINGS); i++)
+                if (has_ending(name, ENDINGS[i]))
+                        return true;
+        return false;
+}
+
+struct names_seen {
+        uint32_t which; /* a bit for each of NAMINGS */
+        bool are_files;
+        char packed[256]; /* one that is compressed; "": none */
+};
+
+static void see_name(struct names_seen *seen, const char *name) {
+        for (size_t i = 0; i < ARRAY_SIZE(NAMINGS) && !is_packed(name); i++) {
+                const struct naming *naming = &NAMINGS[i];
+
+                if ((seen->are_files || !naming->is_file) &&
+                    (naming->is_end ? has_ending(name, naming->part) : strstr(name, naming->part) != NULL))
+                        seen->which |= 1u << i;
+        }
+        if (is_packed(name))
+                snprintf(seen->packed, sizeof(seen->packed), "%.255s", name);
+}
+
+static int see_entry(void *userdata, const struct dirent *entry) {
+        if (entry->d_name[0] != '.')
+                see_name(userdata, entry->d_name);
+        return 0;
+}
+
+static int ask_names(int root_fd, const struct files *files, struct names_seen *seen, struct candidates *by_names) {
+        int r = 0;
+
+        seen->are_files = files->n_names > 0;
+        for (size_t i = 0; i < files->n_names; i++)
+                see_name(seen, files->names[i]);
+        if (!seen->are_files)
+                r = format_look_into(root_fd, see_entry, seen);
+        for (size_t i = 0; i < ARRAY_SIZE(NAMINGS) && r == 0; i++) {
+                const struct format *format;
+
+                if ((seen->which >> i & 1) == 0 || format_find(NAMINGS[i].format, &format, NULL) < 0)
+                        continue;
+                if (by_names->n == 0 || by_names->last != format) /* those of a format follow each other */
+                        add(by_names, format);
+        }
+        return r;
+}
+
 int format_tell(const char *name, int root_fd, const struct files *files, const char *options,
                 const struct format **ret_format, struct why *why) {
         struct candidates by_options = { 0 }, by_files = { 0 };
+        struct names_seen seen = { 0 };
         const char *file = files->n_names > 0 ? files->names[0] : "", *slash = files->n_names > 0 ? "/" : "";
         int r;
 
@@ -81,10 +166,20 @@ int format_tell(const char *name, int root_fd, const struct files *files, const 
                 return why_errno(why, r, "%.200s%s%.100s: its format cannot be found out", files->root, slash, file);
         if (by_files.n != 1 && by_options.n == 1)
                 by_files = by_options;
+        if (by_files.n == 0)
+                r = ask_names(root_fd, files, &seen, &by_files);
+        if (r < 0)
+                return why_errno(why, r, "%.200s%s%.100s: its format cannot be found out", files->root, slash, file);
         if (by_files.n > 1)
                 return why_set(why, -EINVAL,
                                "%.200s%s%.100s: several formats recognise it: %.200s; set format to one of them",
                                files->root, slash, file, by_files.names);
+        if (by_files.n == 0 && seen.packed[0])
+                return why_set(
+                        why, -EINVAL,
+                        "%.200s/%.200s: is compressed, so that no sample can be read by itself; stage the dataset "
+                        "with prepare = \"convert\", or decompress it",
+                        files->root, seen.packed);
         if (by_files.n == 0)
                 return why_set(why, -EINVAL,
                                "%.200s%s%.100s: no format recognises it: there are no class folders with pictures, "

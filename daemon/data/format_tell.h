@@ -8,7 +8,8 @@
 #define FORMAT_AUTO "auto"
 
 /* Finds the format of this name, or with "auto" the one that the content shows: each format looks at the files
- * (struct format, is_it). An option that only one format takes decides without a look. `options` as in struct
+ * (struct format, is_it). An option that only one format takes decides without a look. If no format recognises what the
+ * files begin with, their names decide, so that the format says what is wrong with them. `options` as in struct
  * dataset_spec. Returns 0; -EINVAL with `why` for an unknown name, if no format or more than one recognises the files,
  * with the candidates; and the errors of is_it(), because without one format's answer another one may be wrong. Blocks
  * for a few reads. */

@@ -70,6 +70,28 @@ def _(box):
     equal(len(daemon.read("said", pipeline="txt: text")), 1, "samples of the named format")
 
 
+@case("files that are empty, damaged or compressed are told by their names, and the message says what is wrong")
+def _(box):
+    write(box.path("gaps", "0.jsonl"), b"")
+    write(box.path("gaps", "1.jsonl"), b'{"a": 1}\n')
+    write(box.path("beside", "labels.csv"), b"file_name,n\n0.png,7\n")
+    write(box.path("beside", "0.png"), png(4, 4, identity_pixels(0, 4, 4)))
+    wrong = {"bad.jsonl": (b'{"a": 1,}\n', "bad.jsonl: line 1"), "nothing.csv": (b"", "nothing.csv"),
+             "wide.jsonl": ('{"a": 1}\n'.encode("utf-16"), "UTF-16"), "x.tfrecord": (b"\1" * 40, "checksum of its length"),
+             "gz.tfrecord": (b"\x1f\x8b\x08\0" + bytes(40), "compressed (gzip)"), "cut.arrow": (b"ARR", "cut.arrow"), "p.parquet": (b"PAR", "p.parquet"),
+             "a.jsonl.gz": (b"\x1f\x8b\x08\0" + bytes(40), 'a.jsonl.gz: is compressed, so that no sample can be read by itself; stage the dataset with prepare = "convert"'),
+             "two/a.csv": (b"", "several formats recognise it: jsonl, csv")}
+    for name, (content, _) in wrong.items():
+        write(box.path("w", name), content)
+    write(box.path("w", "two", "b.jsonl"), b"")
+    paths = {name.replace("/", "-"): os.path.dirname(box.path("w", name)) if "/" in name else box.path("w", name) for name in wrong}
+    daemon = box.daemon({name: {"path": path, "format": "auto"} for name, path in {**paths, "gaps": box.path("gaps"), "beside": box.path("beside")}.items()})
+    for name, (_, words) in wrong.items():
+        daemon.refused(name.replace("/", "-"), words)
+    equal([line["fields"]["a"]["value"] for line in daemon.read("gaps")], [1], "what the second file has")
+    equal(daemon.read("beside", pipeline="image: raw; n")[0]["fields"]["n"]["value"], 7, "a table beside its pictures")
+
+
 @case("a key that one format alone takes tells the format")
 def _(box):
     box.folder_of_pictures("f", 2)
