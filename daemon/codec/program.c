@@ -9,6 +9,7 @@
 #include "daemon/base/step_text.h"
 #include "daemon/codec/masks/array_mask.h"
 #include "daemon/codec/masks/mask_name.h"
+#include "daemon/data/field_name.h"
 #include "proto/base/cleanup.h"
 
 #define BLANKS " \t\r\n"
@@ -272,7 +273,7 @@ static int find_named(const struct source *source, struct step_text *reader, siz
         char names[256];
 
         for (uint32_t i = 0; i < source->schema.n_fields; i++)
-                if (word_is(reader->at, n_word, source->schema.fields[i].name)) {
+                if (field_name_is(&source->schema.fields[i], reader->at, n_word)) {
                         *ret_idx = i;
                         return 0;
                 }

@@ -64,6 +64,19 @@ def _(box):
             equal(line["fields"]["label"]["value"], i % 2, "label")
 
 
+@case("columns with names that are long, or that a pipeline cannot contain, are chosen and renamed by them")
+def _(box):
+    datasets = library(box)
+    import pyarrow as pa
+    names = ["Finding Labels (é)", "steps/observation/natural_language_embedding", "n"]
+    table = pa.Table.from_pylist([{name: 10 * i + k for k, name in enumerate(names)} for i in range(20)])
+    datasets.Dataset(table).save_to_disk(box.path("d"))
+    daemon = box.daemon({"d": arrow(box.path("d")), "r": arrow(box.path("d"), fields=f"label={names[0]}, a={names[1]}")})
+    equal([sorted(field["value"] for field in line["fields"].values()) for line in daemon.read("d", shuffle=False)],
+          [[10 * i, 10 * i + 1, 10 * i + 2] for i in range(20)], "all of them")
+    check(daemon.read("r", seed=3), [{"label": 10 * i, "a": 10 * i + 1} for i in range(20)], {"label": "int64", "a": "int64"}, seed=3)
+
+
 @case("the files of tests/vectors/arrow, written anew")
 def _(box):
     library(box)

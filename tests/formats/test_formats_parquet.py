@@ -199,6 +199,20 @@ def _(box):
     check(box.daemon({"d": in_place(box.path("d"))}).read("d", batch=64, seed=4), read, dtypes, seed=4)
 
 
+@case("in place: columns with names that are long, or that a pipeline cannot contain, are chosen and renamed by them")
+def _(box):
+    need("pyarrow")
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+    names = ["Finding Labels (é)", "steps/observation/natural_language_embedding", "n"]
+    table = pa.Table.from_pylist([{name: 10 * i + k for k, name in enumerate(names)} for i in range(20)])
+    pq.write_table(table, box.path("d.parquet"))
+    daemon = box.daemon({"d": in_place(box.path("d.parquet")), "r": in_place(box.path("d.parquet"), fields=f"label={names[0]}, a={names[1]}")})
+    equal([sorted(field["value"] for field in line["fields"].values()) for line in daemon.read("d", shuffle=False)],
+          [[10 * i, 10 * i + 1, 10 * i + 2] for i in range(20)], "all of them")
+    check(daemon.read("r", seed=3), [{"label": 10 * i, "a": 10 * i + 1} for i in range(20)], {"label": "int64", "a": "int64"}, seed=3)
+
+
 @case("the files of tests/vectors/parquet, written anew")
 def _(box):
     library(box)

@@ -95,7 +95,7 @@ def _(box):
         "secret": (good, index_of(good, ["bytes", "int"], ["x", "y"], encryption={"algorithm": "fernet"}), "encryption"),
         "leaves": (good, index_of(good, ["bytes"], ["x", "y"]), "more leaves"),
         "names": (good, index_of(good, ["bytes", "int"], ["x", "x"]), "two leaves"),
-        "long": (good, index_of(good, ["bytes", "int"], ["x", "y" * 40]), "at most 31 bytes"),
+        "long": (good, index_of(good, ["bytes", "int"], ["x", "y" * 300]), "at most 255 bytes"),
         "tokens": (good, index_of(good, ["bytes", "int"], ["x", "y"], dim=3), "not arrays"),
         "spec": (good, index_of(good, ["bytes", "int"], data_spec="[1"), "index.json"),
         "climbs": (good, {**index_of(good, ["bytes", "int"], ["x", "y"]), "chunks": [

@@ -403,7 +403,7 @@ def _(box):
     packed(box.path("lengths.npz"), {"a": ten, "b": ten[:9]})
     packed(box.path("scalar.npz"), {"a": ten, "b": numpy.float32(1)})
     packed(box.path("objects.npz"), {"a": numpy.array([{}, None])})
-    packed(box.path("names.npz"), {"a b": ten})
+    packed(box.path("names.npz"), {"a\x01b": ten})
     with zipfile.ZipFile(box.path("other.npz"), "w") as archive:
         archive.writestr("readme.txt", "not an array")
     with zipfile.ZipFile(box.path("empty.npz"), "w") as archive:
@@ -427,7 +427,7 @@ def _(box):
         write(box.path(f"{name}.npz"), content)
     words = {
         "compressed": ("a.npy", "savez()"), "lengths": ("b.npy has 9 rows", "a.npy has 10"), "scalar": ("b.npy", "single number"),
-        "objects": ("a.npy", "Python objects"), "names": ("a b.npy", "name of a field"), "other": ("readme.txt", "not an array"),
+        "objects": ("a.npy", "Python objects"), "names": ("a?b.npy", "name of a field"), "other": ("readme.txt", "not an array"),
         "empty": ("no array in it",), "cut": ("no end of a zip archive",), "half": ("no end of a zip archive",),
         "nothing": ("no end of a zip archive",), "before": ("bytes are missing or were added",), "garbage": ("no end of a zip",),
         "middle": ("bytes are missing or were added",), "twice": ("a.npy is in it twice",), "locked": ("a.npy", "compressed or encrypted"),
@@ -516,13 +516,13 @@ def _(box):
         datasets[name] = arrays(path)
     save(box.path("lengths", "a.npy"), numpy.zeros(5))
     save(box.path("lengths", "b.npy"), numpy.zeros(6))
-    save(box.path("name", "a b.npy"), numpy.zeros(5))
+    save(box.path("name", "a\x01b.npy"), numpy.zeros(5))
     write(box.path("none", "a.npy.txt"), b"PK")
     os.makedirs(box.path("fifo"))
     os.mkfifo(box.path("fifo", "a.npy"))
     for number in range(131):
         save(box.path("full", f"{number}.npy"), numpy.zeros(5))
-    folders = {"lengths": ("b.npy has 6 rows", "a.npy has 5"), "name": ("a b.npy", "name of a field"), "none": ("no file NAME.npy or NAME.npz",),
+    folders = {"lengths": ("b.npy has 6 rows", "a.npy has 5"), "name": ("a?b.npy", "name of a field"), "none": ("no file NAME.npy or NAME.npz",),
                "fifo": ("a.npy", "not a regular file"), "full": ("more than 130", "arrays")}
     datasets.update({name: arrays(box.path(name)) for name in folders})
     save(box.path("good", "x.npy"), numpy.zeros((4, 2)))

@@ -141,7 +141,6 @@ def _(box):
         "types": (whole + record_file([example(n=floats(1))]), "record 3", "feature n holds floats", "record 0",
                   "integers"),
         "plain": (whole + record_file([b"a line"]), "record 3", "neither a tf.train.Example"),
-        "name": (record_file([example(**{"n" * 32: ints(1)})]), "record 0", "32 bytes", "shorter"),
         "unpacked": (record_file([example(n=unpacked_ints(*many))]), "record 0", "not packed"),
         "empty": (b"", "no record"),
     }

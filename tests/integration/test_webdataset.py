@@ -299,7 +299,7 @@ def _(box):
         "paxes": (header(b"p", 20, kind=b"x") + padded(b"99999999 path=a.jpg\n") + END, "at byte 0", "pax header"),
         "pax size": (header(b"p", 13, kind=b"x") + padded(b"13 size=12x4\n") + END, "at byte 0", "an invalid size"),
         "global": (header(b"p", 14, kind=b"g") + padded(b"14 path=a.jpg\n") + END, "at byte 0", "global pax header"),
-        "long field": (header(b"a." + b"x" * 40, 1) + padded(b"h") + END, "at byte 0", "1 to 31 bytes"),
+        "long field": (header(b"p", 309, kind=b"x") + padded(b"309 path=a." + b"x" * 297 + b"\n") + GOOD + END, "at byte 1024", "1 to 255 bytes"),
         "nothing": (END, "no sample"),
         "empty": (b"", "at byte 0", "no end mark"),
         "inner climbing": (header(b"a/../../b.jpg", 5) + padded(b"hello") + END, "at byte 0", "may not leave"),

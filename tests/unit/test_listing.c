@@ -168,7 +168,6 @@ START_TEST(a_bad_line_is_refused_with_its_number) {
                   "line 1: \"a\": the number 9223372036854775808 does not fit 64 bits" },
                 { "{\"a\":[9223372036854775808]}\n", "line 1: \"a\": a whole number that does not fit 64 bits" },
                 { "{\"\":1}\n", "line 1: \"\" cannot be the name of a field" },
-                { "{\"a23456789012345678901234567890123\":1}\n", "cannot be the name of a field: it has 33 bytes" },
                 { "{\"a\\nb\":1}\n", "it has a control character" },
                 { "{\"\\ud800\":1}\n", "half of a surrogate pair" },
                 { "{\"a\":null}\n{}\n", "its samples have no values" },
@@ -524,7 +523,7 @@ START_TEST(a_bad_row_is_refused_with_its_line) {
                 { "a,b\n1,\"x\"y\n", "a.csv: line 2: \"y\" follows the quote that ends a cell" },
                 { "a,b\n1,\"x\n", "a.csv: line 2: a cell begins with a quote and has no second one" },
                 { "a,a\n1,2\n", "line 1: two columns have the name \"a\"" },
-                { "a,\n1,2\n", "line 1: \"\" cannot be the name of a field" },
+                { "a,\x01\n1,2\n", "line 1: \"?\" cannot be the name of a field" },
                 { "a,b\n", "a.csv: there is no sample in it" },
         };
 

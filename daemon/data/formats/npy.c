@@ -7,7 +7,6 @@
  * There is no index: the place of a row is computed, so memory does not grow with the number of rows. The files are
  * also mapped: rows that are in the page cache are copied to their place without a read (source_next_piece()). */
 
-#include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <openssl/evp.h>
@@ -16,8 +15,10 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "daemon/data/field_name.h"
 #include "daemon/data/format_tell.h"
 #include "daemon/data/formats/npy_list.h"
+#include "daemon/data/formats/table_columns.h"
 #include "daemon/data/index/index_stamp.h"
 #include "daemon/data/source_compare.h"
 #include "proto/base/cleanup.h"
@@ -46,20 +47,20 @@ static void npy_close(struct source *source) {
 
 /* ---- what others see ------------------------------------------------------------------------------------------- */
 
-/* "x.npy" -> "x". A field's name may only have characters that a pipeline can contain. */
+/* "x.npy" -> "x". */
 static int name_field(const char *file, struct schema_field *field, struct why *why) {
         size_t n = strlen(file) - strlen(NPY_ENDING);
-        bool is_fine = n > 0 && n < sizeof(field->name);
+        bool is_fine = n > 0 && table_is_utf8((const uint8_t *)file, n);
 
         for (size_t i = 0; i < n && is_fine; i++)
-                is_fine = isalnum((unsigned char)file[i]) || strchr("_.-", file[i]);
+                is_fine = (unsigned char)file[i] >= 0x20 && file[i] != 0x7f;
         if (!is_fine)
                 return why_set(
                         why, -EINVAL,
-                        "%.100s: its name becomes the name of a field: it must have 1 to %zu letters, digits, \"_\", "
-                        "\".\" or \"-\" before \"" NPY_ENDING "\"",
-                        file, sizeof(field->name) - 1);
-        memcpy(field->name, file, n);
+                        "%.100s: its name becomes the name of a field: it must have characters of UTF-8 before \"" NPY_ENDING
+                        "\", and no control characters",
+                        file);
+        field_name_from(file, n, field->name);
         return 0;
 }
 

@@ -1,39 +1,40 @@
 #include "daemon/data/formats/table_columns.h"
 
-#include <ctype.h>
 #include <errno.h>
 #include <string.h>
 
+#include "daemon/data/field_name.h"
 #include "proto/base/utf8.h"
 
 bool table_column_is_wanted(const char *fields, const char *name) {
-        static const char BETWEEN[] = " \t=|,";
-
         if (!fields)
                 return true;
         for (const char *at = fields; *at;) {
-                size_t n = strcspn(at, BETWEEN);
+                size_t n, n_word;
 
-                if (n == strlen(name) && memcmp(at, name, n) == 0)
+                at += strspn(at, " \t");
+                n_word = n = strcspn(at, ",=|");
+                while (n_word > 0 && (at[n_word - 1] == ' ' || at[n_word - 1] == '\t'))
+                        n_word--;
+                if (at[n] != '=' && n_word == strlen(name) && memcmp(at, name, n_word) == 0)
                         return true;
-                at += n;
-                at += strspn(at, BETWEEN);
+                at += n + (at[n] != '\0');
         }
         return false;
 }
 
 int table_column_name(const char *name, struct schema_field *field, struct why *why) {
         size_t n = strlen(name);
-        bool is_fine = n > 0 && n < sizeof(field->name);
 
-        for (size_t i = 0; i < n && is_fine; i++)
-                is_fine = isalnum((unsigned char)name[i]) || strchr("_.-", name[i]);
-        if (!is_fine)
-                return why_set(why, -EINVAL,
-                               "column \"%.60s\": its name becomes the name of a field: it must have 1 to %zu letters, "
-                               "digits, \"_\", \".\" or \"-\"; call rename_column()",
-                               name, sizeof(field->name) - 1);
-        memcpy(field->name, name, n + 1);
+        for (size_t i = 0; i < n; i++)
+                if ((unsigned char)name[i] < 0x20 || name[i] == 0x7f)
+                        return why_set(why, -EINVAL,
+                                       "column \"%.60s\": its name has a control character, so it cannot be the name "
+                                       "of a field; call rename_column()",
+                                       name);
+        if (n == 0)
+                return why_set(why, -EINVAL, "a column has no name; call rename_column()");
+        field_name_from(name, n, field->name);
         return 0;
 }
 
@@ -41,14 +42,14 @@ const cJSON *table_features(const cJSON *notes) {
         return cJSON_GetObjectItemCaseSensitive(cJSON_GetObjectItemCaseSensitive(notes, "info"), "features");
 }
 
-static const char *type_of(const cJSON *features, const struct schema_field *field, const cJSON **ret_feature) {
-        *ret_feature = cJSON_GetObjectItemCaseSensitive(features, field->name);
+static const char *type_of(const cJSON *features, const char *name, const cJSON **ret_feature) {
+        *ret_feature = cJSON_GetObjectItemCaseSensitive(features, name);
         return cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(*ret_feature, "_type"));
 }
 
-enum field_kind table_feature_kind(const cJSON *features, const struct schema_field *field) {
+enum field_kind table_feature_kind(const cJSON *features, const char *name, const struct schema_field *field) {
         const cJSON *feature;
-        const char *type = type_of(features, field, &feature);
+        const char *type = type_of(features, name, &feature);
 
         if (!type || field->kind != FIELD_BYTES)
                 return field->kind;
@@ -57,16 +58,16 @@ enum field_kind table_feature_kind(const cJSON *features, const struct schema_fi
         return strcmp(type, "Audio") == 0 ? FIELD_SOUND : FIELD_BYTES;
 }
 
-const cJSON *table_feature_classes(const cJSON *features, const struct schema_field *field) {
-        const cJSON *feature, *names, *name;
-        const char *type = type_of(features, field, &feature);
+const cJSON *table_feature_classes(const cJSON *features, const char *name, const struct schema_field *field) {
+        const cJSON *feature, *names, *one;
+        const char *type = type_of(features, name, &feature);
 
         if (!type || strcmp(type, "ClassLabel") != 0 || field->kind != FIELD_VALUE || field->n_dims != 0 ||
-            field->dtype != DLP_DTYPE_INT64 || strcmp(field->name, "label") != 0)
+            field->dtype != DLP_DTYPE_INT64 || strcmp(name, "label") != 0)
                 return NULL;
         names = cJSON_GetObjectItemCaseSensitive(feature, "names");
-        cJSON_ArrayForEach(name, names) {
-                if (!cJSON_IsString(name))
+        cJSON_ArrayForEach(one, names) {
+                if (!cJSON_IsString(one))
                         return NULL;
         }
         return cJSON_GetArraySize(names) > 0 ? names : NULL;

@@ -10,21 +10,23 @@
 #include "daemon/data/schema.h"
 #include "proto/base/why.h"
 
-/* Is the column among the words of a list as "image=photo|scan, caption"? Every one is if `fields` is NULL. */
+/* Is the column named in a list as "image=photo|scan, caption" (photo, scan and caption are)? Every one is if `fields`
+ * is NULL. */
 bool table_column_is_wanted(const char *fields, const char *name);
 
-/* Copies the name of a column to its field. A field's name may only have characters that a pipeline can contain.
- * Returns 0, or -EINVAL with `why`. */
+/* Makes the name of a column that of its field (data/field_name.h). Returns 0; or -EINVAL with `why` for one that is
+ * empty or has control characters. */
 int table_column_name(const char *name, struct schema_field *field, struct why *why);
 
 /* The features in the notes that "datasets" leaves in a schema; NULL if there are none. */
 const cJSON *table_features(const cJSON *notes);
 
-/* What the bytes of this field are, according to the features: pictures, sounds, or what it is already. */
-enum field_kind table_feature_kind(const cJSON *features, const struct schema_field *field);
+/* What the bytes of this field are, according to the features of the column of this name: pictures, sounds, or what it
+ * is already. */
+enum field_kind table_feature_kind(const cJSON *features, const char *name, const struct schema_field *field);
 
 /* The names of the classes, an array of texts, if the field is the label; NULL: it is not. */
-const cJSON *table_feature_classes(const cJSON *features, const struct schema_field *field);
+const cJSON *table_feature_classes(const cJSON *features, const char *name, const struct schema_field *field);
 
 /* Are they valid UTF-8? */
 bool table_is_utf8(const uint8_t *bytes, size_t n_bytes);

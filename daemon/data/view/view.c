@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/data/field_name.h"
 #include "daemon/data/source_type.h"
 #include "daemon/data/view/split.h"
 #include "proto/base/cleanup.h"
@@ -56,7 +57,7 @@ static int refuse_field(const struct source *inner, const char *name, size_t n, 
 
 static int find_inner(const struct source *inner, const char *name, size_t n, uint32_t *ret_idx, struct why *why) {
         for (uint32_t i = 0; i < inner->schema.n_fields; i++)
-                if (strlen(inner->schema.fields[i].name) == n && memcmp(inner->schema.fields[i].name, name, n) == 0) {
+                if (field_name_is(&inner->schema.fields[i], name, n)) {
                         *ret_idx = i;
                         return 0;
                 }
@@ -130,13 +131,17 @@ static int add_field(struct view *view, const char *text, size_t n, struct why *
         int r;
 
         name = trim(text, &n_name);
-        if (schema->n_fields == SCHEMA_FIELDS_MAX || n_name == 0 || n_name >= SCHEMA_NAME_MAX)
+        if (equals && n_name >= SCHEMA_NAME_MAX)
+                return why_set(why, -EINVAL,
+                               "fields: \"%.*s\" is too long for a field's name, which has at most %u bytes",
+                               (int)(n_name < 100 ? n_name : 100), name, SCHEMA_NAME_MAX - 1);
+        if (schema->n_fields == SCHEMA_FIELDS_MAX || n_name == 0)
                 return why_set(why, -EINVAL,
                                "fields: \"%.*s\" is not understood; write NAME=FIELD, NAME=FIELD|FIELD or FIELD, "
                                "separated by commas",
                                (int)(n < 100 ? n : 100), text);
         for (uint32_t i = 0; i < schema->n_fields; i++)
-                if (strlen(schema->fields[i].name) == n_name && memcmp(schema->fields[i].name, name, n_name) == 0)
+                if (field_name_is(&schema->fields[i], name, n_name))
                         return why_set(why, -EINVAL, "fields: two fields have the name \"%.*s\"", (int)n_name, name);
         field = &view->fields[schema->n_fields];
         described = &schema->fields[schema->n_fields];
@@ -148,8 +153,7 @@ static int add_field(struct view *view, const char *text, size_t n, struct why *
         for (uint32_t i = 1; i < field->n; i++)
                 described->may_be_absent &= view->inner->schema.fields[field->inner[i]].may_be_absent;
         described->same_as = 0;
-        memset(described->name, 0, sizeof(described->name));
-        memcpy(described->name, name, n_name);
+        field_name_from(name, n_name, described->name);
         schema->n_fields++;
         return 0;
 }

@@ -142,10 +142,10 @@ static int plan_type(const struct planning *planning, struct arrow_column *colum
 }
 
 /* What "datasets" knows about the column. */
-static void plan_feature(const struct planning *planning, struct arrow_column *column) {
-        column->field.kind = table_feature_kind(planning->features, &column->field);
+static void plan_feature(const struct planning *planning, const char *name, struct arrow_column *column) {
+        column->field.kind = table_feature_kind(planning->features, name, &column->field);
         column->class_names = column->role == ARROW_ROLE_NUMBER
-                                      ? table_feature_classes(planning->features, &column->field)
+                                      ? table_feature_classes(planning->features, name, &column->field)
                                       : NULL;
         column->is_surveyed = column->is_surveyed || column->class_names;
 }
@@ -176,7 +176,7 @@ static int plan_copy(const struct planning *planning, struct arrow_column *colum
 
 /* A column or a member of a struct, on its way to becoming a field. */
 struct candidate {
-        char name[256]; /* "objects.bbox"; a name that is longer is refused as a field */
+        char name[256]; /* "objects.bbox"; what is longer is cut */
         uint32_t idx_field;
         uint32_t n_parents, idx_parents[ARROW_PARENTS_MAX];
 };
@@ -205,7 +205,7 @@ static int plan_column(const struct planning *planning, struct arrow_columns *co
         if (r == 0)
                 r = plan_type(planning, column);
         if (r == 0)
-                plan_feature(planning, column);
+                plan_feature(planning, candidate->name, column);
         if (r == 0 && planning->is_compressed)
                 r = plan_copy(planning, column);
         columns->n++;

@@ -15,6 +15,8 @@
 #include "daemon/data/growing.h"
 #include "daemon/data/schema.h"
 
+#define ITEM_NAME_MAX 256u /* bytes of a column's name, with a NUL */
+
 /* What stands before the elements of an array, and says what it is. */
 enum item_prefix {
         PREFIX_NONE,

@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/data/field_name.h"
 #include "daemon/data/format_options.h"
 #include "daemon/data/format_tell.h"
 #include "daemon/data/formats/items/index_json.h"
@@ -126,7 +127,7 @@ static int take_leaf(void *userdata, const struct json_token *element, struct wh
 /* A node of the description, which torch's pytree writes: type, context (the keys of a dictionary) and children. */
 struct node {
         struct reading *reading;
-        char name[SCHEMA_NAME_MAX]; /* of the node; "" for the whole item */
+        char name[ITEM_NAME_MAX]; /* of the node; "" for the whole item */
         uint32_t depth, idx_child;
         uint8_t *keys; /* the context as JSON; NULL: children are numbered */
         size_t n_keys;
@@ -139,7 +140,9 @@ static int name_leaf(const struct node *node, struct why *why) {
 
         if (node->reading->idx_column == set->n_columns)
                 return why_set(why, -EBADMSG, "an item has more leaves than \"data_format\" names");
-        strcpy(set->columns[node->reading->idx_column].field.name, node->name[0] ? node->name : "data");
+        const char *name = node->name[0] ? node->name : "data";
+
+        field_name_from(name, strlen(name), set->columns[node->reading->idx_column].field.name);
         for (uint32_t i = 0; i < node->reading->idx_column; i++)
                 if (strcmp(set->columns[i].field.name, set->columns[node->reading->idx_column].field.name) == 0)
                         return why_set(why, -ENOTSUP, "two leaves have the name %s", set->columns[i].field.name);
@@ -169,7 +172,7 @@ static int read_key(const struct node *node, uint32_t idx, char *key, size_t siz
 static int name_child(void *userdata, const struct json_token *spec, struct why *why) {
         struct node *node = userdata;
         struct node child = { .reading = node->reading, .depth = node->depth + 1 };
-        char key[SCHEMA_NAME_MAX];
+        char key[ITEM_NAME_MAX];
         int r = read_key(node, node->idx_child++, key, sizeof(key), why);
 
         if (r < 0)

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/data/field_name.h"
 #include "daemon/data/format_tell.h"
 #include "daemon/data/formats/items/index_json.h"
 #include "daemon/data/formats/items/items.h"
@@ -135,14 +136,16 @@ static int take_name(void *userdata, const struct json_token *element, struct wh
         struct reading *reading = userdata;
         struct item_set *set = &reading->set;
         struct item_column *column = &set->columns[set->n_columns];
+        char name[ITEM_NAME_MAX];
         int r;
 
         if (set->n_columns == INDEX_FIELDS_MAX)
                 return why_set(why, -E2BIG, "it has more than %u columns", INDEX_FIELDS_MAX);
-        r = index_json_text(element, "", column->field.name, sizeof(column->field.name), NULL);
-        if (r < 0 || !column->field.name[0])
+        r = index_json_text(element, "", name, sizeof(name), NULL);
+        if (r < 0 || !name[0])
                 return why_set(why, -ENOTSUP, "column %u: its name does not have 1 to %zu bytes", set->n_columns,
-                               sizeof(column->field.name) - 1);
+                               sizeof(name) - 1);
+        field_name_from(name, strlen(name), column->field.name);
         for (uint32_t i = 0; i < set->n_columns; i++)
                 if (strcmp(set->columns[i].field.name, column->field.name) == 0)
                         return why_set(why, -EBADMSG, "it has two columns with the name %s", column->field.name);

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/data/field_name.h"
 #include "daemon/data/formats/listing/text_window.h"
 
 _Static_assert(TEXT_WINDOW_RECORD_MAX <= 1u << 28, "the length of a cell fits its bits");
@@ -35,8 +36,13 @@ static bool has_name(const struct table_column *column, const char *name, size_t
 }
 
 struct table_column *columns_find(struct table_columns *columns, const char *name, size_t n) {
-        if (n >= SCHEMA_NAME_MAX)
-                return NULL;
+        char cut[SCHEMA_NAME_MAX];
+
+        if (n >= SCHEMA_NAME_MAX) {
+                field_name_from(name, n, cut);
+                name = cut;
+                n = strlen(cut);
+        }
         for (size_t i = 0; i < columns->n_columns; i++) {
                 size_t idx = (columns->idx_next + i) % columns->n_columns;
 
@@ -52,23 +58,20 @@ int columns_add(struct table_columns *columns, const char *name, size_t n, struc
                 struct why *why) {
         struct table_column *column;
 
-        if (n == 0 || n >= SCHEMA_NAME_MAX)
-                return why_set(
-                        why, -EINVAL,
-                        "\"%.*s\" cannot be the name of a field: it has %zu bytes, 1 to %u are possible; rename it",
-                        n > 100 ? 100 : (int)n, name, n, SCHEMA_NAME_MAX - 1);
+        if (n == 0)
+                return why_set(why, -EINVAL, "\"\" cannot be the name of a field; rename it");
         for (size_t i = 0; i < n; i++)
                 if ((unsigned char)name[i] < 0x20 || name[i] == 0x7f)
                         return why_set(why, -EINVAL,
                                        "\"%.*s\" cannot be the name of a field: it has a control character; rename it",
-                                       (int)n, name);
+                                       n > 100 ? 100 : (int)n, name);
         if (columns->n_columns == INDEX_FIELDS_MAX)
-                return why_set(why, -E2BIG, "\"%.*s\" is one field too many: a dataset has %u at most", (int)n, name,
-                               INDEX_FIELDS_MAX);
+                return why_set(why, -E2BIG, "\"%.*s\" is one field too many: a dataset has %u at most",
+                               n > 100 ? 100 : (int)n, name, INDEX_FIELDS_MAX);
         column = calloc(1, sizeof(*column));
         if (!column)
                 return why_set(why, -ENOMEM, "no memory for another column");
-        memcpy(column->name, name, n);
+        field_name_from(name, n, column->name);
         columns->columns[columns->n_columns++] = column;
         columns->idx_next = columns->n_columns;
         *ret_column = column;

@@ -4,10 +4,12 @@
  * reading; of any other column the index says where the cells lie. Blank lines are not samples. */
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
+#include "daemon/data/field_name.h"
 #include "daemon/data/formats/listing/csv_cell.h"
 #include "daemon/data/formats/listing/csv_scan.h"
 #include "daemon/data/formats/listing/join.h"
@@ -78,11 +80,16 @@ static int text_of(const uint8_t *row, const struct csv_cell *cell, char **ret_t
 
 static int name_column(struct csv_dataset *dataset, size_t idx, const char *name, size_t n, bool is_first_file) {
         struct table_column *column;
+        char cut[SCHEMA_NAME_MAX], number[32];
         int r;
 
+        if (n == 0 && !dataset->names) { /* pandas writes its index so: named as DuckDB names it */
+                n = (size_t)snprintf(number, sizeof(number), "column%zu", idx);
+                name = number;
+        }
         if (!is_first_file) {
-                if (idx < dataset->n_columns && strlen(dataset->order[idx]->name) == n &&
-                    memcmp(dataset->order[idx]->name, name, n) == 0)
+                field_name_from(name, n, cut);
+                if (idx < dataset->n_columns && strcmp(dataset->order[idx]->name, cut) == 0)
                         return 0;
                 return why_set(&dataset->why, -EINVAL,
                                "column %zu is \"%.*s\", and \"%s\" in the first file; all files have the "

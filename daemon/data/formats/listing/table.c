@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "daemon/data/field_name.h"
 #include "daemon/data/formats/listing/csv_cell.h"
 #include "proto/base/cleanup.h"
 
@@ -17,7 +18,7 @@ void table_fini(struct record_table *table) {
 
 /* ---- while records are read ------------------------------------------------------------------------------------ */
 
-/* Takes the next name of a list "a, b", without the blanks around it. False: none, or too long. */
+/* Takes the next name of a list "a, b", without the blanks around it. False: none. */
 static bool take_word(const char **at, char name[SCHEMA_NAME_MAX]) {
         size_t n, n_name;
 
@@ -25,10 +26,9 @@ static bool take_word(const char **at, char name[SCHEMA_NAME_MAX]) {
         n = n_name = strcspn(*at, ",");
         while (n_name > 0 && ((*at)[n_name - 1] == ' ' || (*at)[n_name - 1] == '\t'))
                 n_name--;
-        if (n_name == 0 || n_name >= SCHEMA_NAME_MAX)
+        if (n_name == 0)
                 return false;
-        memcpy(name, *at, n_name);
-        name[n_name] = '\0';
+        field_name_from(*at, n_name, name);
         *at += n;
         return true;
 }

@@ -5,6 +5,7 @@
 #include <limits.h>
 #include <string.h>
 
+#include "daemon/data/field_name.h"
 #include "proto/base/cleanup.h"
 
 void table_files_fini(struct table_files_set *set) {
@@ -21,8 +22,7 @@ static bool is_blank(char byte) {
         return byte == ' ' || byte == '\t';
 }
 
-/* Takes the next name of a list "a, b=c" up to one of `ends`, without the blanks around it. False: none, or too long.
- */
+/* Takes the next name of a list "a, b=c" up to one of `ends`, without the blanks around it. False: none. */
 static bool take_name(const char **at, const char *ends, char name[SCHEMA_NAME_MAX]) {
         size_t n;
 
@@ -30,10 +30,9 @@ static bool take_name(const char **at, const char *ends, char name[SCHEMA_NAME_M
         n = strcspn(*at, ends);
         while (n > 0 && is_blank((*at)[n - 1]))
                 n--;
-        if (n == 0 || n >= SCHEMA_NAME_MAX)
+        if (n == 0)
                 return false;
-        memcpy(name, *at, n);
-        name[n] = '\0';
+        field_name_from(*at, n, name);
         *at += strcspn(*at, ends);
         return true;
 }
@@ -54,10 +53,10 @@ static bool take_parts(struct table_files *files, const char *text, size_t n) {
                         return false;
                 if (!open)
                         return true;
-                if (!close || close == name || (size_t)(close - name) >= SCHEMA_NAME_MAX ||
-                    memchr(name, '{', (size_t)(close - name)) || files->n_parts > TABLE_FILES_PARTS_MAX)
+                if (!close || close == name || memchr(name, '{', (size_t)(close - name)) ||
+                    files->n_parts > TABLE_FILES_PARTS_MAX)
                         return false;
-                memcpy(part->name, name, (size_t)(close - name));
+                field_name_from(name, (size_t)(close - name), part->name);
                 text = close + 1;
         }
 }

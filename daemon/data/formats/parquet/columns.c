@@ -21,7 +21,7 @@ struct planning {
 
 /* A column or a member of a struct, on its way to becoming a field. */
 struct candidate {
-        char name[256]; /* "objects.bbox"; a name that is longer is refused as a field */
+        char name[256]; /* "objects.bbox"; what is longer is cut */
         uint32_t idx;   /* the element */
         uint32_t arrow; /* the field of Arrow's schema, or PARQUET_ARROW_NONE */
 };
@@ -188,9 +188,9 @@ static int plan_column(const struct planning *planning, struct parquet_columns *
                 r = plan_type(planning, column, candidate);
         if (r < 0)
                 return r;
-        column->field.kind = table_feature_kind(planning->features, &column->field);
+        column->field.kind = table_feature_kind(planning->features, candidate->name, &column->field);
         column->class_names = column->role == PARQUET_ROLE_NUMBER
-                                      ? table_feature_classes(planning->features, &column->field)
+                                      ? table_feature_classes(planning->features, candidate->name, &column->field)
                                       : NULL;
         column->is_surveyed = column->is_surveyed || column->class_names;
         columns->n++;

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/data/field_name.h"
 #include "daemon/data/looks_like.h"
 
 #define STEP_VALUES_MAX (1u << 20) /* of one step: beyond it the list is stored as its message */
@@ -51,10 +52,8 @@ int survey_begin_shard(struct survey *survey, const char *name) {
 
 /* ---- features by name ------------------------------------------------------------------------------------------ */
 
-static bool has_name(const struct found_feature *found, const struct feature *feature) {
-        size_t n = wire_left(&feature->name);
-
-        return memcmp(found->name, feature->name.at, n) == 0 && found->name[n] == '\0';
+static bool has_name(const struct found_feature *found, const char *name, size_t n) {
+        return memcmp(found->name, name, n) == 0 && found->name[n] == '\0';
 }
 
 static enum found_form first_form(const struct feature *feature) {
@@ -72,7 +71,7 @@ static int add_feature(struct survey *survey, const struct feature *feature, str
                                "feature %.*s is one more than the %u that a dataset may have: write fewer features",
                                (int)wire_left(&feature->name), (const char *)feature->name.at, INDEX_FIELDS_MAX);
         *found = (struct found_feature){ .is_list = feature->is_list, .form = first_form(feature) };
-        memcpy(found->name, feature->name.at, wire_left(&feature->name));
+        field_name_from((const char *)feature->name.at, wire_left(&feature->name), found->name);
         survey->n_features++;
         *ret_found = found;
         return 0;
@@ -80,19 +79,21 @@ static int add_feature(struct survey *survey, const struct feature *feature, str
 
 static int find_feature(struct survey *survey, const struct feature *feature, struct found_feature **ret_found,
                         struct why *why) {
+        const char *name = (const char *)feature->name.at;
         size_t n = wire_left(&feature->name);
+        char cut[SCHEMA_NAME_MAX];
 
         if (n == 0)
                 return why_set(why, -EBADMSG, "it has a feature without a name");
-        if (n >= SCHEMA_NAME_MAX)
-                return why_set(why, -ENOTSUP,
-                               "the name of feature %.60s... has %zu bytes, but a field's name has at most %u: write "
-                               "the files with a shorter one",
-                               (const char *)feature->name.at, n, SCHEMA_NAME_MAX - 1);
+        if (n >= SCHEMA_NAME_MAX) {
+                field_name_from(name, n, cut);
+                name = cut;
+                n = strlen(cut);
+        }
         for (uint32_t i = 0; i < survey->n_features; i++) {
                 uint32_t idx = (survey->idx_next + i) % survey->n_features;
 
-                if (!has_name(&survey->features[idx], feature))
+                if (!has_name(&survey->features[idx], name, n))
                         continue;
                 if (survey->features[idx].is_list != feature->is_list)
                         return why_set(why, -ENOTSUP,

@@ -2,9 +2,12 @@
 
 #include <string.h>
 
+#include "daemon/data/field_name.h"
 #include "daemon/data/index/index_layout.h"
 #include "daemon/data/looks_like.h"
 #include "proto/base/cleanup.h"
+
+#define EXTENSION_MAX 255u
 
 /* Names that the library uses itself: "__index__", "__meta__/...". */
 static bool is_meta(const char *name) {
@@ -16,15 +19,16 @@ static bool is_meta(const char *name) {
         return end && (!slash || end < slash);
 }
 
-/* The extension in lower case. Returns false if it is empty or too long. */
+/* The extension in lower case. Returns false if it is empty or longer than a file's name can be. */
 static bool read_field(const char *extension, char ret_field[SCHEMA_NAME_MAX]) {
         size_t n = strlen(extension);
+        char lower[EXTENSION_MAX];
 
-        if (n == 0 || n >= SCHEMA_NAME_MAX)
+        if (n == 0 || n > EXTENSION_MAX)
                 return false;
-        for (size_t i = 0; i <= n; i++)
-                ret_field[i] = (char)(extension[i] >= 'A' && extension[i] <= 'Z' ? extension[i] + 'a' - 'A'
-                                                                                 : extension[i]);
+        for (size_t i = 0; i < n; i++)
+                lower[i] = (char)(extension[i] >= 'A' && extension[i] <= 'Z' ? extension[i] + 'a' - 'A' : extension[i]);
+        field_name_from(lower, n, ret_field);
         return true;
 }
 
@@ -50,9 +54,9 @@ enum member_name member_name_read(const char *name, size_t n_key_max, struct mem
         if (!dot || dot == base)
                 return MEMBER_IS_NO_FIELD;
         place = (struct member_place){ .key = name, .n_key = (size_t)(dot - name) };
-        _Static_assert(SCHEMA_NAME_MAX == 32, "as the message says");
+        _Static_assert(EXTENSION_MAX == 255, "as the message says");
         if (!read_field(dot + 1, place.field))
-                return refuse("the part after the first dot names a field: it must have 1 to 31 bytes", ret_refusal);
+                return refuse("the part after the first dot names a field: it must have 1 to 255 bytes", ret_refusal);
         if (place.n_key > n_key_max)
                 return refuse("the name of a sample is too long", ret_refusal);
         if (!index_is_inner_path(name))
