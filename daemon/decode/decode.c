@@ -16,7 +16,7 @@
 
 /* One row for each format. */
 static const struct picture_format *const FORMATS[] = { &format_jpeg, &format_png,  &format_webp, &format_bmp,
-                                                        &format_pnm,  &format_tiff, &format_gif };
+                                                        &format_pnm,  &format_tiff, &format_gif,  &format_pil };
 
 #define N_FORMATS ARRAY_SIZE(FORMATS)
 
@@ -93,7 +93,9 @@ static const char *join_names(char *buffer, size_t size) {
 
         buffer[0] = '\0';
         for (size_t i = 0; i < N_FORMATS && used < size; i++)
-                used += (size_t)snprintf(buffer + used, size - used, "%s%s", i > 0 ? ", " : "", FORMATS[i]->name);
+                if (FORMATS[i] != &format_pil) /* nobody makes such files */
+                        used += (size_t)snprintf(buffer + used, size - used, "%s%s", i > 0 ? ", " : "",
+                                                 FORMATS[i]->name);
         return buffer;
 }
 

@@ -1,9 +1,10 @@
 /* decode/decode.h: the bytes of a picture file -> pixels, as Pillow gives them: RGB, or what decoder_as() names.
  *
- * The format is recognised by the first bytes, never by a name: JPEG, PNG, WebP, BMP, PNM, TIFF and GIF are decoded, a
- * dozen others are recognised so that the error can name them. Alpha is not part of the colours: it is dropped, not
- * blended, and can be read on its own. EXIF orientation is ignored (decode/exif.h says it), but not the
- * orientation of a TIFF; only the first frame of an animation and the first page of a TIFF are used.
+ * The format is recognised by the first bytes, never by a name: JPEG, PNG, WebP, BMP, PNM, TIFF and GIF are decoded,
+ * and the pixels that libraries of shards store (pil.c); a dozen others are recognised so that the error can name them.
+ * Alpha is not part of the colours: it is dropped, not blended, and can be read on its own. EXIF orientation is ignored
+ * (decode/exif.h says it), but not the orientation of a TIFF; only the first frame of an animation and the first page
+ * of a TIFF are used.
  *
  * A picture is read in three steps, because the needed part is decided between the first and the last:
  *

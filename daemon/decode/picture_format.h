@@ -50,6 +50,7 @@ struct picture_format {
 extern const struct picture_format format_bmp;
 extern const struct picture_format format_gif;
 extern const struct picture_format format_jpeg;
+extern const struct picture_format format_pil;
 extern const struct picture_format format_png;
 extern const struct picture_format format_pnm;
 extern const struct picture_format format_tiff;

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Folders of shards of mosaicml-streaming: those of its own writer in tests/vectors/mds, sample by sample as its own reader reads
 them; and what is refused, with shard and sample."""
+import hashlib
 import json
 import os
 import shutil
@@ -102,6 +103,46 @@ def _(box):
     daemon.refused("longer", "sample 0")
     daemon.refused("text", "index.json")
     daemon.refused("empty", "index.json", "No such file")
+
+
+def pil(mode, width, height, pixels):
+    return struct.pack("<3I", width, height, len(mode)) + mode.encode() + bytes(pixels)
+
+
+@case("pixels of a picture that was made in memory, in the modes of Pillow, are decoded as Pillow converts them; what does not fit is damaged")
+def _(box):
+    wide = [300, 7, 65535, 0, 255, 256]
+    modes = {  # the bytes of 3 by 2 pixels, and what they are as RGB
+        "RGB": (range(18), list(range(18))),
+        "L": ([9, 8, 7, 6, 5, 4], [level for level in (9, 8, 7, 6, 5, 4) for _ in range(3)]),
+        "1": ([0b10100000, 0b01000000], [level for level in (255, 0, 255, 0, 255, 0) for _ in range(3)]),
+        "RGBA": ([part for i in range(6) for part in (i, 2 * i, 3 * i, 77 + i)], [part for i in range(6) for part in (i, 2 * i, 3 * i)]),
+        "LA": ([part for i in range(6) for part in (i, 200 + i)], [i for i in range(6) for _ in range(3)]),
+        "CMYK": ([part for i in range(6) for part in (0, 255, 0, i)], [part for i in range(6) for part in (255 - i, 0, 255 - i)]),
+        "I;16": (struct.pack("<6H", *wide), [min(level, 255) for level in wide for _ in range(3)]),
+    }
+    contents = {mode: pil(mode, 3, 2, pixels) for mode, (pixels, _) in modes.items()}
+    bad = {"palette": (pil("P", 3, 2, range(6)), "palette that was not stored"), "cut": (contents["RGB"][:-1], "unknown picture format"),
+           "longer": (contents["L"] + b"x", "unknown picture format"), "none": (pil("L", 0, 0, []), "unknown picture format"),
+           "bomb": (pil("1", 2 ** 32 - 8, 1, bytes(9)), "unknown picture format"), "mode": (pil("F", 1, 1, bytes(4)), "unknown picture format")}
+    datasets = {}
+    for name, content in {**contents, **{name: content for name, (content, _) in bad.items()}}.items():
+        name = name.replace(";", "-")
+        write(box.path("d", name, "s.mds"), shard([(content, 1)]))
+        write(box.path("d", name, "index.json"), json.dumps(index_of(shard([(content, 1)]), samples=1, column_encodings=["pil", "int"])).encode())
+        datasets[name] = mds(box.path("d", name))
+    daemon = box.daemon(datasets)
+    for mode, (_, pixels) in modes.items():
+        line = daemon.read(mode.replace(";", "-"), pipeline="x: decode; y")[0]["fields"]
+        equal(line["x"], {"dtype": "uint8", "shape": [2, 3, 3], "sha256": hashlib.sha256(bytes(pixels)).hexdigest()}, mode)
+        line = daemon.read(mode.replace(";", "-"), pipeline="x: center_crop(1:2)")[0]["fields"]
+        equal(line["x"]["sha256"], hashlib.sha256(bytes(pixels[0:6])).hexdigest(), f"a crop of {mode}")
+    alpha = [part for i in range(6) for part in (i, 2 * i, 3 * i, 77 + i)]
+    equal(daemon.read("RGBA", pipeline="x: decode(mode=RGBA)")[0]["fields"]["x"]["sha256"], hashlib.sha256(bytes(alpha)).hexdigest(), "alpha")
+    equal(daemon.read("palette", pipeline="x: decode(mode=P)")[0]["fields"]["x"]["sha256"], hashlib.sha256(bytes(range(6))).hexdigest(), "indices")
+    equal(daemon.read("I-16", pipeline="x: decode(mode=I;16)")[0]["fields"]["x"]["sha256"], hashlib.sha256(struct.pack("<6H", *wide)).hexdigest(), "16 bits")
+    for name, (_, words) in bad.items():
+        daemon.refused(name, words, pipeline="x: decode")
 
 
 @case("a changed index.json is another dataset")

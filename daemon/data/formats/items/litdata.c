@@ -59,7 +59,7 @@ static const struct {
         { "tensor", FIELD_VALUE, 0, PREFIX_TENSOR },
         { "bytes", FIELD_BYTES, 0, PREFIX_NONE },
         { "file", FIELD_BYTES, 0, PREFIX_NONE },
-        { "pil", FIELD_BYTES, 0, PREFIX_NONE }, /* pixels after a header of its own */
+        { "pil", FIELD_PICTURE, 0, PREFIX_NONE }, /* pixels after a header of its own: decode/pil.c */
         { "jpeg_array", FIELD_BYTES, 0, PREFIX_NONE },
         { "json", FIELD_BYTES, 0, PREFIX_NONE }, /* a binary form of LitData's own */
         { "video", FIELD_BYTES, 0, PREFIX_NONE },

@@ -57,7 +57,7 @@ static const struct encoding {
         { "jpeg", FIELD_PICTURE, 0 },
         { "png", FIELD_PICTURE, 0 },
         { "json", FIELD_TEXT, 0 },
-        { "pil", FIELD_BYTES, 0 }, /* pixels after a header of its own */
+        { "pil", FIELD_PICTURE, 0 }, /* pixels after a header of its own: decode/pil.c */
         { "jpeg_array", FIELD_BYTES, 0 },
         { "jpegarray", FIELD_BYTES, 0 },
         { "list[pil]", FIELD_BYTES, 0 },
