@@ -40,19 +40,6 @@ static int texts_form(const struct codec *codec, const struct codec_terms *terms
         return 0;
 }
 
-static bool is_utf8(const uint8_t *bytes, uint64_t n_bytes) {
-        uint32_t point;
-
-        for (uint64_t at = 0; at < n_bytes;) {
-                size_t n = bytes[at] < 0x80 ? 1 : utf8_decode((const char *)bytes + at, n_bytes - at, &point);
-
-                if (n == 0)
-                        return false;
-                at += n;
-        }
-        return true;
-}
-
 static int check_all(const uint8_t *bytes, uint64_t n_bytes, struct why *why) {
         const uint8_t *text;
         struct texts texts;
@@ -62,7 +49,7 @@ static int check_all(const uint8_t *bytes, uint64_t n_bytes, struct why *why) {
                 return why_set(why, -EBADMSG, "its list of texts is damaged");
         for (uint64_t i = 0; i < texts.n; i++) {
                 text = texts_at(&texts, i, &n);
-                if (!is_utf8(text, n))
+                if (utf8_valid(text, n) < n)
                         return why_set(why, -EBADMSG, "text %" PRIu64 " of its list is not UTF-8", i);
         }
         return 0;
@@ -98,7 +85,7 @@ static int measure_message(const struct codec *codec, const struct codec_input *
 
         begin_message(&texts, codec, input);
         for (; (r = message_texts_next(&texts, &text, why)) == 1; n++) {
-                if (!is_utf8(text.at, wire_left(&text)))
+                if (utf8_valid(text.at, wire_left(&text)) < wire_left(&text))
                         return why_set(why, -EBADMSG, "text %" PRIu64 " of its list is not UTF-8", n);
                 n_text_bytes += wire_left(&text);
         }

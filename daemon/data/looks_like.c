@@ -78,26 +78,6 @@ bool looks_like_sound(const uint8_t *bytes, size_t n_bytes) {
                looks_like_mp3(bytes, n_bytes);
 }
 
-/* Eight ASCII characters other than NUL? */
-static bool is_plain_word(const uint8_t *bytes) {
-        uint64_t word;
-
-        memcpy(&word, bytes, sizeof(word));
-        return !((word | (word - 0x0101010101010101u)) & 0x8080808080808080u);
-}
-
 bool looks_like_text(const uint8_t *bytes, size_t n_bytes) {
-        uint32_t point;
-        size_t n;
-
-        for (size_t at = 0; at < n_bytes; at += n) {
-                if (n_bytes - at >= 8 && is_plain_word(bytes + at)) {
-                        n = 8;
-                        continue;
-                }
-                n = utf8_decode((const char *)bytes + at, n_bytes - at, &point);
-                if (n == 0 || point == 0)
-                        return false;
-        }
-        return true;
+        return n_bytes == 0 || (!memchr(bytes, '\0', n_bytes) && utf8_valid(bytes, n_bytes) == n_bytes);
 }

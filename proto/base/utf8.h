@@ -10,3 +10,7 @@
  * Returns its length in bytes, or 0 if there is none or if n_bytes cut it. A NUL is a character of one byte and ends
  * every longer one, so SIZE_MAX will do for a text that ends with it. */
 size_t utf8_decode(const char *bytes, size_t n_bytes, uint32_t *ret_point) DLP_SYMBOL(utf8_decode);
+
+/* How many bytes from the beginning on are whole characters: n_bytes if all of it is UTF-8. `bytes` may be NULL if
+ * there are none. */
+size_t utf8_valid(const void *bytes, size_t n_bytes) DLP_SYMBOL(utf8_valid);

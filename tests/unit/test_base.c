@@ -18,6 +18,7 @@
 #include "daemon/base/thread.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/text.h"
+#include "proto/base/utf8.h"
 #include "proto/base/why.h"
 
 #define N_PRODUCERS 4u
@@ -396,6 +397,28 @@ START_TEST(what_is_no_utf8_or_controls_a_terminal_becomes_question_marks) {
 }
 END_TEST
 
+/* Wrong bytes at every place of a text, which is looked at in words of eight bytes where it can be. */
+START_TEST(the_valid_beginning_of_a_text_ends_before_what_is_not_utf8) {
+        static const char *const WRONG[] = {
+                "\x80", "\xc0\xaf", "\xe2\x82", "\xed\xa0\x80", "\xf5\x80\x80\x80", "\xff"
+        };
+        char text[64];
+
+        for (size_t at = 0; at < 24; at++)
+                for (size_t i = 0; i < sizeof(WRONG) / sizeof(WRONG[0]); i++) {
+                        memset(text, 'a', sizeof(text));
+                        memcpy(text + 30, "\xc3\xa4\xe2\x82\xac\xf0\x9f\x98\x80", 9);
+                        ck_assert_uint_eq(utf8_valid(text, sizeof(text)), sizeof(text));
+                        memcpy(text + at, WRONG[i], strlen(WRONG[i]));
+                        ck_assert_uint_eq(utf8_valid(text, sizeof(text)), at);
+                }
+        memcpy(text, "\xe2\x82\xac", 3);
+        ck_assert_uint_eq(utf8_valid(text, 2), 0);
+        ck_assert_uint_eq(utf8_valid("a\0b", 3), 3);
+        ck_assert_uint_eq(utf8_valid(NULL, 0), 0);
+}
+END_TEST
+
 START_TEST(a_reason_is_cut_with_dots_and_names_the_errno_behind_it) {
         struct why why;
         char long_text[DLP_TEXT_MAX + 10];
@@ -427,6 +450,7 @@ int main(void) {
 
         tcase_set_timeout(rest, 60);
         tcase_add_test(rest, what_is_no_utf8_or_controls_a_terminal_becomes_question_marks);
+        tcase_add_test(rest, the_valid_beginning_of_a_text_ends_before_what_is_not_utf8);
         tcase_add_test(rest, a_reason_is_cut_with_dots_and_names_the_errno_behind_it);
         tcase_add_test(rest, a_thread_leaves_signals_to_the_main_thread_but_not_its_own_faults);
         tcase_add_test(rest, a_thread_has_its_name);

@@ -22,6 +22,7 @@
 #include "daemon/data/index/index_stamp.h"
 #include "daemon/data/source_compare.h"
 #include "proto/base/cleanup.h"
+#include "proto/base/utf8.h"
 
 #define SINGLE_FIELD "data"
 #define DIGEST_SIZE  65u
@@ -50,7 +51,7 @@ static void npy_close(struct source *source) {
 /* "x.npy" -> "x". */
 static int name_field(const char *file, struct schema_field *field, struct why *why) {
         size_t n = strlen(file) - strlen(NPY_ENDING);
-        bool is_fine = n > 0 && table_is_utf8((const uint8_t *)file, n);
+        bool is_fine = n > 0 && utf8_valid(file, n) == n;
 
         for (size_t i = 0; i < n && is_fine; i++)
                 is_fine = (unsigned char)file[i] >= 0x20 && file[i] != 0x7f;

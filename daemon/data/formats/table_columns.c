@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "daemon/data/field_name.h"
-#include "proto/base/utf8.h"
 
 bool table_column_is_wanted(const char *fields, const char *name) {
         if (!fields)
@@ -71,16 +70,4 @@ const cJSON *table_feature_classes(const cJSON *features, const char *name, cons
                         return NULL;
         }
         return cJSON_GetArraySize(names) > 0 ? names : NULL;
-}
-
-bool table_is_utf8(const uint8_t *bytes, size_t n_bytes) {
-        uint32_t point;
-        size_t n;
-
-        for (size_t at = 0; at < n_bytes; at += n) {
-                n = bytes[at] < 0x80 ? 1 : utf8_decode((const char *)bytes + at, n_bytes - at, &point);
-                if (n == 0)
-                        return false;
-        }
-        return true;
 }

@@ -27,6 +27,3 @@ enum field_kind table_feature_kind(const cJSON *features, const char *name, cons
 
 /* The names of the classes, an array of texts, if the field is the label; NULL: it is not. */
 const cJSON *table_feature_classes(const cJSON *features, const char *name, const struct schema_field *field);
-
-/* Are they valid UTF-8? */
-bool table_is_utf8(const uint8_t *bytes, size_t n_bytes);

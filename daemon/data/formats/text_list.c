@@ -4,6 +4,7 @@
 #include <inttypes.h>
 
 #include "daemon/data/formats/table_columns.h"
+#include "proto/base/utf8.h"
 
 void text_list_clear(struct text_list *list) {
         growing_clear(&list->ends);
@@ -40,7 +41,7 @@ static int check(const struct text_list *list, struct why *why) {
         for (uint64_t i = 0; i < list->ends.n_bytes / sizeof(*ends); i++) {
                 uint64_t n_bytes = ends[i] - begin;
 
-                if (n_bytes > 0 && !table_is_utf8(list->bytes.bytes + begin, n_bytes))
+                if (n_bytes > 0 && utf8_valid(list->bytes.bytes + begin, n_bytes) < n_bytes)
                         return why_set(why, -EBADMSG, "text %" PRIu64 " of its list is not UTF-8: \"%.*s\"", i,
                                        n_bytes < 100 ? (int)n_bytes : 100, (const char *)list->bytes.bytes + begin);
                 begin = ends[i];

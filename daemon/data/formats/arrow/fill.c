@@ -10,6 +10,7 @@
 #include "daemon/data/formats/outside.h"
 #include "daemon/data/formats/table_columns.h"
 #include "proto/base/cleanup.h"
+#include "proto/base/utf8.h"
 
 /* What is known of a chunk of rows, column by column. */
 struct gathered {
@@ -297,7 +298,8 @@ static int fill_copied(struct filling *filling, const struct arrow_column *colum
         r = growing_append(&filling->copy, NULL, cell->n_bytes + 1); /* one more: it is not NULL */
         if (r >= 0)
                 r = arrow_cell_read(cell, rows->fd, filling->copy.bytes);
-        if (r >= 0 && column->field.kind == FIELD_TEXT && !table_is_utf8(filling->copy.bytes, cell->n_bytes))
+        if (r >= 0 && column->field.kind == FIELD_TEXT &&
+            utf8_valid(filling->copy.bytes, cell->n_bytes) < cell->n_bytes)
                 return why_set(why, -EBADMSG, "column \"%s\": a text is not UTF-8: \"%.100s\"; write it as binary",
                                column->field.name, filling->copy.bytes);
         if (r >= 0)

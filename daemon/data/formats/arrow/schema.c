@@ -1,4 +1,5 @@
 #include "daemon/data/formats/arrow/schema.h"
+#include "daemon/data/looks_like.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -6,7 +7,6 @@
 
 #include "daemon/base/little_endian.h"
 #include "proto/base/cleanup.h"
-#include "proto/base/utf8.h"
 #include "proto/layout.h"
 
 /* Numbers of Arrow's Schema.fbs: the types, and the fields of its tables. */
@@ -120,18 +120,6 @@ static int add_text(struct reading *reading, const char *text, size_t n, uint64_
         return 0;
 }
 
-static bool is_utf8(const char *text, size_t n) {
-        uint32_t point;
-        size_t step;
-
-        for (; n > 0; text += step, n -= step) {
-                step = utf8_decode(text, n, &point);
-                if (step == 0 || point == 0)
-                        return false;
-        }
-        return true;
-}
-
 /* The value of a key of the custom metadata; "" if there is none, or none of a sensible length. */
 static int add_metadata(struct reading *reading, const struct flat_table *table, uint32_t field, const char *key,
                         size_t n_max, uint64_t *ret_at) {
@@ -143,7 +131,7 @@ static int add_metadata(struct reading *reading, const struct flat_table *table,
                 const char *found = flat_text(&pair, 0, &n_key), *value = flat_text(&pair, 1, &n_value);
 
                 if (n_key == strlen(key) && memcmp(found, key, n_key) == 0 && n_value <= n_max &&
-                    is_utf8(value, n_value))
+                    looks_like_text((const uint8_t *)value, n_value))
                         return add_text(reading, value, n_value, ret_at);
         }
         return add_text(reading, "", 0, ret_at);
@@ -270,7 +258,7 @@ static int read_one(struct reading *reading, const struct flat_table *table, uin
         if (reading->schema->n_fields == ARROW_FIELDS_MAX || depth == ARROW_DEPTH_MAX)
                 return why_set(reading->why, -ENOTSUP, "its schema has more than %u fields or %u levels",
                                ARROW_FIELDS_MAX, ARROW_DEPTH_MAX);
-        if (n_name > ARROW_NAME_MAX || !is_utf8(name, n_name))
+        if (n_name > ARROW_NAME_MAX || !looks_like_text((const uint8_t *)name, n_name))
                 return why_set(reading->why, -EBADMSG,
                                "its schema is damaged: the name of a column is not UTF-8, or has more than %u bytes",
                                ARROW_NAME_MAX);

@@ -16,6 +16,7 @@
 #include "daemon/data/formats/parquet/survey.h"
 #include "daemon/data/formats/text_list.h"
 #include "proto/base/cleanup.h"
+#include "proto/base/utf8.h"
 
 #define COPIED_MAX     (2ull << 30) /* bytes of unpacked values: an index is made in memory */
 #define ROWS_AT_A_TIME 4096u        /* between two looks at whether it is cancelled */
@@ -187,7 +188,7 @@ static int fill_copied(struct filling *filling, const struct parquet_column *col
                 return r;
         if (reader->element->meaning == PARQUET_NOTHING)
                 return why_set(why, -EBADMSG, "is of the type null, but has a value; write the file again");
-        if (column->field.kind == FIELD_TEXT && !table_is_utf8(value.bytes, value.n_bytes))
+        if (column->field.kind == FIELD_TEXT && utf8_valid(value.bytes, value.n_bytes) < value.n_bytes)
                 return why_set(why, -EBADMSG, "a text is not UTF-8: \"%.*s\"; write it as binary",
                                value.n_bytes < 100 ? (int)value.n_bytes : 100, (const char *)value.bytes);
         r = index_builder_set_value(filling->builder, column->idx_index, value.bytes, value.n_bytes);
