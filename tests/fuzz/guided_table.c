@@ -1,11 +1,12 @@
 /* Any bytes as a listing (JSON Lines, CSV, text), and as annotations of COCO: what is accepted lies within the file,
- * cell by cell, and a listing leads to no file outside its folder. */
+ * cell by cell, a listing leads to no file outside its folder, and several threads find what one finds. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "daemon/data/files/cuts.h"
 #include "daemon/data/format.h"
 #include "daemon/data/index/index.h"
 #include "proto/base/cleanup.h"
@@ -44,35 +45,61 @@ static void check(const struct source *source, size_t n_bytes) {
                 }
 }
 
-static void try_format(const struct format *format, const char *name, const char *text, const uint8_t *data,
-                       size_t n_bytes) {
+struct found {
+        int r;
+        char digest[INDEX_DIGEST_SIZE];
+        struct why why;
+};
+
+static void try_once(const struct format *format, const char *name, const char *text, size_t n_bytes,
+                     struct found *found) {
         _cleanup_(index_builder_freep) struct index_builder *builder = NULL;
         _cleanup_(source_closep) struct source *source = NULL;
         _cleanup_(closep) int root_fd = -1, index_fd = -1;
         struct format_options options = { 0 };
-        char root[PATH_MAX], path[PATH_MAX];
+        char root[PATH_MAX];
         struct why why = { 0 };
+
+        root_fd = open(folder_path("listing", root), O_PATH | O_DIRECTORY | O_CLOEXEC);
+        index_fd = open(folder(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+        if (root_fd < 0 || index_fd < 0 || format_options_parse(text, format, &options, &why) < 0)
+                _exit(2);
+        found->r = format->build(root_fd, &(struct files){ .root = root, .names = &name, .n_names = name != NULL },
+                                 &options, NULL, &builder, &why);
+        if (found->r < 0) {
+                if (!why.text[0])
+                        find("neither, nor refused with a word");
+                found->why = why;
+        } else {
+                if (index_builder_write(builder, index_fd, "index", &why) < 0 ||
+                    index_open_fd(index_fd, "index", NULL, &source, &why) < 0)
+                        find("whose index is not valid");
+                check(source, n_bytes);
+                strcpy(found->digest, source->digest);
+        }
+        format_options_fini(&options);
+}
+
+/* Twice: by one thread, and by two that read small pieces. */
+static void try_format(const struct format *format, const char *name, const char *text, const uint8_t *data,
+                       size_t n_bytes) {
+        struct found alone = { 0 }, found = { 0 };
+        char path[PATH_MAX];
 
         if (name) {
                 snprintf(path, sizeof(path), "listing/%s", name);
                 folder_write(path, data, n_bytes);
                 folder_age(path);
         }
-        root_fd = open(folder_path("listing", root), O_PATH | O_DIRECTORY | O_CLOEXEC);
-        index_fd = open(folder(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
-        if (root_fd < 0 || index_fd < 0 || format_options_parse(text, format, &options, &why) < 0)
-                _exit(2);
-        if (format->build(root_fd, &(struct files){ .root = root, .names = &name, .n_names = name != NULL }, &options,
-                          NULL, &builder, &why) < 0) {
-                if (!why.text[0])
-                        find("neither, nor refused with a word");
-        } else {
-                if (index_builder_write(builder, index_fd, "index", &why) < 0 ||
-                    index_open_fd(index_fd, "index", NULL, &source, &why) < 0)
-                        find("whose index is not valid");
-                check(source, n_bytes);
-        }
-        format_options_fini(&options);
+        CUTS_LIMITS = (struct cuts_limits){ .n_threads = 1, .cut_bytes = 1 << 20, .long_bytes = 1 << 20 };
+        try_once(format, name, text, n_bytes, &alone);
+        if (format == &FORMAT_COCO)
+                return;
+        CUTS_LIMITS = (struct cuts_limits){ .n_threads = 2, .cut_bytes = 1 + n_bytes % 37, .long_bytes = 256 };
+        try_once(format, name, text, n_bytes, &found);
+        if (found.r != alone.r || strcmp(found.why.text, alone.why.text) != 0 ||
+            strcmp(found.digest, alone.digest) != 0)
+                find("by two threads in another way than by one");
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes) {

@@ -72,6 +72,7 @@ int columns_add(struct table_columns *columns, const char *name, size_t n, struc
         if (!column)
                 return why_set(why, -ENOMEM, "no memory for another column");
         field_name_from(name, n, column->name);
+        column->idx = (uint32_t)columns->n_columns;
         columns->columns[columns->n_columns++] = column;
         columns->idx_next = columns->n_columns;
         *ret_column = column;
@@ -137,6 +138,85 @@ void column_note_numbers(struct table_column *column, const struct json_numbers 
                 column->is_ragged = true;
         if (numbers->kind == JSON_FLOAT)
                 first->kind = JSON_FLOAT;
+}
+
+/* ---- records that were read elsewhere -------------------------------------------------------------------------- */
+
+void columns_clear(struct table_columns *columns) {
+        for (size_t i = 0; i < columns->n_columns; i++) {
+                struct table_column *column = columns->columns[i];
+
+                growing_clear(&column->texts);
+                growing_clear(&column->part);
+                growing_clear(&column->cells);
+                memset(column->seen, 0, sizeof(column->seen));
+                column->numbers = (struct json_numbers){ 0 };
+                column->part_row = column->n_present = 0;
+                column->is_kept = column->has_empty = column->has_empty_rows = false;
+                column->is_ragged = column->is_uneven = false;
+        }
+        growing_clear(&columns->rows);
+        columns->n_rows = 0;
+        columns->idx_next = 0;
+}
+
+static uint64_t n_cells(const struct table_column *column) {
+        return column->cells.n_bytes / sizeof(struct table_cell);
+}
+
+bool columns_match(struct table_columns *columns, const struct table_columns *part,
+                   struct table_column *ret_matches[INDEX_FIELDS_MAX]) {
+        for (size_t i = 0; i < part->n_columns; i++) {
+                const struct table_column *column = part->columns[i];
+
+                ret_matches[i] = NULL;
+                if (n_cells(column) == 0)
+                        continue;
+                ret_matches[i] = columns_find(columns, column->name, strlen(column->name));
+                if (!ret_matches[i])
+                        return false;
+        }
+        return true;
+}
+
+/* The arrays of `from` come after those of the column. If its first one is like the first one here, the others are like
+ * the one if they are like the other. */
+static void take_numbers(struct table_column *column, const struct table_column *from) {
+        if (from->numbers.n > 0)
+                column_note_numbers(column, &from->numbers);
+        column->has_empty |= from->has_empty;
+        column->has_empty_rows |= from->has_empty_rows;
+        column->is_ragged |= from->is_ragged;
+        column->is_uneven |= from->is_uneven;
+}
+
+static int take_column(const struct table_columns *columns, struct table_column *column,
+                       const struct table_column *from, uint64_t line_base, size_t idx_file) {
+        int r = growing_append(&column->cells, NULL, (columns->n_rows - n_cells(column)) * sizeof(struct table_cell));
+
+        if (r == 0)
+                r = growing_append(&column->cells, from->cells.bytes, from->cells.n_bytes);
+        if (r < 0)
+                return r;
+        column->n_present += from->n_present;
+        for (enum cell_kind kind = CELL_ABSENT; kind < N_CELL_KINDS; kind++)
+                if (column->seen[kind].line == 0 && from->seen[kind].line > 0) {
+                        column->seen[kind].line = line_base + from->seen[kind].line;
+                        column->seen[kind].idx_file = idx_file;
+                }
+        take_numbers(column, from);
+        return 0;
+}
+
+int columns_take(struct table_columns *columns, const struct table_columns *part,
+                 struct table_column *const matches[INDEX_FIELDS_MAX], uint64_t line_base, size_t idx_file) {
+        int r = growing_append(&columns->rows, part->rows.bytes, part->rows.n_bytes);
+
+        for (size_t i = 0; i < part->n_columns && r == 0; i++)
+                if (matches[i])
+                        r = take_column(columns, matches[i], part->columns[i], line_base, idx_file);
+        columns->n_rows += part->n_rows;
+        return r;
 }
 
 static void describe_numbers(const struct table_column *column, struct schema_field *field) {

@@ -37,6 +37,7 @@ struct table_cell {
 
 struct table_column {
         char name[SCHEMA_NAME_MAX];
+        uint32_t idx;  /* in table_columns.columns */
         bool is_raw;   /* wanted as the bytes in the file, whatever they are */
         bool is_path;  /* names files */
         bool is_label; /* the option label names it */
@@ -94,6 +95,18 @@ int columns_put_part(struct table_columns *columns, struct table_column *column,
 
 /* Notes the shape of an array that will be put, or was put. */
 void column_note_numbers(struct table_column *column, const struct json_numbers *numbers);
+
+/* Removes all records; keeps the columns. */
+void columns_clear(struct table_columns *columns);
+
+/* The column of each column of `part` that has cells, by its index there. False: one is missing here. */
+bool columns_match(struct table_columns *columns, const struct table_columns *part,
+                   struct table_column *ret_matches[INDEX_FIELDS_MAX]);
+
+/* Adds the records of `part`, after those that are there, as if they had been put one after the other; line 1 there is
+ * line 1 + line_base of file idx_file. -ENOMEM. */
+int columns_take(struct table_columns *columns, const struct table_columns *part,
+                 struct table_column *const matches[INDEX_FIELDS_MAX], uint64_t line_base, size_t idx_file);
 
 /* The cell of a row; an absent one beyond the last. */
 struct table_cell column_cell(const struct table_column *column, uint64_t row);

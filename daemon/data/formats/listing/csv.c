@@ -13,7 +13,8 @@
 #include "daemon/data/formats/listing/csv_cell.h"
 #include "daemon/data/formats/listing/csv_scan.h"
 #include "daemon/data/formats/listing/join.h"
-#include "daemon/data/formats/listing/table.h"
+#include "daemon/data/formats/listing/parts.h"
+#include "daemon/data/formats/listing/table_part.h"
 #include "proto/base/cleanup.h"
 
 struct csv_dataset {
@@ -246,35 +247,155 @@ static int skip_lines(struct csv_dataset *dataset) {
         return r < 0 ? r : 0;
 }
 
-static int read_rows(struct text_listing *listing, void *userdata) {
-        struct csv_dataset *dataset = userdata;
-        char delimiter = delimiter_of(dataset);
-        bool needs_names = !dataset->names;
-        int r = skip_lines(dataset);
+/* What comes before the samples of a file: lines that are skipped, and the row that names the columns. Returns 0;
+ * TEXT_WINDOW_END if the file has no row; or an errno with dataset->why. */
+static int read_begin(struct csv_dataset *dataset, char delimiter) {
+        struct text_window *window = &dataset->table.listing.window;
+        uint64_t stop = window->stop;
+        size_t n_row = 0;
+        int r;
 
-        listing->window.n_lines = dataset->n_skipped + 1; /* of the row that is read */
+        window->stop = 0; /* it is only for the samples */
+        r = skip_lines(dataset);
+        window->n_lines = dataset->n_skipped + 1; /* of the row that is read */
         if (r == 0 && dataset->names && dataset->n_columns == 0)
                 r = take_names(dataset, (const uint8_t *)dataset->names, strlen(dataset->names), ',');
-        while (r == 0) {
+        while (r == 0 && !dataset->names && n_row == 0) {
+                uint64_t offset = 0, n_lines = 0;
+                const uint8_t *row = NULL;
+
+                r = next_row(dataset, delimiter, &row, &n_row, &offset, &n_lines);
+                if (r == 0 && n_row > 0)
+                        r = take_names(dataset, row, n_row, delimiter);
+                if (r == 0)
+                        window->n_lines += n_lines;
+        }
+        window->stop = stop;
+        return r;
+}
+
+static int read_samples(struct csv_dataset *dataset, char delimiter) {
+        struct text_listing *listing = &dataset->table.listing;
+        int r = 0;
+
+        while (r == 0 && !text_window_is_over(&listing->window)) {
                 uint64_t offset = 0, n_lines = 0;
                 const uint8_t *row = NULL;
                 size_t n_row = 0;
 
                 r = next_row(dataset, delimiter, &row, &n_row, &offset, &n_lines);
-                if (r == TEXT_WINDOW_END)
-                        return 0;
                 if (r == 0 && n_row > 0)
-                        r = needs_names ? take_names(dataset, row, n_row, delimiter)
-                                        : take_sample(dataset, row, n_row, offset, delimiter);
-                if (r < 0)
+                        r = take_sample(dataset, row, n_row, offset, delimiter);
+                if (r != 0)
                         break;
-                needs_names = needs_names && n_row == 0;
                 listing->window.n_lines += n_lines;
                 if (listing_look_up(listing) < 0)
                         return -ECANCELED;
         }
-        return listing_refuse(listing, listing->window.n_lines, r, &dataset->why);
+        return r < 0 ? listing_refuse(listing, listing->window.n_lines, r, &dataset->why) : 0;
 }
+
+static int read_rows(struct text_listing *listing, void *userdata) {
+        struct csv_dataset *dataset = userdata;
+        char delimiter = delimiter_of(dataset);
+        int r = listing->is_inside ? 0 : read_begin(dataset, delimiter);
+
+        if (r < 0)
+                return listing_refuse(listing, listing->window.n_lines, r, &dataset->why);
+        return r == TEXT_WINDOW_END ? 0 : read_samples(dataset, delimiter);
+}
+
+/* ---- in parts -------------------------------------------------------------------------------------------------- */
+
+static void free_part(struct text_listing *listing) {
+        struct csv_dataset *part = (struct csv_dataset *)(void *)listing;
+
+        table_fini(&part->table);
+        free(part);
+}
+
+/* The columns are known: the first file's first bytes were read. */
+static int name_columns(struct csv_dataset *part, const struct csv_dataset *dataset) {
+        for (size_t i = 0; i < dataset->n_columns; i++) {
+                const char *name = dataset->order[i]->name;
+                int r = name_column(part, i, name, strlen(name), true);
+
+                if (r < 0)
+                        return r;
+        }
+        return 0;
+}
+
+static struct text_listing *make_part(const void *userdata) {
+        const struct csv_dataset *dataset = userdata;
+        struct csv_dataset *part = calloc(1, sizeof(*part));
+
+        if (!part)
+                return NULL;
+        part->delimiter = dataset->delimiter;
+        part->is_by_name = dataset->is_by_name;
+        part->n_skipped = dataset->n_skipped;
+        part->names = dataset->names;
+        if (table_part_init(&part->table, &dataset->table) == 0 && name_columns(part, dataset) == 0)
+                return &part->table.listing;
+        free_part(&part->table.listing);
+        return NULL;
+}
+
+static void clear_part(struct text_listing *listing) {
+        table_part_clear(&((struct csv_dataset *)(void *)listing)->table);
+}
+
+/* A line break may lie within quotes, so that it is not the end of a row. Each piece says what its quotes do to those
+ * after it, which is much faster than reading its rows. */
+static int find_row(struct text_listing *listing, struct cuts *cuts, const struct cut *cut) {
+        struct csv_dataset *part = (struct csv_dataset *)(void *)listing;
+        char delimiter = delimiter_of(part);
+        struct text_window *window = &listing->window;
+        uint8_t after[CUTS_STATES] = { CUTS_STATES, CUTS_STATES, CUTS_STATES, CUTS_STATES }, state, before;
+        uint64_t n_here;
+
+        _Static_assert(N_CSV_STATES <= CUTS_STATES, "a state for each of them");
+        if (listing->is_inside) {
+                window->at = 1; /* after the byte before the piece */
+        } else {
+                int r = read_begin(part, delimiter);
+
+                if (r != 0)
+                        return r < 0 ? r : 0;
+                listing->is_inside = true;
+                if (text_window_is_over(window))
+                        return 0;
+        }
+        before = cut->begin > 0 ? window->bytes[0] : '\n';
+        n_here = cut->end - text_window_place(window);
+        if (n_here > window->n_bytes - window->at)
+                return -EBADMSG; /* a row of names that is as long as a piece */
+        csv_states(before, window->bytes + window->at, (size_t)n_here, delimiter, after);
+        state = cuts_state(cuts, cut, after);
+        if (state >= N_CSV_STATES)
+                return -EBADMSG; /* nobody knows where a row begins */
+        if (cut->begin > 0)
+                window->at += csv_find_begin(before, window->bytes + window->at, (size_t)n_here, delimiter, state);
+        return 0;
+}
+
+static int take_part(void *userdata, struct text_listing *listing, uint64_t line_base) {
+        struct csv_dataset *dataset = userdata;
+
+        return table_part_take(&dataset->table, &((const struct csv_dataset *)(const void *)listing)->table, line_base);
+}
+
+static const struct listing_parts PARTS = {
+        .make = make_part,
+        .free = free_part,
+        .clear = clear_part,
+        .find = find_row,
+        .read = read_rows,
+        .take = take_part,
+};
+
+/* ---- the format ------------------------------------------------------------------------------------------------ */
 
 static bool is_csv(const char *name) {
         return listing_has_ending(name, ".csv");
@@ -308,7 +429,8 @@ static int csv_build(int root_fd, const struct files *files, const struct format
                 r = join_open(&dataset->join, format_option(options, "join"), dataset->delimiter, dataset->is_by_name,
                               root_fd, files->root, why);
         if (r == 0)
-                r = listing_walk(&dataset->table.listing, is_csv, is_tsv, read_rows, dataset);
+                r = listing_walk(&dataset->table.listing, is_csv, is_tsv, read_rows,
+                                 dataset->join.n == 0 ? &PARTS : NULL, dataset);
         if (r == 0)
                 r = table_make_index(&dataset->table, ret_builder);
         table_fini(&dataset->table);

@@ -128,3 +128,59 @@ size_t csv_text(const uint8_t *cell, size_t n_bytes, uint8_t *into) {
         }
         return n;
 }
+
+/* ---- in the middle of a file ----------------------------------------------------------------------------------- */
+
+/* Does a cell begin after this byte, if it is outside of quotes? */
+static bool is_before_cell(uint8_t byte, char delimiter) {
+        return is_delimiter(byte, delimiter) || byte == '\n' || byte == '\r';
+}
+
+/* The state of byte `to`, from that of byte `at`, by looking at quotes only. */
+static uint8_t state_after(uint8_t before, const uint8_t *bytes, size_t at, size_t to, char delimiter, uint8_t state) {
+        while (at < to) {
+                const uint8_t *quote = memchr(bytes + at, '"', to - at);
+
+                if (!quote)
+                        break;
+                at = (size_t)(quote - bytes) + 1;
+                if (state == CSV_PLAIN) {
+                        if (is_before_cell(at > 1 ? quote[-1] : before, delimiter)) /* else it is a byte like others */
+                                state = CSV_QUOTED;
+                } else if (at == to) {
+                        return CSV_QUOTE;
+                } else if (bytes[at] == '"') {
+                        at++;
+                } else {
+                        state = CSV_PLAIN;
+                }
+        }
+        return state;
+}
+
+void csv_states(uint8_t before, const uint8_t *bytes, size_t n_bytes, char delimiter, uint8_t ret_after[N_CSV_STATES]) {
+        bool is_second = n_bytes > 0 && bytes[0] == '"';
+
+        ret_after[CSV_PLAIN] = state_after(before, bytes, 0, n_bytes, delimiter, CSV_PLAIN);
+        ret_after[CSV_QUOTED] = state_after(before, bytes, 0, n_bytes, delimiter, CSV_QUOTED);
+        if (n_bytes == 0)
+                ret_after[CSV_QUOTE] = CSV_QUOTE;
+        else
+                ret_after[CSV_QUOTE] = is_second ? state_after(before, bytes, 1, n_bytes, delimiter, CSV_QUOTED)
+                                                 : ret_after[CSV_PLAIN];
+}
+
+size_t csv_find_begin(uint8_t before, const uint8_t *bytes, size_t n_bytes, char delimiter, uint8_t state) {
+        for (size_t at = 0; at < n_bytes; at++) {
+                if (state == CSV_QUOTE)
+                        state = bytes[at] == '"' ? CSV_QUOTED : CSV_PLAIN;
+                else if (state == CSV_QUOTED)
+                        state = bytes[at] == '"' ? CSV_QUOTE : CSV_QUOTED;
+                else if (before == '\n' || (before == '\r' && bytes[at] != '\n'))
+                        return at;
+                else if (bytes[at] == '"' && is_before_cell(before, delimiter))
+                        state = CSV_QUOTED;
+                before = bytes[at];
+        }
+        return n_bytes;
+}

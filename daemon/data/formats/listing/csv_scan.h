@@ -27,6 +27,21 @@ struct csv_cell {
 int csv_find_row(const uint8_t *bytes, size_t n_bytes, bool is_last, char delimiter, size_t *ret_n_row,
                  size_t *ret_n_with_end, uint64_t *ret_n_lines, struct why *why);
 
+/* Where a byte of a file may lie, as far as quotes go. */
+enum csv_state {
+        CSV_PLAIN,  /* outside of quotes */
+        CSV_QUOTED, /* within them */
+        CSV_QUOTE,  /* within them after a quote, which ends the cell, or is the first of two */
+        N_CSV_STATES,
+};
+
+/* The state of the byte after these, for each state that bytes[0] may have. `before` is the byte before them; where a
+ * row begins with them, any line break. Of a file that is not refused this is exact. */
+void csv_states(uint8_t before, const uint8_t *bytes, size_t n_bytes, char delimiter, uint8_t ret_after[N_CSV_STATES]);
+
+/* The first of these bytes with which a row begins; n_bytes: none. `state` is that of bytes[0]. */
+size_t csv_find_begin(uint8_t before, const uint8_t *bytes, size_t n_bytes, char delimiter, uint8_t state);
+
 /* The next cell of such a row. *at is 0 for the first one. Returns false after the last one. A row has one cell at
  * least. */
 bool csv_next_cell(const uint8_t *row, size_t n_row, char delimiter, size_t *at, struct csv_cell *ret_cell);

@@ -10,7 +10,8 @@
 #include <string.h>
 
 #include "daemon/base/json/json_texts.h"
-#include "daemon/data/formats/listing/table.h"
+#include "daemon/data/formats/listing/parts.h"
+#include "daemon/data/formats/listing/table_part.h"
 #include "daemon/data/formats/webdataset/shard_list.h"
 #include "proto/base/cleanup.h"
 
@@ -87,8 +88,7 @@ static int take_value(struct json_line *line, struct table_column *column, const
         switch (token->kind) {
         case JSON_NULL:
                 cell->kind = CELL_ABSENT;
-                table_forget_text(line->table, column);
-                return 0;
+                return table_forget_text(line->table, column, &line->why);
         case JSON_TRUE:
         case JSON_FALSE:
                 cell->kind = CELL_BOOLEAN;
@@ -119,6 +119,8 @@ static int take_member(struct json_line *line, struct json_token *name, const st
 
         if (r == 0)
                 r = take_value(line, column, token, &cell);
+        if (r == 0 && column->is_part && (cell.kind == CELL_INTEGER || cell.kind == CELL_FLOAT))
+                r = table_note_number(line->table, column, token->bytes, token->n_bytes, &line->why);
         if (r < 0) {
                 struct why detail = line->why;
 
@@ -128,9 +130,6 @@ static int take_member(struct json_line *line, struct json_token *name, const st
                                                      : "")
                               : r;
         }
-        if (column->is_part && (cell.kind == CELL_INTEGER || cell.kind == CELL_FLOAT) &&
-            columns_put_part(&line->table->columns, column, token->bytes, token->n_bytes) < 0)
-                return why_set(&line->why, -ENOMEM, "no memory for a part of a path");
         r = columns_put(&line->table->columns, column, &cell, listing->window.n_lines, listing_n_files(listing) - 1);
         return r < 0 ? why_set(&line->why, r, "no memory for its values") : 0;
 }
@@ -303,8 +302,11 @@ static int read_array(struct json_line *line) {
 
 static int read_objects(struct text_listing *listing, void *userdata) {
         struct json_line line = { .table = userdata };
-        int byte = next_byte(&line);
+        int byte;
 
+        if (listing->is_inside)
+                return read_lines(&line);
+        byte = next_byte(&line);
         if (byte < 0)
                 return listing_refuse(listing, 0, byte, &line.why);
         if (byte != '[')
@@ -312,6 +314,39 @@ static int read_objects(struct text_listing *listing, void *userdata) {
         listing->window.n_lines++; /* from 1, as they are shown */
         return read_array(&line);
 }
+
+/* ---- in parts -------------------------------------------------------------------------------------------------- */
+
+static struct text_listing *make_part(const void *userdata) {
+        struct record_table *part = calloc(1, sizeof(*part));
+
+        if (!part || table_part_init(part, userdata) == 0)
+                return part ? &part->listing : NULL;
+        table_fini(part);
+        free(part);
+        return NULL;
+}
+
+static void free_part(struct text_listing *part) {
+        table_fini((struct record_table *)(void *)part);
+        free(part);
+}
+
+static void clear_part(struct text_listing *part) {
+        table_part_clear((struct record_table *)(void *)part);
+}
+
+static int take_part(void *userdata, struct text_listing *part, uint64_t line_base) {
+        return table_part_take(userdata, (const struct record_table *)(const void *)part, line_base);
+}
+
+static const struct listing_parts PARTS = {
+        .make = make_part,
+        .free = free_part,
+        .clear = clear_part,
+        .read = read_objects,
+        .take = take_part,
+};
 
 /* ---- the format ------------------------------------------------------------------------------------------------ */
 
@@ -375,7 +410,7 @@ static int jsonl_build(int root_fd, const struct files *files, const struct form
                            format_option(options, "label"));
 
         if (r == 0)
-                r = listing_walk(&table.listing, is_jsonl, is_json, read_objects, &table);
+                r = listing_walk(&table.listing, is_jsonl, is_json, read_objects, &PARTS, &table);
         return r < 0 ? r : table_make_index(&table, ret_builder);
 }
 

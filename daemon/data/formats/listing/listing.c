@@ -9,7 +9,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "daemon/data/files/cuts.h"
 #include "daemon/data/format_tell.h"
+#include "daemon/data/formats/listing/parts.h"
 #include "proto/base/cleanup.h"
 
 #define LOOK_UP_SAMPLES 4096u
@@ -55,22 +57,30 @@ int listing_look_up(struct text_listing *listing) {
 
 /* ---- the files ------------------------------------------------------------------------------------------------- */
 
+int listing_begin_file(struct text_listing *listing, const char *name, const struct stat *status) {
+        struct listed_file file = { .name = listing->names.n_bytes,
+                                    .first_sample = listing->n_samples,
+                                    .status = *status };
+        int r = growing_append(&listing->names, name, strlen(name) + 1);
+
+        if (r == 0)
+                r = growing_append(&listing->listed, &file, sizeof(file));
+        return r < 0 ? listing_no_memory(listing, r) : 0;
+}
+
 static int read_file(struct text_listing *listing, const char *name, listing_read read, void *userdata) {
-        struct listed_file file = { .name = listing->names.n_bytes, .first_sample = listing->n_samples };
         _cleanup_(closep) int fd = -1;
+        struct stat status;
         struct why detail;
         int r;
 
-        fd = listed_open(listing->root_fd, listing->files->root, name, &listing->settled_ns, &file.status,
-                         listing->why);
+        fd = listed_open(listing->root_fd, listing->files->root, name, &listing->settled_ns, &status, listing->why);
         if (fd < 0)
                 return fd;
-        r = growing_append(&listing->names, name, strlen(name) + 1);
-        if (r == 0)
-                r = growing_append(&listing->listed, &file, sizeof(file));
+        r = listing_begin_file(listing, name, &status);
         if (r < 0)
-                return listing_no_memory(listing, r);
-        listing->window = (struct text_window){ .fd = fd, .n_file = (uint64_t)file.status.st_size };
+                return r;
+        listing->window = (struct text_window){ .fd = fd, .n_file = (uint64_t)status.st_size };
         r = text_window_begin(&listing->window, &detail);
         r = r < 0 ? listing_refuse(listing, 0, r, &detail) : read(listing, userdata);
         text_window_fini(&listing->window);
@@ -95,11 +105,14 @@ static int find_files(struct text_listing *listing, listing_takes is_taken, list
 }
 
 int listing_walk(struct text_listing *listing, listing_takes is_taken, listing_takes is_else_taken, listing_read read,
-                 void *userdata) {
+                 const struct listing_parts *parts, void *userdata) {
         int r = find_files(listing, is_taken, is_else_taken);
 
-        for (size_t i = 0; i < listing->found.n && r == 0; i++)
-                r = read_file(listing, listing->found.names[i], read, userdata);
+        if (r == 0 && parts && cuts_threads() > 1)
+                r = parts_walk(listing, parts, userdata);
+        else
+                for (size_t i = 0; i < listing->found.n && r == 0; i++)
+                        r = read_file(listing, listing->found.names[i], read, userdata);
         if (r == 0 && listing->n_samples == 0)
                 return why_set(listing->why, -ENOENT, "%s/%s%s: there is no sample in it", listing->files->root,
                                listing->found.names[0], listing->found.n > 1 ? " and the other files" : "");

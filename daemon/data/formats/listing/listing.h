@@ -25,6 +25,7 @@ struct text_listing {
         struct why *why;
         const char *format;        /* its name, for messages */
         struct text_window window; /* on that file */
+        bool is_inside;            /* the window begins with a record, the file with others that were read before */
         uint64_t n_samples;        /* found so far */
         uint64_t n_looked;         /* n_samples when listing_look_up() was called last */
         struct listed found;       /* the files that the path means */
@@ -35,8 +36,13 @@ struct text_listing {
 
 void listing_fini(struct text_listing *listing);
 
-/* Reads a file that is open in listing->window, to its end. Returns 0 or an errno with `why`. */
+/* Reads the records that are in listing->window: from its place to its `stop`, or to the end of the file; what is only
+ * at the begin of a file, before them, unless is_inside is set. Returns 0, and the window stands after the last record;
+ * or an errno with `why`. */
 typedef int (*listing_read)(struct text_listing *listing, void *userdata);
+
+/* How several threads read pieces of a file at once, each into a part, a small listing of its own (parts.h). */
+struct listing_parts;
 
 /* Is a file of this name a part of the dataset, if the path is a folder? */
 typedef bool (*listing_takes)(const char *name);
@@ -45,10 +51,13 @@ typedef bool (*listing_takes)(const char *name);
 bool listing_has_ending(const char *name, const char *ending);
 
 /* Reads the files that the path names; of a folder, those that is_taken() takes, or if it takes none, is_else_taken()
- * (may be NULL), in the order of their names. Returns 0 or an errno with `why`; -ENOENT if there is no sample. Blocks
- * until all are read. */
+ * (may be NULL), in the order of their names. `parts`: how several threads do it; NULL: one thread. Returns 0 or an
+ * errno with `why`; -ENOENT if there is no sample. Blocks until all are read. */
 int listing_walk(struct text_listing *listing, listing_takes is_taken, listing_takes is_else_taken, listing_read read,
-                 void *userdata);
+                 const struct listing_parts *parts, void *userdata);
+
+/* The next file is read: its name and status are noted. -ENOMEM with `why`. */
+int listing_begin_file(struct text_listing *listing, const char *name, const struct stat *status);
 
 /* The file that is being read, or was read last. Valid until the next one is. */
 const char *listing_name(const struct text_listing *listing);

@@ -7,6 +7,7 @@
 
 #include "daemon/data/field_name.h"
 #include "daemon/data/formats/listing/csv_cell.h"
+#include "daemon/data/formats/listing/table_part.h"
 #include "proto/base/cleanup.h"
 
 void table_fini(struct record_table *table) {
@@ -14,6 +15,7 @@ void table_fini(struct record_table *table) {
         columns_fini(&table->columns);
         table_files_fini(&table->files);
         class_names_fini(&table->classes);
+        table_notes_free(table->notes);
 }
 
 /* ---- while records are read ------------------------------------------------------------------------------------ */
@@ -47,6 +49,7 @@ static bool is_in_list(const char *list, const char *name) {
 int table_init(struct record_table *table, const char *files, const char *raw, const char *label) {
         table->raw = raw;
         table->label = label;
+        table->files_option = files;
         return table_files_init(&table->files, files, table->listing.why);
 }
 
@@ -89,6 +92,8 @@ int table_note_text(struct record_table *table, struct table_column *column, con
                     struct why *why) {
         int r = 0;
 
+        if (table->notes)
+                return table_notes_add(table, column, TABLE_NOTE_TEXT, text, n, why);
         if (column->is_part && columns_put_part(&table->columns, column, text, n) < 0)
                 return why_set(why, -ENOMEM, "no memory for a part of a path");
         if (column->is_label)
@@ -97,6 +102,15 @@ int table_note_text(struct record_table *table, struct table_column *column, con
                 r = table_files_note_path(&table->files, column, table->columns.n_rows - 1, name_of_listing(table),
                                           text, n, why);
         return r;
+}
+
+int table_note_number(struct record_table *table, struct table_column *column, const void *text, size_t n,
+                      struct why *why) {
+        if (table->notes)
+                return table_notes_add(table, column, TABLE_NOTE_NUMBER, text, n, why);
+        if (columns_put_part(&table->columns, column, text, n) < 0)
+                return why_set(why, -ENOMEM, "no memory for a part of a path");
+        return 0;
 }
 
 int table_keep_text(struct record_table *table, struct table_column *column, const char *text, size_t n,
@@ -118,15 +132,22 @@ int table_keep_text(struct record_table *table, struct table_column *column, con
         return r < 0 ? why_set(why, r, "no memory for its values") : 0;
 }
 
-void table_forget_text(struct record_table *table, struct table_column *column) {
+int table_forget_text(struct record_table *table, struct table_column *column, struct why *why) {
+        if (!column->is_path && !column->is_part && !column->is_label)
+                return 0;
+        if (table->notes)
+                return table_notes_add(table, column, TABLE_NOTE_NULL, NULL, 0, why);
         if (column->is_label)
                 class_names_forget(&table->classes, table->columns.n_rows - 1);
         column->part_row = 0;
         if (column->is_path)
                 table_files_forget_path(&table->files, column, table->columns.n_rows - 1);
+        return 0;
 }
 
 int table_end_record(struct record_table *table, struct why *why) {
+        if (table->notes)
+                return 0;
         return table_files_end_record(&table->files, table->columns.n_rows - 1, name_of_listing(table), why);
 }
 

@@ -18,6 +18,8 @@ struct table_samples {
         void *userdata;
 };
 
+struct table_notes;
+
 struct record_table {
         struct text_listing listing;
         struct table_columns columns;
@@ -28,6 +30,8 @@ struct record_table {
         bool has_classes;                    /* the label is a place among the texts of its column */
         const struct table_samples *samples; /* NULL: samples are the records of listings */
         struct table_files_set files;
+        const char *files_option;  /* may be NULL */
+        struct table_notes *notes; /* of a part of a table (table_part.h), which only writes down what is noted */
 };
 
 void table_fini(struct record_table *table);
@@ -50,8 +54,12 @@ int table_keep_text(struct record_table *table, struct table_column *column, con
 int table_note_text(struct record_table *table, struct table_column *column, const char *text, size_t n,
                     struct why *why);
 
-/* The record has null there, whatever it had before. */
-void table_forget_text(struct record_table *table, struct table_column *column);
+/* The record has this number, as it is written, in a column that is a part of names (is_part). Returns as above. */
+int table_note_number(struct record_table *table, struct table_column *column, const void *text, size_t n,
+                      struct why *why);
+
+/* The record has null there, whatever it had before. Returns as above. */
+int table_forget_text(struct record_table *table, struct table_column *column, struct why *why);
 
 /* All values of the record were put and noted. Returns 0 or an errno with `why`. */
 int table_end_record(struct record_table *table, struct why *why);

@@ -4,9 +4,11 @@
  * line is a sample too, so that sample i is line i. Whether it is UTF-8 is checked when a sample is read. */
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "daemon/data/formats/listing/listing.h"
+#include "daemon/data/formats/listing/parts.h"
 #include "proto/base/cleanup.h"
 
 #define FIELD_NAME_OF_TEXT "text"
@@ -60,6 +62,45 @@ static int read_text(struct text_listing *listing, void *userdata) {
         return r;
 }
 
+/* ---- in parts -------------------------------------------------------------------------------------------------- */
+
+static struct text_listing *make_part(const void *userdata) {
+        struct text_dataset *part = calloc(1, sizeof(*part));
+
+        (void)userdata;
+        return part ? &part->listing : NULL;
+}
+
+static void free_part(struct text_listing *listing) {
+        struct text_dataset *part = (struct text_dataset *)(void *)listing;
+
+        text_dataset_fini(part);
+        free(part);
+}
+
+static void clear_part(struct text_listing *listing) {
+        growing_clear(&((struct text_dataset *)(void *)listing)->lines);
+}
+
+static int take_part(void *userdata, struct text_listing *listing, uint64_t line_base) {
+        const struct text_dataset *part = (const void *)listing;
+        struct text_dataset *dataset = userdata;
+        int r = growing_append(&dataset->lines, part->lines.bytes, part->lines.n_bytes);
+
+        (void)line_base; /* what is wrong is only found by those who ask for a sample */
+        return r < 0 ? listing_no_memory(&dataset->listing, r) : 0;
+}
+
+static const struct listing_parts PARTS = {
+        .make = make_part,
+        .free = free_part,
+        .clear = clear_part,
+        .read = read_text,
+        .take = take_part,
+};
+
+/* ---- the index ------------------------------------------------------------------------------------------------- */
+
 static int give_file(const struct text_dataset *dataset, size_t idx, struct index_builder *builder) {
         const struct text_listing *listing = &dataset->listing;
         const struct text_line *lines = (const void *)dataset->lines.bytes;
@@ -111,7 +152,7 @@ static int text_build(int root_fd, const struct files *files, const struct forma
         dataset.is_by_file = sample && strcmp(sample, "file") == 0;
         if (sample && !dataset.is_by_file && strcmp(sample, "line") != 0)
                 return why_set(why, -EINVAL, "sample = \"%.40s\": \"line\" or \"file\" was expected", sample);
-        r = listing_walk(&dataset.listing, is_text, NULL, read_text, &dataset);
+        r = listing_walk(&dataset.listing, is_text, NULL, read_text, dataset.is_by_file ? NULL : &PARTS, &dataset);
         if (r < 0)
                 return r;
         r = make_index(&dataset, ret_builder);

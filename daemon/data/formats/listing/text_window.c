@@ -15,17 +15,21 @@ void text_window_fini(struct text_window *window) {
         window->bytes = NULL;
 }
 
+static size_t read_bytes(const struct text_window *window) {
+        return window->n_read > 0 ? window->n_read : READ_BYTES;
+}
+
 /* Room for another read. It grows by doubling, so what is copied stays in proportion to what is read. */
 static int make_room(struct text_window *window, struct why *why) {
-        size_t capacity = window->capacity ? window->capacity : 2 * READ_BYTES;
+        size_t capacity = window->capacity ? window->capacity : 2 * read_bytes(window);
         uint8_t *bytes;
 
-        if (window->capacity - window->n_bytes >= READ_BYTES)
+        if (window->capacity - window->n_bytes >= read_bytes(window))
                 return 0;
-        if (window->n_bytes >= TEXT_WINDOW_RECORD_MAX)
+        if (window->n_bytes >= (window->n_max > 0 ? window->n_max : TEXT_WINDOW_RECORD_MAX))
                 return why_set(why, -E2BIG, "a record that begins at byte %ju has more than %u MiB",
                                (uintmax_t)window->offset, TEXT_WINDOW_RECORD_MAX >> 20);
-        while (capacity - window->n_bytes < READ_BYTES)
+        while (capacity - window->n_bytes < read_bytes(window))
                 capacity *= 2;
         bytes = realloc(window->bytes, capacity);
         if (!bytes)
@@ -50,7 +54,7 @@ int text_window_read_on(struct text_window *window, struct why *why) {
         if (r < 0)
                 return r;
         n_left = window->n_file - window->offset - window->n_bytes;
-        n = n_left < READ_BYTES ? (size_t)n_left : READ_BYTES;
+        n = n_left < read_bytes(window) ? (size_t)n_left : read_bytes(window);
         r = disk_read_at(window->fd, window->bytes + window->n_bytes, n, window->offset + window->n_bytes);
         if (r == -ENODATA)
                 return why_set(why, r, "became shorter while it was read; try again when it is complete");
@@ -93,12 +97,28 @@ int text_window_begin(struct text_window *window, struct why *why) {
         return 0;
 }
 
+int text_window_find_line(struct text_window *window, struct why *why) {
+        const uint8_t *end = NULL;
+
+        while (!end && !text_window_is_over(window) && !window->is_last) {
+                int r = text_window_read_on(window, why);
+
+                if (r < 0)
+                        return r;
+                end = memchr(window->bytes, '\n', window->n_bytes);
+                window->at = end ? (size_t)(end - window->bytes) + 1 : window->n_bytes;
+        }
+        return 0;
+}
+
 int text_window_line(struct text_window *window, const uint8_t **ret_line, size_t *ret_n_bytes, uint64_t *ret_offset,
                      struct why *why) {
         const uint8_t *line, *end;
         size_t n;
         int r;
 
+        if (text_window_is_over(window))
+                return TEXT_WINDOW_END;
         for (;;) {
                 size_t from = window->at + window->n_scanned;
 

@@ -26,6 +26,9 @@ struct text_window {
         size_t capacity;
         uint64_t n_lines; /* that text_window_line() has given */
         size_t n_scanned; /* of the line that begins at `at`: looked at already */
+        uint64_t stop;    /* no line is given that begins at this byte of the file or after it; 0: all are */
+        size_t n_read;    /* bytes that are read at once; 0: 1 MiB */
+        uint64_t n_max;   /* a record is shorter; 0: TEXT_WINDOW_RECORD_MAX */
 };
 
 void text_window_fini(struct text_window *window);
@@ -38,6 +41,20 @@ int text_window_read_on(struct text_window *window, struct why *why);
 /* Skips the byte order mark that some programs write in front of UTF-8. Refuses what is compressed, or UTF-16, with a
  * word what to do (-ENOTSUP). To be called first. */
 int text_window_begin(struct text_window *window, struct why *why);
+
+/* Where the next record begins in the file. */
+static inline uint64_t text_window_place(const struct text_window *window) {
+        return window->offset + window->at;
+}
+
+/* Does the next record begin at `stop` or after it, if there is one? */
+static inline bool text_window_is_over(const struct text_window *window) {
+        return window->stop > 0 && text_window_place(window) >= window->stop;
+}
+
+/* Goes to the first line that begins at byte `at` of the file or after it; where it may be beyond `stop`, the place is
+ * not exact. `offset` is at - 1, and nothing was read yet. Returns as text_window_read_on(). */
+int text_window_find_line(struct text_window *window, struct why *why);
 
 /* The next line, without the "\n" or "\r\n" that ends it; valid until the next call. The last line may have no end.
  * Returns 0, TEXT_WINDOW_END, or as text_window_read_on(). */

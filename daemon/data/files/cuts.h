@@ -1,0 +1,86 @@
+/* data/files/cuts.h: files that are cut into pieces, which several threads look at while the caller takes them in order.
+ *
+ * A record of a text file may begin anywhere, so a piece is only a range of bytes, and its records are those that begin
+ * in it. A thread that looks at a piece finds the first of them, and reads on if the last one ends after the piece.
+ * What it found stays in a slot until the caller has taken it: he sees the pieces in their order, and never which
+ * thread was faster.
+ *
+ * Where the first record of a piece begins may depend on all bytes before it (an open quote). For this there is a state
+ * at each cut: a thread says early how the state after its piece follows from the one before it (cuts_state()).
+ *
+ * Files are opened ahead, too, and pieces of several of them looked at together. When nobody has begun the piece that
+ * the caller waits for, his thread looks as the others do; so a single thread is enough, and others are only started
+ * when there is work for them. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/stat.h>
+
+#include "daemon/data/files/windows.h"
+#include "proto/base/why.h"
+
+#define CUTS_THREADS 16u                 /* the caller's among them */
+#define CUTS_SLOTS   (2u * CUTS_THREADS) /* pieces that are looked at, or were and are not taken yet */
+#define CUTS_STATES  4u
+
+/* Positive outcome of cuts_next(): the file has no further piece. */
+#define CUTS_END 1
+
+/* How much is done at once; tests change it. */
+struct cuts_limits {
+        uint32_t n_threads;  /* 1 to CUTS_THREADS; 0: as many as there are CPUs */
+        uint64_t cut_bytes;  /* of a piece */
+        uint64_t long_bytes; /* a record of that many bytes is left to the caller: no piece takes much more memory */
+};
+
+extern struct cuts_limits CUTS_LIMITS;
+
+struct cut {
+        size_t idx_file;
+        int fd;              /* of the file; not to be closed */
+        uint64_t begin, end; /* its records begin in this range of bytes */
+        uint64_t n_file;     /* bytes of the file */
+        bool is_first;       /* of its file */
+        uint32_t idx_slot;   /* below CUTS_SLOTS: where what is found is kept */
+        uint64_t number;     /* counted over all files */
+};
+
+struct cuts;
+
+/* How many threads there would be, the caller's among them. Reads a few small files of the kernel's. */
+uint32_t cuts_threads(void);
+
+struct cuts_work {
+        struct windows_files files; /* opened in any thread, several at once */
+        /* Looks at a piece, in any thread, and several at once, but one for each slot. What is wrong with it is kept in
+         * the slot like all else. */
+        void (*look)(void *userdata, struct cuts *cuts, const struct cut *cut);
+        void *userdata;
+};
+
+/* Returns 0 or -ENOMEM. `work` is copied. */
+int cuts_new(const struct cuts_work *work, struct cuts **ret_cuts);
+
+/* Takes NULL, and waits for what was begun. */
+void cuts_free(struct cuts *cuts);
+
+/* The file idx: the first one, or the next one when all pieces of the one before were taken (asserted). Returns 0, its
+ * descriptor, which stays open until the next call, and the status that it had when it was opened; or what open()
+ * returned. Blocks for the file system. */
+int cuts_file(struct cuts *cuts, size_t idx, int *ret_fd, struct stat *ret_status, struct why *why);
+
+/* Cutting begins at this byte of the first file; whatever comes before it is the caller's. Nothing is looked at, and no
+ * second file opened, before this call, which is to be made once. */
+void cuts_start(struct cuts *cuts, uint64_t first);
+
+/* Waits until the next piece of this file was looked at. Returns 0 or CUTS_END. Blocks as look() does. */
+int cuts_next(struct cuts *cuts, struct cut *ret_cut);
+
+/* The last piece was taken: its slot is free. */
+void cuts_take(struct cuts *cuts);
+
+/* For look(), once at most: the state at the end of this piece is after[state] if the one at its begin is `state`; that
+ * of a file's first piece is 0. Waits for the pieces before it. Returns the state at its begin, or CUTS_STATES if a
+ * piece before it did not tell. */
+uint8_t cuts_state(struct cuts *cuts, const struct cut *cut, const uint8_t after[CUTS_STATES]);
