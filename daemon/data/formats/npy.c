@@ -18,7 +18,6 @@
 #include "daemon/data/field_name.h"
 #include "daemon/data/format_tell.h"
 #include "daemon/data/formats/npy_list.h"
-#include "daemon/data/formats/table_columns.h"
 #include "daemon/data/index/index_stamp.h"
 #include "daemon/data/source_compare.h"
 #include "proto/base/cleanup.h"
