@@ -40,6 +40,8 @@ their speed drifts. Times here are reported, never asserted.
                            that makes an index, and of opening it again (tests/bench/webdataset.py)
     tfrecord_*             the same photos as TFRecord files over the folder, and over tf.data; the speed of the pass that makes an
                            index (tests/bench/tfrecord.py); needs TensorFlow, which `make check-formats` installs
+    listing_*              the pass that makes an index of JSON Lines, CSV and text, over reading the file, and over the same pass
+                           on one CPU (tests/bench/listings.py)
     coco_*                 pictures with boxes and labels (resize(short=800, max=1333), hflip, sanitize) beside torchvision's reference
                            pipeline (tests/bench/coco.py); needs torch and torchvision, which `make bench-peers` installs
     npy_rows               rows/s of 2,049 uint16 out of a 4 GB array in the page cache, batches of 1,024, two workers;
@@ -580,6 +582,11 @@ def tfrecord():
     measurement.run(daemon, emit, ROOT, BUILD, photos(), os.path.join(OUT, "tfrecord"), REPEATS, IMAGES // BATCH)
 
 
+def listing():
+    import listings as measurement
+    measurement.run(emit, BUILD, os.path.join(OUT, "listings"), REPEATS)
+
+
 def webdataset():
     import webdataset as measurement
     measurement.run(daemon, emit, BUILD, photos(), os.path.join(OUT, "webdataset"), REPEATS, IMAGES // BATCH)
@@ -722,6 +729,7 @@ MEASUREMENTS = [
     (("packed",), packed),
     (("tfrecord",), tfrecord),
     (("webdataset",), webdataset),
+    (("listing",), listing),
     (("coco",), coco),
     (("npy",), npy),
     (("megatron",), megatron),
