@@ -99,7 +99,7 @@ void scenario_listings(struct scene *scene) {
                 { "records", "tfrecord/tokens\" format = \"tfrecord\"", NULL, 5 },
                 { "many", "records\"", "record: raw", 12, .is_made = true },
                 { "items", "mds/all\"", "caption: text; label", 8 },
-                { "chunks", "litdata/records\"", NULL, 7 },
+                { "chunks", "litdata/records\"", "text: text; label", 7 },
                 { "tokens", "megatron/small\" sequence_length = 3", "tokens", 5395 },
         };
 
