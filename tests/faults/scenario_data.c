@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "daemon/data/files/cuts.h"
 #include "tests/faults/points.h"
 #include "tests/faults/scenarios.h"
 #include "tests/faults/scene.h"
@@ -103,6 +104,7 @@ void scenario_listings(struct scene *scene) {
                 { "tokens", "megatron/small\" sequence_length = 3", "tokens", 5395 },
         };
 
+        CUTS_LIMITS = (struct cuts_limits){ .n_threads = 2, .cut_bytes = 500, .long_bytes = 1 << 20 };
         serve_forms(scene, FORMS, sizeof(FORMS) / sizeof(FORMS[0]));
 }
 
