@@ -80,9 +80,9 @@ def check_saved(lines, rows, **terms):
         equal(fields["ids"]["sha256"], hashlib.sha256(ids).hexdigest(), "ids")
 
 
-@case("numbers, text, bytes and lists of both containers, with nulls, sliced, compressed, in several batches")
+@case("numbers, text, bytes, lists, also of bools and of up to five levels, of both containers, with nulls, sliced, compressed, in several batches")
 def _(box):
-    names = [f"{kind}{variant}.arrow" for kind in ("scalars", "strings", "lists", "nested")
+    names = [f"{kind}{variant}.arrow" for kind in ("scalars", "strings", "lists", "nested", "deep")
              for variant in ("", "-nulls", "-sliced", "-lz4", "-zstd")]
     names += ["replaced.arrow", "delta.arrow", "old.arrow", "old-file.arrow", "plain.feather", "lz4.feather", "zstd.feather"]
     daemon = box.daemon({name: arrow(copy(box, name)) for name in names})

@@ -93,6 +93,27 @@ def nested(every):
     return pyarrow.table({"id": pyarrow.array(range(N)), "meta": meta, "objects": objects})
 
 
+def deep(every):
+    """Lists of bools, which are bits, and lists in lists of up to five levels."""
+    flags = [[k % 3 == i % 2 for k in range(i * 5 % 23)] for i in range(N)]
+    rows = [[[k % 2 == 0, i % 3 == 0, True] for k in range(i % 4)] for i in range(N)]
+    three = [[[[i, i % 5], [1, 2], [3, i % 5]]] * 2 for i in range(N)]
+    four = [[row] * (i % 3) for i, row in enumerate(three)]
+    five = [[[row]] for row in three]
+    columns = {
+        "flags": pyarrow.array(with_nulls(flags, every), pyarrow.list_(pyarrow.bool_())),
+        "view": pyarrow.array(with_nulls(flags, every), pyarrow.large_list_view(pyarrow.bool_())),
+        "pair": pyarrow.array(with_nulls([[i % 2 == 0, i % 5 == 0] for i in range(N)], every), pyarrow.list_(pyarrow.bool_(), 2)),
+        "rows": pyarrow.array(with_nulls(rows, every), pyarrow.large_list(pyarrow.list_(pyarrow.bool_()))),
+        "four": pyarrow.array(with_nulls(four, every)),
+        "five": pyarrow.array(with_nulls(five, every), pyarrow.list_(pyarrow.list_(pyarrow.list_(pyarrow.list_(pyarrow.list_(pyarrow.int16(), 2)))))),
+    }
+    return pyarrow.table(columns)
+
+
+KINDS = (("scalars", scalars), ("strings", strings), ("lists", lists), ("nested", nested), ("deep", deep))
+
+
 def lists_of_text(every):
     """Lists of text of every kind of list and text; empty lists, empty texts, null lists."""
     words = with_nulls([[text * (k != 2) for k, text in enumerate(texts(i % 5))] for i in range(N)], every)
@@ -202,7 +223,7 @@ def read(path):
 # ---- files of pyarrow -----------------------------------------------------------------------------------------------
 
 def write_plain(folder):
-    for name, make in (("scalars", scalars), ("strings", strings), ("lists", lists), ("nested", nested)):
+    for name, make in KINDS:
         table = make(0)
         write_stream(f"{folder}/{name}.arrow", table.to_batches(max_chunksize=16), table.schema)
         table = make(5)
@@ -216,7 +237,7 @@ def write_plain(folder):
     feather.write_feather(table, f"{folder}/plain.feather", compression="uncompressed")
     for codec in ("lz4", "zstd"):
         feather.write_feather(table, f"{folder}/{codec}.feather", compression=codec)
-        for name, make in (("scalars", scalars), ("strings", strings), ("lists", lists), ("nested", nested)):
+        for name, make in KINDS:
             table = make(7)
             write_stream(f"{folder}/{name}-{codec}.arrow", table.to_batches(max_chunksize=30), table.schema, compression=codec)
         table = pyarrow.table({"text": texts(), "number": list(range(N))})

@@ -65,12 +65,33 @@ static void check_cell(int fd, const struct arrow_cell *cell, const cJSON *row, 
         check_hex(bytes, cell->n_bytes, row->valuestring, what);
 }
 
+static struct arrow_widths no_widths(void) {
+        struct arrow_widths widths;
+
+        for (unsigned i = 0; i < ARROW_LEVELS_MAX; i++)
+                widths.n[i] = ARROW_WIDTH_NONE;
+        return widths;
+}
+
+static void check_bools(const struct arrow_rows *rows, uint32_t idx, const struct arrow_cell *cell, const cJSON *row,
+                        const char *what) {
+        bool bools[256];
+
+        ck_assert_msg(cJSON_IsNull(row) == (cell->offset == ARROW_CELL_NULL), "%s: null or not", what);
+        if (cell->offset == ARROW_CELL_NULL)
+                return;
+        ck_assert_uint_le(cell->n_bytes, sizeof(bools));
+        ck_assert_int_eq(arrow_bools(rows, idx, cell, bools, &why), 0);
+        check_hex((const uint8_t *)bools, cell->n_bytes, row->valuestring, what);
+}
+
 /* Compares the rows of the current batch, a few at a time. */
 static void check_batch(const struct arrow_table *table, int fd, uint32_t idx, const cJSON **row, const char *what) {
         const struct arrow_field *field = arrow_schema_field(arrow_table_schema(table), idx);
-        struct arrow_widths widths = { { ARROW_WIDTH_NONE, ARROW_WIDTH_NONE, ARROW_WIDTH_NONE } };
+        struct arrow_widths widths = no_widths();
         struct arrow_cell cells[ARROW_ROWS_MAX];
-        bool is_valid[ARROW_ROWS_MAX], has_cells = arrow_has_cells(arrow_table_schema(table), idx);
+        bool is_valid[ARROW_ROWS_MAX], has_bools = arrow_has_bools(arrow_table_schema(table), idx);
+        bool has_cells = arrow_has_cells(arrow_table_schema(table), idx) || has_bools;
         uint64_t n = arrow_table_batch(table)->n_rows;
         uint8_t numbers[64];
 
@@ -90,7 +111,9 @@ static void check_batch(const struct arrow_table *table, int fd, uint32_t idx, c
                                 ck_assert_int_eq(is_valid[i], !cJSON_IsNull(*row));
                         if (is_number && is_valid[i])
                                 check_hex(numbers + i * width, width, (*row)->valuestring, what);
-                        if (has_cells && !(is_number && field->has_dictionary))
+                        if (has_bools)
+                                check_bools(&rows, idx, &cells[i], *row, what);
+                        else if (has_cells && !(is_number && field->has_dictionary))
                                 check_cell(fd, &cells[i], *row, what);
                 }
         }
@@ -154,7 +177,7 @@ static int read_rows(const struct arrow_table *table) {
         int r = 0;
 
         for (uint32_t i = 0; i < schema->n_columns && r == 0; i++) {
-                struct arrow_widths widths = { { ARROW_WIDTH_NONE, ARROW_WIDTH_NONE, ARROW_WIDTH_NONE } };
+                struct arrow_widths widths = no_widths();
                 uint32_t idx = arrow_schema_column(schema, i);
                 const struct arrow_field *field = arrow_schema_field(schema, idx);
                 uint64_t n = arrow_table_batch(table)->n_rows;

@@ -85,14 +85,16 @@ static bool is_list(const struct arrow_field *field) {
         return field->kind == ARROW_LIST || field->kind == ARROW_LIST_VIEW || field->kind == ARROW_FIXED_LIST;
 }
 
-/* Lists of lists of numbers: only the outermost may be a view, whose lists may lie in any sequence. */
-static bool is_list_of_numbers(const struct arrow_schema *schema, uint32_t idx_field) {
+/* Lists of lists of such elements: only the outermost may be a view, whose lists may lie in any sequence. */
+static bool is_list_of(const struct arrow_schema *schema, uint32_t idx_field, enum arrow_kind element) {
+        if (!is_list(arrow_schema_field(schema, idx_field)))
+                return false;
         for (uint32_t level = 1; level <= ARROW_LEVELS_MAX; level++) {
                 const struct arrow_field *child = arrow_schema_field(schema, idx_field + level);
 
                 if (child->has_dictionary)
                         return false;
-                if (child->kind == ARROW_NUMBER)
+                if (child->kind == element)
                         return true;
                 if (child->kind != ARROW_LIST && child->kind != ARROW_FIXED_LIST)
                         return false;
@@ -111,8 +113,12 @@ bool arrow_has_cells(const struct arrow_schema *schema, uint32_t idx_field) {
         case ARROW_BYTES_VIEW:
                 return true;
         default:
-                return is_list(field) && is_list_of_numbers(schema, idx_field);
+                return is_list_of(schema, idx_field, ARROW_NUMBER);
         }
+}
+
+bool arrow_has_bools(const struct arrow_schema *schema, uint32_t idx_field) {
+        return is_list_of(schema, idx_field, ARROW_BOOL);
 }
 
 const struct arrow_field *arrow_list_element(const struct arrow_schema *schema, uint32_t idx_field,
@@ -359,7 +365,7 @@ static int list_cells(const struct cursor *outer, const bool *is_valid, struct a
                         break;
                 r = inner_cells(&inner, is_valid, &widths->n[level], cells);
         }
-        return r < 0 ? r : count_in_bytes(&inner, is_valid, cells);
+        return r < 0 || inner.field->kind == ARROW_BOOL ? r : count_in_bytes(&inner, is_valid, cells);
 }
 
 /* ---- dictionaries ---------------------------------------------------------------------------------------------- */
@@ -431,6 +437,8 @@ int arrow_cells(const struct arrow_rows *rows, uint32_t idx_field, struct arrow_
                 struct arrow_cell *ret_cells, struct why *why) {
         struct cursor cursor = cursor_at(rows, idx_field, why);
         bool is_valid[ARROW_ROWS_MAX];
+        bool is_plain = rows->batch->plain && !arrow_batch_has_indices(rows->batch, rows->schema, idx_field) &&
+                        !arrow_has_bools(rows->schema, idx_field);
         int r = rows->n == 0 ? 0 : validity_of(&cursor, is_valid);
 
         if (r < 0 || rows->n == 0)
@@ -440,7 +448,7 @@ int arrow_cells(const struct arrow_rows *rows, uint32_t idx_field, struct arrow_
         for (uint32_t i = 0; i < rows->n && r == 0; i++) {
                 if (!is_valid[i])
                         ret_cells[i] = (struct arrow_cell){ .offset = ARROW_CELL_NULL };
-                else if (rows->batch->plain && !arrow_batch_has_indices(rows->batch, rows->schema, idx_field))
+                else if (is_plain)
                         ret_cells[i].plain = rows->batch->plain + ret_cells[i].offset;
         }
         return r;
@@ -478,6 +486,22 @@ int arrow_numbers(const struct arrow_rows *rows, uint32_t idx_field, void *ret_n
         for (uint32_t i = 0; i < rows->n && r == 0; i++)
                 if (!ret_is_valid[i])
                         memset(numbers + i * width, 0, width);
+        return r;
+}
+
+int arrow_bools(const struct arrow_rows *rows, uint32_t idx_field, const struct arrow_cell *cell, bool *ret_bools,
+                struct why *why) {
+        uint32_t n_levels;
+        struct cursor cursor;
+        uint64_t n_here;
+        int r = 0;
+
+        arrow_list_element(rows->schema, idx_field, &n_levels);
+        cursor = cursor_at(rows, idx_field + n_levels, why);
+        for (uint64_t i = 0; i < cell->n_bytes && r == 0; i += n_here) {
+                n_here = cell->n_bytes - i < ARROW_ROWS_MAX ? cell->n_bytes - i : ARROW_ROWS_MAX;
+                r = read_bits_at(&cursor, 1, cell->offset + i, n_here, ret_bools + i);
+        }
         return r;
 }
 

@@ -9,9 +9,10 @@
 
 #include "daemon/data/formats/arrow/batch.h"
 #include "daemon/data/formats/arrow/dictionary.h"
+#include "daemon/data/schema.h"
 
-#define ARROW_ROWS_MAX   4096u /* that are asked for at once */
-#define ARROW_LEVELS_MAX 3u    /* of lists within lists */
+#define ARROW_ROWS_MAX   4096u           /* that are asked for at once */
+#define ARROW_LEVELS_MAX SCHEMA_DIMS_MAX /* of lists within lists */
 #define ARROW_WIDTH_NONE UINT64_MAX
 #define ARROW_CELL_NULL  UINT64_MAX /* offset: the row has no value */
 
@@ -22,8 +23,8 @@ struct arrow_cell {
 
 /* Lists within lists: a row's elements are an array only if all lists of a level have the same length. */
 struct arrow_widths {
-        uint64_t n[ARROW_LEVELS_MAX]; /* elements of a list of level 1, 2; [0] is not used. ARROW_WIDTH_NONE: none was
-                                       * seen yet, and the first one decides */
+        uint64_t n[ARROW_LEVELS_MAX]; /* elements of a list of level 1, 2, ...; [0] is not used. ARROW_WIDTH_NONE: none
+                                       * was seen yet, and the first one decides */
 };
 
 struct arrow_rows {
@@ -39,7 +40,11 @@ struct arrow_rows {
  * ARROW_LEVELS_MAX levels are; bools, structs, and lists of anything else are not. */
 bool arrow_has_cells(const struct arrow_schema *schema, uint32_t idx_field);
 
-/* The number type at the end of lists. `idx_field` has cells and is a list. */
+/* Is it a list of bools, of up to ARROW_LEVELS_MAX levels? Its cells are counted in bools (arrow_bools()), not in
+ * bytes. */
+bool arrow_has_bools(const struct arrow_schema *schema, uint32_t idx_field);
+
+/* The number type, or the bool, at the end of lists. `idx_field` has cells or bools and is a list. */
 const struct arrow_field *arrow_list_element(const struct arrow_schema *schema, uint32_t idx_field,
                                              uint32_t *ret_n_levels);
 
@@ -56,6 +61,10 @@ int arrow_lists(const struct arrow_rows *rows, uint32_t idx_field, struct arrow_
  * zeroes, and `false` in ret_is_valid. Returns as above. */
 int arrow_numbers(const struct arrow_rows *rows, uint32_t idx_field, void *ret_numbers, bool *ret_is_valid,
                   struct why *why);
+
+/* The bools of a cell of a list of bools that is not null, a byte each. Returns as arrow_cells(). */
+int arrow_bools(const struct arrow_rows *rows, uint32_t idx_field, const struct arrow_cell *cell, bool *ret_bools,
+                struct why *why);
 
 /* Copies the bytes of a cell that is not null. Returns 0 or an errno of reading. */
 int arrow_cell_read(const struct arrow_cell *cell, int fd, void *into);

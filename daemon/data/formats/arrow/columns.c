@@ -10,7 +10,7 @@
 #include "daemon/data/formats/table_columns.h"
 #include "daemon/data/index/index_layout.h"
 
-#define SERVED "numbers, bools, text, binary, lists of numbers or text, structs of these, Image and Audio"
+#define SERVED "numbers, bools, text, binary, lists of numbers, bools or text, structs of these, Image and Audio"
 
 struct planning {
         const struct arrow_schema *schema;
@@ -50,9 +50,9 @@ static int plan_list(const struct planning *planning, struct arrow_column *colum
         const struct arrow_field *element = arrow_list_element(planning->schema, column->idx_field, &n_levels);
         const struct arrow_field *list = arrow_schema_field(planning->schema, column->idx_field);
 
-        column->role = ARROW_ROLE_STORED;
+        column->role = element->kind == ARROW_BOOL ? ARROW_ROLE_BOOLS : ARROW_ROLE_STORED;
         column->field.kind = FIELD_VALUE;
-        column->field.dtype = element->dtype;
+        column->field.dtype = element->kind == ARROW_BOOL ? DLP_DTYPE_BOOL : element->dtype;
         column->field.n_dims = n_levels;
         for (uint32_t i = 0; i < n_levels; i++) {
                 const struct arrow_field *level = list + i;
@@ -135,7 +135,8 @@ static int plan_type(const struct planning *planning, struct arrow_column *colum
                         column->field.kind = FIELD_TEXTS;
                         return 0;
                 }
-                if (field->has_dictionary || !arrow_has_cells(planning->schema, column->idx_field))
+                if (field->has_dictionary || !(arrow_has_cells(planning->schema, column->idx_field) ||
+                                               arrow_has_bools(planning->schema, column->idx_field)))
                         return refuse_field(planning, column->field.name, column->idx_field);
                 return plan_list(planning, column);
         }
@@ -193,7 +194,8 @@ static int plan_column(const struct planning *planning, struct arrow_columns *co
         column->idx_field = candidate->idx_field;
         column->n_parents = candidate->n_parents;
         memcpy(column->idx_parents, candidate->idx_parents, sizeof(column->idx_parents));
-        column->widths = (struct arrow_widths){ { ARROW_WIDTH_NONE, ARROW_WIDTH_NONE, ARROW_WIDTH_NONE } };
+        for (uint32_t i = 0; i < ARROW_LEVELS_MAX; i++)
+                column->widths.n[i] = ARROW_WIDTH_NONE;
         column->least = INT64_MAX;
         column->most = INT64_MIN;
         column->field.may_be_absent = true; /* the index finds out whether all samples have it */
@@ -294,7 +296,7 @@ int arrow_columns_settle(struct arrow_columns *columns, struct why *why) {
                 if (column->class_names && column->n_absent == 0 && column->least >= 0 &&
                     column->most < cJSON_GetArraySize(column->class_names))
                         column->role = ARROW_ROLE_CLASS; /* else they are numbers: -1 stands for "unknown" */
-                for (uint32_t k = 1; column->role <= ARROW_ROLE_COPIED && k < column->field.n_dims; k++)
+                for (uint32_t k = 1; k < column->field.n_dims; k++)
                         if (column->field.shape[k] < 0)
                                 column->field.shape[k] = column->widths.n[k] == ARROW_WIDTH_NONE
                                                                  ? 1

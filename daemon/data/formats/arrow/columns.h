@@ -21,6 +21,7 @@ enum arrow_role {
         ARROW_ROLE_NUMBER, /* a column of the index */
         ARROW_ROLE_CLASS,  /* the label of the index */
         ARROW_ROLE_TEXTS,  /* lists of text: a column of the index */
+        ARROW_ROLE_BOOLS,  /* lists of bools, which are bits in the file: a column of the index */
         ARROW_ROLE_MEDIA,  /* struct{bytes, path}: the cell of `bytes`, else the file that `path` names */
 };
 

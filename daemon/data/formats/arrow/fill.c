@@ -53,7 +53,8 @@ static bool is_stored(const struct arrow_column *column) {
 
 /* Is each row's value a piece of bytes, or of elements? */
 static bool has_places(const struct arrow_column *column) {
-        return is_stored(column) || column->role == ARROW_ROLE_COPIED || column->role == ARROW_ROLE_TEXTS;
+        return is_stored(column) || column->role == ARROW_ROLE_COPIED || column->role == ARROW_ROLE_TEXTS ||
+               column->role == ARROW_ROLE_BOOLS;
 }
 
 static bool has_own_file(const struct arrow_column *column) {
@@ -175,6 +176,7 @@ static int gather_values(const struct arrow_column *column, const struct arrow_r
         switch (column->role) {
         case ARROW_ROLE_STORED:
         case ARROW_ROLE_COPIED:
+        case ARROW_ROLE_BOOLS:
                 return arrow_cells(rows, column->idx_field, &widths, gathered->cells, why);
         case ARROW_ROLE_TEXTS:
                 return arrow_lists(rows, column->idx_field, gathered->cells, why);
@@ -290,13 +292,18 @@ static int fill_texts(struct filling *filling, const struct arrow_column *column
 
 static int fill_copied(struct filling *filling, const struct arrow_column *column, const struct arrow_rows *rows,
                        const struct arrow_cell *cell, struct why *why) {
+        struct why detail;
         int r = count_copied(filling, column, cell->n_bytes, why);
 
         if (r < 0)
                 return r;
         growing_clear(&filling->copy);
         r = growing_append(&filling->copy, NULL, cell->n_bytes + 1); /* one more: it is not NULL */
-        if (r >= 0)
+        if (r >= 0 && column->role == ARROW_ROLE_BOOLS) {
+                r = arrow_bools(rows, column->idx_field, cell, (bool *)filling->copy.bytes, &detail);
+                if (r < 0)
+                        return why_set(why, r, "column \"%s\": %.350s", column->field.name, detail.text);
+        } else if (r >= 0)
                 r = arrow_cell_read(cell, rows->fd, filling->copy.bytes);
         if (r >= 0 && column->field.kind == FIELD_TEXT &&
             utf8_valid(filling->copy.bytes, cell->n_bytes) < cell->n_bytes)

@@ -9,7 +9,7 @@
 #include "daemon/data/formats/parquet/arrow_note.h"
 #include "daemon/data/index/index_layout.h"
 
-#define SERVED "numbers, bools, text, binary, lists of numbers or text, structs of these, Image and Audio"
+#define SERVED "numbers, bools, text, binary, lists of numbers, bools or text, structs of these, Image and Audio"
 
 struct planning {
         const struct parquet_schema *schema;

@@ -11,7 +11,7 @@
 #include "daemon/data/formats/parquet/pages/encoded.h"
 #include "daemon/data/formats/parquet/pages/runs.h"
 
-#define PARQUET_LEVELS_MAX   3u         /* of lists within lists */
+#define PARQUET_LEVELS_MAX   7u         /* of lists within lists: as many as a field has dimensions */
 #define PARQUET_NULL         UINT64_MAX /* offset: there is no value */
 #define PARQUET_WIDTH_NONE   UINT64_MAX /* of inner lists: none was seen yet */
 #define PARQUET_WINDOW_BYTES (64u << 10)
@@ -23,7 +23,7 @@ struct parquet_value {
 
 /* Lists within lists: a row's elements are an array only if all lists of a level have the same length. */
 struct parquet_widths {
-        uint64_t n[PARQUET_LEVELS_MAX + 1]; /* elements of a list of level 2, 3; the others are not used */
+        uint64_t n[PARQUET_LEVELS_MAX + 1]; /* elements of a list of level 2, 3, ...; the others are not used */
 };
 
 struct parquet_reader {
