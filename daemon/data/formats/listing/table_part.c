@@ -75,7 +75,8 @@ static int note_record(struct record_table *table, struct table_column *const ma
                         r = table_forget_text(table, column, why);
                 if (r < 0)
                         return r;
-                noting->text += n;
+                if (n > 0)
+                        noting->text += n;
         }
         return table_end_record(table, why);
 }
@@ -88,7 +89,9 @@ static int note_records(struct record_table *table, const struct record_table *p
         struct why why;
         int r = 0;
 
-        noting.end = noting.at + part->notes->notes.n_bytes / sizeof(*noting.at);
+        noting.end = noting.at;
+        if (noting.at) /* of the first note on */
+                noting.end += part->notes->notes.n_bytes / sizeof(*noting.at);
         for (uint64_t row = 0; row < part->columns.n_rows && r == 0; row++) {
                 table->columns.n_rows = n_before + row + 1;
                 r = note_record(table, matches, &noting, row, &why);
