@@ -13,8 +13,9 @@
 #include "daemon/base/thread.h"
 #include "proto/base/cleanup.h"
 
-#define N_FILES  WINDOWS_FILES
-#define N_STATES (2u * CUTS_SLOTS) /* more than there are slots: a piece's state is asked for after it was taken */
+#define N_FILES   WINDOWS_FILES
+#define SLOTS_MIN 16u               /* others go on while a thread has lost its CPU to another program */
+#define N_STATES  (2u * CUTS_SLOTS) /* more than there are slots: a piece's state is asked for after it was taken */
 
 struct cuts_limits CUTS_LIMITS = { .cut_bytes = 256u << 10, .long_bytes = 4u << 20 };
 
@@ -302,7 +303,7 @@ void cuts_start(struct cuts *cuts, uint64_t first) {
         assert(!cuts->is_started && cuts->current == 0 && file->is_done && first <= file_bytes(file));
         file->at = first;
         cuts->n_threads_max = n;
-        cuts->n_slots = 2 * n;
+        cuts->n_slots = 2 * n > SLOTS_MIN ? 2 * n : SLOTS_MIN;
         cuts->is_started = true;
         pthread_mutex_unlock(&cuts->lock);
 }
