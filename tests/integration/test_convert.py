@@ -257,6 +257,45 @@ PACKED = {"mds": ("fixed", {"fixed-zstd": "zstd", "fixed-gz": "gzip", "fixed-bz2
           "litdata": ("records", {"records-zstd": "zstd"})}
 
 
+@case("files that are not compressed, beside others that are, or compressed without a name that says so, are samples too")
+def _(box):
+    lines = [b'{"n": %d}\n' % i for i in range(6)]
+    sets = {"beside": {"a.jsonl": lines[0], "b.jsonl.gz": pack(lines[1], ".gz"), "c.jsonl": lines[2], "d.ndjson.xz": pack(lines[3], ".xz")},
+            "unsaid": {"a.jsonl": pack(lines[0], ".gz"), "b.jsonl": pack(lines[1], ".gz"), "c.jsonl": lines[2], "d.jsonl": lines[3]}}
+    with open(os.path.join(TFRECORD, "tokens", "tokens.tfrecord-00000-of-00002"), "rb") as file:
+        records = file.read()
+    sets["records"] = {"t.tfrecord-00000-of-00003": pack(records, ".gz"), "t.tfrecord-00001-of-00003": records, "t.tfrecord-00002-of-00003": pack(records, ".gz")}
+    stagings = {}
+    for name, files in sets.items():
+        for file, content in files.items():
+            write(os.path.join(box.path(name), file), content)
+        write(os.path.join(box.path(name), "README.md"), b"# about\n")
+        stagings[name] = Staging(box, "file://" + box.path(name), name=name, format="auto", prepare="convert")
+        contains(stagings[name].run().text, "1 files are left out", "README.md")
+    write(box.path("one", "t.tfrecord"), records)
+    daemon = box.daemon({**{name: staging.dataset() for name, staging in stagings.items()}, "one": {"path": box.path("one"), "format": "auto"}})
+    for name in ("beside", "unsaid"):
+        equal([line["fields"]["n"]["value"] for line in daemon.read(name, shuffle=False)], [0, 1, 2, 3], name)
+    one = [line["fields"] for line in daemon.read("one", shuffle=False, pipeline="raw")]
+    equal([line["fields"] for line in daemon.read("records", shuffle=False, pipeline="raw")], 3 * one, "records")
+
+
+@case("compressed tables and texts keep their names: their rows are samples")
+def _(box):
+    sets = {"csv": {"a.csv.gz": pack(b"n,t\n0,x\n", ".gz"), "b.csv": b"n,t\n1,y\n", "c.csv.bz2": pack(b"n,t\n2,z\n", ".bz2")},
+            "text": {"a.txt.gz": pack(b"0\n1\n", ".gz"), "b.txt.xz": pack(b"2\n", ".xz")}}
+    stagings = {}
+    for name, files in sets.items():
+        for file, content in files.items():
+            write(os.path.join(box.path(name), file), content)
+        stagings[name] = Staging(box, "file://" + box.path(name), name=name, format="auto", prepare="convert")
+        stagings[name].run()
+        equal(sorted(files_of(stagings[name].path)), [f"{file[0]}.{'txt' if name == 'text' else name}" for file in sorted(files)], "names")
+    daemon = box.daemon({name: staging.dataset() for name, staging in stagings.items()})
+    equal([line["fields"]["n"]["value"] for line in daemon.read("csv", shuffle=False)], [0, 1, 2], "rows")
+    equal([line["fields"]["text"]["text"] for line in daemon.read("text", shuffle=False)], ["0", "1", "2"], "lines")
+
+
 @case("compressed shards of MDS and LitData are decompressed and keep their names: the samples are those of the plain ones")
 def _(box):
     for form, (plain, packed) in PACKED.items():

@@ -20,6 +20,18 @@ static const struct conversion CONVERSIONS[] = {
         { ".mds.bz2", { "bzip2", "-dc" }, ".mds" },
         { ".mds.br", { "brotli", "-dc" }, ".mds" },
         { ".zstd.bin", { "zstd", "-dcq" }, ".bin" },
+        { ".csv.gz", { "gzip", "-dc" }, ".csv" },
+        { ".csv.zst", { "zstd", "-dcq" }, ".csv" },
+        { ".csv.xz", { "xz", "-dc" }, ".csv" },
+        { ".csv.bz2", { "bzip2", "-dc" }, ".csv" },
+        { ".tsv.gz", { "gzip", "-dc" }, ".tsv" },
+        { ".tsv.zst", { "zstd", "-dcq" }, ".tsv" },
+        { ".tsv.xz", { "xz", "-dc" }, ".tsv" },
+        { ".tsv.bz2", { "bzip2", "-dc" }, ".tsv" },
+        { ".txt.gz", { "gzip", "-dc" }, ".txt" },
+        { ".txt.zst", { "zstd", "-dcq" }, ".txt" },
+        { ".txt.xz", { "xz", "-dc" }, ".txt" },
+        { ".txt.bz2", { "bzip2", "-dc" }, ".txt" },
         { ".gz", { "gzip", "-dc" }, NULL },
         { ".tgz", { "gzip", "-dc" }, NULL },
         { ".zst", { "zstd", "-dcq" }, NULL },
@@ -34,6 +46,39 @@ static const struct conversion CONVERSIONS[] = {
 
 static const struct conversion COPY = { "", { "cat" }, "" };
 
+/* With -f gzip copies what is not compressed: such files may be so in spite of their names, as TensorFlow writes them.
+ */
+static const struct conversion PERHAPS = { "", { "gzip", "-dcf" }, NULL };
+
+enum {
+        FORM_TAR = 1,
+        FORM_RECORDS = 2,
+        FORM_LINES = 4,
+        FORM_ARROW = 8,
+        FORMS_ALL = 15
+};
+
+/* Which of these files of samples has this name, with or without another ending after it? 0: none. */
+static uint32_t form_of(const char *path, size_t n) {
+        static const struct {
+                const char *ending;
+                uint32_t form;
+        } FORMS[] = { { ".tar", FORM_TAR },       { ".tgz", FORM_TAR },      { ".tzst", FORM_TAR },
+                      { ".txz", FORM_TAR },       { ".tbz", FORM_TAR },      { ".tbz2", FORM_TAR },
+                      { ".tfrec", FORM_RECORDS }, { ".jsonl", FORM_LINES },  { ".ndjson", FORM_LINES },
+                      { ".arrow", FORM_ARROW },   { ".feather", FORM_ARROW } };
+
+        if (memmem(path, n, ".tfrecord", strlen(".tfrecord"))) /* also train.tfrecord-00003-of-01024 */
+                return FORM_RECORDS;
+        for (size_t i = 0; i < ARRAY_SIZE(FORMS); i++) {
+                size_t n_ending = strlen(FORMS[i].ending);
+
+                if (n > n_ending && memcmp(path + n - n_ending, FORMS[i].ending, n_ending) == 0)
+                        return FORMS[i].form;
+        }
+        return 0;
+}
+
 static const struct conversion *by_ending(const char *path) {
         for (size_t i = 0; i < ARRAY_SIZE(CONVERSIONS); i++) {
                 size_t n = strlen(path), n_ending = strlen(CONVERSIONS[i].ending);
@@ -44,13 +89,24 @@ static const struct conversion *by_ending(const char *path) {
         return NULL;
 }
 
-const struct conversion *conversion_of(const char *path, bool keeps_names) {
+const struct conversion *conversion_of(const char *path, const struct conversions *conversions) {
         const struct conversion *conversion = by_ending(path);
 
-        return keeps_names && (!conversion || !conversion->becomes) ? &COPY : conversion;
+        if (conversions->keeps_names)
+                return !conversion || !conversion->becomes ? &COPY : conversion;
+        if (!conversion && (form_of(path, strlen(path)) & conversions->plain_forms))
+                return &PERHAPS;
+        return conversion;
 }
 
-bool conversion_keeps_names(const struct plan *plan) {
+/* Files that are decompressed, as they are called then. */
+static uint32_t form_within(const char *path, const struct conversion *conversion) {
+        uint32_t form = form_of(path, strlen(path) - strlen(conversion->ending));
+
+        return form ? form : form_of(path, strlen(path));
+}
+
+static bool keeps_names(const struct plan *plan) {
         bool has_arrays = false, has_others = false;
 
         for (uint64_t i = 0; i < plan_n_files(plan); i++) {
@@ -66,6 +122,22 @@ bool conversion_keeps_names(const struct plan *plan) {
         return has_arrays && !has_others;
 }
 
+void conversions_find(const struct plan *plan, struct conversions *ret_conversions) {
+        bool has_any = false;
+
+        *ret_conversions = (struct conversions){ .keeps_names = keeps_names(plan) };
+        for (uint64_t i = 0; i < plan_n_files(plan); i++) {
+                const char *path = plan_file(plan, i)->path;
+                const struct conversion *conversion = by_ending(path);
+
+                has_any |= conversion != NULL;
+                if (conversion && conversion->words[0]) /* decompressed: not by Python */
+                        ret_conversions->plain_forms |= form_within(path, conversion);
+        }
+        if (!has_any)
+                ret_conversions->plain_forms = FORMS_ALL;
+}
+
 void conversion_path(const struct conversion *conversion, const char *path, char *ret_path, size_t size) {
         size_t n = strlen(path) - strlen(conversion->ending);
 
@@ -73,7 +145,7 @@ void conversion_path(const struct conversion *conversion, const char *path, char
 }
 
 bool conversion_is_needless(const struct plan *plan, const char *path) {
-        const struct conversion *conversion = conversion_of(path, true);
+        const struct conversion *conversion = conversion_of(path, &(struct conversions){ .keeps_names = true });
         char plain[PATH_MAX];
 
         conversion_path(conversion, path, plain, sizeof(plain));

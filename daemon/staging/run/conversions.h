@@ -2,7 +2,10 @@
  *
  * Most files become files of samples, with new names. Files that are known by their names keep them: the shards of MDS
  * and LitData, without the ending of their compression, since index.json lists them; arrays (.npy), whose names are
- * those of fields. Whatever else lies in such a dataset is copied. */
+ * those of fields; tables and texts (.csv.gz). Whatever else lies in such a dataset is copied.
+ *
+ * Beside files that are decompressed there may be others of the same form that are not: they are samples too. So may
+ * files whose names do not say that they are compressed. */
 #pragma once
 
 #include <stdbool.h>
@@ -17,12 +20,17 @@ struct conversion {
         const char *becomes;                 /* of files that keep their names: put in place of the ending; else NULL */
 };
 
-/* What is done to a file. `keeps_names` as below. NULL: nothing, it is left out. */
-const struct conversion *conversion_of(const char *path, bool keeps_names);
+struct conversions {
+        bool keeps_names; /* the files do: one of them is a compressed shard, table or text, or there is nothing to be
+                           * done but to arrays */
+        uint32_t plain_forms; /* otherwise: which files are taken although their names need no conversion */
+};
 
-/* Do the files keep their names? They do if one of them is a compressed shard, or if there is nothing to be done but to
- * arrays. */
-bool conversion_keeps_names(const struct plan *plan);
+/* What is done to the files of a dataset. */
+void conversions_find(const struct plan *plan, struct conversions *ret_conversions);
+
+/* What is done to a file. NULL: nothing, it is left out. */
+const struct conversion *conversion_of(const char *path, const struct conversions *conversions);
 
 /* Is a file the compressed form of another one of the dataset, which has it as it is? */
 bool conversion_is_needless(const struct plan *plan, const char *path);

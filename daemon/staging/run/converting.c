@@ -29,8 +29,8 @@ struct converting {
         struct run *run;
         uint64_t *idx_source; /* of the file that is converted, in the plan of the source */
         uint64_t n_files;
-        const char *command;   /* of all files; NULL: by their endings */
-        bool keeps_names;      /* of the files */
+        const char *command; /* of all files; NULL: by their endings */
+        struct conversions conversions;
         char folder[PATH_MAX]; /* of the source, without links */
 
         _Atomic uint64_t next;
@@ -61,7 +61,7 @@ static bool ends_in(const char *path, const char *ending) {
 
 /* NULL: the file is not converted. */
 static const struct conversion *find_conversion(const struct converting *converting, const char *path) {
-        return converting->command ? NULL : conversion_of(path, converting->keeps_names);
+        return converting->command ? NULL : conversion_of(path, &converting->conversions);
 }
 
 /* In one folder, because not every format looks for its files in folders below, and in the order of the source:
@@ -321,11 +321,12 @@ static int list_files(struct converting *converting, const struct plan *plan, st
         converting->idx_source = calloc(n, sizeof(*converting->idx_source));
         if (!converting->idx_source)
                 return why_errno(why, -ENOMEM, "%llu files", (unsigned long long)n);
-        converting->keeps_names = !converting->command && conversion_keeps_names(plan);
+        if (!converting->command)
+                conversions_find(plan, &converting->conversions);
         for (uint64_t i = 0; i < n; i++) {
                 const char *path = plan_file(plan, i)->path;
 
-                if (converting->keeps_names && conversion_is_needless(plan, path))
+                if (converting->conversions.keeps_names && conversion_is_needless(plan, path))
                         n_unneeded++;
                 else if (converting->command || find_conversion(converting, path))
                         converting->idx_source[converting->n_files++] = i;
