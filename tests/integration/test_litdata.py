@@ -113,6 +113,17 @@ def _(box):
     daemon.refused("blocks", "block_size is for chunks of tokens")
 
 
+@case("leaves that fields leaves out may be stored in any way")
+def _(box):
+    good = chunk([item(b"one", struct.pack("<q", 1)), item(b"", struct.pack("<q", 2))])
+    write(box.path("d", "c.bin"), good)
+    write(box.path("d", "index.json"), json.dumps(index_of(good, ["pickle", "int"], ["x", "y"])).encode())
+    daemon = box.daemon({name: {**litdata(box.path("d")), **more} for name, more in (("all", {}), ("some", {"fields": "n=y"}), ("it", {"fields": "x"}))})
+    for refused in ("all", "it"):
+        daemon.refused(refused, "leaf 0 of an item, x,", "pickled", "leave it out")
+    equal([line["fields"]["n"]["value"] for line in daemon.read("some", shuffle=False)], [1, 2], "numbers")
+
+
 @case("rows that are cut, miscounted, missing or of another kind are refused with the chunk; a changed index.json is read again")
 def _(box):
     def changed(name, change):

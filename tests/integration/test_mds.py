@@ -145,6 +145,19 @@ def _(box):
         daemon.refused(name, words, pipeline="x: decode")
 
 
+@case("columns that fields leaves out may hold anything: pickles, unknown encodings, arrays of any shapes")
+def _(box):
+    arrays = shard([(struct.pack("<BBBB", 34, 2 << 2, 1, i) + bytes(4 * i), i) for i in range(1, 4)])  # 1 by 1, 1 by 2, 1 by 3
+    for name, content, encoding in (("pickle", shard(GOOD), "pkl"), ("unknown", shard(GOOD), "mine"), ("arrays", arrays, "ndarray")):
+        write(box.path(name, "s.mds"), content)
+        write(box.path(name, "index.json"), json.dumps(index_of(content, column_encodings=[encoding, "int"])).encode())
+        daemon = box.daemon({"all": mds(box.path(name)), "some": {**mds(box.path(name)), "fields": "n=y"}, "it": {**mds(box.path(name)), "fields": "y, z=x"}})
+        for refused in ("all", "it"):
+            daemon.refused(refused, "the array x" if name == "arrays" else "column x")
+        equal([line["fields"] for line in daemon.read("some", shuffle=False)],
+              [{"n": {"dtype": "int64", "shape": [], "value": value}} for value in (1, 2, 3)], name)
+
+
 @case("a changed index.json is another dataset")
 def _(box):
     write(box.path("d", "s.mds"), shard(GOOD))

@@ -6,8 +6,11 @@
 #include "daemon/data/field_name.h"
 
 bool table_column_is_wanted(const char *fields, const char *name) {
+        char wanted[SCHEMA_NAME_MAX], cut[SCHEMA_NAME_MAX];
+
         if (!fields)
                 return true;
+        field_name_from(name, strlen(name), cut);
         for (const char *at = fields; *at;) {
                 size_t n, n_word;
 
@@ -15,7 +18,8 @@ bool table_column_is_wanted(const char *fields, const char *name) {
                 n_word = n = strcspn(at, ",=|");
                 while (n_word > 0 && (at[n_word - 1] == ' ' || at[n_word - 1] == '\t'))
                         n_word--;
-                if (at[n] != '=' && n_word == strlen(name) && memcmp(at, name, n_word) == 0)
+                field_name_from(at, n_word, wanted);
+                if (at[n] != '=' && strcmp(wanted, cut) == 0)
                         return true;
                 at += n + (at[n] != '\0');
         }

@@ -8,6 +8,7 @@
 #include "daemon/base/little_endian.h"
 #include "daemon/base/machine/disk.h"
 #include "daemon/data/files/listed.h"
+#include "daemon/data/formats/table_columns.h"
 #include "proto/base/cleanup.h"
 
 #define LOOK_UP_ITEMS 4096u /* between two checks of the cancel flag */
@@ -114,6 +115,23 @@ static int read_table(struct walk *walk, const struct item_shard *shard) {
                 return why_set(walk->why, -EBADMSG, "%s/%s: has bytes after its last %s", walk->root, walk->name,
                                walk->set->item);
         return 0;
+}
+
+const struct item_column *item_set_choose(struct item_set *set, const char *fields) {
+        for (uint32_t i = 0; i < set->n_columns; i++) {
+                struct item_column *column = &set->columns[i];
+                struct schema_field *field = &column->field;
+
+                if (table_column_is_wanted(fields, field->name)) {
+                        if (column->refused[0])
+                                return column;
+                        continue;
+                }
+                field->kind = FIELD_BYTES;
+                field->dtype = field->n_dims = 0;
+                column->prefix = PREFIX_NONE;
+        }
+        return NULL;
 }
 
 /* ---- arrays that say themselves what they are -------------------------------------------------------------------- */

@@ -30,6 +30,7 @@ struct item_column {
         struct schema_field field; /* of an array with a prefix without dimensions, which items_build() finds */
         uint64_t n_bytes;          /* 0: not fixed */
         enum item_prefix prefix;
+        char refused[32]; /* how its values are stored, if they cannot be served; "": they can */
 };
 
 struct item_shard {
@@ -58,6 +59,10 @@ void item_set_fini(struct item_set *set);
 /* Adds a shard of the set. Returns 0; -EBADMSG with `why` if the name leads out of the root or a number is impossible;
  * -ENOMEM. */
 int item_set_add_shard(struct item_set *set, const char *name, int64_t n_items, int64_t n_bytes, struct why *why);
+
+/* The columns that `fields` (as in fields = "a=x|y, b") does not name become bytes that nobody asks for, whatever they
+ * hold. NULL: all are wanted. Returns the first one that is wanted and refused, or NULL. */
+const struct item_column *item_set_choose(struct item_set *set, const char *fields);
 
 /* The type of an element, as MDS and LitData number them in a prefix. Returns false for one that no tensor has. */
 bool item_dtype(enum item_prefix prefix, uint32_t number, uint32_t *ret_dtype);

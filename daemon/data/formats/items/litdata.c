@@ -114,10 +114,10 @@ static int take_leaf(void *userdata, const struct json_token *element, struct wh
                 return r;
         snprintf(column->field.name, sizeof(column->field.name), "%u", reading->set.n_columns);
         column->field.is_stored = true;
-        if (!read_serializer(text, column))
-                return why_set(why, -ENOTSUP, "leaf %u of an item is stored as \"%s\", which cannot be served%s",
-                               reading->set.n_columns, text,
-                               strncmp(text, "pickle", 6) == 0 ? ": pickled objects run code when they are read" : "");
+        if (!read_serializer(text, column)) {
+                column->field.kind = FIELD_BYTES;
+                snprintf(column->refused, sizeof(column->refused), "%.31s", text);
+        }
         reading->set.n_columns++;
         return 0;
 }
@@ -356,10 +356,20 @@ static int check_flat(struct reading *reading, struct why *why) {
 
 /* The leaves of an item, unless a table says what they are. */
 static int read_leaves(struct reading *reading, const struct json_token *whole, struct why *why) {
+        const struct item_column *refused;
         int r = reading->has_rows ? 0 : index_json_each(whole, "config.data_format", take_leaf, reading, why);
 
         if (r == 0 && !reading->has_rows)
                 r = name_leaves(reading, whole, why);
+        refused = r == 0 ? item_set_choose(&reading->set, format_option(reading->options, "fields")) : NULL;
+        if (refused)
+                return why_set(
+                        why, -ENOTSUP,
+                        "leaf %td of an item, %s, is stored as \"%s\", which cannot be served%s; store it in another way, "
+                        "or leave it out with fields = \"...\", which names the others",
+                        refused - reading->set.columns, refused->field.name, refused->refused,
+                        strncmp(refused->refused, "pickle", 6) == 0 ? ": pickled objects run code when they are read"
+                                                                    : "");
         return r == 0 ? check_flat(reading, why) : r;
 }
 

@@ -24,6 +24,7 @@ struct reading {
         struct item_set set;
         int root_fd;
         const char *root;
+        const char *fields;                        /* that are wanted; NULL: all */
         struct json_token names, encodings, sizes; /* of the first shard */
         uint64_t n_shards;
         uint32_t idx_column; /* that is read next */
@@ -162,15 +163,23 @@ static int take_encoding(void *userdata, const struct json_token *element, struc
         if (reading->idx_column++ == reading->set.n_columns ||
             index_json_text(element, "", text, sizeof(text), NULL) < 0)
                 return why_set(why, -EBADMSG, "its columns do not have an encoding each");
-        if (strcmp(text, "pkl") == 0)
+        if (!read_encoding(text, column)) {
+                column->field.kind = FIELD_BYTES;
+                snprintf(column->refused, sizeof(column->refused), "%.31s", text);
+        }
+        return 0;
+}
+
+static int refuse_column(const struct item_column *column, struct why *why) {
+        if (strcmp(column->refused, "pkl") == 0)
                 return why_set(
                         why, -ENOTSUP,
                         "column %s holds pickled Python objects, which run code when they are read; write it with "
-                        "another encoding, such as bytes, json or ndarray",
+                        "another encoding, such as bytes, json or ndarray, or leave it out with fields = \"...\", which names "
+                        "the others",
                         column->field.name);
-        if (read_encoding(text, column))
-                return 0;
-        return why_set(why, -ENOTSUP, "column %s has the encoding \"%s\", which is unknown", column->field.name, text);
+        return why_set(why, -ENOTSUP, "column %s has the encoding \"%s\", which is unknown", column->field.name,
+                       column->refused);
 }
 
 static int take_size(void *userdata, const struct json_token *element, struct why *why) {
@@ -189,6 +198,7 @@ static int take_size(void *userdata, const struct json_token *element, struct wh
 }
 
 static int read_columns(struct reading *reading, const struct json_token *shard, struct why *why) {
+        const struct item_column *refused;
         int r = index_json_each(shard, "column_names", take_name, reading, why);
 
         reading->idx_column = 0;
@@ -201,7 +211,8 @@ static int read_columns(struct reading *reading, const struct json_token *shard,
                 r = index_json_each(shard, "column_sizes", take_size, reading, why);
         if (r == 0 && (reading->idx_column != reading->set.n_columns || reading->set.n_columns == 0))
                 return why_set(why, -EBADMSG, "its columns do not have a size each");
-        return r;
+        refused = r == 0 ? item_set_choose(&reading->set, reading->fields) : NULL;
+        return refused ? refuse_column(refused, why) : r;
 }
 
 /* ---- shards ------------------------------------------------------------------------------------------------------ */
@@ -321,12 +332,12 @@ static int mds_build(int root_fd, const struct files *files, const struct format
         struct index_json json = { 0 };
         int r;
 
-        (void)options;
         if (!reading)
                 return why_errno(why, -ENOMEM, "%s: its index", files->root);
         *reading = (struct reading){ .set = { .format = FORMAT_MDS.name, .item = "sample" },
                                      .root_fd = root_fd,
-                                     .root = files->root };
+                                     .root = files->root,
+                                     .fields = format_option(options, "fields") };
         r = fstatat(root_fd, ".", &reading->set.folder, 0) < 0 ? why_errno(why, -errno, "%s", files->root) : 0;
         if (r == 0)
                 r = index_json_read(&json, root_fd, files->root, &reading->set.settled_ns, why);
@@ -359,8 +370,11 @@ static int mds_is_it(int root_fd, const struct files *files) {
         return r < 0 ? format_cannot_tell(r) : r;
 }
 
+static const char *const OPTIONS[] = { "fields", NULL };
+
 const struct format FORMAT_MDS = {
         .name = "mds",
+        .options = OPTIONS,
         .is_it = mds_is_it,
         .build = mds_build,
 };
