@@ -18,7 +18,15 @@ struct index_watch {
         void (*progress)(void *userdata, uint64_t n_files); /* every few thousand files, and at the end; may be NULL */
         void *userdata;
         const atomic_bool *cancel; /* once it is true, building ends soon with -ECANCELED; may be NULL */
+        uint64_t max_copied; /* bytes of values that may be unpacked or copied into memory, where an index is made; 0:
+                              * INDEX_COPIED_MAX */
 };
+
+#define INDEX_COPIED_MAX (2ull << 30)
+
+static inline uint64_t index_watch_max_copied(const struct index_watch *watch) {
+        return watch && watch->max_copied > 0 ? watch->max_copied : INDEX_COPIED_MAX;
+}
 
 struct format {
         const char *name;

@@ -11,6 +11,7 @@ import sys
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
 from harness import ROOT, case, equal, expected_order, identity_pixels, indices, main, png, within, write
 from pyclient import trainer
+from resident import Resident
 
 VECTORS = os.environ.get("ARROW_VECTORS", os.path.join(ROOT, "tests", "vectors", "arrow"))  # written anew by check-formats
 
@@ -122,6 +123,7 @@ def _(box):
                                                                        "sha256": hash_of(row), "texts": row},
                       f"{name}: {column} of sample {line['index']}")
 
+
 @case("in Python, a list of text is a list of str, which outlives its batch")
 def _(box):
     name = "texts-nulls.arrow"
@@ -139,7 +141,6 @@ def _(box):
     """)
     for lists in read:
         equal(lists, lists_of_text(name)["words"], "Python's lists")
-
 
 
 @case("of a list of text, a null and what is not UTF-8 are refused by their row")
@@ -300,6 +301,21 @@ def _(box):
     daemon.refused("gone", "../x.arrow", "not a file of the folder")
     daemon.refused("none", "has no Arrow file")
     daemon.refused("packed", "column \"image\" holds pictures", "without compression")
+
+
+@case("batches that unpack to more than an eighth of memory_limit are refused before memory is taken, however many there are")
+def _(box):
+    names = ("bomb-batch", "bomb-batches")
+    daemon = box.daemon({name: arrow(copy(box, name + ".arrow")) for name in names}, memory_limit="64MiB")
+    with Resident(daemon, 64):
+        daemon.refused("bomb-batch", "bomb-batch.arrow", "batch 0", "more than 8 MiB", "raise memory_limit")
+        daemon.refused("bomb-batches", "bomb-batches.arrow", "more than 8 MiB", "raise memory_limit")
+    daemon.stop()
+    daemon = box.daemon({"d": arrow(copy(box, "bomb-batches.arrow"))}, memory_limit="3GiB")
+    [lengths] = trainer(box, daemon, """
+        out([len(batch["text"][0]) for batch in dlclient.Loader("d", batch_size=1, slots=2, shuffle=False)])
+    """)
+    equal(lengths, [4 << 20] * 64, "with memory for them")
 
 
 @case("rows in the sequence of an indices file, as datasets saved them before 1.15: shuffled, selected, of a split")

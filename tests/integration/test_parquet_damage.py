@@ -9,6 +9,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 from harness import case, equal, main, write
 from parquet_bytes import (BYTE_ARRAY, DATA_2, DICTIONARY, FIXED, GZIP, INT32, INT64, OPTIONAL, REPEATED, REQUIRED, RLE_DICTIONARY,
                            SNAPPY, binary, column, counted, element, file, i32, i64, numbers, page, record, row, run, texts, varint)
+from resident import Resident
 
 
 def refuse(box, files):
@@ -97,7 +98,6 @@ def _(box):
         "wide": (file([plain([1], schema=[element("x", FIXED, s2=i32(1 << 30))])], 1), ["values of 1073741824 bytes"]),
         "repetition": (file([plain([1], schema=[element("x", INT64, 3)])], 1), ["no repetition"]),
         "name": (file([plain([1], schema=[element(b"\xff", INT64)])], 1), ["not UTF-8"]),
-        "blank": (file([plain([1], schema=[element("a b", INT64)])], 1), ['column "a b"', "rename_column()"]),
         "twice": (file([plain([1]), plain([2])], 1), ['two columns have the name "x"']),
         "list-of-groups": (file([plain([1], schema=[group("x", 1, s6=i32(3)), group("array", 1, REPEATED), leaf])], 1),
                            ['column "x" is a list of', "cannot be served"])})
@@ -157,6 +157,20 @@ def _(box):
                                schema=[element("t", BYTE_ARRAY, s6=i32(0))])], 1), ['column "t"', "a text is not UTF-8"]),
         "null": (file([column("x", page(numbers([1], "<i"), 1), 1, INT32, schema=[element("x", INT32, s10=record({11: record({})}))])], 1),
                  ["of the type null, but has a value"])})
+
+
+@case("pages that unpack to more than memory_limit has room for are refused before memory is taken, however many there are")
+def _(box):
+    small, large = texts([b"a" * (4 << 20)]), texts([b"a" * (200 << 20)])
+    zipped = {len(raw): gzip.compress(raw) for raw in (small, large)}
+    for name, raw, n in (("pages", small, 64), ("page", large, 1)):
+        pages = page(raw, 1, packed=zipped[len(raw)]) * n
+        write(box.path(name + ".parquet"), file([column("t", pages, n, BYTE_ARRAY, codec=GZIP, schema=[element("t", BYTE_ARRAY, s6=i32(0))])], n))
+    daemon = box.daemon({name: {"path": box.path(name + ".parquet"), "format": "parquet"} for name in ("pages", "page")},
+                        memory_limit="64MiB")
+    with Resident(daemon, 64):
+        daemon.refused("pages", "pages.parquet", "more than 8 MiB", "raise memory_limit")
+        daemon.refused("page", "page.parquet", "more than 16 MiB", "raise memory_limit")
 
 
 @case("lists: rows that begin within a list, lists that differ from their Arrow type, nothing but nulls")

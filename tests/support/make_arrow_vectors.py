@@ -259,6 +259,13 @@ def write_plain(folder):
                  emit_dictionary_deltas=True)
 
 
+def write_bombs(folder):
+    """Text of 256 MiB that takes a few KiB: in one batch, and in many."""
+    for name, n_batches in (("bomb-batch", 1), ("bomb-batches", 64)):
+        table = pyarrow.table({"text": ["a" * (256 << 20 >> 4) for _ in range(16)] if n_batches == 1 else ["a" * (4 << 20)]})
+        write_stream(f"{folder}/{name}.arrow", table.to_batches() * n_batches, table.schema, compression="zstd")
+
+
 # ---- folders of datasets --------------------------------------------------------------------------------------------
 
 def picture(i):
@@ -328,6 +335,7 @@ def main():
     write_outside(folder)
     write_sounds(folder)
     write_texts(folder)
+    write_bombs(folder)
     values = []
     for name in sorted(os.listdir(folder)):
         if name.endswith((".arrow", ".feather")) and not name.startswith(("pictures", "kilobytes", "structs", "outside", "climbing", "sounds",

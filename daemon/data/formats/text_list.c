@@ -22,11 +22,11 @@ uint64_t text_list_bytes(const struct text_list *list) {
 }
 
 int text_list_add(struct text_list *list, const void *text, uint64_t n_bytes, struct why *why) {
-        uint64_t end;
+        uint64_t max = list->max_bytes > 0 && list->max_bytes < TEXT_LIST_MAX ? list->max_bytes : TEXT_LIST_MAX, end;
         int r;
 
-        if (n_bytes > TEXT_LIST_MAX || text_list_bytes(list) + n_bytes > TEXT_LIST_MAX)
-                return why_set(why, -EFBIG, "its list of texts has more than %llu MiB; split it", TEXT_LIST_MAX >> 20);
+        if (n_bytes > max || text_list_bytes(list) + n_bytes > max)
+                return why_set(why, -EFBIG, "its list of texts has more than %" PRIu64 " MiB; split it", max >> 20);
         r = n_bytes > 0 ? growing_append(&list->bytes, text, n_bytes) : 0;
         end = list->bytes.n_bytes;
         if (r == 0)

@@ -9,12 +9,13 @@
 /* Zeroes: an empty list. */
 struct text_list {
         struct growing ends, bytes, value;
+        uint64_t max_bytes; /* 0, or the most that it may have: TEXT_LIST_MAX at most */
 };
 
 /* Takes all texts out; keeps the memory. */
 void text_list_clear(struct text_list *list);
 
-/* Adds a text. Returns 0; -EFBIG above TEXT_LIST_MAX; -ENOMEM; with `why`, which does not name the column. */
+/* Adds a text. Returns 0; -EFBIG above max_bytes; -ENOMEM; with `why`, which does not name the column. */
 int text_list_add(struct text_list *list, const void *text, uint64_t n_bytes, struct why *why);
 
 /* The bytes that the list takes in an index. */

@@ -86,6 +86,14 @@ static int opening_lock(struct opening *opening) {
         return r == -ENOENT ? r : 0;
 }
 
+/* What an index unpacks into memory is not counted in the budget, since it is given back soon: six times as much may be
+ * taken for a moment. */
+static uint64_t max_copied(const struct budget *budget) {
+        uint64_t part = budget ? budget->limit_bytes / 8 : INDEX_COPIED_MAX;
+
+        return part == 0 ? 1 : part < INDEX_COPIED_MAX ? part : INDEX_COPIED_MAX;
+}
+
 void opening_work(void *userdata) {
         struct opening *opening = userdata;
         struct catalog_entry *entry = opening->entry;
@@ -96,7 +104,10 @@ void opening_work(void *userdata) {
                                      .budget = entry->catalog->budget,
                                      .given_index = opening->index[0] ? opening->index : NULL,
                                      .given_digest = opening->digest };
-        struct index_watch watch = { .progress = on_progress, .userdata = entry, .cancel = &entry->cancelled };
+        struct index_watch watch = { .progress = on_progress,
+                                     .userdata = entry,
+                                     .cancel = &entry->cancelled,
+                                     .max_copied = max_copied(entry->catalog->budget) };
 
         opening->result = opening_lock(opening);
         if (opening->result == 0)

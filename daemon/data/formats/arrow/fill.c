@@ -19,8 +19,6 @@ struct gathered {
         bool *is_valid;
 };
 
-#define COPIED_MAX (2ull << 30) /* bytes of unpacked values: an index is made in memory */
-
 struct filling {
         struct arrow_pass *pass;
         struct index_builder *builder;
@@ -256,19 +254,24 @@ static int fill_stored(struct filling *filling, const struct arrow_column *colum
 
 /* Counts what is kept in the index beside numbers. */
 static int count_copied(struct filling *filling, const struct arrow_column *column, uint64_t n_bytes, struct why *why) {
+        uint64_t max = index_watch_max_copied(filling->pass->watch);
+
         filling->n_copied += n_bytes;
-        if (filling->n_copied <= COPIED_MAX)
+        if (filling->n_copied <= max)
                 return 0;
         if (column->role == ARROW_ROLE_TEXTS)
                 return why_set(
                         why, -EFBIG,
-                        "column \"%s\": lists of text are kept in memory, and the dataset has more than %llu MiB "
-                        "of them; choose columns with fields = \"...\", or join each list to one text",
-                        column->field.name, COPIED_MAX >> 20);
+                        "column \"%s\": lists of text are kept in memory, and the dataset has more than %" PRIu64
+                        " MiB of them; choose columns with fields = \"...\", join each list to one text, or raise "
+                        "memory_limit",
+                        column->field.name, max >> 20);
         return why_set(why, -EFBIG,
-                       "the dataset has more than %llu MiB when it is unpacked; write it without compression "
-                       "(pyarrow: IpcWriteOptions(compression=None), feather: compression=\"uncompressed\")",
-                       COPIED_MAX >> 20);
+                       "the dataset has more than %" PRIu64
+                       " MiB when it is unpacked; write it without compression (pyarrow: "
+                       "IpcWriteOptions(compression=None), feather: compression=\"uncompressed\"), or raise "
+                       "memory_limit",
+                       max >> 20);
 }
 
 static int fill_texts(struct filling *filling, const struct arrow_column *column, const struct arrow_rows *rows,
@@ -278,6 +281,7 @@ static int fill_texts(struct filling *filling, const struct arrow_column *column
         int r;
 
         text_list_clear(&filling->texts);
+        filling->texts.max_bytes = index_watch_max_copied(filling->pass->watch);
         r = arrow_texts(rows, column->idx_field, row, cell, &filling->texts, &detail);
         if (r < 0)
                 return why_set(why, r, "column \"%s\": %.400s", column->field.name, detail.text);

@@ -30,7 +30,11 @@ static int open_table(const struct arrow_pass *pass, int fd, uint64_t n_bytes, s
         uint64_t begin_byte = 0;
         int r = pass->host ? pass->host->find_table(fd, n_bytes, &begin_byte, &n_bytes, why) : 0;
 
-        return r < 0 ? r : arrow_table_open(fd, begin_byte, n_bytes, ret_table, why);
+        if (r == 0)
+                r = arrow_table_open(fd, begin_byte, n_bytes, ret_table, why);
+        if (r == 0)
+                arrow_table_limit(*ret_table, index_watch_max_copied(pass->watch));
+        return r;
 }
 
 int arrow_pass_open(struct arrow_pass *pass, const char *split, const char *fields) {

@@ -20,7 +20,12 @@ struct arrow_table {
         struct arrow_batch batch, values; /* values: of a dictionary */
         struct arrow_dictionaries dictionaries;
         uint64_t n_batches;
+        uint64_t max_unpacked; /* bytes */
 };
+
+void arrow_table_limit(struct arrow_table *table, uint64_t max_unpacked) {
+        table->max_unpacked = max_unpacked < ARROW_UNPACKED_MAX ? max_unpacked : ARROW_UNPACKED_MAX;
+}
 
 void arrow_table_close(struct arrow_table *table) {
         if (!table)
@@ -54,6 +59,7 @@ int arrow_table_open(int fd, uint64_t begin_byte, uint64_t n_bytes, struct arrow
         if (!table)
                 return why_set(why, -ENOMEM, "no memory to read it");
         table->fd = fd;
+        table->max_unpacked = ARROW_UNPACKED_MAX;
         r = arrow_walk_open(fd, begin_byte, n_bytes, &table->walk, why);
         if (r == 0)
                 r = read_schema(table, why);
@@ -95,13 +101,15 @@ static int add_values(const struct arrow_rows *rows, uint32_t idx_field, struct 
 }
 
 /* The dictionary keeps what was unpacked as long as it has these values. */
-static int keep_plain(struct arrow_batch *values, struct arrow_dictionary *dictionary, struct why *why) {
+static int keep_plain(struct arrow_batch *values, uint64_t max_unpacked, struct arrow_dictionary *dictionary,
+                      struct why *why) {
         if (!values->plain)
                 return 0;
-        if (values->n_plain > ARROW_UNPACKED_MAX - dictionary->n_plain)
+        if (dictionary->n_plain > max_unpacked || values->n_plain > max_unpacked - dictionary->n_plain)
                 return why_set(why, -EFBIG,
-                               "has more than %llu MiB when it is unpacked; write the column without a dictionary",
-                               ARROW_UNPACKED_MAX >> 20);
+                               "has more than %" PRIu64
+                               " MiB when it is unpacked; write the column without a dictionary, or raise memory_limit",
+                               max_unpacked >> 20);
         if (growing_append(&dictionary->plain, &values->plain, sizeof(values->plain)) < 0)
                 return why_set(why, -ENOMEM, "no memory for its dictionary");
         values->plain = NULL;
@@ -115,7 +123,7 @@ static int read_values(struct arrow_table *table, uint32_t idx_field, const stru
         int r = arrow_batch_read_dictionary(&table->values, &table->schema, idx_field, record, &table->message, why);
 
         if (r == 0)
-                r = arrow_unpack(&table->values, table->fd, why);
+                r = arrow_unpack(&table->values, table->fd, table->max_unpacked, why);
         if (r < 0 || (!is_number(field) && (field->n_children > 0 || !arrow_has_cells(&table->schema, idx_field))))
                 return r; /* such a column is refused by name if it is wanted */
         for (uint64_t first = 0; first < table->values.n_rows && r == 0; first += ARROW_ROWS_MAX) {
@@ -126,7 +134,7 @@ static int read_values(struct arrow_table *table, uint32_t idx_field, const stru
                 rows.batch = &table->values;
                 r = add_values(&rows, idx_field, dictionary, why);
         }
-        return r == 0 ? keep_plain(&table->values, dictionary, why) : r;
+        return r == 0 ? keep_plain(&table->values, table->max_unpacked, dictionary, why) : r;
 }
 
 /* The first field that uses a dictionary; those that share one have the same type. */
@@ -178,7 +186,7 @@ static int next_message(struct arrow_table *table, struct why *why) {
         case ARROW_MESSAGE_BATCH:
                 r = arrow_batch_read(&table->batch, &table->schema, &table->message, &detail);
                 if (r == 0)
-                        r = arrow_unpack(&table->batch, table->fd, &detail);
+                        r = arrow_unpack(&table->batch, table->fd, table->max_unpacked, &detail);
                 return r < 0 ? why_set(why, r, "batch %" PRIu64 ": %.350s", table->n_batches, detail.text) : 0;
         default:
                 return why_set(why, -EBADMSG, "at byte %" PRIu64 ": a second schema; split what was joined into files",

@@ -13,6 +13,10 @@ struct arrow_table;
  * `why`, which says where, but does not name the file; -ENOMEM or an errno of reading. Blocks for a few reads. */
 int arrow_table_open(int fd, uint64_t begin_byte, uint64_t n_bytes, struct arrow_table **ret_table, struct why *why);
 
+/* Sets how many bytes a compressed batch, or the dictionaries, may have when they are unpacked: ARROW_UNPACKED_MAX at
+ * first, which is the most. */
+void arrow_table_limit(struct arrow_table *table, uint64_t max_unpacked);
+
 /* Both take NULL. */
 void arrow_table_close(struct arrow_table *table);
 void arrow_table_closep(struct arrow_table **table);

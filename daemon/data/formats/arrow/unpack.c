@@ -20,8 +20,8 @@ static int damaged(const char *what, struct why *why) {
 }
 
 /* The plain length of each buffer, and where it will lie. `plain` gets the new buffers. */
-static int measure(const struct arrow_batch *batch, int fd, struct growing *plain, uint64_t *ret_total,
-                   struct why *why) {
+static int measure(const struct arrow_batch *batch, int fd, uint64_t max_bytes, struct growing *plain,
+                   uint64_t *ret_total, struct why *why) {
         const struct arrow_buffer *buffers = (const void *)batch->buffers.bytes;
         uint64_t total = 0;
         uint8_t prefix[PREFIX_BYTES];
@@ -40,11 +40,11 @@ static int measure(const struct arrow_batch *batch, int fd, struct growing *plai
                         if (place.n_bytes == STORED)
                                 place.n_bytes = buffers[i].n_bytes - PREFIX_BYTES;
                 }
-                if (place.n_bytes > ARROW_UNPACKED_MAX - total)
+                if (total > max_bytes || place.n_bytes > max_bytes - total)
                         return why_set(why, -EFBIG,
-                                       "has more than %llu MiB when it is unpacked; write smaller batches, or without "
-                                       "compression",
-                                       ARROW_UNPACKED_MAX >> 20);
+                                       "has more than %" PRIu64 " MiB when it is unpacked; write smaller batches, or "
+                                       "without compression, or raise memory_limit",
+                                       max_bytes >> 20);
                 total = (total + place.n_bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
                 if (growing_append(plain, &place, sizeof(place)) < 0)
                         return why_set(why, -ENOMEM, "no memory for its buffers");
@@ -115,7 +115,7 @@ static int unpack_all(const struct arrow_batch *batch, int fd, const struct arro
         return r;
 }
 
-int arrow_unpack(struct arrow_batch *batch, int fd, struct why *why) {
+int arrow_unpack(struct arrow_batch *batch, int fd, uint64_t max_bytes, struct why *why) {
         _cleanup_(growing_fini) struct growing plain = { 0 };
         _cleanup_(freep) uint8_t *bytes = NULL;
         uint64_t total = 0;
@@ -123,7 +123,7 @@ int arrow_unpack(struct arrow_batch *batch, int fd, struct why *why) {
 
         if (batch->compression == ARROW_PLAIN)
                 return 0;
-        r = measure(batch, fd, &plain, &total, why);
+        r = measure(batch, fd, max_bytes, &plain, &total, why);
         if (r < 0)
                 return r;
         if (batch->n_rows > ARROW_ROWS_FOR_NOTHING + 8 * total)

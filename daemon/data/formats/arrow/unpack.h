@@ -6,9 +6,9 @@
 
 #include "daemon/data/formats/arrow/batch.h"
 
-#define ARROW_UNPACKED_MAX (1ull << 30) /* bytes of a batch */
+#define ARROW_UNPACKED_MAX (1ull << 30) /* bytes of a batch, if nothing else limits it */
 
 /* Unpacks all buffers of a compressed batch into memory, where its buffers lie from then on. Does nothing for others.
- * Returns 0; -EBADMSG, or -EFBIG for more than ARROW_UNPACKED_MAX; -ENOMEM; or an errno of reading; with `why`, which
+ * Returns 0; -EBADMSG, or -EFBIG for more than max_bytes; -ENOMEM; or an errno of reading; with `why`, which
  * does not name the batch. Blocks for reading. */
-int arrow_unpack(struct arrow_batch *batch, int fd, struct why *why);
+int arrow_unpack(struct arrow_batch *batch, int fd, uint64_t max_bytes, struct why *why);

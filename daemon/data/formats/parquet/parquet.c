@@ -18,8 +18,7 @@
 #include "proto/base/cleanup.h"
 #include "proto/base/utf8.h"
 
-#define COPIED_MAX     (2ull << 30) /* bytes of unpacked values: an index is made in memory */
-#define ROWS_AT_A_TIME 4096u        /* between two looks at whether it is cancelled */
+#define ROWS_AT_A_TIME 4096u /* between two looks at whether it is cancelled */
 
 struct filling {
         struct parquet_pass *pass;
@@ -166,14 +165,16 @@ static int fill_stored(struct filling *filling, const struct parquet_column *col
 
 /* Counts what is kept in the index beside numbers. */
 static int count_copied(struct filling *filling, uint64_t n_bytes, struct why *why) {
+        uint64_t max = index_watch_max_copied(filling->pass->watch);
+
         filling->n_copied += n_bytes;
-        if (filling->n_copied <= COPIED_MAX)
+        if (filling->n_copied <= max)
                 return 0;
-        return why_set(
-                why, -EFBIG,
-                "the dataset has more than %llu MiB when it is unpacked; stage it with prepare = \"convert\", or "
-                "choose columns with fields = \"...\"",
-                COPIED_MAX >> 20);
+        return why_set(why, -EFBIG,
+                       "the dataset has more than %" PRIu64
+                       " MiB when it is unpacked; stage it with prepare = \"convert\", choose columns with fields = "
+                       "\"...\", or raise memory_limit",
+                       max >> 20);
 }
 
 static int fill_copied(struct filling *filling, const struct parquet_column *column, struct parquet_reader *reader,
@@ -265,6 +266,7 @@ static int fill_texts(struct filling *filling, struct parquet_column *column, st
         int r;
 
         text_list_clear(&filling->texts);
+        filling->texts.max_bytes = index_watch_max_copied(filling->pass->watch);
         r = parquet_reader_next_texts(reader, take_text, filling, &is_missing, why);
         if (r == 0)
                 r = count_copied(filling, text_list_bytes(&filling->texts), why);
@@ -351,7 +353,10 @@ static int fill_group(void *userdata, const struct parquet_group *group, struct 
 /* ---- the format ------------------------------------------------------------------------------------------------ */
 
 static int fill(struct parquet_pass *pass, struct index_builder **ret_builder) {
-        _cleanup_(filling_fini) struct filling filling = { .pass = pass };
+        _cleanup_(filling_fini) struct filling filling = {
+                .pass = pass,
+                .memory = { .max_bytes = PARQUET_MEMORY_OF(index_watch_max_copied(pass->watch)) },
+        };
         int r = describe(&filling);
 
         if (r >= 0)

@@ -107,7 +107,9 @@ static int survey_group(void *userdata, const struct parquet_group *group, struc
 }
 
 int parquet_survey(struct parquet_pass *pass) {
-        _cleanup_(survey_fini) struct survey survey = { .pass = pass };
+        _cleanup_(survey_fini) struct survey survey = {
+                .pass = pass, .memory = { .max_bytes = PARQUET_MEMORY_OF(index_watch_max_copied(pass->watch)) }
+        };
         struct why detail;
         int r;
 

@@ -17,6 +17,8 @@ _Static_assert(PARQUET_PAGE_MAX <= INT_MAX, "LZ4 and zlib take an int");
 
 int parquet_buffer_reserve(struct parquet_buffer *buffer, uint64_t n_bytes, struct parquet_memory *memory,
                            struct why *why) {
+        uint64_t max = memory->max_bytes > 0 && memory->max_bytes < PARQUET_MEMORY_MAX ? memory->max_bytes
+                                                                                       : PARQUET_MEMORY_MAX;
         uint8_t *bytes;
 
         if (n_bytes > PARQUET_PAGE_MAX)
@@ -25,11 +27,11 @@ int parquet_buffer_reserve(struct parquet_buffer *buffer, uint64_t n_bytes, stru
                                n_bytes, PARQUET_PAGE_MAX);
         if (buffer->bytes && n_bytes <= buffer->capacity)
                 return 0;
-        if (n_bytes > PARQUET_MEMORY_MAX - (memory->n_bytes - buffer->capacity))
+        if (memory->n_bytes - buffer->capacity + n_bytes > max)
                 return why_set(why, -EFBIG,
-                               "the pages of its columns take more than %u MiB; write smaller pages, or choose columns "
-                               "with fields = \"...\"",
-                               PARQUET_MEMORY_MAX >> 20);
+                               "the pages of its columns take more than %" PRIu64
+                               " MiB; write smaller pages, choose columns with fields = \"...\", or raise memory_limit",
+                               max >> 20);
         bytes = malloc(n_bytes + 1);
         if (!bytes)
                 return why_set(why, -ENOMEM, "no memory for a page");

@@ -11,9 +11,13 @@
         (1024u << 20) /* bytes of all pages together: of each column that is read, one and a                           \
                        * dictionary */
 
+/* As many as that, of what an index may copy: pages are given back one by one. */
+#define PARQUET_MEMORY_OF(max_copied) (2 * (max_copied))
+
 /* What all buffers that share it have taken. */
 struct parquet_memory {
         uint64_t n_bytes;
+        uint64_t max_bytes; /* 0, or more: PARQUET_MEMORY_MAX */
 };
 
 struct parquet_buffer {
