@@ -232,6 +232,17 @@ def _(box):
     contains(daemon.dlctl("errors", "t").stdout, "l.txt:1", "UTF-8")
 
 
+@case("a number of stored JSON that is not finite is a damaged sample; as JSON it comes as it is written")
+def _(box):
+    write(box.path("d.jsonl"), "".join(json.dumps({"o": {"x": x}}) + "\n" for x in (1.5, float("nan"), 2, [float("inf")])).encode())
+    daemon = box.daemon({"d": listing(box.path("d.jsonl"), "jsonl")})
+    lines = daemon.read("d", pipeline="o: json(x) to(float32)", shuffle=False, on_error="skip")
+    equal([line["index"] for line in lines], [0, 2], "samples")
+    contains(daemon.dlctl("errors", "d").stdout, "NaN is not a finite number")
+    equal([line["fields"]["o"]["text"] for line in daemon.read("d", pipeline="o: json(x)", shuffle=False)],
+          ["1.5", "NaN", "2", "[Infinity]"], "as JSON")
+
+
 @case("a listing that grew is indexed again, and so is one whose pictures came later")
 def _(box):
     write(box.path("d", "a.jsonl"), b'{"p":"x.png"}\n{"p":"y.png"}\n')
@@ -253,6 +264,9 @@ def _(box):
         "json": (b'{"a":1}\n{"a":}\n', "jsonl", {}, "line 2", "a value was expected"),
         "mixed": (b'{"a":1}\n{"a":"x"}\n', "jsonl", {}, "a number", "line 1", "a string", "line 2", "raw ="),
         "huge": (b'{"a":18446744073709551616}\n', "jsonl", {}, "line 1", "64 bits"),
+        "nan": (json.dumps({"a": float("nan")}).encode(), "jsonl", {}, "line 1", "NaN", "null", "raw ="),
+        "within": (json.dumps({"a": [1, float("-inf")]}).encode(), "jsonl", {}, "line 1", "-Infinity", "raw ="),
+        "beyond": (b'{"a":[1]}\n{"a":[1e999]}\n', "jsonl", {}, "line 2", "1e999", "raw ="),
         "utf": (b'{"a":"\xff"}\n', "jsonl", {}, "line 1", "UTF-8"),
         "climbs": (b'{"p":"../../etc/passwd"}\n', "jsonl", {"files": "f=p"}, "line 1", '".."'),
         "absolute": (b'{"p":"/etc/passwd"}\n', "jsonl", {"files": "f=p"}, "line 1", "absolute"),

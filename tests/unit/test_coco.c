@@ -18,6 +18,9 @@
         "image:p' boxes:f4[-1][4] labels:i8[-1] category_ids:i8[-1] area:f4[-1] iscrowd:i8[-1] image_id:i8 "           \
         "segmentation:b masks:m"
 
+#define IMAGE_AND "{\"images\":[{\"id\":1,\"file_name\":\"a\"}],\"annotations\":["
+#define ONE       "{\"image_id\":1,\"category_id\":1,\"bbox\":[0,0,1,1]}"
+
 static struct tree tree;
 
 static void setup(void) {
@@ -100,6 +103,23 @@ START_TEST(what_is_wrong_in_annotations_is_said_with_its_place) {
                 { "{\"images\":[{\"id\":1,\"file_name\":\"a\"}],\"categories\":[{\"id\":2}],\"annotations\":["
                   "{\"image_id\":1,\"category_id\":1,\"bbox\":[0,0,1,1]}]}",
                   "annotations[0]: the category 1 is not among \"categories\"" },
+                { IMAGE_AND "{\"bbox\":[1,NaN,3,4]}]}",
+                  "a.json: annotations[0]: \"bbox\": NaN is not a finite number; correct it, or leave this one of "
+                  "annotations out" },
+                { IMAGE_AND "{\"bbox\":[1,2,-Infinity,4]}]}", "annotations[0]: \"bbox\": -Infinity is not a finite" },
+                { IMAGE_AND "{\"bbox\":[1,2,1e999,4]}]}",
+                  "annotations[0]: \"bbox\": the number 1e999 exceeds float64" },
+                { IMAGE_AND "{\"bbox\":[1,2,1e39,4]}]}", "annotations[0]: \"bbox\": exceeds float32; correct it" },
+                { IMAGE_AND "{\"bbox\":[3e38,2,3e38,4]}]}", "annotations[0]: \"bbox\": exceeds float32" },
+                { IMAGE_AND ONE ",{\"area\":NaN}]}",
+                  "annotations[1]: \"area\": NaN is not a finite number; correct it" },
+                { IMAGE_AND ONE ",{\"area\":1e39,\"image_id\":1,\"category_id\":1,\"bbox\":[0,0,1,1]}]}",
+                  "annotations[1]: \"area\": exceeds float32" },
+                { IMAGE_AND "{\"image_id\":1,\"category_id\":1,\"bbox\":[0,0,1e30,1e30]}]}",
+                  "annotations[0]: \"area\": exceeds float32" },
+                { "{\"images\":[{\"id\":NaN}]}", "images[0]: \"id\": \"NaN\" where a whole number" },
+                { IMAGE_AND "{\"category_id\":Infinity}]}", "annotations[0]: \"category_id\": \"Infinity\" where" },
+                { IMAGE_AND "{\"iscrowd\":NaN}]}", "annotations[0]: \"iscrowd\": \"NaN\" where a whole number" },
                 { "{\"images\":[", "the text ends where the rest of an array" },
                 { "{\"images\":[],}", "byte 13: \"}\" where the name of a member" },
                 { "\x1f\x8b", "is compressed with gzip" },
@@ -113,6 +133,17 @@ START_TEST(what_is_wrong_in_annotations_is_said_with_its_place) {
         samples_refuse(&tree, "coco", "p", NULL, "the format coco needs the key annotations");
         samples_refuse(&tree, "coco", "p", "annotations=../none.json\n", "../none.json: No such file");
         samples_refuse(&tree, "coco", "p", "annotations=..\n", "annotations: .. is not a regular file");
+        tree_remove(&tree);
+}
+END_TEST
+
+/* Sizes that a file claims are not used: those of the pictures count. */
+START_TEST(what_is_not_read_may_be_no_number) {
+        setup();
+        expect("{\"info\":NaN,\"images\":[{\"id\":1,\"file_name\":\"q.jpg\",\"width\":NaN,\"height\":1e999}],"
+               "\"annotations\":[{\"image_id\":1,\"category_id\":5,\"bbox\":[0,0,1,1],\"score\":NaN,"
+               "\"segmentation\":[[0,0,NaN,1,2,3]]}]}",
+               SCHEMA "1\nq.jpg | missing | 0,0,1,1 | 0 | 5 | 1 | 0 | 1 | [[[0,0,NaN,1,2,3]]] | [[[0,0,NaN,1,2,3]]]\n");
         tree_remove(&tree);
 }
 END_TEST
@@ -170,6 +201,7 @@ int main(void) {
                 { "coco", images_come_by_id_and_annotations_as_in_the_file },
                 { "coco", categories_that_are_not_listed_are_those_that_occur },
                 { "coco", what_is_wrong_in_annotations_is_said_with_its_place },
+                { "coco", what_is_not_read_may_be_no_number },
                 { "coco", a_file_of_many_reads_has_the_same_annotations },
         };
 

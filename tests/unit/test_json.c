@@ -279,8 +279,6 @@ START_TEST(floats_are_those_of_strtod_to_the_last_bit) {
                 "3.141592653589793",
                 "2.2250738585072011e-308",
                 "5e-324",
-                "1e400",
-                "-1e400",
                 "9007199254740993",
                 "9007199254740993.0",
                 "473.07",
@@ -288,11 +286,10 @@ START_TEST(floats_are_those_of_strtod_to_the_last_bit) {
                 "1E-10",
                 "179769313486231580793",
                 "0.30000000000000004",
-                "-Infinity",
-                "Infinity",
                 "1234567",
                 "8.5e+3",
         };
+        static const char *const INFINITE[] = { "NaN", "Infinity", "-Infinity", "1e999", "-1.5E+309", "2e308" };
         char text[64];
         double number;
 
@@ -328,8 +325,12 @@ START_TEST(floats_are_those_of_strtod_to_the_last_bit) {
                 if (memcmp(&number, &wanted, sizeof(number)) != 0)
                         ck_abort_msg("%s: %a", text, number);
         }
-        ck_assert_int_eq(json_float_read("NaN", 3, &number, &why), 0);
-        ck_assert(isnan(number));
+        for (size_t i = 0; i < ARRAY_SIZE(INFINITE); i++) {
+                number = 7;
+                ck_assert_int_eq(json_float_read(INFINITE[i], strlen(INFINITE[i]), &number, &why), -ERANGE);
+                ck_assert_msg(strstr(why.text, INFINITE[i]), "%s", why.text);
+                ck_assert(number == 7);
+        }
         ck_assert_int_eq(json_float_read("true", 4, &number, &why), -EINVAL);
 }
 END_TEST
@@ -396,16 +397,32 @@ START_TEST(arrays_have_a_shape_and_a_kind) {
                 { "[[],[]]", JSON_INTEGER, 2, { 2, 0 } },
                 { "[[[1],[2]],[[3],[4]]]", JSON_INTEGER, 3, { 2, 2, 1 } },
                 { "[1.5,99999999999999999999]", JSON_FLOAT, 1, { 2 } },
+                { "[1.5e308,1e-999,-2E5]", JSON_FLOAT, 1, { 3 } },
         };
         static const struct {
                 const char *text;
                 int r;
         } WRONG[] = {
-                { "[1,[2]]", -EINVAL },   { "[[1],2]", -EINVAL },     { "[[1],[2,3]]", -EINVAL },
-                { "[\"a\"]", -EINVAL },   { "[null]", -EINVAL },      { "{}", -EINVAL },
-                { "[1,true]", -EINVAL },  { "[[[[1]]]]", -EINVAL },   { "[[],[1]]", -EINVAL },
-                { "[[[]],[]]", -EINVAL }, { "[[],[[1]]]", -EINVAL },  { "[9223372036854775808]", -ERANGE },
-                { "[1", -EBADMSG },       { "[{\"a\":1}]", -EINVAL }, { "[[],1]", -EINVAL },
+                { "[1,[2]]", -EINVAL },
+                { "[[1],2]", -EINVAL },
+                { "[[1],[2,3]]", -EINVAL },
+                { "[\"a\"]", -EINVAL },
+                { "[null]", -EINVAL },
+                { "{}", -EINVAL },
+                { "[1,true]", -EINVAL },
+                { "[[[[1]]]]", -EINVAL },
+                { "[[],[1]]", -EINVAL },
+                { "[[[]],[]]", -EINVAL },
+                { "[[],[[1]]]", -EINVAL },
+                { "[9223372036854775808]", -ERANGE },
+                { "[1", -EBADMSG },
+                { "[{\"a\":1}]", -EINVAL },
+                { "[[],1]", -EINVAL },
+                { "[1,NaN]", -ERANGE },
+                { "[[1],[-Infinity]]", -ERANGE },
+                { "[1e999]", -ERANGE },
+                { "NaN", -ERANGE },
+                { "[1.0,2.5E400]", -ERANGE },
         };
         struct json_numbers numbers;
 
@@ -422,14 +439,14 @@ START_TEST(arrays_have_a_shape_and_a_kind) {
 END_TEST
 
 START_TEST(arrays_are_read_in_c_order) {
-        static const char INTEGERS[] = "[[1,-2],[3,9223372036854775807]]", FLOATS[] = "[1,0.1,NaN]";
+        static const char INTEGERS[] = "[[1,-2],[3,9223372036854775807]]", FLOATS[] = "[1,0.1,-1e300]";
         int64_t integers[4] = { 0 };
         double floats[3] = { 0 };
 
         ck_assert_int_eq(json_numbers_read(INTEGERS, strlen(INTEGERS), false, integers, 4, &why), 0);
         ck_assert_mem_eq(integers, ((const int64_t[]){ 1, -2, 3, INT64_MAX }), sizeof(integers));
         ck_assert_int_eq(json_numbers_read(FLOATS, strlen(FLOATS), true, floats, 3, &why), 0);
-        ck_assert(floats[0] == 1.0 && floats[1] == 0.1 && isnan(floats[2]));
+        ck_assert(floats[0] == 1.0 && floats[1] == 0.1 && floats[2] == -1e300);
         ck_assert_int_eq(json_numbers_read("[true,false]", 12, false, integers, 2, &why), 0);
         ck_assert_mem_eq(integers, ((const int64_t[]){ 1, 0 }), 16);
         ck_assert_int_eq(json_numbers_read("7", 1, true, floats, 1, &why), 0);

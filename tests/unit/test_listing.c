@@ -143,10 +143,14 @@ START_TEST(a_member_that_comes_twice_counts_as_in_python) {
 }
 END_TEST
 
-START_TEST(not_a_number_and_infinity_are_floats) {
+START_TEST(numbers_that_are_not_finite_are_taken_as_they_are_written_only) {
         setup();
-        tree_file(&tree, "a.jsonl", "{\"a\":NaN}\n{\"a\":-Infinity}\n{\"a\":1e400}\n{\"a\":7}\n");
-        expect("jsonl", "a.jsonl", NULL, "a:f8\na.jsonl:0 | nan\na.jsonl:1 | -inf\na.jsonl:2 | inf\na.jsonl:3 | 7\n");
+        tree_file(&tree, "a.jsonl", "{\"a\":NaN,\"b\":{\"c\":Infinity}}\n{\"a\":[1e400,-Infinity]}\n{\"a\":7}\n");
+        refuse("jsonl", "a.jsonl", NULL,
+               "a.jsonl: line 1: \"a\": NaN is not a finite number; write null where a value is missing, or take it as "
+               "it is written with raw = \"a\"");
+        expect("jsonl", "a.jsonl", "raw=a\n",
+               "a:b' b:b'?\na.jsonl:0 | NaN | {\"c\":Infinity}\na.jsonl:1 | [1e400,-Infinity] | -\na.jsonl:2 | 7 | -\n");
         teardown();
 }
 END_TEST
@@ -167,6 +171,10 @@ START_TEST(a_bad_line_is_refused_with_its_number) {
                 { "{\"a\":9223372036854775808}\n",
                   "line 1: \"a\": the number 9223372036854775808 does not fit 64 bits" },
                 { "{\"a\":[9223372036854775808]}\n", "line 1: \"a\": a whole number that does not fit 64 bits" },
+                { "{\"a\":1.5}\n{\"a\":-Infinity}\n", "line 2: \"a\": -Infinity is not a finite number; write null" },
+                { "{\"a\":1.5}\n{\"a\":1e999}\n", "line 2: \"a\": the number 1e999 exceeds float64; write null" },
+                { "{\"a\":[1]}\n{\"a\":[2,NaN]}\n",
+                  "line 2: \"a\": NaN is not a finite number; correct it, or take it as it is written with raw = \"a\"" },
                 { "{\"\":1}\n", "line 1: \"\" cannot be the name of a field" },
                 { "{\"a\\nb\":1}\n", "it has a control character" },
                 { "{\"\\ud800\":1}\n", "half of a surrogate pair" },
@@ -696,7 +704,7 @@ int main(void) {
                 { "jsonl", a_file_may_be_one_array_of_objects },
                 { "jsonl", elements_of_an_array_may_lie_across_reads },
                 { "jsonl", a_member_that_comes_twice_counts_as_in_python },
-                { "jsonl", not_a_number_and_infinity_are_floats },
+                { "jsonl", numbers_that_are_not_finite_are_taken_as_they_are_written_only },
                 { "jsonl", a_bad_line_is_refused_with_its_number },
                 { "jsonl", a_raw_member_may_be_anything },
                 { "files", a_column_of_paths_becomes_the_files },

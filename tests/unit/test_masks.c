@@ -435,7 +435,7 @@ START_TEST(a_segmentation_that_cannot_be_drawn_is_refused_with_its_reason) {
                 { "[[[1, 1, 2, 2, 3, 0], [1, 2, 3]]]", "3 numbers" },
                 { "[[1, 1, 2, 2, 3, 0]]", "not an array [x, y" },
                 { "[[[1, 1, \"2\", 2, 3, 0]]]", "not an array [x, y" },
-                { "[[[1, 1, NaN, 2, 3, 0]]]", "cannot be" },
+                { "[[[1, 1, NaN, 2, 3, 0]]]", "a corner that cannot be: NaN is not" },
                 { "[[[1, 1, 2, -Infinity, 3, 0]]]", "cannot be" },
                 { "[[[1, 1, 1e300, 2, 3, 0]]]", "cannot be" },
                 { "[[[1, 1, 1048577, 2, 3, 0]]]", "cannot be" },

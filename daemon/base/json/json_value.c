@@ -279,8 +279,17 @@ static int integer_of(const struct json_token *token, int64_t *ret_number, struc
         return 0;
 }
 
+static int refuse_infinite(const struct json_token *token, struct why *why) {
+        bool is_word = token->bytes[token->n_bytes - 1] > '9';
+
+        return why_set(why, -ERANGE, is_word ? "%.*s%s is not a finite number" : "the number %.*s%s exceeds float64",
+                       token->n_bytes > 40 ? 40 : (int)token->n_bytes, (const char *)token->bytes,
+                       token->n_bytes > 40 ? "..." : "");
+}
+
 static int float_of(const struct json_token *token, double *ret_number, struct why *why) {
         char text[JSON_NUMBER_MAX + 1];
+        double number;
 
         if (token->kind != JSON_FLOAT && token->kind != JSON_INTEGER)
                 return refuse_kind(token, "a number", why);
@@ -288,7 +297,10 @@ static int float_of(const struct json_token *token, double *ret_number, struct w
                 return 0;
         memcpy(text, token->bytes, token->n_bytes);
         text[token->n_bytes] = '\0';
-        *ret_number = text[0] == 'N' ? (double)NAN : strtod(text, NULL); /* no locale is ever set */
+        number = strtod(text, NULL); /* no locale is ever set */
+        if (!isfinite(number))
+                return refuse_infinite(token, why);
+        *ret_number = number;
         return 0;
 }
 
@@ -319,9 +331,20 @@ static int refuse_rows(struct why *why) {
         return why_set(why, -EINVAL, "the rows of this array differ in length or depth");
 }
 
+/* Can the number be one that float_of() refuses? Most cannot, and need not be converted to know it. */
+static bool may_be_infinite(const struct json_token *token) {
+        if (token->n_bytes > 300 || token->bytes[token->n_bytes - 1] > '9')
+                return true;
+        for (size_t i = token->n_bytes; i-- > 0 && token->bytes[i] != '.';)
+                if (token->bytes[i] == 'e' || token->bytes[i] == 'E')
+                        return true;
+        return false;
+}
+
 static int measure_element(struct measuring *measuring, const struct json_token *token, uint32_t depth,
                            struct why *why) {
         int64_t number;
+        double real;
 
         if (measuring->numbers.n == 0)
                 measuring->numbers.n_dims = depth > measuring->numbers.n_dims ? depth : measuring->numbers.n_dims;
@@ -344,7 +367,9 @@ static int measure_element(struct measuring *measuring, const struct json_token 
                 return refuse_kind(token, "a number", why);
         }
         measuring->numbers.n++;
-        return 0;
+        if ((token->kind != JSON_FLOAT && token->kind != JSON_INTEGER) || !may_be_infinite(token))
+                return 0;
+        return float_of(token, &real, why);
 }
 
 static int measure_open(struct measuring *measuring, uint32_t depth, struct why *why) {

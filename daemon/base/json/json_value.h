@@ -33,7 +33,7 @@ int json_string_read(const void *bytes, size_t n_bytes, uint8_t *into, size_t *r
 /* A whole number that fits 64 bits with a sign. -ERANGE: it does not. */
 int json_integer_read(const void *bytes, size_t n_bytes, int64_t *ret_number, struct why *why);
 
-/* Any number, rounded correctly to a double. What is too large becomes infinite, as in Python. */
+/* Any number, rounded correctly to a double. -ERANGE: it is NaN or infinite, or too large to be finite. */
 int json_float_read(const void *bytes, size_t n_bytes, double *ret_number, struct why *why);
 
 /* A number (0 dimensions) or an array of numbers, whose rows all have the same length. */
@@ -46,7 +46,7 @@ struct json_numbers {
 };
 
 /* -EINVAL: something in it is not a number, rows differ in length, or it has more dimensions. -ERANGE: a whole number
- * that does not fit 64 bits, beside whole numbers only. */
+ * that does not fit 64 bits, beside whole numbers only; or one that json_float_read() refuses. */
 int json_numbers_measure(const void *bytes, size_t n_bytes, struct json_numbers *ret_numbers, struct why *why);
 
 /* Writes the elements in C order, in the machine's byte order: as int64_t (`is_float` false; all must be whole; true

@@ -53,9 +53,14 @@ static int refuse_polygon(struct why *why) {
         return why_set(why, -EBADMSG, "a polygon is not an array [x, y, x, y, ...] of numbers");
 }
 
+static int refuse_corner(const struct why *detail, struct why *why) {
+        return why_set(why, -EBADMSG, "a polygon has a corner that cannot be: %.200s", detail->text);
+}
+
 /* After its bracket. */
 static int draw_corners(struct segments *segments, uint64_t *ret_n, struct why *why) {
         double numbers[2] = { 0 };
+        struct why detail;
 
         for (uint64_t n = 0;; n++) {
                 struct json_token token;
@@ -67,8 +72,9 @@ static int draw_corners(struct segments *segments, uint64_t *ret_n, struct why *
                         *ret_n = n;
                         return 0;
                 }
-                if (json_float_read(token.bytes, token.n_bytes, &numbers[n % 2], NULL) < 0)
-                        return refuse_polygon(why);
+                r = json_float_read(token.bytes, token.n_bytes, &numbers[n % 2], &detail);
+                if (r < 0)
+                        return r == -ERANGE ? refuse_corner(&detail, why) : refuse_polygon(why);
                 if (n % 2 == 1)
                         r = outline_add(&segments->outline, numbers[0], numbers[1], why);
                 if (r < 0)

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -144,6 +145,12 @@ static int read_integer(struct coco_element *element, const char *member, int64_
         return r < 0 ? refuse(element, r == -EBADMSG ? -EINVAL : r, member, &detail) : 0;
 }
 
+static int refuse_number(const struct coco_element *element, const char *member, const struct why *detail) {
+        return why_set(element->reader->why, -EINVAL,
+                       "%s[%" PRIu64 "]: \"%s\": %.200s; correct it, or leave this one of %s out", element->array,
+                       element->number, member, detail->text, element->array);
+}
+
 static int read_float(struct coco_element *element, const char *member, double *ret_number) {
         struct json_token token;
         struct why detail;
@@ -151,8 +158,9 @@ static int read_float(struct coco_element *element, const char *member, double *
 
         if (r < 0)
                 return r;
-        r = json_float_read(token.bytes, token.n_bytes, ret_number, &detail);
-        return r < 0 ? refuse(element, r == -EBADMSG ? -EINVAL : r, member, &detail) : 0;
+        if (json_float_read(token.bytes, token.n_bytes, ret_number, &detail) < 0)
+                return refuse_number(element, member, &detail);
+        return 0;
 }
 
 static int read_file_name(struct coco_element *element) {
@@ -178,6 +186,26 @@ static int refuse_box(const struct coco_element *element) {
         return refuse(element, -EINVAL, "bbox", &(struct why){ "[x, y, width, height], four numbers, was expected" });
 }
 
+/* What torch would train on as infinite is refused, as is what is written so. */
+static int refuse_beyond_float32(const struct coco_element *element, const char *member) {
+        return refuse_number(element, member, &(struct why){ "exceeds float32" });
+}
+
+static int read_box_number(struct coco_element *element, float *ret_number) {
+        struct json_token token;
+        struct why detail;
+        double number = 0;
+        int r = next(element->reader, &token);
+
+        if (r < 0)
+                return r;
+        r = json_float_read(token.bytes, token.n_bytes, &number, &detail);
+        if (r < 0)
+                return r == -ERANGE ? refuse_number(element, "bbox", &detail) : refuse_box(element);
+        *ret_number = (float)number;
+        return 0;
+}
+
 /* x, y, width, height -> corners, in float32 as torchvision's convert_bounding_box_format() does. */
 static int read_box(struct coco_element *element) {
         float *box = element->annotation.box;
@@ -186,14 +214,8 @@ static int read_box(struct coco_element *element) {
 
         if (r == 0 && token.kind != JSON_ARRAY)
                 return refuse_box(element);
-        for (uint32_t n = 0; n < 4 && r == 0; n++) {
-                double number = 0;
-
-                r = next(element->reader, &token);
-                if (r == 0 && json_float_read(token.bytes, token.n_bytes, &number, NULL) < 0)
-                        return refuse_box(element);
-                box[n] = (float)number;
-        }
+        for (uint32_t n = 0; n < 4 && r == 0; n++)
+                r = read_box_number(element, &box[n]);
         if (r == 0)
                 r = next(element->reader, &token);
         if (r < 0)
@@ -204,6 +226,8 @@ static int read_box(struct coco_element *element) {
                 element->annotation.area = box[2] * box[3];
         box[2] += box[0];
         box[3] += box[1];
+        if (!isfinite(box[0]) || !isfinite(box[1]) || !isfinite(box[2]) || !isfinite(box[3]))
+                return refuse_beyond_float32(element, "bbox");
         return 0;
 }
 
@@ -329,6 +353,8 @@ static int read_element(struct coco_reader *reader, const struct coco_array *arr
         }
         if ((element.has & array->needs) != array->needs)
                 return why_set(reader->why, -EINVAL, "%s[%" PRIu64 "] needs %s", array->name, number, array->needed);
+        if (!isfinite(element.annotation.area))
+                return refuse_beyond_float32(&element, "area");
         return keep(&element, array);
 }
 

@@ -110,6 +110,16 @@ static int take_value(struct json_line *line, struct table_column *column, const
         }
 }
 
+static int refuse_number(struct json_line *line, const struct table_column *column, const struct json_token *token) {
+        const struct why detail = line->why;
+        const char *instead = token->kind == JSON_INTEGER ? "write it as a string"
+                              : token->kind == JSON_FLOAT ? "write null where a value is missing"
+                                                          : "correct it";
+
+        return why_set(&line->why, -ERANGE, "\"%s\": %.200s; %s, or take it as it is written with raw = \"%s\"",
+                       column->name, detail.text, instead, column->name);
+}
+
 static int take_member(struct json_line *line, struct json_token *name, const struct json_token *token) {
         struct text_listing *listing = &line->table->listing;
         struct table_cell cell = { .begin = (uint32_t)(token->bytes - line->bytes),
@@ -121,14 +131,12 @@ static int take_member(struct json_line *line, struct json_token *name, const st
                 r = take_value(line, column, token, &cell);
         if (r == 0 && column->is_part && (cell.kind == CELL_INTEGER || cell.kind == CELL_FLOAT))
                 r = table_note_number(line->table, column, token->bytes, token->n_bytes, &line->why);
+        if (r == -ERANGE && column)
+                return refuse_number(line, column, token);
         if (r < 0) {
                 struct why detail = line->why;
 
-                return column ? why_set(&line->why, r, "\"%s\": %.300s%s", column->name, detail.text,
-                                        r == -ERANGE ? "; write it as a string, or take it as it is written with the "
-                                                       "option raw"
-                                                     : "")
-                              : r;
+                return column ? why_set(&line->why, r, "\"%s\": %.300s", column->name, detail.text) : r;
         }
         r = columns_put(&line->table->columns, column, &cell, listing->window.n_lines, listing_n_files(listing) - 1);
         return r < 0 ? why_set(&line->why, r, "no memory for its values") : 0;
