@@ -52,7 +52,7 @@ static void append(char *text, size_t size, const char *one, const char *other, 
         snprintf(text + n, size - n, "%s%s%s", one, other, third);
 }
 
-/* "image: decode(); label; caption", and of what is stored "image: raw; caption: raw". */
+/* "image: decode(); label; caption;", and of what is stored "image: raw; caption: raw". */
 static void make_pipelines(const Dlp__Dataset *dataset, char *shown, char *stored, size_t size) {
         unsigned n_shown = 0;
 
@@ -69,6 +69,8 @@ static void make_pipelines(const Dlp__Dataset *dataset, char *shown, char *store
                     (is_picture || strcmp(field->kind, "bytes") == 0 || strcmp(field->kind, "sound") == 0))
                         append(stored, size, stored[0] ? "; " : "", field->name, ": raw");
         }
+        if (shown[0]) /* names, also if the only one is that of a step */
+                append(shown, size, ";", "", "");
 }
 
 /* A sample is shown without them, which must not look as if the dataset did not have them. */

@@ -13,6 +13,7 @@
 #include "client/dlctl/options.h"
 #include "client/dlctl/sample.h"
 #include "client/include/dlclient.h"
+#include "proto/limits.h"
 
 /* A signal that arrives just before a wait is noticed after this time. */
 #define LOOK_AGAIN_MS 500
@@ -144,7 +145,7 @@ int read_run(struct context *context, const struct command *command, int argc, c
         static struct reading reading = { .n_epochs = 1, .n_left = UINT64_MAX };
         struct dlc_options o = DLC_OPTIONS_INIT;
         const char *fields = NULL;
-        char job[64];
+        char job[64], named[DLP_PIPELINE_MAX + 2]; /* what is too long is refused, as any pipeline is */
         const struct option_row rows[] = {
                 { "job", OPTION_TEXT, &o.job, "J",
                   "the job's name: ranks of one job must agree in everything else (default: its own)" },
@@ -194,8 +195,10 @@ int read_run(struct context *context, const struct command *command, int argc, c
                 o.on_restart = "raise"; /* a person who watches wants to see the restart */
         if (fields && o.pipeline)
                 return fail(EXIT_USAGE, "read: --fields and --pipeline: write the fields into the pipeline's text");
-        if (fields)
-                o.pipeline = fields;
+        if (fields) { /* with ';' they are names, also one that a step has */
+                snprintf(named, sizeof(named), "%s;", fields);
+                o.pipeline = named;
+        }
         if (reading.n_epochs < 1)
                 return fail(EXIT_REFUSED, "epochs: 0; at least 1 is needed");
 

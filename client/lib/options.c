@@ -140,7 +140,7 @@ int dli_options_resolve(const struct dlc_options *options, struct why *reason, s
                 return r;
 
         if (!resolved.pipeline)
-                resolved.pipeline = "raw";
+                resolved.pipeline = "raw()"; /* the step, also where a field is called so */
         if (!resolved.partition)
                 resolved.partition = "pad";
         if (!resolved.order)

@@ -173,6 +173,13 @@ static bool is_table(const struct schema *schema) {
         return n_bytes != 1 || n_others > 0;
 }
 
+static bool is_field(const struct schema *schema, const char *word, size_t n) {
+        for (uint32_t i = 0; i < schema->n_fields; i++)
+                if (word_is(word, n, schema->fields[i].name))
+                        return true;
+        return false;
+}
+
 static bool is_raw(const char *text) {
         text += strspn(text, BLANKS);
         if (!word_is(text, name_length(text), "raw"))
@@ -234,8 +241,12 @@ static int parse_unnamed(struct program *program, const struct source *source, c
                         r = add_field(program, source, i, 0, NULL, why);
         if (r < 0)
                 return r;
-        program->text = strdup(no_main ? "raw" : codec_text(program->codecs[0]));
-        return program->text ? 0 : why_errno(why, -ENOMEM, "pipeline");
+        text = no_main ? "raw" : codec_text(program->codecs[0]);
+        /* A step without arguments that is called as a field is: the text must mean the same when it comes back. */
+        if (asprintf(&program->text, "%s%s", text, is_field(&source->schema, text, strlen(text)) ? "()" : "") >= 0)
+                return 0;
+        program->text = NULL;
+        return why_errno(why, -ENOMEM, "pipeline");
 }
 
 /* ---- with names ------------------------------------------------------------------------------------------------ */
@@ -395,6 +406,13 @@ static int lead_fields(struct program *program, const struct source *source, uin
         return r;
 }
 
+/* Is it one field without steps that has the name of a step? */
+static bool may_be_step(const struct program *program, const struct source *source) {
+        const char *name = source->schema.fields[codec_field(program->codecs[0])].name;
+
+        return program->n_fields == 1 && !codec_text(program->codecs[0])[0] && recipe_is_step(name, strlen(name));
+}
+
 /* Prints the fields of each part as "a, b: steps"; parts are separated by "; ". */
 static int print_named(struct program *program, const struct source *source, const uint32_t *parts, struct why *why) {
         char *text = NULL;
@@ -413,6 +431,8 @@ static int print_named(struct program *program, const struct source *source, con
                 if (i + 1 < program->n_fields)
                         fprintf(stream, "%s", is_last ? "; " : ", ");
         }
+        if (may_be_step(program, source))
+                fprintf(stream, ";");
         if (fclose(stream) != 0) {
                 free(text);
                 return why_errno(why, -ENOMEM, "pipeline");
@@ -445,18 +465,13 @@ static int parse_named(struct program *program, const struct source *source, con
                 n_parts++;
                 n_with_steps += part.steps < part.end; /* a part without steps must not change what the others draw */
                 begin = part_end + 1;
+                if (part_end < end && begin + strspn(text + begin, BLANKS) == end) /* "a;" is the field a */
+                        break;
         }
         return print_named(program, source, parts, why);
 }
 
 /* ---- with or without names ------------------------------------------------------------------------------------- */
-
-static bool is_field(const struct schema *schema, const char *word, size_t n) {
-        for (uint32_t i = 0; i < schema->n_fields; i++)
-                if (word_is(word, n, schema->fields[i].name))
-                        return true;
-        return false;
-}
 
 /* Names are followed by ':' or separated by ';'. In a plain list of words, names are meant if the first word is one. A
  * field may have the name of a step, such as the "raw" of a tar's 000.raw: then what follows the word decides, and
@@ -477,7 +492,7 @@ static int find_names(const char *text, const struct schema *schema, bool *ret_n
         return why_set(
                 why, -EINVAL,
                 "pipeline, column %zu: \"%.*s\" is a step and also a field of this dataset; write \"%.*s()\" for "
-                "the step; for the field write \"%.*s: STEP\", or name another field with it, separated by a comma",
+                "the step, and \"%.*s;\" for the field",
                 begin + 1, (int)n_word, word, (int)n_word, word, (int)n_word, word);
 }
 

@@ -56,6 +56,22 @@ def _(box):
     contains(daemon.dlctl("look", "csv", "1").stdout, *cut)
 
 
+@case("a field that is called like a step is read without a pipeline, by its name, and shown")
+def _(box):
+    write(box.path("one.jsonl"), "".join(json.dumps({"raw": f"text {i}"}) + "\n" for i in range(N)).encode())
+    write(box.path("two.jsonl"), "".join(json.dumps({"raw": i, "decode": f"text {i}"}) + "\n" for i in range(N)).encode())
+    write(box.path("tar", "a.tar"), tar_of([(f"{i:03d}.{name}", f"{name} {i}".encode()) for i in range(N) for name in ("raw", "txt")]))
+    daemon = box.daemon({**{name: {"path": box.path(f"{name}.jsonl"), "format": "jsonl"} for name in ("one", "two")},
+                         "tar": {"path": box.path("tar"), "format": "webdataset", "fields": "raw"}})
+    equal([line["fields"]["raw"]["text"] for line in daemon.read("one", shuffle=False)], [f"text {i}" for i in range(N)], "one field")
+    equal([sorted(line["fields"]) for line in daemon.read("two", shuffle=False)], [["decode", "raw"]] * N, "two fields")
+    equal([line["fields"]["raw"]["shape"] for line in daemon.read("tar", shuffle=False)], [[5]] * N, "stored bytes")
+    equal([line["fields"]["raw"]["value"] for line in daemon.read("two", fields="raw", shuffle=False)], [*range(N)], "by --fields")
+    equal([line["fields"]["decode"]["text"] for line in daemon.read("two", pipeline="decode;", shuffle=False, limit=1)], ["text 0"], "by name")
+    contains(daemon.dlctl("look", "one", "1").stdout, "text 1")
+    daemon.refused("one", '"raw()" for the step', '"raw;" for the field', pipeline="raw")
+
+
 @case("names with blanks and letters of other alphabets are renamed by fields")
 def _(box):
     write(box.path("d.csv"), (f",{BLANK}\n" + "".join(f"{i},{i * i}\n" for i in range(N))).encode())

@@ -28,7 +28,7 @@ START_TEST(a_rank_gets_its_samples_in_order_and_to_the_byte) {
         ck_assert_uint_eq(dlc_epoch_samples(loader), 35); /* ceil(103 / 3) */
         ck_assert_uint_eq(dlc_epoch_batches(loader), 5);
         ck_assert_str_eq(dlc_dataset_digest(loader), "c0ffee");
-        ck_assert_str_eq(dlc_get_info(loader)->pipeline, "raw");
+        ck_assert_str_eq(dlc_get_info(loader)->pipeline, "raw()");
         ck_assert_str_eq(dlc_get_info(loader)->job, "test");
         ck_assert_uint_eq((uintptr_t)dlc_get_info(loader)->memory_base % DLP_SLOT_ALIGN, 0);
         for (uint64_t epoch = 0; epoch < 3; epoch++) {

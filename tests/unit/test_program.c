@@ -140,7 +140,6 @@ START_TEST(what_is_wrong_is_named_with_its_column_in_the_whole_text) {
                 { &PICTURES, "image: center_crop(8); image: raw", { "image", "twice" } },
                 { &PICTURES, "image, image: raw", { "image", "twice" } },
                 { &PICTURES, "image: ; label", { "column 7", "expected steps" } },
-                { &PICTURES, "image: raw;", { "column 12", "the text ends", "name of a field" } },
                 { &PICTURES, "; label", { "column 1", "name of a field" } },
                 { &PICTURES, ": raw", { "column 1", "name of a field" } },
                 { &PICTURES, "image label", { "column 7", "\"l\"" } },
@@ -177,6 +176,9 @@ START_TEST(a_word_that_is_a_step_and_a_field_is_never_guessed) {
         } rows[] = {
                 { &STEPS, "raw()", "jpg hflip" },
                 { &STEPS, "raw: raw", "raw" },
+                { &STEPS, "raw;", "raw" },
+                { &STEPS, "raw, jpg ; ", "raw jpg" },
+                { &STEPS, "hflip;", "hflip" },
                 { &STEPS, "raw, jpg", "raw jpg" },
                 { &STEPS, "raw ; hflip", "raw hflip" },
                 { &STEPS, "hflip(0.5)", "jpg hflip" },
@@ -185,14 +187,16 @@ START_TEST(a_word_that_is_a_step_and_a_field_is_never_guessed) {
                 { &ARRAYS, "raw()", "raw label" },
                 { &ARRAYS, "raw, label", "raw label" },
         };
-        char text[512];
+        char text[512], again[512];
 
-        for (size_t i = 0; i < ARRAY_LENGTH(rows); i++)
+        for (size_t i = 0; i < ARRAY_LENGTH(rows); i++) {
                 ck_assert_str_eq(fields_of(rows[i].source, rows[i].text, text, sizeof(text)), rows[i].fields);
+                ck_assert_str_eq(fields_of(rows[i].source, text, again, sizeof(again)), rows[i].fields);
+                ck_assert_str_eq(again, text);
+        }
         ck_assert_str_eq(fields_of(&STEPS, " raw ", text, sizeof(text)),
                          "pipeline, column 2: \"raw\" is a step and also a field of this dataset; write \"raw()\" for "
-                         "the step; for the field write \"raw: STEP\", or name another field with it, separated by a "
-                         "comma");
+                         "the step, and \"raw;\" for the field");
         ck_assert_ptr_nonnull(strstr(fields_of(&STEPS, "hflip", text, sizeof(text)), "a step and also a field"));
         ck_assert_ptr_nonnull(strstr(fields_of(&ARRAYS, "raw", text, sizeof(text)), "a step and also a field"));
 }
