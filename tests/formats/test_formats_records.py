@@ -56,7 +56,8 @@ def _(box):
 @case("compressed shards and chunks, staged")
 def _(box):
     for form, package, plain, packed in (("mds", "streaming", "fixed", ("fixed-zstd", "fixed-gz", "fixed-bz2", "fixed-br")),
-                                         ("litdata", "litdata", "records", ("records-zstd",))):
+                                         ("litdata", "litdata", "records",
+                                          tuple(f"records-{name}" for name in ("zstd", "zstd9", "batch", "sample")))):
         folder = make(box, form, package)
         for name in packed:
             if name.endswith("br") and not shutil.which("brotli"):

@@ -254,7 +254,7 @@ def _(box):
 
 
 PACKED = {"mds": ("fixed", {"fixed-zstd": "zstd", "fixed-gz": "gzip", "fixed-bz2": "bzip2", "fixed-br": "brotli"}),
-          "litdata": ("records", {"records-zstd": "zstd"})}
+          "litdata": ("records", {f"records-{name}": "zstd" for name in ("zstd", "zstd9", "batch", "sample")})}
 
 
 @case("files that are not compressed, beside others that are, or compressed without a name that says so, are samples too")
@@ -309,7 +309,7 @@ def _(box):
             staging = Staging(box, "file://" + folder, name=name, format="auto", prepare="convert")
             staging.run()
             equal(sorted(map(os.path.basename, files_of(staging.path))),
-                  sorted(file.replace(".zstd.bin", ".bin").split(".mds")[0] + ".mds" * (".mds" in file) for file in os.listdir(folder)),
+                  sorted(file.replace(".zstd:9", "").replace(".zstd.bin", ".bin").split(".mds")[0] + ".mds" * (".mds" in file) for file in os.listdir(folder)),
                   "files")
             check_set(box.daemon({"set": staging.dataset()}, name=f"of-{name}"), "set",
                       expected_in(os.path.join(vectors, f"{plain}.jsonl")), batch=3)
@@ -411,7 +411,7 @@ def _(box):
     contains(done.text, f"x.parquet: the program {box.path('none')} cannot be started")
     os.rename(os.path.join(folder, "x.parquet"), os.path.join(folder, "x.pq"))
     done = Staging(box, "file://" + folder, name="other", format="auto", prepare="convert").run(status=REFUSED)
-    contains(done.text, "converts Parquet files (.parquet), arrays (.npy, .npz), compressed shards (.mds.zstd, .zstd.bin) and compressed files", "the dataset has none")
+    contains(done.text, "converts Parquet files (.parquet), arrays (.npy, .npz), compressed shards (.mds.zstd, .zstd.bin, chunk-*.bin) and compressed files", "the dataset has none")
 
 
 if __name__ == "__main__":

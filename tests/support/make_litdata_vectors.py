@@ -4,7 +4,8 @@
     pip install litdata
     tests/support/make_litdata_vectors.py [FOLDER]
 
-Beside each folder is NAME.jsonl: a line a sample, as dlctl read prints its fields. records-zstd has the samples of records.
+Beside each folder is NAME.jsonl: a line a sample, as dlctl read prints its fields. records-zstd and the others whose chunks are
+compressed have the samples of records, which LitData's own reader is asked for as well.
 """
 import hashlib
 import importlib.metadata
@@ -13,6 +14,7 @@ import json
 import os
 import shutil
 import sys
+import tempfile
 
 import numpy
 import torch
@@ -21,6 +23,8 @@ from litdata.streaming.cache import Cache
 from litdata.streaming.serializers import Serializer
 from PIL import Image
 
+PACKED = {"zstd": {"compression": "zstd", "compression_level": "chunk"}, "zstd9": {"compression": "zstd:9", "compression_level": "chunk"},
+          "batch": {"compression": "zstd", "compression_batch_size": 2}, "sample": {"compression": "zstd", "compression_level": "sample"}}
 HERE = os.path.dirname(os.path.abspath(__file__))
 
 
@@ -126,8 +130,13 @@ def read(where):
 def main():
     folder = sys.argv[1] if len(sys.argv) > 1 else os.path.join(HERE, "..", "vectors", "litdata")
     os.makedirs(folder, exist_ok=True)
-    expect(folder, "records", read(write(folder, "records", map(record, range(7)), chunk_size=3)))
-    write(folder, "records-zstd", map(record, range(7)), chunk_size=3, compression="zstd", compression_level="chunk")
+    records = read(write(folder, "records", map(record, range(7)), chunk_size=3))
+    expect(folder, "records", records)
+    for name, terms in PACKED.items():
+        where = write(folder, f"records-{name}", map(record, range(7)), chunk_size=3, **terms)
+        with tempfile.TemporaryDirectory() as copy:  # the reader decompresses chunks in their place
+            if read(shutil.copytree(where, os.path.join(copy, name))) != records:
+                sys.exit(f"records-{name} has not the samples of records")
     expect(folder, "pairs", read(write(folder, "pairs", ((i, f"x{i}") for i in range(5)), chunk_size=2)))
     expect(folder, "numbers", read(write(folder, "numbers", range(4), chunk_size=3)))
     for name, terms in {"rows": {}, "rows-zstd": {"compression": "zstd"}}.items():

@@ -4,11 +4,16 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "daemon/staging/prepare/litdata.h"
 #include "daemon/staging/prepare/numpy.h"
 #include "daemon/staging/prepare/parquet.h"
 #include "proto/base/cleanup.h"
 
 #define NPY ".npy"
+
+/* LitData's chunks that zstd compressed with this effort; without one the name has none. */
+#define EFFORT(n)                                                                                                      \
+        { ".zstd:" #n ".bin", { "zstd", "-dcq" }, ".bin" }
 
 /* The first ending that fits counts. */
 static const struct conversion CONVERSIONS[] = {
@@ -20,6 +25,28 @@ static const struct conversion CONVERSIONS[] = {
         { ".mds.bz2", { "bzip2", "-dc" }, ".mds" },
         { ".mds.br", { "brotli", "-dc" }, ".mds" },
         { ".zstd.bin", { "zstd", "-dcq" }, ".bin" },
+        EFFORT(1),
+        EFFORT(2),
+        EFFORT(3),
+        EFFORT(4),
+        EFFORT(5),
+        EFFORT(6),
+        EFFORT(7),
+        EFFORT(8),
+        EFFORT(9),
+        EFFORT(10),
+        EFFORT(11),
+        EFFORT(12),
+        EFFORT(13),
+        EFFORT(14),
+        EFFORT(15),
+        EFFORT(16),
+        EFFORT(17),
+        EFFORT(18),
+        EFFORT(19),
+        EFFORT(20),
+        EFFORT(21),
+        EFFORT(22),
         { ".csv.gz", { "gzip", "-dc" }, ".csv" },
         { ".csv.zst", { "zstd", "-dcq" }, ".csv" },
         { ".csv.xz", { "xz", "-dc" }, ".csv" },
@@ -44,6 +71,7 @@ static const struct conversion CONVERSIONS[] = {
         { ".lz4", { "lz4", "-dcq" }, NULL },
 };
 
+static const struct conversion CHUNK = { ".bin", { NULL, "-c", CHUNK_TO_PLAIN }, ".bin" };
 static const struct conversion COPY = { "", { "cat" }, "" };
 
 /* With -f gzip copies what is not compressed: such files may be so in spite of their names, as TensorFlow writes them.
@@ -79,18 +107,34 @@ static uint32_t form_of(const char *path, size_t n) {
         return 0;
 }
 
-static const struct conversion *by_ending(const char *path) {
+static bool lies_beside(const struct plan *plan, const char *path, size_t n, const char *name) {
+        char beside[PATH_MAX];
+
+        snprintf(beside, sizeof(beside), "%.*s%s", (int)n, path, name);
+        return plan_find(plan, beside) >= 0;
+}
+
+/* LitData's chunk-0-0.bin beside its index.json; the files of tokens that Megatron has have an .idx each. */
+static bool is_chunk(const struct plan *plan, const char *path) {
+        const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+        size_t n = strlen(path), n_folder = (size_t)(name - path), n_ending = strlen(CHUNK.ending);
+
+        return strncmp(name, "chunk-", strlen("chunk-")) == 0 && strcmp(path + n - n_ending, CHUNK.ending) == 0 &&
+               lies_beside(plan, path, n_folder, "index.json") && !lies_beside(plan, path, n - n_ending, ".idx");
+}
+
+static const struct conversion *find(const struct plan *plan, const char *path) {
         for (size_t i = 0; i < ARRAY_SIZE(CONVERSIONS); i++) {
                 size_t n = strlen(path), n_ending = strlen(CONVERSIONS[i].ending);
 
                 if (n > n_ending && strcmp(path + n - n_ending, CONVERSIONS[i].ending) == 0)
                         return &CONVERSIONS[i];
         }
-        return NULL;
+        return is_chunk(plan, path) ? &CHUNK : NULL;
 }
 
 const struct conversion *conversion_of(const char *path, const struct conversions *conversions) {
-        const struct conversion *conversion = by_ending(path);
+        const struct conversion *conversion = find(conversions->plan, path);
 
         if (conversions->keeps_names)
                 return !conversion || !conversion->becomes ? &COPY : conversion;
@@ -110,7 +154,7 @@ static bool keeps_names(const struct plan *plan) {
         bool has_arrays = false, has_others = false;
 
         for (uint64_t i = 0; i < plan_n_files(plan); i++) {
-                const struct conversion *conversion = by_ending(plan_file(plan, i)->path);
+                const struct conversion *conversion = find(plan, plan_file(plan, i)->path);
 
                 if (!conversion)
                         continue;
@@ -125,10 +169,10 @@ static bool keeps_names(const struct plan *plan) {
 void conversions_find(const struct plan *plan, struct conversions *ret_conversions) {
         bool has_any = false;
 
-        *ret_conversions = (struct conversions){ .keeps_names = keeps_names(plan) };
+        *ret_conversions = (struct conversions){ .keeps_names = keeps_names(plan), .plan = plan };
         for (uint64_t i = 0; i < plan_n_files(plan); i++) {
                 const char *path = plan_file(plan, i)->path;
-                const struct conversion *conversion = by_ending(path);
+                const struct conversion *conversion = find(plan, path);
 
                 has_any |= conversion != NULL;
                 if (conversion && conversion->words[0]) /* decompressed: not by Python */
@@ -145,7 +189,8 @@ void conversion_path(const struct conversion *conversion, const char *path, char
 }
 
 bool conversion_is_needless(const struct plan *plan, const char *path) {
-        const struct conversion *conversion = conversion_of(path, &(struct conversions){ .keeps_names = true });
+        const struct conversion *conversion = conversion_of(path,
+                                                            &(struct conversions){ .keeps_names = true, .plan = plan });
         char plain[PATH_MAX];
 
         conversion_path(conversion, path, plain, sizeof(plain));

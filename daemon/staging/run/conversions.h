@@ -2,7 +2,8 @@
  *
  * Most files become files of samples, with new names. Files that are known by their names keep them: the shards of MDS
  * and LitData, without the ending of their compression, since index.json lists them; arrays (.npy), whose names are
- * those of fields; tables and texts (.csv.gz). Whatever else lies in such a dataset is copied.
+ * those of fields; tables and texts (.csv.gz). Whatever else lies in such a dataset is copied. Chunks of LitData may be
+ * compressed within, so that their names do not say it: any that lie beside an index.json go through the program.
  *
  * Beside files that are decompressed there may be others of the same form that are not: they are samples too. So may
  * files whose names do not say that they are compressed. */
@@ -23,7 +24,8 @@ struct conversion {
 struct conversions {
         bool keeps_names; /* the files do: one of them is a compressed shard, table or text, or there is nothing to be
                            * done but to arrays */
-        uint32_t plain_forms; /* otherwise: which files are taken although their names need no conversion */
+        uint32_t plain_forms;    /* otherwise: which files are taken although their names need no conversion */
+        const struct plan *plan; /* of the dataset */
 };
 
 /* What is done to the files of a dataset. */

@@ -338,7 +338,7 @@ static int list_files(struct converting *converting, const struct plan *plan, st
                 return why_set(
                         why, -EINVAL,
                         "prepare = \"convert\" converts Parquet files (.parquet), arrays (.npy, .npz), "
-                        "compressed shards (.mds.zstd, .zstd.bin) and compressed files (.gz, .zst, .xz, .bz2, .lz4), "
+                        "compressed shards (.mds.zstd, .zstd.bin, chunk-*.bin) and compressed files (.gz, .zst, .xz, .bz2, .lz4), "
                         "and the dataset has none; for other files write prepare = \"command: ...\"");
         if (n_left_out > 0)
                 say_left_out(converting->run, n_left_out, first);

@@ -89,7 +89,11 @@ static int read_table(struct walk *walk, const struct item_shard *shard) {
         uint8_t *bytes;
         int r;
 
-        if (walk->n_bytes != shard->n_bytes || n_table > walk->n_bytes)
+        if (walk->set->is_resized && n_table > walk->n_bytes)
+                return why_set(walk->why, -EBADMSG,
+                               "%s/%s: has %" PRIu64 " bytes, too few for the %" PRIu64 " %ss that index.json says",
+                               walk->root, walk->name, walk->n_bytes, shard->n_items, walk->set->item);
+        if ((walk->n_bytes != shard->n_bytes && !walk->set->is_resized) || n_table > walk->n_bytes)
                 return why_set(walk->why, -EBADMSG,
                                "%s/%s: has %" PRIu64 " bytes, but index.json says %" PRIu64 " with %" PRIu64 " %ss",
                                walk->root, walk->name, walk->n_bytes, shard->n_bytes, shard->n_items, walk->set->item);
@@ -413,9 +417,18 @@ static int take_items(struct walk *walk, uint64_t n_items) {
         return r;
 }
 
-static int walk_items(struct walk *walk, const struct item_shard *shard, const struct stat *status) {
-        int r = read_table(walk, shard);
+static int check_shard(const struct walk *walk) {
+        struct why detail = { 0 };
+        int r = walk->set->check ? walk->set->check(walk->fd, walk->n_bytes, &detail) : 0;
 
+        return r < 0 ? why_set(walk->why, r, "%s/%s: %.400s", walk->root, walk->name, detail.text) : 0;
+}
+
+static int walk_items(struct walk *walk, const struct item_shard *shard, const struct stat *status) {
+        int r = check_shard(walk);
+
+        if (r == 0)
+                r = read_table(walk, shard);
         if (r == 0 && walk->builder) {
                 r = index_builder_add_shard(walk->builder, walk->name, status);
                 if (r < 0)

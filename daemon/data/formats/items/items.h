@@ -36,7 +36,7 @@ struct item_column {
 struct item_shard {
         size_t name; /* offset into names: relative to the root, checked to lie within it */
         uint64_t n_items;
-        uint64_t n_bytes; /* of the file */
+        uint64_t n_bytes; /* of the file, unless the set is_resized */
 };
 
 struct item_set {
@@ -47,7 +47,10 @@ struct item_set {
         bool is_bare; /* an item is its one column, without sizes, */
         uint64_t
                 n_block_bytes; /* and if this is not 0, samples are not items, but blocks of this size within a shard */
-        struct growing shards; /* struct item_shard */
+        bool is_resized;       /* the files were decompressed since their sizes were written down */
+        int (*check)(int fd, uint64_t n_bytes, struct why *why); /* of a shard before it is read, or NULL: returns 0 or
+                                                                  * an errno with `why`, which does not name it */
+        struct growing shards;                                   /* struct item_shard */
         struct growing names;
         struct stat folder, index_status; /* of the root and of its index.json, from before they were read */
         int64_t settled_ns;

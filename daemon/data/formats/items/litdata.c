@@ -15,6 +15,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/base/little_endian.h"
+#include "daemon/data/files/listed.h"
 #include "daemon/data/format_options.h"
 #include "daemon/data/format_tell.h"
 #include "daemon/data/formats/items/index_json.h"
@@ -25,6 +27,9 @@
 
 #define BLOCK_SIZE     "block_size"
 #define BLOCK_SIZE_MAX (1u << 30)
+#define BATCHES        "LDFZ" /* the begin of a chunk whose items are compressed in batches, of any version */
+#define ZSTD_MAGIC     0xfd2fb528u
+#define ADVICE         "stage them with prepare = \"convert\", which decompresses them, or write them without it"
 
 struct reading {
         struct item_set set;
@@ -38,17 +43,19 @@ struct reading {
 
 /* ---- chunks ------------------------------------------------------------------------------------------------------ */
 
-/* "chunk-0-0.zstd.bin" is compressed as a whole; LitData, and prepare = "convert", decompress it into "chunk-0-0.bin".
- */
+/* "chunk-0-0.zstd.bin", or "chunk-0-0.zstd:9.bin", is compressed as a whole; LitData, and prepare = "convert",
+ * decompress it into "chunk-0-0.bin". */
 static void find_unpacked(struct reading *reading, char *name) {
-        static const char PACKED[] = ".zstd.bin", PLAIN[] = ".bin";
-        size_t n = strlen(name), n_packed = sizeof(PACKED) - 1;
+        static const char PACKED[] = ".zstd", PLAIN[] = ".bin";
+        size_t n = strlen(name), n_packed = sizeof(PACKED) - 1, n_plain = sizeof(PLAIN) - 1;
+        const char *dot = n > n_plain ? memrchr(name, '.', n - n_plain) : NULL;
         char plain[PATH_MAX];
         struct stat status;
 
-        if (n <= n_packed || strcmp(name + n - n_packed, PACKED) != 0 || !index_is_inner_path(name))
+        if (!dot || strcmp(name + n - n_plain, PLAIN) != 0 || strncmp(dot, PACKED, n_packed) != 0 ||
+            (dot[n_packed] != '.' && dot[n_packed] != ':') || !index_is_inner_path(name))
                 return;
-        snprintf(plain, sizeof(plain), "%.*s%s", (int)(n - n_packed), name, PLAIN);
+        snprintf(plain, sizeof(plain), "%.*s%s", (int)(dot - name), name, PLAIN);
         if (fstatat(reading->root_fd, plain, &status, 0) < 0)
                 return;
         strcpy(name, plain);
@@ -80,24 +87,59 @@ static int take_chunk(void *userdata, const struct json_token *chunk, struct why
         return 0;
 }
 
-/* Compressed as a whole, which can be undone, or item by item. */
-static int check_compression(const struct reading *reading, const struct json_token *whole, struct why *why) {
-        struct json_token value;
-        int r = index_json_member(whole, "config.compression", &value, why);
+/* Is the chunk still compressed? Batches of items have a magic, and an item that is compressed by itself begins with
+ * that of zstd, where others have the size of their first leaf. */
+static int check_is_plain(int fd, uint64_t n_bytes, struct why *why) {
+        uint8_t head[12], item[4];
+        uint64_t begin, end;
+        int r = n_bytes < sizeof(head) ? 0 : listed_read(fd, head, sizeof(head), 0, why);
+
+        if (r < 0 || n_bytes < sizeof(head))
+                return r; /* too short for anything, which is found later */
+        if (memcmp(head, BATCHES, strlen(BATCHES)) == 0)
+                return why_set(why, -ENOTSUP,
+                               "batches of its items have compression: no item can be read by itself; %s", ADVICE);
+        begin = le32(head + 4);
+        end = le32(head + 8);
+        if (begin + sizeof(item) > end || end > n_bytes)
+                return 0;
+        r = listed_read(fd, item, sizeof(item), begin, why);
+        if (r < 0)
+                return r;
+        if (le32(item) == ZSTD_MAGIC && end - begin < ZSTD_MAGIC)
+                return why_set(why, -ENOTSUP, "its items have compression: they cannot be read as they are; %s",
+                               ADVICE);
+        return 0;
+}
+
+static bool is_text(const struct json_token *value, const char *text) {
+        return value->kind == JSON_STRING && json_string_is(value, text, strlen(text));
+}
+
+/* Chunks that are compressed as a whole are known by their names. Of others only the content tells what staging
+ * has decompressed, because names and index.json stay the same. */
+static int check_compression(struct reading *reading, const struct json_token *whole, struct why *why) {
+        struct json_token level;
+        int r = index_json_member(whole, "config.compression", &level, why);
 
         if (r != 0 || (reading->n_unpacked > 0 && reading->n_unpacked == reading->n_chunks))
                 return r < 0 ? r : 0;
-        r = index_json_member(whole, "config.compression_level", &value, why);
+        r = index_json_member(whole, "config.compression_level", &level, why);
         if (r < 0)
                 return r;
-        return why_set(why, -ENOTSUP, "the chunks have compression: no item can be read by itself; %s",
-                       r == 0 ? "write them without it"
-                              : "stage them with prepare = \"convert\", which decompresses them, or write them "
-                                "without it");
+        if (r == JSON_ABSENT)
+                return why_set(why, -ENOTSUP, "the chunks have compression: no item can be read by itself; %s", ADVICE);
+        if (!is_text(&level, "batch") && !is_text(&level, "sample"))
+                return why_set(
+                        why, -ENOTSUP,
+                        "the chunks have a \"compression_level\" that is not known; write them without compression");
+        reading->set.is_resized = true;
+        reading->set.check = check_is_plain;
+        return 0;
 }
 
 /* What makes the bytes of items unreadable by themselves. An Arrow table says itself how it is compressed. */
-static int check_config(const struct reading *reading, const struct json_token *whole, struct why *why) {
+static int check_config(struct reading *reading, const struct json_token *whole, struct why *why) {
         static const char *const PATHS[] = { "config.encryption", "config.ipc_compression" };
         struct json_token value;
         int r = check_compression(reading, whole, why);
