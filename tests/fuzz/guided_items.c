@@ -3,7 +3,8 @@
  *
  * The first byte: bit 0 takes all the bytes as index.json of a shard that is good; else the first bytes choose the
  * columns, and the rest is the shard, of which bit 1 makes the table right. Bit 2 chooses LitData instead of MDS (whose
- * shards may end with an Arrow table), and bit 3 its chunks of tokens. */
+ * shards may end with an Arrow table), bit 3 its chunks of tokens, and bit 4 chunks that say that they are, or were,
+ * compressed within, with a size that they do not have any more. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -135,11 +136,14 @@ static void index_shard(struct input *input, uint8_t head) {
         if (head & 2)
                 mend(shard, n_shard, n_items);
         if (head & 4)
-                n = snprintf(json, sizeof(json),
-                             "{\"chunks\":[{\"filename\":\"s.bin\",\"chunk_size\":%u,\"chunk_bytes\":%zu,\"dim\":%s}],"
-                             "\"config\":{\"data_format\":[%s],\"data_spec\":\"[1,{\\\"type\\\":\\\"builtins.list\\\","
-                             "\\\"context\\\":\\\"null\\\",\\\"children_spec\\\":[%s]}]\"}}",
-                             n_items, n_shard, head & 8 ? "1" : "null", columns.leaves, columns.spec);
+                n = snprintf(
+                        json, sizeof(json),
+                        "{\"chunks\":[{\"filename\":\"s.bin\",\"chunk_size\":%u,\"chunk_bytes\":%zu,\"dim\":%s}],"
+                        "\"config\":{%s\"data_format\":[%s],\"data_spec\":\"[1,{\\\"type\\\":\\\"builtins.list\\\","
+                        "\\\"context\\\":\\\"null\\\",\\\"children_spec\\\":[%s]}]\"}}",
+                        n_items, head & 16 ? 1 : n_shard, head & 8 ? "1" : "null",
+                        head & 16 ? "\"compression\":\"zstd\",\"compression_level\":\"batch\"," : "", columns.leaves,
+                        columns.spec);
         else
                 n = snprintf(json, sizeof(json),
                              "{\"version\":2,\"shards\":[{\"version\":2,\"format\":\"mds\",\"compression\":null,"
