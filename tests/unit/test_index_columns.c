@@ -351,6 +351,88 @@ START_TEST(a_damaged_column_is_refused_or_harmless) {
 }
 END_TEST
 
+/* Samples of a shard: a text that some lack, a number and a point that some lack, lists. */
+static struct index_builder *begin_rows(void) {
+        struct stat status = { .st_size = 1000 };
+        struct schema_field text = field("text", FIELD_TEXT, 0, 0, 0);
+        struct schema_field columns[] = { field("number", FIELD_VALUE, DLP_DTYPE_INT16, 0, 0),
+                                          field("point", FIELD_VALUE, DLP_DTYPE_FLOAT32, 2, 0),
+                                          field("list", FIELD_VALUE, DLP_DTYPE_INT64, -1, 0) };
+        struct index_builder *builder;
+        uint32_t idx;
+
+        text.may_be_absent = columns[1].may_be_absent = columns[2].may_be_absent = true;
+        ck_assert_int_eq(index_builder_new("parquet", 1, &builder), 0);
+        index_builder_describe(builder, 0, &text);
+        index_builder_name_rows(builder);
+        for (int i = 0; i < 3; i++)
+                ck_assert_int_eq(index_builder_add_column(builder, &columns[i], &idx), 0);
+        ck_assert_int_eq(index_builder_add_class(builder, "a"), 0);
+        ck_assert_int_eq(index_builder_add_class(builder, "b"), 0);
+        ck_assert_int_eq(index_builder_add_dir(builder, "", &status, &idx), 0);
+        ck_assert_int_eq(index_builder_add_shard(builder, "a.parquet", &status), 0);
+        return builder;
+}
+
+/* What sample i lacks depends on `chance`. */
+static void add_row(struct index_builder *builder, uint64_t i, uint64_t chance) {
+        bool has_text = (i * chance) % 7 != 1, has_point = chance % 3 == 0 || (i * chance) % 11 < 9;
+        struct index_row row = { .file = INDEX_NO_FILE,
+                                 .offset = has_text ? 10 * i : INDEX_ROW_ABSENT,
+                                 .length = has_text ? i % 10 : 0 };
+        const int64_t list[4] = { (int64_t)i, 1, 2, 3 };
+        const float point[2] = { (float)i, 0.5F };
+        int16_t number = (int16_t)(3 * i);
+
+        ck_assert_int_eq(index_builder_set_value(builder, 0, &number, sizeof(number)), 0);
+        if (has_point)
+                ck_assert_int_eq(index_builder_set_value(builder, 1, point, sizeof(point)), 0);
+        if (i % 5 != chance % 5)
+                ck_assert_int_eq(index_builder_set_value(builder, 2, list, i % 5 * sizeof(list[0])), 0);
+        ck_assert_int_eq(index_builder_add_sample(builder, &row, (int32_t)(i % 2)), 0);
+}
+
+static void expect_equal_files(int one, int other) {
+        off_t n = lseek(one, 0, SEEK_END);
+        void *a, *b;
+
+        ck_assert_int_eq(n, lseek(other, 0, SEEK_END));
+        a = mmap(NULL, (size_t)n, PROT_READ, MAP_SHARED, one, 0);
+        b = mmap(NULL, (size_t)n, PROT_READ, MAP_SHARED, other, 0);
+        ck_assert(a != MAP_FAILED && b != MAP_FAILED);
+        ck_assert_mem_eq(a, b, (size_t)n);
+        munmap(a, (size_t)n);
+        munmap(b, (size_t)n);
+}
+
+START_TEST(parts_that_are_appended_are_as_if_their_samples_had_been_added) {
+        enum {
+                N_ROWS = 40
+        };
+
+        for (uint64_t chance = 0; chance < 12; chance++) {
+                for (uint64_t cut = 0; cut <= N_ROWS; cut++) {
+                        struct index_builder *whole = begin_rows(), *parts[2] = { begin_rows(), begin_rows() };
+                        _cleanup_(closep) int one = -1;
+                        _cleanup_(closep) int other = -1;
+
+                        for (uint64_t i = 0; i < N_ROWS; i++) {
+                                add_row(whole, i, chance);
+                                add_row(parts[i >= cut], i, chance);
+                        }
+                        ck_assert_int_eq(index_builder_append(parts[0], parts[1]), 0);
+                        ck_assert_uint_eq(index_builder_n_samples(parts[0]), N_ROWS);
+                        one = write_index(whole);
+                        other = write_index(parts[0]);
+                        expect_equal_files(one, other);
+                        index_builder_free(whole);
+                        index_builder_free(parts[0]);
+                        index_builder_free(parts[1]);
+                }
+        }
+}
+END_TEST
+
 int main(void) {
         const struct suite_row rows[] = {
                 { "columns", values_of_every_shape_come_back_as_they_were_set, 0 },
@@ -361,6 +443,7 @@ int main(void) {
                 { "columns", a_number_may_be_absent, 0 },
                 { "columns", lists_of_texts_come_back_and_damaged_ones_are_refused, 0 },
                 { "columns", a_damaged_column_is_refused_or_harmless, 0 },
+                { "parts", parts_that_are_appended_are_as_if_their_samples_had_been_added },
         };
 
         return suite_run("index_columns", rows, ARRAY_SIZE(rows));

@@ -257,6 +257,33 @@ int index_builder_add_sample(struct index_builder *builder, const struct index_r
         return 0;
 }
 
+int index_builder_append(struct index_builder *builder, const struct index_builder *part) {
+        struct index_header *header = &builder->header;
+        const struct index_header *more = &part->header;
+        int r;
+
+        assert(header->n_fields == more->n_fields && header->n_classes == more->n_classes && header->n_shards > 0);
+        assert(more->n_files == 0 && (header->flags & INDEX_NAMES_ROWS));
+        if (more->n_samples > DLP_SAMPLES_MAX - header->n_samples ||
+            __builtin_add_overflow(header->total_bytes, more->total_bytes, &header->total_bytes))
+                return -E2BIG;
+        r = growing_append(&builder->rows, part->rows.bytes, part->rows.n_bytes);
+        if (r >= 0)
+                r = growing_append(&builder->labels, part->labels.bytes, part->labels.n_bytes);
+        if (r >= 0)
+                r = index_columns_append(&builder->columns, header->n_samples, &part->columns, more->n_samples);
+        for (uint64_t i = 0; i < header->n_fields; i++)
+                builder->has_absent[i] |= part->has_absent[i];
+        header->max_length = more->max_length > header->max_length ? more->max_length : header->max_length;
+        header->max_span = more->max_span > header->max_span ? more->max_span : header->max_span;
+        header->n_samples += more->n_samples;
+        return r;
+}
+
+uint64_t index_builder_n_samples(const struct index_builder *builder) {
+        return builder->header.n_samples;
+}
+
 /* ---- the digest ---------------------------------------------------------------------------------------------- */
 
 /* Collects small pieces first: one call into OpenSSL for each would cost more than the hashing. */

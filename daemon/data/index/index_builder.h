@@ -92,6 +92,14 @@ int index_builder_add_shard(struct index_builder *builder, const char *name, con
  * 0. Without classes `label` is ignored. Returns as above. */
 int index_builder_add_sample(struct index_builder *builder, const struct index_row *rows, int32_t label);
 
+/* Adds the samples of `part`, a builder of which the same fields, columns and classes were told, to the shard that was
+ * added last; none of them has a file (asserted). `part` stays as it is. After an error the index is good for nothing.
+ * Returns as above. */
+int index_builder_append(struct index_builder *builder, const struct index_builder *part);
+
+/* The number of samples that were added. */
+uint64_t index_builder_n_samples(const struct index_builder *builder);
+
 /* Writes everything into `fd`, an empty file open for reading and writing, and syncs it. Computes the digest. Returns 0
  * or an errno; `path` is only for messages. */
 int index_builder_write(struct index_builder *builder, int fd, const char *path, struct why *why);

@@ -100,6 +100,49 @@ int index_columns_next(struct index_columns *columns, uint64_t n_samples) {
         return 0;
 }
 
+static int append_ends(struct index_column *column, uint64_t base, const struct index_column *part, uint64_t n_part) {
+        const uint64_t *ends = (const void *)part->ends.bytes;
+        uint64_t unit = index_field_unit(&part->field);
+        int r = 0;
+
+        for (uint64_t i = 0; i < n_part && r >= 0; i++) {
+                uint64_t end = base + (ends ? ends[i] & ~INDEX_VALUE_ABSENT : (i + 1) * unit);
+
+                end |= ends ? ends[i] & INDEX_VALUE_ABSENT : 0;
+                r = growing_append(&column->ends, &end, sizeof(end));
+        }
+        return r;
+}
+
+static int append_column(struct index_column *column, uint64_t n_samples, const struct index_column *part,
+                         uint64_t n_part) {
+        uint64_t base = column->elements.n_bytes;
+        bool has_ends = column->ends.n_bytes > 0 || part->ends.n_bytes > 0;
+        int r = 0;
+
+        assert(!column->is_set && !part->is_set && strcmp(column->field.name, part->field.name) == 0);
+        if (part->elements.n_bytes > INDEX_VALUES_MAX - base)
+                return -E2BIG;
+        if (has_ends && column->ends.n_bytes == 0)
+                r = begin_ends(column, n_samples);
+        if (r >= 0 && has_ends)
+                r = append_ends(column, base, part, n_part);
+        if (r >= 0)
+                r = growing_append(&column->elements, part->elements.bytes, part->elements.n_bytes);
+        column->n_absent += part->n_absent;
+        return r;
+}
+
+int index_columns_append(struct index_columns *columns, uint64_t n_samples, const struct index_columns *part,
+                         uint64_t n_part) {
+        int r = 0;
+
+        assert(columns->n == part->n);
+        for (uint32_t i = 0; i < columns->n && r >= 0; i++)
+                r = append_column(&columns->columns[i], n_samples, &part->columns[i], n_part);
+        return r;
+}
+
 static uint64_t align8(uint64_t n) {
         return (n + 7) & ~7ull;
 }

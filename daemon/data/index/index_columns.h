@@ -41,5 +41,9 @@ int index_columns_set(struct index_columns *columns, uint32_t idx, const void *e
  * be). -ENOMEM. */
 int index_columns_next(struct index_columns *columns, uint64_t n_samples);
 
+/* Adds the values of the n_part samples of `part`, which has the same fields, after n_samples. -ENOMEM, -E2BIG. */
+int index_columns_append(struct index_columns *columns, uint64_t n_samples, const struct index_columns *part,
+                         uint64_t n_part);
+
 /* All samples are added: settles flags and places. Returns the bytes of the section. */
 uint64_t index_columns_end(struct index_columns *columns);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "daemon/data/files/listed.h"
+#include "daemon/data/files/parted.h"
 #include "proto/base/cleanup.h"
 
 static int in_file(const struct parquet_pass *pass, const char *name, int error, const struct why *detail) {
@@ -34,11 +35,19 @@ int parquet_pass_look_up(struct parquet_pass *pass, uint64_t n_rows, struct why 
         const struct index_watch *watch = pass->watch;
 
         pass->n_rows += n_rows;
+        if (pass->is_over && atomic_load_explicit(pass->is_over, memory_order_relaxed))
+                return why_set(why, -ECANCELED, "another part was refused");
         if (watch && watch->cancel && atomic_load_explicit(watch->cancel, memory_order_relaxed))
                 return why_set(why, -ECANCELED, "indexing was cancelled");
         if (watch && watch->progress)
                 watch->progress(watch->userdata, pass->n_rows);
         return 0;
+}
+
+uint64_t parquet_pass_page_bytes(const struct parquet_pass *pass) {
+        uint64_t n_bytes = PARQUET_MEMORY_OF(index_watch_max_copied(pass->watch));
+
+        return pass->is_over ? n_bytes / (PARQUET_PARTS_SHARE * PARTED_THREADS) + 1 : n_bytes;
 }
 
 int parquet_group_begin(const struct parquet_group *group, uint32_t idx_element, struct parquet_reader *reader,
@@ -49,46 +58,108 @@ int parquet_group_begin(const struct parquet_group *group, uint32_t idx_element,
         return parquet_reader_begin(reader, group->footer, idx_element, &group->chunks[element->idx_leaf], why);
 }
 
-static int run_group(const struct parquet_visitor *visitor, int fd, const struct parquet_footer *footer,
-                     uint64_t idx_group, struct parquet_chunk *chunks, struct why *why) {
-        const struct parquet_group group = {
-                .fd = fd, .footer = footer, .chunks = chunks, .n_rows = parquet_footer_rows(footer, idx_group)
-        };
+/* ---- a piece: some row groups of a file -------------------------------------------------------------------------- */
+
+/* A pass that is under way. What is said here as `of all` does not change. */
+struct running {
+        struct parquet_pass *pass;
+        const struct parquet_visitor *visitor;
+        struct parquet_pass copy; /* of all: the pass as it was at first */
+        const char **names;       /* of all */
+        uint64_t n_cut;           /* of all: pieces of a file */
+        uint64_t n_begun;         /* files of which a piece was taken */
+        struct stat status;       /* of the last of them, as it was then */
+        uint64_t n_rows;          /* of all of them */
+};
+
+/* What another thread has found in a piece. */
+struct part {
+        struct parquet_pass pass;
+        struct index_watch watch;
+        struct why why;
+        struct parquet_visitor *visitor;
+        void (*free)(struct parquet_visitor *visitor);
+        struct stat status;
+        uint64_t n_file; /* rows of the file */
+};
+
+static int run_group(const struct parquet_visitor *visitor, const struct parquet_group *group, uint64_t idx_group,
+                     struct parquet_chunk *chunks, struct why *why) {
         struct why detail;
         int r;
 
-        if (group.n_rows == 0)
+        if (group->n_rows == 0)
                 return 0;
-        r = parquet_footer_chunks(footer, idx_group, chunks, &detail);
+        r = parquet_footer_chunks(group->footer, idx_group, chunks, &detail);
         if (r == 0)
-                r = visitor->group(visitor->userdata, &group, &detail);
+                r = visitor->group(visitor->userdata, group, &detail);
         return r < 0 ? why_set(why, r, "row group %" PRIu64 ": %.380s", idx_group, detail.text) : 0;
 }
 
-static int run_footer(struct parquet_pass *pass, const struct parquet_visitor *visitor, const char *name, int fd,
-                      const struct stat *status, struct parquet_footer *footer, struct why *why) {
-        _cleanup_(freep) struct parquet_chunk *chunks = NULL;
-        int r = parquet_footer_read(fd, (uint64_t)status->st_size, footer, why);
+/* The row groups of part `idx` of n_cut. */
+static int run_groups(const struct parquet_visitor *visitor, int fd, const struct parquet_footer *footer, uint64_t idx,
+                      uint64_t n_cut, struct why *why) {
+        _cleanup_(freep) struct parquet_chunk *chunks = calloc(footer->schema.n_leaves + 1, sizeof(*chunks));
+        uint64_t end = (idx + 1) * footer->n_groups / n_cut;
+        struct parquet_group group = { .fd = fd, .footer = footer, .chunks = chunks };
+        int r = 0;
 
-        if (r == 0)
-                r = parquet_schema_compare(&footer->schema, &pass->first.schema, (const char *)pass->folder.names.bytes,
-                                           why);
-        if (r < 0)
-                return r;
-        chunks = calloc(footer->schema.n_leaves + 1, sizeof(*chunks));
         if (!chunks)
                 return why_set(why, -ENOMEM, "no memory for its columns");
-        if (visitor->file)
-                r = visitor->file(visitor->userdata, name, status, why);
-        for (uint64_t i = 0; i < footer->n_groups && r == 0; i++)
-                r = run_group(visitor, fd, footer, i, chunks, why);
+        for (uint64_t i = 0; i < end && r == 0; i++, group.first_row += group.n_rows) {
+                group.n_rows = parquet_footer_rows(footer, i);
+                if (i >= idx * footer->n_groups / n_cut)
+                        r = run_group(visitor, &group, i, chunks, why);
+        }
         return r;
 }
 
-static int run_file(struct parquet_pass *pass, const struct parquet_visitor *visitor, const char *name,
-                    uint64_t *n_rows) {
-        _cleanup_(closep) int fd = -1;
+static bool is_same_file(const struct stat *a, const struct stat *b) {
+        return a->st_dev == b->st_dev && a->st_ino == b->st_ino && a->st_size == b->st_size &&
+               a->st_mtim.tv_sec == b->st_mtim.tv_sec && a->st_mtim.tv_nsec == b->st_mtim.tv_nsec;
+}
+
+/* In the caller's thread: the first piece of a file begins it, and the others must be of the same file. Returns 0;
+ * PARQUET_AGAIN: they are not; or an errno with `why`. */
+static int begin_file(struct running *running, uint64_t idx_file, const struct stat *status, uint64_t n_rows,
+                      struct why *why) {
+        const struct parquet_visitor *visitor = running->visitor;
+
+        if (running->n_begun > idx_file)
+                return is_same_file(status, &running->status) ? 0 : PARQUET_AGAIN;
+        running->n_begun++;
+        running->status = *status;
+        running->n_rows += n_rows;
+        return visitor->file ? visitor->file(visitor->userdata, running->names[idx_file], status, why) : 0;
+}
+
+static int run_footer(const struct running *running, uint64_t piece, int fd, const struct stat *status,
+                      struct running *ours, struct part *part, struct why *why) {
         _cleanup_(parquet_footer_fini) struct parquet_footer footer = { 0 };
+        const struct parquet_visitor *visitor = part ? part->visitor : running->visitor;
+        uint64_t idx_file = piece / running->n_cut;
+        int r = parquet_footer_read(fd, (uint64_t)status->st_size, &footer, why);
+
+        if (r == 0)
+                r = parquet_schema_compare(&footer.schema, &running->copy.first.schema, running->names[0], why);
+        if (r < 0)
+                return r;
+        if (ours)
+                r = begin_file(ours, idx_file, status, footer.n_rows, why);
+        else if (visitor->file)
+                r = visitor->file(visitor->userdata, running->names[idx_file], status, why);
+        if (part)
+                part->n_file = footer.n_rows;
+        if (r == PARQUET_AGAIN)
+                return why_set(why, -ESTALE, "has changed while it was read; try again");
+        return r == 0 ? run_groups(visitor, fd, &footer, piece % running->n_cut, running->n_cut, why) : r;
+}
+
+/* Visits a piece: for `part`, or, in the caller's thread, for the pass itself. */
+static int run_piece(const struct running *running, uint64_t piece, struct running *ours, struct part *part) {
+        struct parquet_pass *pass = part ? &part->pass : running->pass;
+        const char *name = running->names[piece / running->n_cut];
+        _cleanup_(closep) int fd = -1;
         struct stat status;
         struct why detail;
         int r;
@@ -96,19 +167,116 @@ static int run_file(struct parquet_pass *pass, const struct parquet_visitor *vis
         fd = listed_open(pass->root_fd, pass->files->root, name, &pass->settled_ns, &status, pass->why);
         if (fd < 0)
                 return fd;
-        r = run_footer(pass, visitor, name, fd, &status, &footer, &detail);
-        *n_rows += footer.n_rows;
+        if (part)
+                part->status = status;
+        r = run_footer(running, piece, fd, &status, ours, part, &detail);
         return r < 0 ? in_file(pass, name, r, &detail) : 0;
 }
 
-int parquet_pass_run(struct parquet_pass *pass, const struct parquet_visitor *visitor) {
-        const char *name = (const char *)pass->folder.names.bytes;
-        uint64_t n_rows = 0;
-        int r = 0;
+/* ---- parts ------------------------------------------------------------------------------------------------------- */
 
-        for (uint64_t i = 0; i < pass->folder.n_files && r == 0; i++, name += strlen(name) + 1)
-                r = run_file(pass, visitor, name, &n_rows);
-        if (r == 0 && n_rows == 0)
+static void part_free(void *found) {
+        struct part *part = found;
+
+        if (part->visitor)
+                part->free(part->visitor);
+        free(part->pass.columns.all);
+        free(part);
+}
+
+static struct part *part_new(const struct running *running, const atomic_bool *is_over) {
+        const struct parquet_columns *columns = &running->copy.columns;
+        struct part *part = calloc(1, sizeof(*part));
+
+        if (!part)
+                return NULL;
+        part->pass = running->copy;
+        part->pass.why = &part->why;
+        part->pass.watch = &part->watch;
+        part->pass.n_rows = 0;
+        part->pass.is_over = is_over;
+        if (running->copy.watch)
+                part->watch = *running->copy.watch;
+        part->watch.progress = NULL;
+        part->free = running->visitor->free;
+        part->pass.columns.all = calloc(columns->n + 1, sizeof(*columns->all));
+        if (part->pass.columns.all) {
+                memcpy(part->pass.columns.all, columns->all, columns->n * sizeof(*columns->all));
+                part->visitor = running->visitor->make(running->visitor->userdata, &part->pass);
+        }
+        if (!part->visitor) {
+                part_free(part);
+                return NULL;
+        }
+        return part;
+}
+
+static void *look_at_piece(void *userdata, uint64_t piece, const atomic_bool *is_over) {
+        const struct running *running = userdata;
+        struct part *part = running->visitor->make ? part_new(running, is_over) : NULL;
+
+        if (part && run_piece(running, piece, NULL, part) < 0) {
+                part_free(part);
+                part = NULL;
+        }
+        return part;
+}
+
+static int take_part(struct running *running, uint64_t piece, const struct part *part) {
+        uint64_t idx_file = piece / running->n_cut;
+        struct parquet_pass *pass = running->pass;
+        struct why detail;
+        int r = begin_file(running, idx_file, &part->status, part->n_file, &detail);
+
+        if (r == 0)
+                r = running->visitor->take(running->visitor->userdata, part->visitor, &detail);
+        if (r == 0)
+                r = parquet_pass_look_up(pass, part->pass.n_rows, &detail);
+        return r < 0 ? in_file(pass, running->names[idx_file], r, &detail) : r;
+}
+
+static int take_piece(void *userdata, uint64_t piece, const void *found) {
+        struct running *running = userdata;
+        int r = found ? take_part(running, piece, found) : PARQUET_AGAIN;
+
+        return r == PARQUET_AGAIN ? run_piece(running, piece, running, NULL) : r;
+}
+
+/* ---- all of them ------------------------------------------------------------------------------------------------- */
+
+/* What threads look at must not change while they do. */
+static int running_begin(struct running *running, struct why *why) {
+        struct parquet_pass *pass = running->pass;
+        const char *name = (const char *)pass->folder.names.bytes;
+
+        running->copy = *pass;
+        running->copy.columns.all = calloc(pass->columns.n + 1, sizeof(*pass->columns.all));
+        running->names = calloc(pass->folder.n_files + 1, sizeof(*running->names));
+        if (!running->copy.columns.all || !running->names)
+                return why_set(why, -ENOMEM, "%.300s: no memory for the names of its files", pass->files->root);
+        memcpy(running->copy.columns.all, pass->columns.all, pass->columns.n * sizeof(*pass->columns.all));
+        for (uint64_t i = 0; i < pass->folder.n_files; i++, name += strlen(name) + 1)
+                running->names[i] = name;
+        return 0;
+}
+
+static void running_fini(struct running *running) {
+        free(running->copy.columns.all);
+        free(running->names);
+}
+
+int parquet_pass_run(struct parquet_pass *pass, const struct parquet_visitor *visitor) {
+        _cleanup_(running_fini) struct running running = { .pass = pass, .visitor = visitor };
+        uint64_t n_files = pass->folder.n_files, n_pieces = visitor->make ? parted_pieces(n_files) : n_files;
+        int r = running_begin(&running, pass->why);
+
+        if (r < 0)
+                return r;
+        running.n_cut = n_files > 0 ? n_pieces / n_files : 1;
+        why_set(pass->why, -ENOMEM, "%.300s: no memory to read it", pass->files->root); /* unless more is said */
+        r = parted_run(&(struct parted){
+                .n = n_pieces, .look = look_at_piece, .take = take_piece, .free = part_free, .userdata = &running });
+        if (r == 0 && running.n_rows == 0)
                 r = why_set(pass->why, -ENOENT, "%.300s: its Parquet files have no rows", pass->files->root);
         return r;
 }

@@ -1,7 +1,10 @@
 /* data/formats/parquet/pass.h: one pass over all row groups of a dataset, file by file.
  *
  * The dataset is opened first: its files are found, and the first one's schema decides what becomes of the columns. All
- * other files must have the same schema. */
+ * other files must have the same schema.
+ *
+ * Several threads go through it (data/files/parted.h): each visits some row groups of a file for itself, in a part. The
+ * parts are taken in order; what a part could not read is visited again, by the caller's thread. */
 #pragma once
 
 #include "daemon/data/format.h"
@@ -17,7 +20,8 @@ struct parquet_pass {
         struct parquet_footer first; /* of the first file */
         struct parquet_columns columns;
         int64_t settled_ns;
-        uint64_t n_rows; /* that were visited, in all passes */
+        uint64_t n_rows;            /* that were visited, in all passes */
+        const atomic_bool *is_over; /* of a part: nobody wants it any more; else NULL */
 };
 
 /* A row group that is visited. */
@@ -26,7 +30,11 @@ struct parquet_group {
         const struct parquet_footer *footer;
         const struct parquet_chunk *chunks; /* one for each leaf */
         uint64_t n_rows;
+        uint64_t first_row; /* of the file */
 };
+
+/* Positive outcome of take(): the row groups are to be visited again. */
+#define PARQUET_AGAIN 1
 
 struct parquet_visitor {
         void *userdata;
@@ -35,6 +43,14 @@ struct parquet_visitor {
         /* A row group of it, which has rows. Returns 0 or an errno with `why`, which names the column, but not the file
          * or group. */
         int (*group)(void *userdata, const struct parquet_group *group, struct why *why);
+
+        /* The same for a part: what it finds is kept for take(). In any thread. `part` is a pass of its own, with
+         * columns of its own, and what was told to the visitor before the pass has not changed. NULL: no memory. All
+         * three are NULL if the rows can only be visited one after the other. */
+        struct parquet_visitor *(*make)(void *userdata, struct parquet_pass *part);
+        void (*free)(struct parquet_visitor *part);
+        /* Adds what a part has found. Returns 0; PARQUET_AGAIN; or an errno with `why`. */
+        int (*take)(void *userdata, struct parquet_visitor *part, struct why *why);
 };
 
 /* Fills in a struct of which only the first four members are set. `split` as in folder.h, `fields` as in columns.h.
@@ -44,8 +60,14 @@ int parquet_pass_open(struct parquet_pass *pass, const char *split, const char *
 /* Shows the visitor all row groups. Returns 0 or an errno with `why`. Blocks until all is read, or it is cancelled. */
 int parquet_pass_run(struct parquet_pass *pass, const struct parquet_visitor *visitor);
 
-/* To be called by a visitor after every few thousand rows. Returns 0, or -ECANCELED with `why`. */
+/* To be called by a visitor after every few thousand rows. Returns 0, or -ECANCELED with `why`. In a part it tells
+ * nobody how far it is. */
 int parquet_pass_look_up(struct parquet_pass *pass, uint64_t n_rows, struct why *why);
+
+/* How many bytes of pages a visitor may have in memory. All parts together have a part of what the caller has: what is
+ * too large for one of them is visited by the caller. */
+#define PARQUET_PARTS_SHARE 4u
+uint64_t parquet_pass_page_bytes(const struct parquet_pass *pass);
 
 /* Begins to read the leaf `idx_element` of a group. Returns as parquet_reader_begin(). */
 int parquet_group_begin(const struct parquet_group *group, uint32_t idx_element, struct parquet_reader *reader,

@@ -1,6 +1,7 @@
 #include "daemon/data/formats/parquet/survey.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "proto/base/cleanup.h"
@@ -8,6 +9,7 @@
 #define ROWS_AT_A_TIME 4096u /* between two looks at whether it is cancelled */
 
 struct survey {
+        struct parquet_visitor visitor; /* of a part */
         struct parquet_pass *pass;
         struct parquet_memory memory;
         struct parquet_reader reader, paths; /* one column after the other */
@@ -106,15 +108,74 @@ static int survey_group(void *userdata, const struct parquet_group *group, struc
         return r;
 }
 
+/* ---- parts ------------------------------------------------------------------------------------------------------- */
+
+static void begin(struct survey *survey, struct parquet_pass *pass) {
+        *survey = (struct survey){ .pass = pass, .memory = { .max_bytes = parquet_pass_page_bytes(pass) } };
+        survey->reader.memory = survey->paths.memory = &survey->memory;
+}
+
+static struct parquet_visitor *make_part(void *userdata, struct parquet_pass *part) {
+        struct survey *survey = malloc(sizeof(*survey));
+
+        (void)userdata;
+        if (!survey)
+                return NULL;
+        begin(survey, part);
+        survey->visitor = (struct parquet_visitor){ .userdata = survey, .group = survey_group };
+        return &survey->visitor;
+}
+
+static void free_part(struct parquet_visitor *part) {
+        survey_fini(part->userdata);
+        free(part->userdata);
+}
+
+/* Inner lists that are longer in one part than in another are refused by who reads both. */
+static bool is_as_wide(const struct parquet_column *column, const struct parquet_column *part) {
+        for (uint32_t i = 0; i <= PARQUET_LEVELS_MAX; i++)
+                if (column->widths.n[i] != part->widths.n[i] && column->widths.n[i] != PARQUET_WIDTH_NONE &&
+                    part->widths.n[i] != PARQUET_WIDTH_NONE)
+                        return false;
+        return true;
+}
+
+static void add_column(struct parquet_column *column, const struct parquet_column *part) {
+        column->is_compressed |= part->is_compressed;
+        for (uint32_t i = 0; i <= PARQUET_LEVELS_MAX; i++)
+                if (column->widths.n[i] == PARQUET_WIDTH_NONE)
+                        column->widths.n[i] = part->widths.n[i];
+        column->n_inside += part->n_inside;
+        column->n_outside += part->n_outside;
+        column->n_absent += part->n_absent;
+        column->least = part->least < column->least ? part->least : column->least;
+        column->most = part->most > column->most ? part->most : column->most;
+}
+
+static int take_part(void *userdata, struct parquet_visitor *part, struct why *why) {
+        struct survey *survey = userdata, *found = part->userdata;
+        struct parquet_columns *columns = &survey->pass->columns;
+
+        (void)why;
+        for (uint32_t i = 0; i < columns->n; i++)
+                if (!is_as_wide(&columns->all[i], &found->pass->columns.all[i]))
+                        return PARQUET_AGAIN;
+        for (uint32_t i = 0; i < columns->n; i++)
+                add_column(&columns->all[i], &found->pass->columns.all[i]);
+        return 0;
+}
+
 int parquet_survey(struct parquet_pass *pass) {
-        _cleanup_(survey_fini) struct survey survey = {
-                .pass = pass, .memory = { .max_bytes = PARQUET_MEMORY_OF(index_watch_max_copied(pass->watch)) }
-        };
+        _cleanup_(survey_fini) struct survey survey;
         struct why detail;
         int r;
 
-        survey.reader.memory = survey.paths.memory = &survey.memory;
-        r = parquet_pass_run(pass, &(struct parquet_visitor){ .userdata = &survey, .group = survey_group });
+        begin(&survey, pass);
+        r = parquet_pass_run(pass, &(struct parquet_visitor){ .userdata = &survey,
+                                                              .group = survey_group,
+                                                              .make = make_part,
+                                                              .free = free_part,
+                                                              .take = take_part });
         if (r < 0)
                 return r;
         r = parquet_columns_settle(&pass->columns, &detail);

@@ -1,0 +1,39 @@
+/* data/files/parted.h: pieces of a dataset, numbered from 0, of which several threads look at some ahead, while the
+ * caller takes all of them in order.
+ *
+ * What the caller makes of a piece must not depend on whether somebody has looked at it before: who looks ahead keeps
+ * what he found to himself, and gives up wherever anything is to be decided or refused. The caller then reads that
+ * piece himself, and meets whatever is wrong with it at its turn. So the result, errors and messages included, is that
+ * of one thread; and where there is only one, it never looks ahead. */
+#pragma once
+
+#include <stdatomic.h>
+#include <stdint.h>
+
+#define PARTED_THREADS 16u /* the caller's among them */
+
+struct parted {
+        uint64_t n;
+        /* Looks at a piece ahead, in any thread, and at several of them at once. Ends soon once *is_over is true.
+         * Returns what it found; NULL: nothing that is of use, as after any error. */
+        void *(*look)(void *userdata, uint64_t piece, const atomic_bool *is_over);
+        /* Takes the next piece, in the caller's thread: what was found of it, or NULL. Returns 0, or an errno, which
+         * ends the run. */
+        int (*take)(void *userdata, uint64_t piece, const void *found);
+        void (*free)(void *found);
+        void *userdata;
+};
+
+/* For tests: how many threads there are at most. 0: as many as CPUs. */
+extern uint32_t PARTED_LIMIT;
+
+/* The number of threads that parted_run() uses, the caller's among them: 1 to PARTED_THREADS. Reads a few small files
+ * of the kernel's. */
+uint32_t parted_threads(void);
+
+/* The number of pieces that n_files files are best cut into: few, but some for each thread. A multiple of n_files. */
+uint64_t parted_pieces(uint64_t n_files);
+
+/* Takes all pieces. Returns 0; what take() returned; or -ENOMEM. Blocks as look() and take() do. At most twice as many
+ * pieces as threads are looked at, or were and are not taken yet. */
+int parted_run(const struct parted *pieces);

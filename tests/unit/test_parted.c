@@ -1,0 +1,234 @@
+/* Files that several threads read in pieces: the index, and what is refused, are byte for byte those of one thread. */
+#include <check.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "daemon/base/machine/disk.h"
+#include "daemon/data/files/parted.h"
+#include "daemon/data/format.h"
+#include "proto/base/cleanup.h"
+#include "tests/support/suite.h"
+#include "tests/support/tree.h"
+
+#define FILE_MAX (1u << 20)
+
+static struct tree tree;
+
+static void setup(void) {
+        tree_make(&tree);
+}
+
+static void teardown(void) {
+        PARTED_LIMIT = 0;
+        tree_remove(&tree);
+}
+
+/* ---- pieces ---------------------------------------------------------------------------------------------------- */
+
+struct sum {
+        uint64_t n_taken, n_found, fails_at;
+        _Atomic uint64_t n_kept;
+};
+
+static void *look(void *userdata, uint64_t piece, const atomic_bool *is_over) {
+        struct sum *sum = userdata;
+        uint64_t *found = piece % 7 == 3 ? NULL : malloc(sizeof(*found)); /* some are of no use */
+
+        (void)is_over;
+        if (found) {
+                *found = piece;
+                sum->n_kept++;
+        }
+        return found;
+}
+
+static int take(void *userdata, uint64_t piece, const void *found) {
+        struct sum *sum = userdata;
+        const uint64_t *kept = found;
+
+        ck_assert_uint_eq(piece, sum->n_taken);
+        ck_assert(!kept || *kept == piece);
+        sum->n_taken++;
+        sum->n_found += kept != NULL;
+        return piece == sum->fails_at ? -EDOM : 0;
+}
+
+static void let_go(void *found) {
+        free(found);
+}
+
+START_TEST(pieces_are_taken_in_order_whoever_looked_at_them) {
+        for (uint32_t n_threads = 1; n_threads <= PARTED_THREADS + 1; n_threads++) {
+                for (uint64_t n = 0; n < 300; n = n * 2 + 1) {
+                        struct sum sum = { .fails_at = UINT64_MAX };
+                        struct parted parted = { .n = n, .look = look, .take = take, .free = let_go, .userdata = &sum };
+
+                        PARTED_LIMIT = n_threads;
+                        ck_assert_int_eq(parted_run(&parted), 0);
+                        ck_assert_uint_eq(sum.n_taken, n);
+                        ck_assert_uint_eq(sum.n_found, sum.n_kept);
+                        ck_assert(n_threads > 1 || sum.n_found == 0);
+                        sum = (struct sum){ .fails_at = n / 2 };
+                        ck_assert_int_eq(parted_run(&parted), n > 0 ? -EDOM : 0);
+                        ck_assert_uint_eq(sum.n_taken, n > 0 ? n / 2 + 1 : 0);
+                }
+        }
+        PARTED_LIMIT = 0;
+}
+END_TEST
+
+START_TEST(files_are_cut_into_as_many_pieces_as_threads_need) {
+        PARTED_LIMIT = 1;
+        ck_assert_uint_eq(parted_pieces(1), 1);
+        ck_assert_uint_eq(parted_pieces(3), 3);
+        PARTED_LIMIT = 4;
+        ck_assert_uint_eq(parted_pieces(0), 0);
+        ck_assert_uint_eq(parted_pieces(1), 16);
+        ck_assert_uint_eq(parted_pieces(5), 20);
+        ck_assert_uint_eq(parted_pieces(100), 100);
+        PARTED_LIMIT = 0;
+}
+END_TEST
+
+/* ---- an index as bytes ----------------------------------------------------------------------------------------- */
+
+struct outcome {
+        int r;
+        struct why why;
+        uint8_t *bytes; /* of the index, if r is 0 */
+        size_t n_bytes;
+};
+
+static void outcome_fini(struct outcome *outcome) {
+        free(outcome->bytes);
+}
+
+static void build(const struct format *format, const char *name, uint64_t max_copied, uint32_t n_threads,
+                  struct outcome *outcome) {
+        _cleanup_(index_builder_freep) struct index_builder *builder = NULL;
+        struct files files = { .root = tree.root, .names = &name, .n_names = name != NULL };
+        _cleanup_(closep) int fd = memfd_create("index", MFD_CLOEXEC);
+        struct index_watch watch = { .max_copied = max_copied };
+        struct format_options options = { 0 };
+
+        *outcome = (struct outcome){ 0 };
+        PARTED_LIMIT = n_threads;
+        suite_must(fd >= 0 && format_options_parse(NULL, format, &options, &outcome->why) == 0);
+        outcome->r = format->build(tree.fd, &files, &options, &watch, &builder, &outcome->why);
+        if (outcome->r == 0) {
+                suite_must(index_builder_write(builder, fd, "index", &outcome->why) == 0);
+                outcome->n_bytes = (size_t)lseek(fd, 0, SEEK_END);
+                outcome->bytes = malloc(outcome->n_bytes);
+                suite_must(outcome->bytes && disk_read_at(fd, outcome->bytes, outcome->n_bytes, 0) == 0);
+        }
+        format_options_fini(&options);
+}
+
+/* Returns what one thread said. */
+static int compare(const struct format *format, const char *name, uint64_t max_copied, const char *what) {
+        _cleanup_(outcome_fini) struct outcome alone;
+
+        tree_age(&tree, ".");
+        build(format, name, max_copied, 1, &alone);
+        for (uint32_t n_threads = 2; n_threads <= 5; n_threads += 3) {
+                _cleanup_(outcome_fini) struct outcome outcome;
+
+                build(format, name, max_copied, n_threads, &outcome);
+                ck_assert_msg(alone.r == outcome.r && (alone.r == 0 || strcmp(alone.why.text, outcome.why.text) == 0),
+                              "%s: by %u threads %d %s; by one %d %s", what, n_threads, outcome.r, outcome.why.text,
+                              alone.r, alone.why.text);
+                ck_assert_msg(alone.n_bytes == outcome.n_bytes &&
+                                      (alone.r < 0 || memcmp(alone.bytes, outcome.bytes, alone.n_bytes) == 0),
+                              "%s: by %u threads another index", what, n_threads);
+        }
+        return alone.r;
+}
+
+/* ---- what writers wrote ---------------------------------------------------------------------------------------- */
+
+static void write_file(const char *name, const uint8_t *bytes, size_t n_bytes) {
+        _cleanup_(closep) int fd = openat(tree.fd, name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+
+        suite_must(fd >= 0 && disk_write_at(fd, bytes, n_bytes, 0) == 0);
+}
+
+static size_t read_vector(const char *path, uint8_t *bytes) {
+        _cleanup_(closep) int fd = open(path, O_RDONLY | O_CLOEXEC);
+        off_t n = fd >= 0 ? lseek(fd, 0, SEEK_END) : -1;
+
+        suite_must(n >= 0 && n <= (off_t)FILE_MAX && disk_read_at(fd, bytes, (size_t)n, 0) == 0);
+        return (size_t)n;
+}
+
+/* The file alone; beside others like it; damaged; with memory for a part of it. */
+static void compare_vector(const struct format *format, const char *ending, const char *path) {
+        static uint8_t bytes[FILE_MAX];
+        size_t n = read_vector(path, bytes);
+        char first[32], names[3][32];
+
+        for (int i = 0; i < 3; i++) {
+                snprintf(names[i], sizeof(names[i]), "%d%s", i, ending);
+                write_file(names[i], bytes, n);
+        }
+        snprintf(first, sizeof(first), "0%s", ending);
+        if (compare(format, NULL, 0, path) == 0) {
+                compare(format, first, 0, path);
+                for (uint64_t max = 16; max < 1u << 16; max *= 4)
+                        compare(format, NULL, max, path);
+        }
+        for (size_t i = 0; i < 24 && n > 0; i++) {
+                size_t at = (2 * i + 1) * n / 48;
+
+                bytes[at] ^= (uint8_t)(1u << i % 8);
+                write_file(names[1], bytes, n);
+                bytes[at] ^= (uint8_t)(1u << i % 8);
+                compare(format, NULL, 0, path);
+        }
+        write_file(names[1], bytes, n * 2 / 3);
+        compare(format, NULL, 0, path);
+        for (int i = 0; i < 3; i++)
+                suite_must(unlinkat(tree.fd, names[i], 0) == 0);
+}
+
+static void compare_vectors(const struct format *format, const char *folder, const char *ending) {
+        DIR *dir = opendir(folder);
+        struct dirent *entry;
+        unsigned n = 0;
+
+        suite_must(dir != NULL);
+        setup();
+        while ((entry = readdir(dir))) {
+                size_t n_name = strlen(entry->d_name), n_ending = strlen(ending);
+                char path[PATH_MAX];
+
+                if (n_name <= n_ending || strcmp(entry->d_name + n_name - n_ending, ending) != 0)
+                        continue;
+                snprintf(path, sizeof(path), "%s/%s", folder, entry->d_name);
+                compare_vector(format, ending, path);
+                n++;
+        }
+        closedir(dir);
+        ck_assert_uint_gt(n, 20);
+        teardown();
+}
+
+START_TEST(parquet_is_the_same_however_many_threads_read_it) {
+        compare_vectors(&FORMAT_PARQUET, "tests/vectors/parquet", ".parquet");
+}
+END_TEST
+
+int main(void) {
+        const struct suite_row rows[] = {
+                { "pieces", pieces_are_taken_in_order_whoever_looked_at_them },
+                { "pieces", files_are_cut_into_as_many_pieces_as_threads_need },
+                { "formats", parquet_is_the_same_however_many_threads_read_it },
+        };
+
+        return suite_run("parted", rows, ARRAY_SIZE(rows));
+}
