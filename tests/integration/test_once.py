@@ -9,7 +9,7 @@ import sys
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
-from harness import DLCTL, Skip, case, contains, equal, main, patience, within
+from harness import DLCTL, Skip, case, contains, equal, main, patience, within, write
 from work import Work, environment, is_alive, mpirun
 
 N_RANKS = 8
@@ -62,7 +62,10 @@ def _(box):
 @case("a failure reaches all who waited, with status and last words; who comes later tries anew")
 def _(box):
     work = Work(box)
-    ranks = [work.start("sleep 0.4; echo no luck today >&2; exit 7") for _ in range(N_RANKS)]
+    go = box.path("go")
+    ranks = [work.start(f"until [ -e {go} ]; do sleep 0.1; done; sleep 0.4; echo no luck today >&2; exit 7") for _ in range(N_RANKS)]
+    within(60, lambda: all(work.has_come(rank) for rank in ranks), "all ranks have come")
+    write(go, b"")
     for rank in ranks:
         contains(work.end(rank, 7)[1], "no luck today")
     equal(len(work.marks()), 1, "runs")

@@ -50,6 +50,14 @@ class Work:
         with open(self.marks_path, encoding="utf-8") as file:
             return [int(line) for line in file.read().split()]
 
+    def has_come(self, process):
+        """Has it opened the record of the work? It reads it at once then."""
+        try:
+            fds = os.listdir(f"/proc/{process.pid}/fd")
+            return any(os.readlink(f"/proc/{process.pid}/fd/{fd}").endswith(".once") for fd in fds)
+        except FileNotFoundError:  # one that was just closed
+            return False
+
     def record(self):
         files = [name for name in os.listdir(self.dir) if name.endswith(".once")]
         equal(len(files), 1, f"files in {self.dir}: {files}")
