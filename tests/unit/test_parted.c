@@ -16,7 +16,8 @@
 #include "tests/support/suite.h"
 #include "tests/support/tree.h"
 
-#define FILE_MAX (1u << 20)
+#define FILE_MAX  (1u << 20)
+#define N_DAMAGES 8u
 
 static struct tree tree;
 
@@ -131,22 +132,19 @@ static void build(const struct format *format, const char *name, uint64_t max_co
 }
 
 /* Returns what one thread said. */
-static int compare(const struct format *format, const char *name, uint64_t max_copied, const char *what) {
-        _cleanup_(outcome_fini) struct outcome alone;
+static int compare(const struct format *format, const char *name, uint64_t max_copied, uint32_t n_threads,
+                   const char *what) {
+        _cleanup_(outcome_fini) struct outcome alone, outcome;
 
         tree_age(&tree, ".");
         build(format, name, max_copied, 1, &alone);
-        for (uint32_t n_threads = 2; n_threads <= 5; n_threads += 3) {
-                _cleanup_(outcome_fini) struct outcome outcome;
-
-                build(format, name, max_copied, n_threads, &outcome);
-                ck_assert_msg(alone.r == outcome.r && (alone.r == 0 || strcmp(alone.why.text, outcome.why.text) == 0),
-                              "%s: by %u threads %d %s; by one %d %s", what, n_threads, outcome.r, outcome.why.text,
-                              alone.r, alone.why.text);
-                ck_assert_msg(alone.n_bytes == outcome.n_bytes &&
-                                      (alone.r < 0 || memcmp(alone.bytes, outcome.bytes, alone.n_bytes) == 0),
-                              "%s: by %u threads another index", what, n_threads);
-        }
+        build(format, name, max_copied, n_threads, &outcome);
+        ck_assert_msg(alone.r == outcome.r && (alone.r == 0 || strcmp(alone.why.text, outcome.why.text) == 0),
+                      "%s: by %u threads %d %s; by one %d %s", what, n_threads, outcome.r, outcome.why.text, alone.r,
+                      alone.why.text);
+        ck_assert_msg(alone.n_bytes == outcome.n_bytes &&
+                              (alone.r < 0 || memcmp(alone.bytes, outcome.bytes, alone.n_bytes) == 0),
+                      "%s: by %u threads another index", what, n_threads);
         return alone.r;
 }
 
@@ -166,6 +164,21 @@ static size_t read_vector(const char *path, uint8_t *bytes) {
         return (size_t)n;
 }
 
+/* With just not enough memory for what is copied, and with just enough. */
+static void compare_memory(const struct format *format, const char *what) {
+        uint64_t low = 1, high = 1u << 20;
+
+        while (high - low > 1) {
+                uint64_t max = low + (high - low) / 2;
+                _cleanup_(outcome_fini) struct outcome outcome;
+
+                build(format, NULL, max, 1, &outcome);
+                *(outcome.r < 0 ? &low : &high) = max;
+        }
+        compare(format, NULL, low, 2 + (uint32_t)(low % 4), what);
+        compare(format, NULL, high, 3, what);
+}
+
 /* The file alone; beside others like it; damaged; with memory for a part of it. */
 static void compare_vector(const struct format *format, const char *ending, const char *path) {
         static uint8_t bytes[FILE_MAX];
@@ -177,21 +190,20 @@ static void compare_vector(const struct format *format, const char *ending, cons
                 write_file(names[i], bytes, n);
         }
         snprintf(first, sizeof(first), "0%s", ending);
-        if (compare(format, NULL, 0, path) == 0) {
-                compare(format, first, 0, path);
-                for (uint64_t max = 16; max < 1u << 16; max *= 4)
-                        compare(format, NULL, max, path);
+        if (compare(format, NULL, 0, 2, path) == 0) {
+                compare(format, first, 0, 5, path);
+                compare_memory(format, path);
         }
-        for (size_t i = 0; i < 24 && n > 0; i++) {
-                size_t at = (2 * i + 1) * n / 48;
+        for (size_t i = 0; i < N_DAMAGES && n > 0; i++) {
+                size_t at = (2 * i + 1) * n / (2 * N_DAMAGES);
 
                 bytes[at] ^= (uint8_t)(1u << i % 8);
                 write_file(names[1], bytes, n);
                 bytes[at] ^= (uint8_t)(1u << i % 8);
-                compare(format, NULL, 0, path);
+                compare(format, NULL, 0, 3, path);
         }
         write_file(names[1], bytes, n * 2 / 3);
-        compare(format, NULL, 0, path);
+        compare(format, NULL, 0, 3, path);
         for (int i = 0; i < 3; i++)
                 suite_must(unlinkat(tree.fd, names[i], 0) == 0);
 }

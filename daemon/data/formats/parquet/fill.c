@@ -18,7 +18,8 @@ struct copied_ahead {
         uint64_t max; /* bytes */
 };
 
-#define AHEAD_STEP (1u << 20) /* bytes that a part counts at once: all threads do so */
+/* A part counts this much of it at once, because all threads do so. */
+#define AHEAD_STEPS 256u
 
 struct filling {
         struct parquet_visitor visitor;   /* of a part, which counts here: */
@@ -172,8 +173,10 @@ static int count_ahead(struct filling *filling, struct why *why) {
         struct copied_ahead *ahead = filling->ahead;
 
         while (filling->n_ahead < filling->n_copied) {
-                filling->n_ahead += AHEAD_STEP;
-                if (atomic_fetch_add(&ahead->n_bytes, AHEAD_STEP) + AHEAD_STEP > ahead->max)
+                uint64_t step = ahead->max / AHEAD_STEPS + 1;
+
+                filling->n_ahead += step;
+                if (atomic_fetch_add(&ahead->n_bytes, step) + step > ahead->max)
                         return why_set(why, -EFBIG, "too much is read ahead");
         }
         return 0;
