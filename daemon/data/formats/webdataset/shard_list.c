@@ -58,16 +58,18 @@ static const char *without_scheme(const char *url) {
 /* "./a//./b" -> "a/b". */
 static void tidy(char *path) {
         char *to = path;
+        bool is_last = false;
 
-        for (const char *at = path; *at;) {
+        for (const char *at = path; !is_last;) {
                 size_t n = strcspn(at, "/");
 
+                is_last = at[n] == '\0'; /* asked before a slash is written there */
                 if (n > 0 && !(n == 1 && at[0] == '.')) {
                         memmove(to, at, n);
                         to += n;
                         *to++ = '/';
                 }
-                at += n + (at[n] == '/');
+                at += n + 1;
         }
         if (to > path)
                 to--;
