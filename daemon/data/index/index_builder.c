@@ -280,10 +280,6 @@ int index_builder_append(struct index_builder *builder, const struct index_build
         return r;
 }
 
-uint64_t index_builder_n_samples(const struct index_builder *builder) {
-        return builder->header.n_samples;
-}
-
 /* ---- the digest ---------------------------------------------------------------------------------------------- */
 
 /* Collects small pieces first: one call into OpenSSL for each would cost more than the hashing. */

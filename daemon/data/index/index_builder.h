@@ -97,9 +97,6 @@ int index_builder_add_sample(struct index_builder *builder, const struct index_r
  * Returns as above. */
 int index_builder_append(struct index_builder *builder, const struct index_builder *part);
 
-/* The number of samples that were added. */
-uint64_t index_builder_n_samples(const struct index_builder *builder);
-
 /* Writes everything into `fd`, an empty file open for reading and writing, and syncs it. Computes the digest. Returns 0
  * or an errno; `path` is only for messages. */
 int index_builder_write(struct index_builder *builder, int fd, const char *path, struct why *why);
