@@ -34,6 +34,11 @@ struct reading {
 };
 
 static void show_progress(void *userdata, const char *text) {
+        static char shown[DLP_TEXT_MAX];
+
+        if (strncmp(shown, text, sizeof(shown) - 1) == 0) /* the same for hours, if nobody stages what it waits for */
+                return;
+        snprintf(shown, sizeof(shown), "%s", text);
         fprintf(stderr, "dlctl: waiting: %s\n", text);
 }
 

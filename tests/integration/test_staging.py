@@ -14,6 +14,7 @@ import zipfile
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
 
 import faulty_server  # noqa: E402
+from pyclient import trainer  # noqa: E402
 import s3_server  # noqa: E402
 from harness import (VARIANT, Skip, Table, case, contains, equal, main, samples_of, sha256_of,  # noqa: E402
                      within, write)
@@ -64,6 +65,42 @@ def _(box):
         equal(staging.run().result, "up-to-date", "the link is there again")
         equal(server.total()["bytes"], os.path.getsize(os.path.join(folder, "manifest.jsonl")), "bytes sent again")
         equal(staging.stamp()["version"], stamp["version"], "version")
+
+
+@case("who reads a dataset whose staging failed is told why, waits, and is served after the next run")
+def _(box):
+    folder = source_of(box)
+    wrong = write_manifest(folder, "wrong.jsonl", **{"class0/0-0000.jpg": {"sha256": "0" * 64}})
+    shown = {"away": "nowhere.jsonl: No such file", "sum": "SHA-256 should be 0000", "program": "command ended with status 3: no luck"}
+    stagings = {"away": Staging(box, "file://" + box.path("nowhere.jsonl"), name="away"),
+                "sum": Staging(box, "file://" + wrong, name="sum"),
+                "program": Staging(box, "file://" + folder, name="program", format="jsonl", prepare="command: echo no luck >&2; exit 3")}
+    for staging in stagings.values():
+        equal(staging.run(status=None).result, "failed", staging.name)
+    daemon = box.daemon({name: staging.dataset() for name, staging in stagings.items()})
+    for name, words in shown.items():
+        reader = daemon.reader(name)
+        within(10, lambda: words in reader.errors(), f"{name}: {reader.errors()}")
+        contains(reader.errors(), "its staging failed", "waits for one that succeeds", f"dlctl stage {name}")
+        contains(daemon.dlctl("datasets", name).stdout, "not staged", words)
+        equal(reader.process.poll(), None, "it waits")
+    for said in trainer(box, daemon, """
+            class Lines(logging.Handler):
+                def emit(self, record):
+                    raise RuntimeError(record.getMessage())
+            logging.getLogger("dlclient").addHandler(Lines(logging.WARNING))
+            try:
+                dlclient.Loader("away", open_timeout=100)
+            except RuntimeError as warning:
+                out(str(warning))
+            refused(dlclient.DaemonTimeout, lambda: dlclient.Loader("away", open_timeout=0.5), "staging failed", "nowhere.jsonl")
+        """):
+        contains(said, "waiting (open_timeout=100 s)", shown["away"], "dlctl stage away")
+    write_manifest(folder)
+    last = daemon.reader("sum", limit=1)
+    stagings["sum"].write_config(origin="file://" + os.path.join(folder, "manifest.jsonl"))
+    stagings["sum"].run()
+    equal(len(last.good()), 1, "batches after the staging that succeeded")
 
 
 @case("large files come in turns, so that several are hashed side by side; beside an archive, one after the other")

@@ -81,9 +81,11 @@ class Loader:
         max_errors      how many damaged samples are tolerated: a number, or, below 1, a share of the dataset; None: any
                         number
         on_restart      when the daemon ends: "wait" up to restart_timeout seconds and continue, or "raise" DaemonGone
-        open_timeout    seconds to wait for an index that is being built; None: as long as it takes
+        open_timeout    seconds to wait for an index that is being built, or for a dataset that is not staged, also if
+                        its staging failed; None: as long as it takes
         progress        a function that is called meanwhile with a sentence, at most once a second; also while a batch
-                        is delayed because the dataset cannot be read. None: the sentences are logged at INFO
+                        is delayed because the dataset cannot be read. None: the sentences are logged at INFO, and at
+                        WARNING once a minute if opening takes more than three seconds
 
     Memory
         slots           how many batches may be prepared ahead or held at once; None: the daemon's setting

@@ -25,6 +25,8 @@ Progress = Callable[[str], None]
 SLICE_MS = 500
 ANSWER_SECONDS = 30.0  # a call that took this much longer than its slice has waited for a daemon that does not answer
 PROGRESS_SECONDS = 1.0
+SILENT_SECONDS = 3.0    # a wait that lasts longer is said where everybody sees it, unless the user's function is told
+WARN_SECONDS = 60.0     # and again from time to time
 
 PAUSE_SECONDS = 0.1     # between two looks for a daemon that is away
 
@@ -39,9 +41,11 @@ _opened: Dict[Key, weakref.ref[Any]] = {}  # loaders of this process that named 
 class _Teller:
     """Passes the daemon's sentences on, at most once a second. An exception of the user's function ends the opening."""
 
-    def __init__(self, progress: Optional[Progress]) -> None:
+    def __init__(self, progress: Optional[Progress], open_timeout: Optional[float]) -> None:
         self.progress = progress
+        self.limit = "no limit: open_timeout=None" if open_timeout is None else f"open_timeout={open_timeout:g} s"
         self.told = 0.0
+        self.warn_at = time.monotonic() + SILENT_SECONDS
         self.trouble: Optional[BaseException] = None
         self.is_open = False
         self.options: Any = None  # holds the library's pointer to this
@@ -54,6 +58,9 @@ class _Teller:
         try:
             if self.progress is not None:
                 self.progress(_library.text_of(text))
+            elif now >= self.warn_at:
+                self.warn_at = now + WARN_SECONDS
+                log.warning("waiting (%s): %s", self.limit, _library.text_of(text))
             else:
                 log.info("%s", _library.text_of(text))
         except BaseException as error:  # pylint: disable=broad-except
@@ -77,7 +84,7 @@ def _open_once(library: _library.Library, options: _library.Options) -> Tuple[in
 def open_rank(library: _library.Library, wish: Wish, rank: int, job: Optional[str], epoch: int, position: int,
               progress: Optional[Progress]) -> Handle:
     """Attaches one rank; waits for the dataset's index as long as open_timeout says."""
-    teller = _Teller(progress)
+    teller = _Teller(progress, wish.open_timeout)
     options = wish.options(rank, job, epoch, position, teller)
     begin = time.monotonic()
     while True:

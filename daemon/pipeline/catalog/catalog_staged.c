@@ -275,7 +275,9 @@ const char *catalog_staging_text(const struct catalog_entry *entry, char buffer[
                 snprintf(buffer, DLP_TEXT_MAX, "it is being staged: %.400s",
                          progress_sentence(&staged->progress, sentence));
         else if (staged->progress_mark && staged->progress.result[0])
-                snprintf(buffer, DLP_TEXT_MAX, "its staging %s: %.300s; when this is repaired, run: dlctl stage %s",
+                snprintf(buffer, DLP_TEXT_MAX,
+                         "its staging %s: %.260s; who reads it waits for one that succeeds: repair this, then run: "
+                         "dlctl stage %s",
                          staged->progress.result, staged->progress.text, entry->name);
         else if (staged->progress_mark)
                 snprintf(buffer, DLP_TEXT_MAX,

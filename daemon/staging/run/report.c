@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <systemd/sd-daemon.h>
 #include <unistd.h>
 
@@ -179,14 +180,18 @@ static void write_file(struct report *report) {
         struct progress progress = report->progress;
         uint32_t furthest[PROGRESS_NODES_MAX];
         struct why why;
+        int r;
 
         progress.n_listed = bars_furthest_behind(&report->progress, PROGRESS_NODES_MAX, furthest);
         for (uint32_t i = 0; i < progress.n_listed; i++)
                 nodes[i] = report->progress.nodes[furthest[i]];
         progress.nodes = nodes;
-        if (progress_write(&report->place, &progress, &why) < 0)
-                log_debug("stage", "the progress file cannot be written: %s",
-                          why.text); /* the folder may not be there yet */
+        r = progress_write(&report->place, &progress, &why);
+        /* The first run may fail before there is a folder: because of its origin, which those who wait want to know. */
+        if (r == -ENOENT && mkdir(report->place.folder, 0755) == 0)
+                r = progress_write(&report->place, &progress, &why);
+        if (r < 0)
+                log_debug("stage", "the progress file cannot be written: %s", why.text);
 }
 
 static void tell_systemd(const struct report *report) {
