@@ -153,7 +153,8 @@ def _(box):
         write(box.path(name, "index.json"), json.dumps(index_of(content, column_encodings=[encoding, "int"])).encode())
         daemon = box.daemon({"all": mds(box.path(name)), "some": {**mds(box.path(name)), "fields": "n=y"}, "it": {**mds(box.path(name)), "fields": "y, z=x"}})
         for refused in ("all", "it"):
-            daemon.refused(refused, "the array x" if name == "arrays" else "column x")
+            daemon.refused(refused, *(("s.mds: sample 1: the array x is float32 [1, 2], and float32 [1, 1] before it", "pad", "leave it out with fields")
+                                      if name == "arrays" else ("column x",)))
         equal([line["fields"] for line in daemon.read("some", shuffle=False)],
               [{"n": {"dtype": "int64", "shape": [], "value": value}} for value in (1, 2, 3)], name)
 

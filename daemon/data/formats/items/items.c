@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -147,7 +148,8 @@ struct item_array {
         uint64_t n_prefix; /* bytes before the elements */
 };
 
-#define NO_DTYPE UINT8_MAX
+#define NO_DTYPE    UINT8_MAX
+#define ARRAY_SHOWN 96u /* characters of its type and shape in a message */
 
 bool item_dtype(enum item_prefix prefix, uint32_t number, uint32_t *ret_dtype) {
         static const uint8_t NUMPY[] = {
@@ -251,11 +253,31 @@ static int read_array(struct walk *walk, const struct item_column *column, const
         return 0;
 }
 
-static int refuse_shape(const struct walk *walk, const struct schema_field *field) {
+/* "uint8 [n, 3]", where n varies. */
+static const char *show_array(uint32_t dtype, uint32_t n_dims, const uint64_t *shape, char text[ARRAY_SHOWN]) {
+        size_t n = (size_t)snprintf(text, ARRAY_SHOWN, "%s [", dlp_dtype_name(dtype));
+
+        for (uint32_t i = 0; i < n_dims && n < ARRAY_SHOWN; i++)
+                n += (size_t)snprintf(text + n, ARRAY_SHOWN - n, shape[i] == UINT64_MAX ? "%sn" : "%s%" PRIu64,
+                                      i ? ", " : "", shape[i]);
+        if (n < ARRAY_SHOWN)
+                snprintf(text + n, ARRAY_SHOWN - n, "]");
+        return text;
+}
+
+static int refuse_shape(const struct walk *walk, const struct schema_field *field, const struct item_array *array) {
+        char before[ARRAY_SHOWN], here[ARRAY_SHOWN];
+        uint64_t shape[SCHEMA_DIMS_MAX];
+
+        for (uint32_t i = 0; i < field->n_dims; i++)
+                shape[i] = (uint64_t)field->shape[i];
         return why_set(walk->why, -ENOTSUP,
-                       "%s/%s: %s %" PRIu64 ": the array %s has another type, or another shape after the first "
-                       "dimension, than in the items before it: a field has one; write it as bytes, or pad it",
-                       walk->root, walk->name, walk->set->item, walk->idx_item, field->name);
+                       "%s/%s: %s %" PRIu64
+                       ": the array %s is %s, and %s before it; only the first dimension may vary: "
+                       "pad it, write it as bytes, or leave it out with fields = \"...\", which names the others",
+                       walk->root, walk->name, walk->set->item, walk->idx_item, field->name,
+                       show_array(array->dtype, array->n_dims, array->shape, here),
+                       show_array(field->dtype, field->n_dims, shape, before));
 }
 
 /* Adds one more array to what is known of the column: its first dimension may vary, nothing else. */
@@ -271,10 +293,10 @@ static int learn_array(struct walk *walk, uint32_t idx, const struct item_array 
                 return 0;
         }
         if (array->dtype != field->dtype || array->n_dims != field->n_dims)
-                return refuse_shape(walk, field);
+                return refuse_shape(walk, field, array);
         for (uint32_t i = 0; i < array->n_dims; i++)
                 if ((uint64_t)field->shape[i] != array->shape[i] && i > 0)
-                        return refuse_shape(walk, field);
+                        return refuse_shape(walk, field, array);
         if (array->n_dims > 0 && (uint64_t)field->shape[0] != array->shape[0])
                 field->shape[0] = -1;
         return 0;
