@@ -232,6 +232,21 @@ def _(box):
     contains(daemon.dlctl("errors", "t").stdout, "l.txt:1", "UTF-8")
 
 
+@case("whole numbers of 2^63 or more are uint64 in JSON and CSV; beside negative numbers they are refused, or text")
+def _(box):
+    numbers = [7, 2 ** 63, 2 ** 64 - 1, 0, 2 ** 63 - 1]
+    write(box.path("d.jsonl"), "".join(json.dumps({"a": n, "b": i - 2}) + "\n" for i, n in enumerate(numbers)).encode())
+    write(box.path("d.csv"), "".join(f"{n},{i - 2}\n" for i, n in enumerate(["a", *numbers])).replace("a,-2", "a,b").encode())
+    write(box.path("mixed.jsonl"), b'{"a": 9223372036854775808}\n{"a": 1}\n{"a": -1}\n')
+    write(box.path("mixed.csv"), b"a\n9223372036854775808\n-1\n")
+    daemon = box.daemon({f"{name}-{kind}": listing(box.path(f"{name}.{kind}"), kind) for name in ("d", "mixed") for kind in ("jsonl", "csv")})
+    for kind in ("jsonl", "csv"):
+        fields = [line["fields"] for line in daemon.read(f"d-{kind}", shuffle=False)]
+        equal([(row["a"]["dtype"], row["a"]["value"], row["b"]["dtype"]) for row in fields], [("uint64", n, "int64") for n in numbers], kind)
+    daemon.refused("mixed-jsonl", "negative number in mixed.jsonl line 3", "2^63 or more in mixed.jsonl line 1", "raw =")
+    equal([line["fields"]["a"]["text"] for line in daemon.read("mixed-csv", shuffle=False)], ["9223372036854775808", "-1"], "text")
+
+
 @case("a number of stored JSON that is not finite is a damaged sample; as JSON it comes as it is written")
 def _(box):
     write(box.path("d.jsonl"), "".join(json.dumps({"o": {"x": x}}) + "\n" for x in (1.5, float("nan"), 2, [float("inf")])).encode())

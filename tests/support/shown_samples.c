@@ -44,6 +44,7 @@ static char *show_schema(const struct source *source, char *at, const char *end)
                             : field->kind == FIELD_TEXT         ? "t"
                             : field->dtype == DLP_DTYPE_BOOL    ? "b1"
                             : field->dtype == DLP_DTYPE_INT64   ? "i8"
+                            : field->dtype == DLP_DTYPE_UINT64  ? "u8"
                             : field->dtype == DLP_DTYPE_FLOAT32 ? "f4"
                                                                 : "f8");
                 for (uint32_t k = 0; k < field->n_dims; k++)
@@ -100,6 +101,8 @@ static char *show_value(const struct source *source, uint64_t sample, uint32_t f
         for (uint64_t i = 0; i < n_bytes / dlp_dtype_bytes(described->dtype); i++)
                 if (described->dtype == DLP_DTYPE_INT64)
                         at = append(at, end, "%s%" PRId64, i ? "," : "", value.integers[i]);
+                else if (described->dtype == DLP_DTYPE_UINT64)
+                        at = append(at, end, "%s%" PRIu64, i ? "," : "", (uint64_t)value.integers[i]);
                 else if (described->dtype == DLP_DTYPE_FLOAT64)
                         at = append(at, end, "%s%.17g", i ? "," : "", value.floats[i]);
                 else if (described->dtype == DLP_DTYPE_FLOAT32)

@@ -168,8 +168,14 @@ START_TEST(a_bad_line_is_refused_with_its_number) {
                   "\"a\" is true or false in a.jsonl line 1 and a number in a.jsonl line 2" },
                 { "{\"a\":{}}\n\n{\"a\":1}\n",
                   "\"a\" is a number in a.jsonl line 3 and an array or object in a.jsonl line 1" },
-                { "{\"a\":9223372036854775808}\n",
-                  "line 1: \"a\": the number 9223372036854775808 does not fit 64 bits" },
+                { "{\"a\":18446744073709551616}\n",
+                  "line 1: \"a\": the number 18446744073709551616 does not fit 64 bits" },
+                { "{\"a\":-9223372036854775809}\n",
+                  "line 1: \"a\": the number -9223372036854775809 does not fit 64 bits" },
+                { "{\"a\":1}\n{\"a\":9223372036854775808}\n{\"a\":-1}\n",
+                  "\"a\" is a negative number in a.jsonl line 3 and a number of 2^63 or more in a.jsonl line 2; write" },
+                { "{\"a\":9223372036854775808}\n{\"a\":0.5}\n",
+                  "\"a\" is a number of 2^63 or more in a.jsonl line 1 and a number in a.jsonl line 2" },
                 { "{\"a\":[9223372036854775808]}\n", "line 1: \"a\": a whole number that does not fit 64 bits" },
                 { "{\"a\":1.5}\n{\"a\":-Infinity}\n", "line 2: \"a\": -Infinity is not a finite number; write null" },
                 { "{\"a\":1.5}\n{\"a\":1e999}\n", "line 2: \"a\": the number 1e999 exceeds float64; write null" },
@@ -189,6 +195,24 @@ START_TEST(a_bad_line_is_refused_with_its_number) {
                 tree_file(&tree, "a.jsonl", FILES[i].text);
                 refuse("jsonl", "a.jsonl", NULL, FILES[i].words);
         }
+        teardown();
+}
+END_TEST
+
+START_TEST(whole_numbers_that_only_uint64_has_are_uint64) {
+        setup();
+        tree_file(&tree, "a.jsonl",
+                  "{\"a\":1,\"b\":-5}\n{\"a\":18446744073709551615,\"b\":7}\n{\"a\":null,\"b\":0}\n"
+                  "{\"a\":9223372036854775808,\"b\":9223372036854775807}\n");
+        expect("jsonl", "a.jsonl", NULL,
+               "a:u8? b:i8\na.jsonl:0 | 1 | -5\na.jsonl:1 | 18446744073709551615 | 7\na.jsonl:2 | - | 0\n"
+               "a.jsonl:3 | 9223372036854775808 | 9223372036854775807\n");
+        tree_file(&tree, "a.csv",
+                  "a,b,c,d\n1,1,1,1\n9223372036854775808,9223372036854775808,9223372036854775808,-4\n7,-1,2.5,0.5\n");
+        expect("csv", "a.csv", NULL,
+               "b:t' c:t' a:u8 d:f8\na.csv:0 | 1 | 1 | 1 | 1\n"
+               "a.csv:1 | 9223372036854775808 | 9223372036854775808 | 9223372036854775808 | -4\n"
+               "a.csv:2 | -1 | 2.5 | 7 | 0.5\n");
         teardown();
 }
 END_TEST
@@ -474,9 +498,13 @@ START_TEST(a_cell_is_a_number_or_a_truth_only_if_all_of_it_is) {
                 { "-0", CELL_INTEGER, 0 },
                 { " 12\t", CELL_INTEGER, 12 },
                 { "\n12\r\n", CELL_INTEGER, 12 },
-                { "-123456789012345678", CELL_INTEGER, -123456789012345678.0 },
-                { "-9223372036854775808", CELL_INTEGER, -9223372036854775808.0 },
-                { "9223372036854775808", CELL_TEXT, 0 },
+                { "-123456789012345678", CELL_NEGATIVE, -123456789012345678.0 },
+                { "-9223372036854775808", CELL_NEGATIVE, -9223372036854775808.0 },
+                { "9223372036854775807", CELL_INTEGER, 9223372036854775807.0 },
+                { "9223372036854775808", CELL_HUGE, -9223372036854775808.0 },
+                { "18446744073709551615", CELL_HUGE, -1 },
+                { "18446744073709551616", CELL_TEXT, 0 },
+                { "-9223372036854775809", CELL_TEXT, 0 },
                 { "1234567890123456789012", CELL_TEXT, 0 },
                 { "007", CELL_TEXT, 0 },
                 { "+5", CELL_TEXT, 0 },
@@ -706,6 +734,7 @@ int main(void) {
                 { "jsonl", a_member_that_comes_twice_counts_as_in_python },
                 { "jsonl", numbers_that_are_not_finite_are_taken_as_they_are_written_only },
                 { "jsonl", a_bad_line_is_refused_with_its_number },
+                { "jsonl", whole_numbers_that_only_uint64_has_are_uint64 },
                 { "jsonl", a_raw_member_may_be_anything },
                 { "files", a_column_of_paths_becomes_the_files },
                 { "files", paths_are_relative_to_the_folder_of_their_listing },

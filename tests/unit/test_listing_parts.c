@@ -148,7 +148,9 @@ START_TEST(records_of_json_are_the_same_wherever_a_file_is_cut) {
                 /* of several errors the first one counts */
                 { "{\"a\":1}\n\n{\"a\":2}\n{\"a\":}\n{\"a\":3}\n[]\n{\"a\":4}\nx\n", NULL, -EBADMSG },
                 { "{\"a\":1}\n{\"a\":2}\n{\"a\":3}\n{\"\":3}\n[]\n", NULL, -EINVAL },
-                { "{\"a\":1}\n{\"a\":2}\n{\"a\":9223372036854775808}\n[]\n", NULL, -ERANGE },
+                { "{\"a\":1}\n{\"a\":2}\n{\"a\":18446744073709551616}\n[]\n", NULL, -ERANGE },
+                { "{\"a\":1}\n{\"a\":2}\n{\"a\":9223372036854775808}\n{\"a\":4}\n", NULL, 0 },
+                { "{\"a\":1}\n{\"a\":-2}\n{\"a\":3}\n{\"a\":9223372036854775808}\n{\"a\":-5}\n", NULL, -EINVAL },
                 /* arrays are not cut */
                 { "[{\"a\":1},\n{\"a\":2},\n{\"a\":3}\n]\n", NULL, 0 },
                 { " \n\n\n\n[{\"a\":1},\n{\"a\":2},\n{\"a\":}\n]\n", NULL, -EBADMSG },

@@ -311,6 +311,25 @@ int json_integer_read(const void *bytes, size_t n_bytes, int64_t *ret_number, st
         return r < 0 ? r : integer_of(&token, ret_number, why);
 }
 
+int json_unsigned_read(const void *bytes, size_t n_bytes, uint64_t *ret_number, struct why *why) {
+        struct json_token token;
+        uint64_t number = 0;
+        int r = read_one(bytes, n_bytes, &token, why);
+
+        if (r < 0)
+                return r;
+        if (token.kind != JSON_INTEGER)
+                return refuse_kind(&token, "a whole number", why);
+        for (size_t i = 0; i < token.n_bytes; i++)
+                if (token.bytes[i] == '-' || __builtin_mul_overflow(number, 10u, &number) ||
+                    __builtin_add_overflow(number, (uint64_t)(token.bytes[i] - '0'), &number))
+                        return why_set(why, -ERANGE, "the number %.*s%s does not fit 64 bits",
+                                       token.n_bytes > 40 ? 40 : (int)token.n_bytes, (const char *)token.bytes,
+                                       token.n_bytes > 40 ? "..." : "");
+        *ret_number = number;
+        return 0;
+}
+
 int json_float_read(const void *bytes, size_t n_bytes, double *ret_number, struct why *why) {
         struct json_token token;
         int r = read_one(bytes, n_bytes, &token, why);

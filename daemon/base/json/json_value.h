@@ -33,6 +33,9 @@ int json_string_read(const void *bytes, size_t n_bytes, uint8_t *into, size_t *r
 /* A whole number that fits 64 bits with a sign. -ERANGE: it does not. */
 int json_integer_read(const void *bytes, size_t n_bytes, int64_t *ret_number, struct why *why);
 
+/* A whole number that fits 64 bits without a sign. -ERANGE: it does not, or is negative. */
+int json_unsigned_read(const void *bytes, size_t n_bytes, uint64_t *ret_number, struct why *why);
+
 /* Any number, rounded correctly to a double. -ERANGE: it is NaN or infinite, or too large to be finite. */
 int json_float_read(const void *bytes, size_t n_bytes, double *ret_number, struct why *why);
 

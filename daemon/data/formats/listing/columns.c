@@ -238,21 +238,41 @@ static void describe_numbers(const struct table_column *column, struct schema_fi
 
 const char *cell_kind_name(enum cell_kind kind) {
         static const char *const NAMES[N_CELL_KINDS] = {
-                [CELL_ABSENT] = "null",      [CELL_BOOLEAN] = "true or false",
-                [CELL_INTEGER] = "a number", [CELL_FLOAT] = "a number",
-                [CELL_TEXT] = "a string",    [CELL_NUMBERS] = "an array",
-                [CELL_TEXTS] = "an array",   [CELL_OTHER] = "an array or object",
+                [CELL_ABSENT] = "null",
+                [CELL_BOOLEAN] = "true or false",
+                [CELL_INTEGER] = "a number",
+                [CELL_NEGATIVE] = "a negative number",
+                [CELL_HUGE] = "a number of 2^63 or more",
+                [CELL_FLOAT] = "a number",
+                [CELL_TEXT] = "a string",
+                [CELL_NUMBERS] = "an array",
+                [CELL_TEXTS] = "an array",
+                [CELL_OTHER] = "an array or object",
         };
 
         return NAMES[kind];
 }
 
+int cell_read_integer(const void *bytes, size_t n_bytes, struct table_cell *cell, struct why *why) {
+        uint64_t huge;
+        int r = json_integer_read(bytes, n_bytes, &cell->integer, why);
+
+        if (r == 0)
+                cell->kind = cell->integer < 0 ? CELL_NEGATIVE : CELL_INTEGER;
+        if (r != -ERANGE || json_unsigned_read(bytes, n_bytes, &huge, why) < 0)
+                return r;
+        cell->integer = (int64_t)huge;
+        cell->kind = CELL_HUGE;
+        return 0;
+}
+
 static void describe_scalar(enum cell_kind kind, struct schema_field *field) {
         field->kind = FIELD_VALUE;
         field->is_stored = false;
-        field->dtype = kind == CELL_BOOLEAN   ? DLP_DTYPE_BOOL
-                       : kind == CELL_INTEGER ? DLP_DTYPE_INT64
-                                              : DLP_DTYPE_FLOAT64;
+        field->dtype = kind == CELL_BOOLEAN ? DLP_DTYPE_BOOL
+                       : kind == CELL_HUGE  ? DLP_DTYPE_UINT64
+                       : kind == CELL_FLOAT ? DLP_DTYPE_FLOAT64
+                                            : DLP_DTYPE_INT64;
 }
 
 /* The kind that cells of both kinds have in common; CELL_ABSENT: none. */
@@ -261,8 +281,10 @@ static enum cell_kind join_kinds(enum cell_kind one, enum cell_kind other, enum 
 
         if (low == high || low == CELL_ABSENT)
                 return high;
-        if (low == CELL_INTEGER && high == CELL_FLOAT)
-                return CELL_FLOAT;
+        if (low == CELL_INTEGER && high <= CELL_FLOAT)
+                return high;
+        if (low == CELL_NEGATIVE && high == CELL_FLOAT)
+                return CELL_FLOAT; /* but not a huge one, of which a float has the first digits only */
         if (low >= CELL_NUMBERS)
                 return high;                                    /* an empty array is also one of strings */
         return syntax == COLUMNS_CSV ? CELL_TEXT : CELL_ABSENT; /* any cell of a CSV file is a text */
@@ -288,7 +310,7 @@ int column_describe(const struct table_columns *columns, const struct table_colu
         }
         strcpy(field.name, column->name);
         field.kind = FIELD_BYTES;
-        if (kind == CELL_BOOLEAN || kind == CELL_INTEGER || kind == CELL_FLOAT) {
+        if (kind >= CELL_BOOLEAN && kind <= CELL_FLOAT) {
                 describe_scalar(kind, &field);
         } else if (syntax == COLUMNS_CSV) {
                 field.kind = FIELD_TEXT;

@@ -16,7 +16,9 @@
 enum cell_kind {
         CELL_ABSENT, /* null, an empty cell of a CSV file, or no such member */
         CELL_BOOLEAN,
-        CELL_INTEGER,
+        CELL_INTEGER,  /* 0 to 2^63 - 1: both int64 and uint64 have it */
+        CELL_NEGATIVE, /* a whole number that only int64 has */
+        CELL_HUGE,     /* one that only uint64 has: its bits are in `integer` */
         CELL_FLOAT,
         CELL_TEXT,
         CELL_NUMBERS, /* an array of numbers */
@@ -27,7 +29,7 @@ enum cell_kind {
 
 struct table_cell {
         union {
-                int64_t integer; /* CELL_BOOLEAN, CELL_INTEGER */
+                int64_t integer; /* CELL_BOOLEAN to CELL_HUGE */
                 double number;   /* CELL_FLOAT */
         };
         uint32_t begin;        /* bytes from the beginning of its record */
@@ -115,5 +117,9 @@ struct table_cell column_cell(const struct table_column *column, uint64_t row);
  * *ret_one and the first of *ret_other, enum cell_kind, are of kinds that do not go together. */
 int column_describe(const struct table_columns *columns, const struct table_column *column, enum columns_syntax syntax,
                     struct schema_field *ret_field, enum cell_kind *ret_one, enum cell_kind *ret_other);
+
+/* Sets number and kind of a cell from a whole number as JSON writes it. Returns as json_integer_read(); -ERANGE:
+ * neither int64 nor uint64 has it. */
+int cell_read_integer(const void *bytes, size_t n_bytes, struct table_cell *cell, struct why *why);
 
 const char *cell_kind_name(enum cell_kind kind);

@@ -76,11 +76,11 @@ void csv_cell_judge(const uint8_t *text, size_t n, struct table_cell *cell) {
         if (n == 0 || n > JSON_NUMBER_MAX || !may_be_more(text[0]))
                 return;
         if (is_short_integer(text, n, &cell->integer)) {
-                cell->kind = CELL_INTEGER;
+                cell->kind = cell->integer < 0 ? CELL_NEGATIVE : CELL_INTEGER;
         } else if (memchr(text, '.', n) && decimal_read(text, n, &cell->number)) {
                 cell->kind = CELL_FLOAT;
-        } else if (json_integer_read(text, n, &cell->integer, NULL) == 0) {
-                cell->kind = CELL_INTEGER;
+        } else if (cell_read_integer(text, n, cell, NULL) == 0) {
+                return;
         } else if (is_float(text, n) || is_one_of(text, n, FLOATS)) {
                 memcpy(number, text, n);
                 number[n] = '\0';

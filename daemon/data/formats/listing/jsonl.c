@@ -95,8 +95,7 @@ static int take_value(struct json_line *line, struct table_column *column, const
                 cell->integer = token->kind == JSON_TRUE;
                 return 0;
         case JSON_INTEGER:
-                cell->kind = CELL_INTEGER;
-                return json_integer_read(token->bytes, token->n_bytes, &cell->integer, &line->why);
+                return cell_read_integer(token->bytes, token->n_bytes, cell, &line->why);
         case JSON_FLOAT:
                 cell->kind = CELL_FLOAT;
                 return json_float_read(token->bytes, token->n_bytes, &cell->number, &line->why);
@@ -129,7 +128,7 @@ static int take_member(struct json_line *line, struct json_token *name, const st
 
         if (r == 0)
                 r = take_value(line, column, token, &cell);
-        if (r == 0 && column->is_part && (cell.kind == CELL_INTEGER || cell.kind == CELL_FLOAT))
+        if (r == 0 && column->is_part && cell.kind >= CELL_INTEGER && cell.kind <= CELL_FLOAT)
                 r = table_note_number(line->table, column, token->bytes, token->n_bytes, &line->why);
         if (r == -ERANGE && column)
                 return refuse_number(line, column, token);
