@@ -84,7 +84,18 @@ def _(box):
         contains(reader.errors(), "its staging failed", "waits for one that succeeds", f"dlctl stage {name}")
         contains(daemon.dlctl("datasets", name).stdout, "not staged", words)
         equal(reader.process.poll(), None, "it waits")
-    for said in trainer(box, daemon, """
+    write_manifest(folder)
+    last = daemon.reader("sum", limit=1)
+    stagings["sum"].write_config(origin="file://" + os.path.join(folder, "manifest.jsonl"))
+    stagings["sum"].run()
+    equal(len(last.good()), 1, "batches after the staging that succeeded")
+
+
+@case("a Loader without a progress function says what it waits for, and for how long")
+def _(box):
+    staging = Staging(box, "file://" + box.path("nowhere.jsonl"), name="away")
+    equal(staging.run(status=None).result, "failed", "staging")
+    for said in trainer(box, box.daemon({"away": staging.dataset()}), """
             class Lines(logging.Handler):
                 def emit(self, record):
                     raise RuntimeError(record.getMessage())
@@ -95,12 +106,7 @@ def _(box):
                 out(str(warning))
             refused(dlclient.DaemonTimeout, lambda: dlclient.Loader("away", open_timeout=0.5), "staging failed", "nowhere.jsonl")
         """):
-        contains(said, "waiting (open_timeout=100 s)", shown["away"], "dlctl stage away")
-    write_manifest(folder)
-    last = daemon.reader("sum", limit=1)
-    stagings["sum"].write_config(origin="file://" + os.path.join(folder, "manifest.jsonl"))
-    stagings["sum"].run()
-    equal(len(last.good()), 1, "batches after the staging that succeeded")
+        contains(said, "waiting (open_timeout=100 s)", "nowhere.jsonl: No such file", "dlctl stage away")
 
 
 @case("large files come in turns, so that several are hashed side by side; beside an archive, one after the other")
