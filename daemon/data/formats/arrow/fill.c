@@ -19,7 +19,20 @@ struct gathered {
         bool *is_valid;
 };
 
+/* What parts have copied that are not taken yet. */
+struct copied_ahead {
+        _Atomic uint64_t n_bytes;
+        uint64_t max; /* bytes */
+};
+
+/* A part counts this much of it at once, because all threads do so. */
+#define AHEAD_STEPS 256u
+
 struct filling {
+        struct arrow_visitor visitor;     /* of a part, which counts here: */
+        struct copied_ahead *ahead;       /* else NULL */
+        uint64_t n_ahead;                 /* of which the part has counted these */
+        struct copied_ahead *ahead_of_us; /* where the parts of this one count */
         struct arrow_pass *pass;
         struct index_builder *builder;
         struct gathered *gathered; /* one for each column */
@@ -33,6 +46,8 @@ struct filling {
 };
 
 static void filling_fini(struct filling *filling) {
+        if (filling->ahead)
+                atomic_fetch_sub(&filling->ahead->n_bytes, filling->n_ahead);
         for (uint32_t i = 0; filling->gathered && i < filling->pass->columns.n; i++) {
                 free(filling->gathered[i].cells);
                 free(filling->gathered[i].numbers);
@@ -252,11 +267,26 @@ static int fill_stored(struct filling *filling, const struct arrow_column *colum
         return 0;
 }
 
+static int count_ahead(struct filling *filling, struct why *why) {
+        struct copied_ahead *ahead = filling->ahead;
+
+        while (filling->n_ahead < filling->n_copied) {
+                uint64_t step = ahead->max / AHEAD_STEPS + 1;
+
+                filling->n_ahead += step;
+                if (atomic_fetch_add(&ahead->n_bytes, step) + step > ahead->max)
+                        return why_set(why, -EFBIG, "too much is read ahead");
+        }
+        return 0;
+}
+
 /* Counts what is kept in the index beside numbers. */
 static int count_copied(struct filling *filling, const struct arrow_column *column, uint64_t n_bytes, struct why *why) {
         uint64_t max = index_watch_max_copied(filling->pass->watch);
 
         filling->n_copied += n_bytes;
+        if (filling->ahead)
+                return count_ahead(filling, why);
         if (filling->n_copied <= max)
                 return 0;
         if (column->role == ARROW_ROLE_TEXTS)
@@ -420,8 +450,59 @@ static int put_in_order(struct filling *all, struct index_builder **ret_builder)
         return r;
 }
 
+/* ---- parts ------------------------------------------------------------------------------------------------------- */
+
+static void free_part(struct arrow_visitor *part) {
+        filling_fini(part->userdata);
+        free(part->userdata);
+}
+
+static struct arrow_visitor *make_part(void *userdata, struct arrow_pass *part) {
+        struct filling *filling = userdata, *made = calloc(1, sizeof(*made));
+
+        if (!made)
+                return NULL;
+        made->pass = part;
+        made->ahead = filling->ahead_of_us;
+        made->visitor = (struct arrow_visitor){ .userdata = made, .file = fill_file, .rows = fill_rows };
+        if (describe(made) < 0) {
+                free_part(&made->visitor);
+                return NULL;
+        }
+        return &made->visitor;
+}
+
+static int take_part(void *userdata, struct arrow_visitor *part, const char *name, const struct stat *status,
+                     struct why *why) {
+        struct filling *filling = userdata, *found = part->userdata;
+        int r;
+
+        if (filling->n_copied + found->n_copied > index_watch_max_copied(filling->pass->watch))
+                return ARROW_AGAIN; /* which row is too much? */
+        filling->n_copied += found->n_copied;
+        r = fill_file(filling, name, status, why);
+        if (r < 0)
+                return r;
+        r = index_builder_append(filling->builder, found->builder);
+        if (r == -E2BIG)
+                return why_set(why, r, "more samples, or more bytes of values, than an index can hold");
+        return r < 0 ? why_set(why, r, "no memory for its index") : 0;
+}
+
+/* Which file has which number depends on all rows before. */
+static bool may_be_parted(const struct arrow_columns *columns) {
+        for (uint32_t i = 0; i < columns->n; i++)
+                if (has_own_file(&columns->all[i]))
+                        return false;
+        return true;
+}
+
+/* ---- all of them ------------------------------------------------------------------------------------------------- */
+
 int arrow_fill(struct arrow_pass *pass, struct index_builder **ret_builder) {
-        _cleanup_(filling_fini) struct filling filling = { .pass = pass };
+        struct copied_ahead ahead = { .max = index_watch_max_copied(pass->watch) / ARROW_PARTS_SHARE };
+        _cleanup_(filling_fini) struct filling filling = { .pass = pass, .ahead_of_us = &ahead };
+        struct arrow_visitor visitor = { .userdata = &filling, .file = fill_file, .rows = fill_rows };
         int r = describe(&filling);
 
         if (r >= 0)
@@ -429,7 +510,12 @@ int arrow_fill(struct arrow_pass *pass, struct index_builder **ret_builder) {
         if (r < 0)
                 return why_set(pass->why, r, "%.300s: no memory for its index", pass->files->root);
         outside_init(&filling.outside, pass->root_fd, pass->files->root, filling.builder);
-        r = arrow_pass_run(pass, &(struct arrow_visitor){ .userdata = &filling, .file = fill_file, .rows = fill_rows });
+        if (may_be_parted(&pass->columns)) {
+                visitor.make = make_part;
+                visitor.free = free_part;
+                visitor.take = take_part;
+        }
+        r = arrow_pass_run(pass, &visitor);
         if (r == 0 && pass->folder.n_indices > 0)
                 return put_in_order(&filling, ret_builder);
         if (r == 0)

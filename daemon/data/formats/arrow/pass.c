@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "daemon/data/files/listed.h"
+#include "daemon/data/files/parted.h"
 #include "proto/base/cleanup.h"
 
 static int in_file(const struct arrow_pass *pass, const char *name, int error, const struct why *detail) {
@@ -33,7 +34,8 @@ static int open_table(const struct arrow_pass *pass, int fd, uint64_t n_bytes, s
         if (r == 0)
                 r = arrow_table_open(fd, begin_byte, n_bytes, ret_table, why);
         if (r == 0)
-                arrow_table_limit(*ret_table, index_watch_max_copied(pass->watch));
+                arrow_table_limit(*ret_table, index_watch_max_copied(pass->watch) /
+                                                      (pass->is_over ? ARROW_PARTS_SHARE * PARTED_THREADS : 1));
         return r;
 }
 
@@ -62,6 +64,8 @@ int arrow_pass_open(struct arrow_pass *pass, const char *split, const char *fiel
 static int look_up(const struct arrow_pass *pass, uint64_t n_rows) {
         const struct index_watch *watch = pass->watch;
 
+        if (pass->is_over && atomic_load_explicit(pass->is_over, memory_order_relaxed))
+                return why_set(pass->why, -ECANCELED, "another file was refused");
         if (watch && watch->cancel && atomic_load_explicit(watch->cancel, memory_order_relaxed))
                 return why_set(pass->why, -ECANCELED, "%.300s: indexing was cancelled", pass->files->root);
         if (watch && watch->progress)
@@ -99,22 +103,21 @@ static int check_number(const struct arrow_pass *pass, uint64_t idx_file, uint64
 }
 
 static int run_file(struct arrow_pass *pass, const struct arrow_visitor *visitor, uint64_t idx_file, const char *name,
-                    uint64_t *n_rows) {
+                    uint64_t *n_rows, struct stat *ret_status) {
         _cleanup_(arrow_table_closep) struct arrow_table *table = NULL;
         _cleanup_(closep) int fd = -1;
         uint64_t n_before = *n_rows;
-        struct stat status;
         struct why detail;
         int r;
 
-        fd = listed_open(pass->root_fd, pass->files->root, name, &pass->settled_ns, &status, pass->why);
+        fd = listed_open(pass->root_fd, pass->files->root, name, &pass->settled_ns, ret_status, pass->why);
         if (fd < 0)
                 return fd;
-        r = open_table(pass, fd, (uint64_t)status.st_size, &table, &detail);
+        r = open_table(pass, fd, (uint64_t)ret_status->st_size, &table, &detail);
         if (r == 0)
                 r = arrow_schema_compare(arrow_table_schema(table), arrow_table_schema(pass->first), &detail);
         if (r == 0 && visitor->file)
-                r = visitor->file(visitor->userdata, name, &status, &detail);
+                r = visitor->file(visitor->userdata, name, ret_status, &detail);
         while (r == 0 && (r = arrow_table_next(table, &detail)) == 0) {
                 r = run_batch(pass, visitor, table, name, n_rows);
                 if (r < 0)
@@ -125,14 +128,127 @@ static int run_file(struct arrow_pass *pass, const struct arrow_visitor *visitor
         return r == ARROW_END ? 0 : in_file(pass, name, r, &detail);
 }
 
-int arrow_pass_run(struct arrow_pass *pass, const struct arrow_visitor *visitor) {
-        const char *name = (const char *)pass->folder.names.bytes;
-        uint64_t n_rows = 0;
-        int r = 0;
+/* ---- parts ------------------------------------------------------------------------------------------------------- */
 
-        for (uint64_t i = 0; i < pass->folder.n_files && r == 0; i++, name += strlen(name) + 1)
-                r = run_file(pass, visitor, i, name, &n_rows);
-        if (r == 0 && n_rows == 0)
+/* A pass that is under way. What is said here as `of all` does not change. */
+struct running {
+        struct arrow_pass *pass;
+        const struct arrow_visitor *visitor; /* of all */
+        struct arrow_pass copy;              /* of all: the pass as it was at first */
+        const char **names;                  /* of all */
+        uint64_t n_rows;
+};
+
+/* What another thread has found in a file. */
+struct part {
+        struct arrow_pass pass;
+        struct index_watch watch;
+        struct why why;
+        struct arrow_visitor *visitor;
+        void (*free)(struct arrow_visitor *visitor);
+        struct stat status;
+        uint64_t n_rows;
+};
+
+static struct arrow_column *copy_columns(const struct arrow_columns *columns) {
+        struct arrow_column *all = calloc(columns->n + 1, sizeof(*all));
+
+        if (all)
+                memcpy(all, columns->all, columns->n * sizeof(*all));
+        return all;
+}
+
+static void part_free(void *found) {
+        struct part *part = found;
+
+        if (part->visitor)
+                part->free(part->visitor);
+        free(part->pass.columns.all);
+        free(part);
+}
+
+static struct part *part_new(const struct running *running, const atomic_bool *is_over) {
+        struct part *part = calloc(1, sizeof(*part));
+
+        if (!part)
+                return NULL;
+        part->pass = running->copy;
+        part->pass.why = &part->why;
+        part->pass.watch = &part->watch;
+        part->pass.is_over = is_over;
+        if (running->copy.watch)
+                part->watch = *running->copy.watch;
+        part->watch.progress = NULL; /* only the caller's thread tells how far it is */
+        part->free = running->visitor->free;
+        part->pass.columns.all = copy_columns(&running->copy.columns);
+        if (part->pass.columns.all)
+                part->visitor = running->visitor->make(running->visitor->userdata, &part->pass);
+        if (!part->visitor) {
+                part_free(part);
+                return NULL;
+        }
+        return part;
+}
+
+static void *look_at_file(void *userdata, uint64_t idx_file, const atomic_bool *is_over) {
+        const struct running *running = userdata;
+        struct part *part = running->visitor->make ? part_new(running, is_over) : NULL;
+
+        if (part && run_file(&part->pass, part->visitor, idx_file, running->names[idx_file], &part->n_rows,
+                             &part->status) < 0) {
+                part_free(part);
+                part = NULL;
+        }
+        return part;
+}
+
+static int take_part(struct running *running, const char *name, const struct part *part) {
+        struct why detail;
+        int r = running->visitor->take(running->visitor->userdata, part->visitor, name, &part->status, &detail);
+
+        if (r < 0)
+                return in_file(running->pass, name, r, &detail);
+        if (r == ARROW_AGAIN)
+                return r;
+        running->n_rows += part->n_rows;
+        return look_up(running->pass, running->n_rows);
+}
+
+static int take_file(void *userdata, uint64_t idx_file, const void *found) {
+        struct running *running = userdata;
+        const char *name = running->names[idx_file];
+        struct stat status;
+        int r = found ? take_part(running, name, found) : ARROW_AGAIN;
+
+        return r != ARROW_AGAIN ? r
+                                : run_file(running->pass, running->visitor, idx_file, name, &running->n_rows, &status);
+}
+
+/* ---- all files --------------------------------------------------------------------------------------------------- */
+
+static void running_fini(struct running *running) {
+        free(running->copy.columns.all);
+        free(running->names);
+}
+
+int arrow_pass_run(struct arrow_pass *pass, const struct arrow_visitor *visitor) {
+        _cleanup_(running_fini) struct running running = { .pass = pass, .visitor = visitor, .copy = *pass };
+        const char *name = (const char *)pass->folder.names.bytes;
+        int r;
+
+        why_set(pass->why, -ENOMEM, "%.300s: no memory to read it", pass->files->root); /* unless more is said */
+        running.copy.columns.all = copy_columns(&pass->columns);
+        running.names = calloc(pass->folder.n_files + 1, sizeof(*running.names));
+        if (!running.copy.columns.all || !running.names)
+                return -ENOMEM;
+        for (uint64_t i = 0; i < pass->folder.n_files; i++, name += strlen(name) + 1)
+                running.names[i] = name;
+        r = parted_run(&(struct parted){ .n = pass->folder.n_files,
+                                         .look = look_at_file,
+                                         .take = take_file,
+                                         .free = part_free,
+                                         .userdata = &running });
+        if (r == 0 && running.n_rows == 0)
                 r = why_set(pass->why, -ENOENT, "%.300s: its Arrow files have no rows", pass->files->root);
         return r;
 }

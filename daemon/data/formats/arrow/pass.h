@@ -1,7 +1,10 @@
 /* data/formats/arrow/pass.h: one pass over all rows of a dataset, file by file and a few thousand rows at a time.
  *
  * The dataset is opened first: its files are found, and the first one's schema decides what becomes of the columns. All
- * other files must have the same schema. */
+ * other files must have the same schema.
+ *
+ * Several threads go through it (data/files/parted.h): each visits a file for itself, in a part. The parts are taken in
+ * order; a file that a part could not read is visited again, by the caller's thread. */
 #pragma once
 
 #include "daemon/data/format.h"
@@ -20,7 +23,14 @@ struct arrow_pass {
         struct arrow_table *first; /* of which only the schema is used */
         struct arrow_columns columns;
         int64_t settled_ns;
+        const atomic_bool *is_over; /* of a part: nobody wants it any more; else NULL */
 };
+
+/* Positive outcome of take(): the file is to be visited again. */
+#define ARROW_AGAIN 1
+
+/* All parts together have a part of the memory for what is unpacked or copied that the caller has. */
+#define ARROW_PARTS_SHARE 4u
 
 struct arrow_visitor {
         void *userdata;
@@ -28,6 +38,16 @@ struct arrow_visitor {
         int (*file)(void *userdata, const char *name, const struct stat *status, struct why *why);
         /* Some rows of it. Returns 0 or an errno with `why`, which names the column, but not the file or batch. */
         int (*rows)(void *userdata, const struct arrow_rows *rows, struct why *why);
+
+        /* The same for a part: what it finds is kept for take(). In any thread. `part` is a pass of its own, with
+         * columns of its own, and what was told to the visitor before the pass has not changed. NULL: no memory. All
+         * three are NULL if the rows can only be visited one after the other. */
+        struct arrow_visitor *(*make)(void *userdata, struct arrow_pass *part);
+        void (*free)(struct arrow_visitor *part);
+        /* Adds what a part has found in a file, which was like `status` before. Returns 0; ARROW_AGAIN, and nothing is
+         * added; or an errno with `why`, which does not name the file. */
+        int (*take)(void *userdata, struct arrow_visitor *part, const char *name, const struct stat *status,
+                    struct why *why);
 };
 
 /* Fills in a struct of which only the first five members are set. `split` as in folder.h, `fields` as in columns.h.

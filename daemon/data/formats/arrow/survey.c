@@ -6,6 +6,7 @@
 #include "proto/base/cleanup.h"
 
 struct survey {
+        struct arrow_visitor visitor; /* of a part */
         struct arrow_columns *columns;
         struct arrow_cell cells[ARROW_ROWS_MAX], paths[ARROW_ROWS_MAX];
         int64_t labels[ARROW_ROWS_MAX];
@@ -72,6 +73,56 @@ static int survey_rows(void *userdata, const struct arrow_rows *rows, struct why
         return r;
 }
 
+/* ---- parts ------------------------------------------------------------------------------------------------------- */
+
+static struct arrow_visitor *make_part(void *userdata, struct arrow_pass *part) {
+        struct survey *survey = calloc(1, sizeof(*survey));
+
+        (void)userdata;
+        if (!survey)
+                return NULL;
+        survey->columns = &part->columns;
+        survey->visitor = (struct arrow_visitor){ .userdata = survey, .rows = survey_rows };
+        return &survey->visitor;
+}
+
+static void free_part(struct arrow_visitor *part) {
+        free(part->userdata);
+}
+
+/* Inner lists that are longer in one part than in another are refused by who reads both. */
+static bool is_as_wide(const struct arrow_column *column, const struct arrow_column *part) {
+        for (uint32_t i = 0; i < ARROW_LEVELS_MAX; i++)
+                if (column->widths.n[i] != part->widths.n[i] && column->widths.n[i] != ARROW_WIDTH_NONE &&
+                    part->widths.n[i] != ARROW_WIDTH_NONE)
+                        return false;
+        return true;
+}
+
+static void add_column(struct arrow_column *column, const struct arrow_column *part) {
+        for (uint32_t i = 0; i < ARROW_LEVELS_MAX; i++)
+                if (column->widths.n[i] == ARROW_WIDTH_NONE)
+                        column->widths.n[i] = part->widths.n[i];
+        column->n_inside += part->n_inside;
+        column->n_outside += part->n_outside;
+        column->n_absent += part->n_absent;
+        column->least = part->least < column->least ? part->least : column->least;
+        column->most = part->most > column->most ? part->most : column->most;
+}
+
+static int take_part(void *userdata, struct arrow_visitor *part, const char *name, const struct stat *status,
+                     struct why *why) {
+        struct survey *survey = userdata, *found = part->userdata;
+
+        (void)name, (void)status, (void)why;
+        for (uint32_t i = 0; i < survey->columns->n; i++)
+                if (!is_as_wide(&survey->columns->all[i], &found->columns->all[i]))
+                        return ARROW_AGAIN;
+        for (uint32_t i = 0; i < survey->columns->n; i++)
+                add_column(&survey->columns->all[i], &found->columns->all[i]);
+        return 0;
+}
+
 int arrow_survey(struct arrow_pass *pass) {
         _cleanup_(freep) struct survey *survey = calloc(1, sizeof(*survey));
         bool is_needed = false;
@@ -84,7 +135,11 @@ int arrow_survey(struct arrow_pass *pass) {
         for (uint32_t i = 0; i < pass->columns.n; i++)
                 is_needed = is_needed || pass->columns.all[i].is_surveyed;
         if (is_needed)
-                r = arrow_pass_run(pass, &(struct arrow_visitor){ .userdata = survey, .rows = survey_rows });
+                r = arrow_pass_run(pass, &(struct arrow_visitor){ .userdata = survey,
+                                                                  .rows = survey_rows,
+                                                                  .make = make_part,
+                                                                  .free = free_part,
+                                                                  .take = take_part });
         if (r < 0)
                 return r;
         r = arrow_columns_settle(&pass->columns, &detail);
