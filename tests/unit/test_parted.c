@@ -232,6 +232,91 @@ static void compare_vectors(const struct format *format, const char *folder, con
         teardown();
 }
 
+/* ---- folders of shards ----------------------------------------------------------------------------------------- */
+
+static bool is_file(const struct dirent *entry) {
+        return entry->d_name[0] != '.';
+}
+
+/* Returns how many files there are. */
+static unsigned copy_folder(const char *folder) {
+        static uint8_t bytes[FILE_MAX];
+        DIR *dir = opendir(folder);
+        struct dirent *entry;
+        unsigned n = 0;
+
+        suite_must(dir != NULL);
+        while ((entry = readdir(dir))) {
+                char path[PATH_MAX + NAME_MAX + 2];
+
+                if (!is_file(entry))
+                        continue;
+                snprintf(path, sizeof(path), "%s/%s", folder, entry->d_name);
+                write_file(entry->d_name, bytes, read_vector(path, bytes));
+                n++;
+        }
+        closedir(dir);
+        return n;
+}
+
+/* The folder as it was written, and with each file damaged in its turn. */
+static int compare_folder(const struct format *format, const char *folder) {
+        static uint8_t bytes[FILE_MAX];
+        struct dirent *entry;
+        DIR *dir;
+        int r;
+
+        setup();
+        suite_must(copy_folder(folder) > 1);
+        r = compare(format, NULL, 0, 3, folder);
+        dir = opendir(folder);
+        while ((entry = readdir(dir))) {
+                char path[PATH_MAX + NAME_MAX + 2];
+                size_t n;
+
+                if (!is_file(entry))
+                        continue;
+                snprintf(path, sizeof(path), "%s/%s", folder, entry->d_name);
+                n = read_vector(path, bytes);
+                for (size_t i = 0; i < N_DAMAGES && n > 0; i++) {
+                        size_t at = (2 * i + 1) * n / (2 * N_DAMAGES);
+
+                        bytes[at] ^= (uint8_t)(1u << i % 8);
+                        write_file(entry->d_name, bytes, n);
+                        compare(format, NULL, 0, 2 + (uint32_t)i % 4, path);
+                        bytes[at] ^= (uint8_t)(1u << i % 8);
+                }
+                write_file(entry->d_name, bytes, n);
+        }
+        closedir(dir);
+        teardown();
+        return r;
+}
+
+static void compare_folders(const struct format *format, const char *root) {
+        DIR *dir = opendir(root);
+        struct dirent *entry;
+        unsigned n_served = 0;
+
+        suite_must(dir != NULL);
+        while ((entry = readdir(dir))) {
+                char folder[PATH_MAX];
+
+                if (!is_file(entry) || strchr(entry->d_name, '.'))
+                        continue;
+                snprintf(folder, sizeof(folder), "%s/%s", root, entry->d_name);
+                n_served += compare_folder(format, folder) == 0;
+        }
+        closedir(dir);
+        ck_assert_uint_gt(n_served, 2);
+}
+
+START_TEST(shards_of_items_are_the_same_however_many_threads_read_them) {
+        compare_folders(&FORMAT_MDS, "tests/vectors/mds");
+        compare_folders(&FORMAT_LITDATA, "tests/vectors/litdata");
+}
+END_TEST
+
 START_TEST(parquet_is_the_same_however_many_threads_read_it) {
         compare_vectors(&FORMAT_PARQUET, "tests/vectors/parquet", ".parquet");
 }
@@ -247,6 +332,7 @@ int main(void) {
                 { "pieces", pieces_are_taken_in_order_whoever_looked_at_them },
                 { "pieces", files_are_cut_into_as_many_pieces_as_threads_need },
                 { "formats", parquet_is_the_same_however_many_threads_read_it },
+                { "formats", shards_of_items_are_the_same_however_many_threads_read_them },
                 { "formats", arrow_is_the_same_however_many_threads_read_it },
         };
 
