@@ -302,13 +302,13 @@ static void compare_folders(const struct format *format, const char *root) {
         while ((entry = readdir(dir))) {
                 char folder[PATH_MAX];
 
-                if (!is_file(entry) || strchr(entry->d_name, '.'))
+                if (entry->d_type != DT_DIR || entry->d_name[0] == '.')
                         continue;
                 snprintf(folder, sizeof(folder), "%s/%s", root, entry->d_name);
                 n_served += compare_folder(format, folder) == 0;
         }
         closedir(dir);
-        ck_assert_uint_gt(n_served, 2);
+        ck_assert_uint_gt(n_served, 1);
 }
 
 START_TEST(shards_of_items_are_the_same_however_many_threads_read_them) {
