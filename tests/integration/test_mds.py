@@ -159,6 +159,26 @@ def _(box):
               [{"n": {"dtype": "int64", "shape": [], "value": value}} for value in (1, 2, 3)], name)
 
 
+@case("arrays of one length a shard, and another length in each: the first dimension varies; another second one is refused in its shard")
+def _(box):
+    def write_set(name, widths):
+        shards = [shard([(struct.pack("<BBBB", 34, 2 << 2, 2 + k, width) + bytes(4 * (2 + k) * width), i) for i in range(3)])
+                  for k, width in enumerate(widths)]
+        whole = index_of(shards[0], column_encodings=["ndarray", "int"])
+        whole["shards"] = []
+        for k, content in enumerate(shards):
+            write(box.path(name, f"s{k}.mds"), content)
+            one = index_of(content, column_encodings=["ndarray", "int"])["shards"][0]
+            whole["shards"].append({**one, "raw_data": {**one["raw_data"], "basename": f"s{k}.mds"}})
+        write(box.path(name, "index.json"), json.dumps(whole).encode())
+    write_set("good", [2] * 8)
+    write_set("bad", [2] * 5 + [3, 2, 4])
+    daemon = box.daemon({name: mds(box.path(name)) for name in ("good", "bad")})
+    equal([line["fields"]["x"]["shape"] for line in daemon.read("good", batch=1, shuffle=False)],
+          [[2 + k, 2] for k in range(8) for _ in range(3)], "shapes")
+    daemon.refused("bad", "s5.mds: sample 0: the array x is float32 [7, 3]")
+
+
 @case("a changed index.json is another dataset")
 def _(box):
     write(box.path("d", "s.mds"), shard(GOOD))
