@@ -26,7 +26,7 @@ static void setup(void) {
 }
 
 static void teardown(void) {
-        PARTED_LIMIT = 0;
+        PARTED_LIMITS = (struct parted_limits){ 0 };
         tree_remove(&tree);
 }
 
@@ -66,11 +66,12 @@ static void let_go(void *found) {
 
 START_TEST(pieces_are_taken_in_order_whoever_looked_at_them) {
         for (uint32_t n_threads = 1; n_threads <= PARTED_THREADS + 1; n_threads++) {
+                PARTED_LIMITS.is_patient = n_threads % 2 == 0;
                 for (uint64_t n = 0; n < 300; n = n * 2 + 1) {
                         struct sum sum = { .fails_at = UINT64_MAX };
                         struct parted parted = { .n = n, .look = look, .take = take, .free = let_go, .userdata = &sum };
 
-                        PARTED_LIMIT = n_threads;
+                        PARTED_LIMITS.n_threads = n_threads;
                         ck_assert_int_eq(parted_run(&parted), 0);
                         ck_assert_uint_eq(sum.n_taken, n);
                         ck_assert_uint_eq(sum.n_found, sum.n_kept);
@@ -80,20 +81,20 @@ START_TEST(pieces_are_taken_in_order_whoever_looked_at_them) {
                         ck_assert_uint_eq(sum.n_taken, n > 0 ? n / 2 + 1 : 0);
                 }
         }
-        PARTED_LIMIT = 0;
+        PARTED_LIMITS = (struct parted_limits){ 0 };
 }
 END_TEST
 
 START_TEST(files_are_cut_into_as_many_pieces_as_threads_need) {
-        PARTED_LIMIT = 1;
+        PARTED_LIMITS.n_threads = 1;
         ck_assert_uint_eq(parted_pieces(1), 1);
         ck_assert_uint_eq(parted_pieces(3), 3);
-        PARTED_LIMIT = 4;
+        PARTED_LIMITS.n_threads = 4;
         ck_assert_uint_eq(parted_pieces(0), 0);
         ck_assert_uint_eq(parted_pieces(1), 16);
         ck_assert_uint_eq(parted_pieces(5), 20);
         ck_assert_uint_eq(parted_pieces(100), 100);
-        PARTED_LIMIT = 0;
+        PARTED_LIMITS = (struct parted_limits){ 0 };
 }
 END_TEST
 
@@ -119,7 +120,7 @@ static void build(const struct format *format, const char *name, uint64_t max_co
         struct format_options options = { 0 };
 
         *outcome = (struct outcome){ 0 };
-        PARTED_LIMIT = n_threads;
+        PARTED_LIMITS.n_threads = n_threads;
         suite_must(fd >= 0 && format_options_parse(NULL, format, &options, &outcome->why) == 0);
         outcome->r = format->build(tree.fd, &files, &options, &watch, &builder, &outcome->why);
         if (outcome->r == 0) {
@@ -131,20 +132,29 @@ static void build(const struct format *format, const char *name, uint64_t max_co
         format_options_fini(&options);
 }
 
-/* Returns what one thread said. */
+static void expect_same(const struct outcome *alone, const struct outcome *outcome, uint32_t n_threads,
+                        const char *what) {
+        ck_assert_msg(alone->r == outcome->r && (alone->r == 0 || strcmp(alone->why.text, outcome->why.text) == 0),
+                      "%s: by %u threads %d %s; by one %d %s", what, n_threads, outcome->r, outcome->why.text, alone->r,
+                      alone->why.text);
+        ck_assert_msg(alone->n_bytes == outcome->n_bytes &&
+                              (alone->r < 0 || memcmp(alone->bytes, outcome->bytes, alone->n_bytes) == 0),
+                      "%s: by %u threads another index", what, n_threads);
+}
+
+/* Once with whoever is faster, and once with parts alone. Returns what one thread said. */
 static int compare(const struct format *format, const char *name, uint64_t max_copied, uint32_t n_threads,
                    const char *what) {
-        _cleanup_(outcome_fini) struct outcome alone, outcome;
+        _cleanup_(outcome_fini) struct outcome alone, usual, parts;
 
         tree_age(&tree, ".");
         build(format, name, max_copied, 1, &alone);
-        build(format, name, max_copied, n_threads, &outcome);
-        ck_assert_msg(alone.r == outcome.r && (alone.r == 0 || strcmp(alone.why.text, outcome.why.text) == 0),
-                      "%s: by %u threads %d %s; by one %d %s", what, n_threads, outcome.r, outcome.why.text, alone.r,
-                      alone.why.text);
-        ck_assert_msg(alone.n_bytes == outcome.n_bytes &&
-                              (alone.r < 0 || memcmp(alone.bytes, outcome.bytes, alone.n_bytes) == 0),
-                      "%s: by %u threads another index", what, n_threads);
+        build(format, name, max_copied, n_threads, &usual);
+        expect_same(&alone, &usual, n_threads, what);
+        PARTED_LIMITS.is_patient = true;
+        build(format, name, max_copied, n_threads, &parts);
+        PARTED_LIMITS.is_patient = false;
+        expect_same(&alone, &parts, n_threads, what);
         return alone.r;
 }
 
@@ -311,6 +321,54 @@ static void compare_folders(const struct format *format, const char *root) {
         ck_assert_uint_gt(n_served, 1);
 }
 
+#define N_SHARDS 6u
+
+/* A shard of MDS with three arrays of float32, n_rows by n_columns each. */
+static void write_arrays(const char *name, uint32_t n_rows, uint32_t n_columns) {
+        static const char CONFIG[] = "{\"version\": 2}";
+        uint8_t bytes[1024] = { 3 };
+        uint32_t n_array = 4 + 4 * n_rows * n_columns, at = 4 * 5 + sizeof(CONFIG) - 1;
+
+        memcpy(bytes + 4 * 5, CONFIG, sizeof(CONFIG) - 1);
+        for (uint32_t i = 0; i <= 3; i++) {
+                const uint8_t prefix[4] = { 34, 2 << 2, (uint8_t)n_rows, (uint8_t)n_columns };
+
+                memcpy(bytes + 4 + (size_t)4 * i, &at, sizeof(at));
+                if (i == 3)
+                        break;
+                memcpy(bytes + at, &n_array, sizeof(n_array));
+                memcpy(bytes + at + 4, prefix, sizeof(prefix));
+                at += 4 + n_array;
+        }
+        suite_must(at < sizeof(bytes));
+        write_file(name, bytes, at);
+}
+
+START_TEST(arrays_may_be_of_another_length_in_each_shard) {
+        char index[4096];
+        int n = snprintf(index, sizeof(index), "{\"version\": 2, \"shards\": [");
+
+        setup();
+        for (uint32_t i = 0; i < N_SHARDS; i++) {
+                char name[16];
+
+                snprintf(name, sizeof(name), "%u.mds", i);
+                write_arrays(name, 2 + i, 2);
+                n += snprintf(index + n, sizeof(index) - (size_t)n,
+                              "%s{\"column_encodings\": [\"ndarray\"], \"column_names\": [\"x\"], \"column_sizes\": "
+                              "[null], \"compression\": null, \"format\": \"mds\", \"raw_data\": {\"basename\": "
+                              "\"%s\", \"bytes\": %u}, \"samples\": 3, \"version\": 2, \"zip_data\": null}",
+                              i > 0 ? ", " : "", name, 34 + 3 * (8 + 8 * (2 + i)));
+        }
+        n += snprintf(index + n, sizeof(index) - (size_t)n, "]}");
+        write_file("index.json", (const uint8_t *)index, (size_t)n);
+        ck_assert_int_eq(compare(&FORMAT_MDS, NULL, 0, 3, "arrays of other lengths"), 0);
+        write_arrays("4.mds", 4, 3);
+        ck_assert_int_eq(compare(&FORMAT_MDS, NULL, 0, 3, "an array of another shape"), -ENOTSUP);
+        teardown();
+}
+END_TEST
+
 START_TEST(shards_of_items_are_the_same_however_many_threads_read_them) {
         compare_folders(&FORMAT_MDS, "tests/vectors/mds");
         compare_folders(&FORMAT_LITDATA, "tests/vectors/litdata");
@@ -332,6 +390,7 @@ int main(void) {
                 { "pieces", pieces_are_taken_in_order_whoever_looked_at_them },
                 { "pieces", files_are_cut_into_as_many_pieces_as_threads_need },
                 { "formats", parquet_is_the_same_however_many_threads_read_it },
+                { "formats", arrays_may_be_of_another_length_in_each_shard },
                 { "formats", shards_of_items_are_the_same_however_many_threads_read_them },
                 { "formats", arrow_is_the_same_however_many_threads_read_it },
         };

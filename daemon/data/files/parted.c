@@ -5,7 +5,6 @@
 
 #include <errno.h>
 #include <pthread.h>
-#include <stdbool.h>
 #include <stdlib.h>
 
 #include "daemon/base/machine/cpus.h"
@@ -14,7 +13,7 @@
 #define PLACES_MAX        (2u * PARTED_THREADS)
 #define PIECES_PER_THREAD 4u /* so that the last ones are not waited for long */
 
-uint32_t PARTED_LIMIT = 0;
+struct parted_limits PARTED_LIMITS;
 
 struct place {
         bool is_done;
@@ -71,7 +70,7 @@ static void *look_on(void *userdata) {
 }
 
 uint32_t parted_threads(void) {
-        uint32_t n = PARTED_LIMIT;
+        uint32_t n = PARTED_LIMITS.n_threads;
         struct cpus cpus;
 
         if (n == 0) {
@@ -91,17 +90,18 @@ uint64_t parted_pieces(uint64_t n_files) {
  * meanwhile. */
 static int take_next(struct looking *looking) {
         const struct parted *parted = looking->parted;
+        bool is_patient = PARTED_LIMITS.is_patient && looking->n_threads > 0;
         uint64_t piece = looking->n_taken;
         struct place *place = &looking->places[piece % looking->n_places];
         void *found;
         int r;
 
-        if (looking->n_begun == piece) {
+        if (looking->n_begun == piece && !is_patient) {
                 looking->n_begun++;
                 *place = (struct place){ .is_done = true };
         }
         while (!place->is_done) {
-                if (may_begin(looking))
+                if (may_begin(looking) && !is_patient)
                         look_at_next(looking);
                 else
                         pthread_cond_wait(&looking->has_ended, &looking->lock);

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #define PARTED_THREADS 16u /* the caller's among them */
@@ -24,8 +25,13 @@ struct parted {
         void *userdata;
 };
 
-/* For tests: how many threads there are at most. 0: as many as CPUs. */
-extern uint32_t PARTED_LIMIT;
+/* For tests. */
+struct parted_limits {
+        uint32_t n_threads; /* at most; 0: as many as CPUs */
+        bool is_patient;    /* the caller leaves all pieces to other threads, if there are any */
+};
+
+extern struct parted_limits PARTED_LIMITS;
 
 /* The number of threads that parted_run() uses, the caller's among them: 1 to PARTED_THREADS. Reads a few small files
  * of the kernel's. */
