@@ -7,6 +7,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "daemon/data/files/parted.h"
 #include "daemon/data/format.h"
 #include "daemon/data/index/index.h"
 #include "proto/base/cleanup.h"
@@ -75,6 +76,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes) {
         root_fd = open(folder_path("parquet", path), O_PATH | O_DIRECTORY | O_CLOEXEC);
         if (root_fd < 0 || fd < 0)
                 _exit(2);
+        /* Mostly by one thread: starting others takes longer than a small file. */
+        PARTED_LIMITS = (struct parted_limits){ .n_threads = n_bytes % 8 == 0 ? 2 : 1, .is_patient = true };
         if (FORMAT_PARQUET.build(root_fd, &(struct files){ .root = path }, NULL, &watch, &builder, &why) < 0) {
                 if (!why.text[0])
                         abort();
