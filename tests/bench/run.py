@@ -42,6 +42,7 @@ their speed drifts. Times here are reported, never asserted.
                            index (tests/bench/tfrecord.py); needs TensorFlow, which `make check-formats` installs
     listing_*              the pass that makes an index of JSON Lines, CSV and text, over reading the file, and over the same pass
                            on one CPU (tests/bench/listings.py)
+    tables_*               the same of Parquet, Arrow and MDS (tests/bench/tables.py)
     coco_*                 pictures with boxes and labels (resize(short=800, max=1333), hflip, sanitize) beside torchvision's reference
                            pipeline (tests/bench/coco.py); needs torch and torchvision, which `make bench-peers` installs
     npy_rows               rows/s of 2,049 uint16 out of a 4 GB array in the page cache, batches of 1,024, two workers;
@@ -587,6 +588,11 @@ def listing():
     measurement.run(emit, BUILD, os.path.join(OUT, "listings"), REPEATS)
 
 
+def tables():
+    import tables as measurement
+    measurement.run(emit, BUILD, os.path.join(OUT, "tables"), REPEATS)
+
+
 def webdataset():
     import webdataset as measurement
     measurement.run(daemon, emit, BUILD, photos(), os.path.join(OUT, "webdataset"), REPEATS, IMAGES // BATCH)
@@ -730,6 +736,7 @@ MEASUREMENTS = [
     (("tfrecord",), tfrecord),
     (("webdataset",), webdataset),
     (("listing",), listing),
+    (("tables",), tables),
     (("coco",), coco),
     (("npy",), npy),
     (("megatron",), megatron),
