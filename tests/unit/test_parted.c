@@ -17,7 +17,7 @@
 #include "tests/support/tree.h"
 
 #define FILE_MAX  (1u << 20)
-#define N_DAMAGES 8u
+#define N_DAMAGES 5u
 
 static struct tree tree;
 
