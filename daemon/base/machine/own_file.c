@@ -9,6 +9,7 @@
 #include <sys/sendfile.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "proto/base/cleanup.h"
@@ -17,6 +18,9 @@
 #define BCACHEFS_MAGIC 0xca451a4e
 #define JFS_MAGIC      0x3153464a
 #define COPY_BYTES     (64ull << 20) /* bytes in one call */
+
+#define SEAL_TRIES    50
+#define SEAL_PAUSE_NS 20000000
 
 #define SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE)
 
@@ -62,8 +66,19 @@ int own_file_make(const char *name, int *ret_fd) {
         return 0;
 }
 
+/* The kernel refuses to seal a file while anybody else holds one of its pages, for which it waits 150 ms. Pages are
+ * held for a moment when they are moved, gathered into huge ones or looked at for reclaim; of a large file there is
+ * often one. */
 int own_file_seal(int fd) {
-        return fcntl(fd, F_ADD_SEALS, SEALS | F_SEAL_SEAL) < 0 ? -errno : 0;
+        const struct timespec pause = { .tv_nsec = SEAL_PAUSE_NS };
+        int r = -EBUSY;
+
+        for (int i = 0; i < SEAL_TRIES && r == -EBUSY; i++) {
+                if (i > 0)
+                        nanosleep(&pause, NULL);
+                r = fcntl(fd, F_ADD_SEALS, SEALS | F_SEAL_SEAL) < 0 ? -errno : 0;
+        }
+        return r;
 }
 
 /* copy_file_range() shares blocks if it can, but not between all file systems; sendfile() takes any two files. */

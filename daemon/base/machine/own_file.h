@@ -21,8 +21,8 @@ enum own_file own_file_kind(int fd);
 /* Makes an empty memfd that can be sealed. The descriptor is the caller's. Returns 0 or an errno. */
 int own_file_make(const char *name, int *ret_fd);
 
-/* Seals a memfd: its size and content cannot change any more. No writable mapping may be left. Returns 0 or an
- * errno. */
+/* Seals a memfd: its size and content cannot change any more. No writable mapping may be left. Blocks while the kernel
+ * works on its pages, for some seconds at most. Returns 0 or an errno; -EBUSY after that time. */
 int own_file_seal(int fd);
 
 /* Copies the first n_bytes of `from` into the empty file `into`; shares blocks if the file system can. Blocks for the
