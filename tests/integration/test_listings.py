@@ -279,6 +279,8 @@ def _(box):
         "json": (b'{"a":1}\n{"a":}\n', "jsonl", {}, "line 2", "a value was expected"),
         "mixed": (b'{"a":1}\n{"a":"x"}\n', "jsonl", {}, "a number", "line 1", "a string", "line 2", "raw ="),
         "huge": (b'{"a":18446744073709551616}\n', "jsonl", {}, "line 1", "64 bits"),
+        "rest": (b'[{"a": 1},\n{"a": 2}]\n\0{"a": 3}', "jsonl", {}, "line 3", "byte 0x00 where the end of the file was expected"),
+        "nul": (b'[{"a": 1},\n\0]', "jsonl", {}, "line 2", "byte 0"),
         "nan": (json.dumps({"a": float("nan")}).encode(), "jsonl", {}, "line 1", "NaN", "null", "raw ="),
         "within": (json.dumps({"a": [1, float("-inf")]}).encode(), "jsonl", {}, "line 1", "-Infinity", "raw ="),
         "beyond": (b'{"a":[1]}\n{"a":[1e999]}\n', "jsonl", {}, "line 2", "1e999", "raw ="),

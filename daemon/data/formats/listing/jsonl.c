@@ -205,7 +205,10 @@ static int read_lines(struct json_line *line) {
 
 /* ---- objects in one array -------------------------------------------------------------------------------------- */
 
-/* The next byte that is not blank, which stays; '\0' at the end of the file. Counts lines. Returns it or an errno. */
+#define NO_BYTE 256 /* not 0: a file may have such a byte */
+
+/* The next byte that is not blank, which stays; NO_BYTE at the end of the file. Counts lines. Returns it or an errno.
+ */
 static int next_byte(struct json_line *line) {
         struct text_window *window = &line->table->listing.window;
 
@@ -220,7 +223,7 @@ static int next_byte(struct json_line *line) {
                         window->n_lines += byte == '\n';
                 }
                 if (window->is_last)
-                        return '\0';
+                        return NO_BYTE;
                 r = text_window_read_on(window, &line->why);
                 if (r < 0)
                         return r;
@@ -270,8 +273,10 @@ static int refuse_array(struct json_line *line, int found, const char *expected)
 
         if (found < 0)
                 return listing_refuse(listing, 0, found, &line->why);
-        if (found == 0)
+        if (found == NO_BYTE)
                 why_set(&line->why, 0, "the file ends where %s was expected", expected);
+        else if (found < ' ' || found > '~')
+                why_set(&line->why, 0, "byte 0x%02x where %s was expected", (unsigned)found, expected);
         else
                 why_set(&line->why, 0, "\"%c\" where %s was expected", found, expected);
         return listing_refuse(listing, listing->window.n_lines, -EBADMSG, &line->why);
@@ -287,7 +292,7 @@ static int read_array(struct json_line *line) {
         while (byte != ']') {
                 int r;
 
-                if (byte <= 0)
+                if (byte < 0 || byte == NO_BYTE)
                         return refuse_array(line, byte, "an object {...} or \"]\"");
                 r = take_element(line);
                 if (r < 0)
@@ -304,7 +309,7 @@ static int read_array(struct json_line *line) {
         }
         window->at++;
         byte = next_byte(line);
-        return byte == 0 ? 0 : refuse_array(line, byte, "the end of the file");
+        return byte == NO_BYTE ? 0 : refuse_array(line, byte, "the end of the file");
 }
 
 static int read_objects(struct text_listing *listing, void *userdata) {
