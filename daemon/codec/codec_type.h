@@ -3,8 +3,8 @@
 
 #include "daemon/augment/recipe.h"
 #include "daemon/codec/codec.h"
-#include "daemon/codec/sound_steps.h"
-#include "daemon/codec/value_steps.h"
+#include "daemon/codec/steps/sound_steps.h"
+#include "daemon/codec/steps/value_steps.h"
 
 struct sound;
 

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "daemon/augment/recipe.h"
-#include "daemon/codec/sound_steps.h"
+#include "daemon/codec/steps/sound_steps.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes);
 

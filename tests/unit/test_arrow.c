@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "daemon/base/machine/disk.h"
-#include "daemon/data/formats/arrow/table.h"
+#include "daemon/data/formats/arrow/table/table.h"
 #include "proto/base/cleanup.h"
 #include "tests/support/suite.h"
 #include "tests/support/tree.h"

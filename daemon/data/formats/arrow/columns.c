@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/data/formats/arrow/texts.h"
+#include "daemon/data/formats/arrow/table/texts.h"
 #include "daemon/data/formats/table_columns.h"
 #include "daemon/data/index/index_layout.h"
 

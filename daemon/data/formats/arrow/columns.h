@@ -10,7 +10,7 @@
 
 #include <cjson/cJSON.h>
 
-#include "daemon/data/formats/arrow/cells.h"
+#include "daemon/data/formats/arrow/table/cells.h"
 #include "daemon/data/schema.h"
 
 #define ARROW_PARENTS_MAX 4u /* structs within each other */

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "daemon/data/formats/arrow/indices.h"
-#include "daemon/data/formats/arrow/texts.h"
+#include "daemon/data/formats/arrow/table/texts.h"
 #include "daemon/data/formats/outside.h"
 #include "daemon/data/formats/table_columns.h"
 #include "proto/base/cleanup.h"

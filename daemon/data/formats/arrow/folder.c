@@ -11,7 +11,7 @@
 #include "daemon/base/little_endian.h"
 #include "daemon/base/machine/disk.h"
 #include "daemon/data/format_tell.h"
-#include "daemon/data/formats/arrow/message.h"
+#include "daemon/data/formats/arrow/table/message.h"
 #include "daemon/data/index/index_layout.h"
 #include "daemon/data/index/index_stamp.h"
 #include "proto/base/cleanup.h"

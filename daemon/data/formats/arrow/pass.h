@@ -11,7 +11,7 @@
 #include "daemon/data/formats/arrow/columns.h"
 #include "daemon/data/formats/arrow/folder.h"
 #include "daemon/data/formats/arrow/host.h"
-#include "daemon/data/formats/arrow/table.h"
+#include "daemon/data/formats/arrow/table/table.h"
 
 struct arrow_pass {
         int root_fd;

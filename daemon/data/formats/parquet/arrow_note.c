@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/data/formats/arrow/message.h"
+#include "daemon/data/formats/arrow/table/message.h"
 #include "proto/base/cleanup.h"
 
 int parquet_arrow_read(const char *note, struct arrow_schema *ret_schema) {

@@ -7,7 +7,7 @@
 
 #include <stdint.h>
 
-#include "daemon/data/formats/arrow/schema.h"
+#include "daemon/data/formats/arrow/table/schema.h"
 
 /* Reads the note (NULL: none). The schema has no columns if it says nothing. Returns 0 or -ENOMEM. */
 int parquet_arrow_read(const char *note, struct arrow_schema *ret_schema);

@@ -1,8 +1,8 @@
-/* data/formats/arrow/texts.h: lists of texts. The texts of a row lie in two places of the file, where they end and what
+/* data/formats/arrow/table/texts.h: lists of texts. The texts of a row lie in two places of the file, where they end and what
  * they are, so they are copied into the index. */
 #pragma once
 
-#include "daemon/data/formats/arrow/cells.h"
+#include "daemon/data/formats/arrow/table/cells.h"
 #include "daemon/data/formats/text_list.h"
 
 /* Is the field a list of text, of any kind of list and of text? */

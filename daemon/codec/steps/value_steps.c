@@ -1,4 +1,4 @@
-#include "daemon/codec/value_steps.h"
+#include "daemon/codec/steps/value_steps.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -1,4 +1,4 @@
-#include "daemon/data/formats/arrow/cells.h"
+#include "daemon/data/formats/arrow/table/cells.h"
 
 #include <errno.h>
 #include <inttypes.h>

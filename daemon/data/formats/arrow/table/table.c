@@ -1,9 +1,9 @@
-#include "daemon/data/formats/arrow/table.h"
+#include "daemon/data/formats/arrow/table/table.h"
 
 #include <errno.h>
 #include <inttypes.h>
 
-#include "daemon/data/formats/arrow/unpack.h"
+#include "daemon/data/formats/arrow/table/unpack.h"
 #include "proto/base/cleanup.h"
 
 enum {

@@ -1,4 +1,4 @@
-#include "daemon/data/formats/arrow/message.h"
+#include "daemon/data/formats/arrow/table/message.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -1,10 +1,10 @@
-/* data/formats/arrow/unpack.h: compressed buffers.
+/* data/formats/arrow/table/unpack.h: compressed buffers.
  *
  * A writer may compress each buffer of a batch by itself, with LZ4 (frames) or zstd: 8 bytes with the plain length, -1
  * if the buffer is stored as it is, then the bytes. No row can be read alone, so a batch is unpacked as a whole. */
 #pragma once
 
-#include "daemon/data/formats/arrow/batch.h"
+#include "daemon/data/formats/arrow/table/batch.h"
 
 #define ARROW_UNPACKED_MAX (1ull << 30) /* bytes of a batch, if nothing else limits it */
 

@@ -1,4 +1,4 @@
-/* data/formats/arrow/message.h: the messages of an Arrow file, one after the other.
+/* data/formats/arrow/table/message.h: the messages of an Arrow file, one after the other.
  *
  *      stream   message ..., end         end: FFFFFFFF 00000000, or simply the end of the file
  *      file     "ARROW1", two zeroes, a stream, a footer, its length, "ARROW1"
@@ -12,7 +12,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "daemon/data/formats/arrow/flat.h"
+#include "daemon/data/formats/arrow/table/flat.h"
 #include "proto/base/why.h"
 
 #define ARROW_METADATA_MAX (64u << 20) /* bytes of one message; a batch of 10,000 columns has half a MB */

@@ -1,4 +1,4 @@
-#include "daemon/data/formats/arrow/texts.h"
+#include "daemon/data/formats/arrow/table/texts.h"
 
 #include <errno.h>
 #include <inttypes.h>

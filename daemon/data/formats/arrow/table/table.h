@@ -1,10 +1,10 @@
-/* data/formats/arrow/table.h: one Arrow file as its schema and its record batches, one after the other.
+/* data/formats/arrow/table/table.h: one Arrow file as its schema and its record batches, one after the other.
  *
  * Dictionaries are read on the way: the values that a batch refers to are those that came before it. Memory: the
  * metadata of one message, and 16 bytes (or a number) for each value of a dictionary. */
 #pragma once
 
-#include "daemon/data/formats/arrow/cells.h"
+#include "daemon/data/formats/arrow/table/cells.h"
 
 struct arrow_table;
 

@@ -1,4 +1,4 @@
-/* data/formats/arrow/batch.h: the arrays of a record batch: how many elements each has, and where its buffers lie.
+/* data/formats/arrow/table/batch.h: the arrays of a record batch: how many elements each has, and where its buffers lie.
  *
  * A batch lists its arrays in the sequence of the schema's fields. What each array has depends on its type alone; here
  * it is checked that its buffers lie in the message's body and are as long as its elements need. Offsets within the
@@ -8,8 +8,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "daemon/data/formats/arrow/message.h"
-#include "daemon/data/formats/arrow/schema.h"
+#include "daemon/data/formats/arrow/table/message.h"
+#include "daemon/data/formats/arrow/table/schema.h"
 
 #define ARROW_ROWS_FOR_NOTHING 65536u /* rows that a batch may have without a byte for each eight of them */
 

@@ -1,4 +1,4 @@
-/* codec/value_steps.h: the steps for fields that are not pictures.
+/* codec/steps/value_steps.h: the steps for fields that are not pictures.
  *
  *      json(PATH)          a member of stored JSON: json(width), json(objects[0].name), json for all of it
  *      npy                 a .npy file as its array; of bytes only with to(DTYPE) after it

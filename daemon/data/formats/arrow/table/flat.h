@@ -1,4 +1,4 @@
-/* data/formats/arrow/flat.h: reads FlatBuffers, the encoding of Arrow's metadata.
+/* data/formats/arrow/table/flat.h: reads FlatBuffers, the encoding of Arrow's metadata.
  *
  * A table refers to its fields by number; a small table of offsets (the vtable) says where each one is, and an absent
  * field has its default. All numbers are little-endian. The bytes come from a file and are never trusted: each read is

@@ -1,4 +1,4 @@
-#include "daemon/data/formats/arrow/unpack.h"
+#include "daemon/data/formats/arrow/table/unpack.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -8,7 +8,7 @@
 
 #include "daemon/base/little_endian.h"
 #include "daemon/data/files/listed.h"
-#include "daemon/data/formats/arrow/message.h"
+#include "daemon/data/formats/arrow/table/message.h"
 #include "proto/base/cleanup.h"
 
 #define PREFIX_BYTES 8u

@@ -1,4 +1,4 @@
-/* data/formats/arrow/dictionary.h: the values that dictionary-encoded columns refer to.
+/* data/formats/arrow/table/dictionary.h: the values that dictionary-encoded columns refer to.
  *
  * A dictionary message comes before the batches that use it. It replaces the dictionary with its id, or adds to it
  * (a delta). */

@@ -1,4 +1,4 @@
-#include "daemon/codec/sound_steps.h"
+#include "daemon/codec/steps/sound_steps.h"
 
 #include <errno.h>
 #include <math.h>

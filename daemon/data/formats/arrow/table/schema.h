@@ -1,4 +1,4 @@
-/* data/formats/arrow/schema.h: the columns of an Arrow file, as its first message declares them.
+/* data/formats/arrow/table/schema.h: the columns of an Arrow file, as its first message declares them.
  *
  * Columns may have children (the elements of a list, the members of a struct). The schema is kept as one row of fields,
  * each before its children and these before its next sibling; in this sequence record batches list their arrays. */
@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "daemon/data/formats/arrow/flat.h"
+#include "daemon/data/formats/arrow/table/flat.h"
 #include "daemon/data/growing.h"
 #include "proto/base/why.h"
 

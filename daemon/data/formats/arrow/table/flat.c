@@ -1,4 +1,4 @@
-#include "daemon/data/formats/arrow/flat.h"
+#include "daemon/data/formats/arrow/table/flat.h"
 
 #include "daemon/base/little_endian.h"
 

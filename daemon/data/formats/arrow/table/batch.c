@@ -1,4 +1,4 @@
-#include "daemon/data/formats/arrow/batch.h"
+#include "daemon/data/formats/arrow/table/batch.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -1,4 +1,4 @@
-#include "daemon/data/formats/arrow/schema.h"
+#include "daemon/data/formats/arrow/table/schema.h"
 #include "daemon/data/looks_like.h"
 
 #include <errno.h>

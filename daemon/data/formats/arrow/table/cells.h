@@ -1,4 +1,4 @@
-/* data/formats/arrow/cells.h: where the values of rows lie in the file, and what the numbers among them are.
+/* data/formats/arrow/table/cells.h: where the values of rows lie in the file, and what the numbers among them are.
  *
  * A cell is the place of one row's value: text and bytes as they are, the elements of a list one after the other. So
  * only offsets, indices and null bits are read here, never the bytes that a cell covers. */
@@ -7,8 +7,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "daemon/data/formats/arrow/batch.h"
-#include "daemon/data/formats/arrow/dictionary.h"
+#include "daemon/data/formats/arrow/table/batch.h"
+#include "daemon/data/formats/arrow/table/dictionary.h"
 #include "daemon/data/schema.h"
 
 #define ARROW_ROWS_MAX   4096u           /* that are asked for at once */

@@ -1,4 +1,4 @@
-/* codec/sound_steps.h: the step for sound.
+/* codec/steps/sound_steps.h: the step for sound.
  *
  *      audio(rate=R, mono=true, seconds=S, crop=random, max_seconds=30, dtype=float32)
  *

@@ -1,4 +1,4 @@
-#include "daemon/data/formats/arrow/dictionary.h"
+#include "daemon/data/formats/arrow/table/dictionary.h"
 
 #include <stdlib.h>
 
