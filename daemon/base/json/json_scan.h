@@ -3,8 +3,8 @@
  * The caller owns the bytes, and tokens point into them: where a value lies is as important as what it is. The text may
  * come in pieces (json_scan_feed()), so that a file of any size needs memory for its longest string only.
  *
- * The grammar is RFC 8259, read strictly, plus NaN, Infinity and -Infinity, which Python writes: what lies beside them
- * can be read, and they themselves be refused by name. Strings are checked:
+ * The grammar is RFC 8259, read strictly, plus NaN, Infinity and -Infinity, which Python writes. Whoever reads
+ * numbers can so refuse these words by name, and still read what lies beside them. Strings are checked:
  * they are UTF-8 in the shortest form, without control characters. An escape that names half of a surrogate pair is
  * accepted here, as in Python, and refused when it has to become UTF-8 (json_string_read()). Numbers are not converted
  * here, so none loses a digit. No function allocates or blocks. Any input is safe; its time is linear. */

@@ -119,7 +119,7 @@ static int take_next(struct looking *looking) {
 }
 
 static void start_threads(struct looking *looking) {
-        uint32_t n = parted_threads();
+        uint32_t n = looking->parted->look ? parted_threads() : 1;
 
         looking->n_places = 2 * n;
         if (n > looking->parted->n)

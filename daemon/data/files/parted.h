@@ -1,10 +1,9 @@
 /* data/files/parted.h: pieces of a dataset, numbered from 0, of which several threads look at some ahead, while the
  * caller takes all of them in order.
  *
- * What the caller makes of a piece must not depend on whether somebody has looked at it before: who looks ahead keeps
- * what he found to himself, and gives up wherever anything is to be decided or refused. The caller then reads that
- * piece himself, and meets whatever is wrong with it at its turn. So the result, errors and messages included, is that
- * of one thread; and where there is only one, it never looks ahead. */
+ * The result, errors and messages included, is that of one thread. For this, looking at a piece changes nothing that
+ * others see: what was found is kept until the piece is taken. And looking decides and refuses nothing: after any error
+ * it returns NULL, and the caller reads this piece itself when its turn comes. A single thread never looks ahead. */
 #pragma once
 
 #include <stdatomic.h>
@@ -16,7 +15,8 @@
 struct parted {
         uint64_t n;
         /* Looks at a piece ahead, in any thread, and at several of them at once. Ends soon once *is_over is true.
-         * Returns what it found; NULL: nothing that is of use, as after any error. */
+         * Returns what it found; NULL: nothing that is of use, as after any error. Without this function there is
+         * only the caller's thread. */
         void *(*look)(void *userdata, uint64_t piece, const atomic_bool *is_over);
         /* Takes the next piece, in the caller's thread: what was found of it, or NULL. Returns 0, or an errno, which
          * ends the run. */

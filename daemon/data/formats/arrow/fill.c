@@ -7,6 +7,7 @@
 
 #include "daemon/data/formats/arrow/indices.h"
 #include "daemon/data/formats/arrow/table/texts.h"
+#include "daemon/data/formats/copied.h"
 #include "daemon/data/formats/outside.h"
 #include "daemon/data/formats/table_columns.h"
 #include "proto/base/cleanup.h"
@@ -19,20 +20,9 @@ struct gathered {
         bool *is_valid;
 };
 
-/* What parts have copied that are not taken yet. */
-struct copied_ahead {
-        _Atomic uint64_t n_bytes;
-        uint64_t max; /* bytes */
-};
-
-/* A part counts this much of it at once, because all threads do so. */
-#define AHEAD_STEPS 256u
-
 struct filling {
-        struct arrow_visitor visitor;     /* of a part, which counts here: */
-        struct copied_ahead *ahead;       /* else NULL */
-        uint64_t n_ahead;                 /* of which the part has counted these */
-        struct copied_ahead *ahead_of_us; /* where the parts of this one count */
+        struct arrow_visitor visitor; /* of a part */
+        struct copied copied;
         struct arrow_pass *pass;
         struct index_builder *builder;
         struct gathered *gathered; /* one for each column */
@@ -40,23 +30,27 @@ struct filling {
         uint32_t n_stored;
         struct growing copy; /* the value of a row that was unpacked */
         struct text_list texts;
-        uint64_t n_copied;
         const char *name; /* of the last file, of the folder's memory; and what it looked like */
         struct stat status;
 };
 
-static void filling_fini(struct filling *filling) {
-        if (filling->ahead)
-                atomic_fetch_sub(&filling->ahead->n_bytes, filling->n_ahead);
+/* What only reading needs. */
+static void filling_rest(struct filling *filling) {
         for (uint32_t i = 0; filling->gathered && i < filling->pass->columns.n; i++) {
                 free(filling->gathered[i].cells);
                 free(filling->gathered[i].numbers);
                 free(filling->gathered[i].is_valid);
         }
         free(filling->gathered);
-        outside_fini(&filling->outside);
+        filling->gathered = NULL;
         growing_fini(&filling->copy);
         text_list_fini(&filling->texts);
+}
+
+static void filling_fini(struct filling *filling) {
+        copied_fini(&filling->copied);
+        filling_rest(filling);
+        outside_fini(&filling->outside);
         index_builder_free(filling->builder);
 }
 
@@ -267,27 +261,11 @@ static int fill_stored(struct filling *filling, const struct arrow_column *colum
         return 0;
 }
 
-static int count_ahead(struct filling *filling, struct why *why) {
-        struct copied_ahead *ahead = filling->ahead;
-
-        while (filling->n_ahead < filling->n_copied) {
-                uint64_t step = ahead->max / AHEAD_STEPS + 1;
-
-                filling->n_ahead += step;
-                if (atomic_fetch_add(&ahead->n_bytes, step) + step > ahead->max)
-                        return why_set(why, -EFBIG, "too much is read ahead");
-        }
-        return 0;
-}
-
 /* Counts what is kept in the index beside numbers. */
 static int count_copied(struct filling *filling, const struct arrow_column *column, uint64_t n_bytes, struct why *why) {
-        uint64_t max = index_watch_max_copied(filling->pass->watch);
+        uint64_t max = filling->copied.max;
 
-        filling->n_copied += n_bytes;
-        if (filling->ahead)
-                return count_ahead(filling, why);
-        if (filling->n_copied <= max)
+        if (copied_add(&filling->copied, n_bytes))
                 return 0;
         if (column->role == ARROW_ROLE_TEXTS)
                 return why_set(
@@ -457,13 +435,17 @@ static void free_part(struct arrow_visitor *part) {
         free(part->userdata);
 }
 
+static void rest_part(struct arrow_visitor *part) {
+        filling_rest(part->userdata);
+}
+
 static struct arrow_visitor *make_part(void *userdata, struct arrow_pass *part) {
         struct filling *filling = userdata, *made = calloc(1, sizeof(*made));
 
         if (!made)
                 return NULL;
         made->pass = part;
-        made->ahead = filling->ahead_of_us;
+        copied_begin_part(&made->copied, &filling->copied);
         made->visitor = (struct arrow_visitor){ .userdata = made, .file = fill_file, .rows = fill_rows };
         if (describe(made) < 0) {
                 free_part(&made->visitor);
@@ -477,9 +459,8 @@ static int take_part(void *userdata, struct arrow_visitor *part, const char *nam
         struct filling *filling = userdata, *found = part->userdata;
         int r;
 
-        if (filling->n_copied + found->n_copied > index_watch_max_copied(filling->pass->watch))
+        if (!copied_take(&filling->copied, &found->copied))
                 return ARROW_AGAIN; /* which row is too much? */
-        filling->n_copied += found->n_copied;
         r = fill_file(filling, name, status, why);
         if (r < 0)
                 return r;
@@ -500,11 +481,11 @@ static bool may_be_parted(const struct arrow_columns *columns) {
 /* ---- all of them ------------------------------------------------------------------------------------------------- */
 
 int arrow_fill(struct arrow_pass *pass, struct index_builder **ret_builder) {
-        struct copied_ahead ahead = { .max = index_watch_max_copied(pass->watch) / ARROW_PARTS_SHARE };
-        _cleanup_(filling_fini) struct filling filling = { .pass = pass, .ahead_of_us = &ahead };
+        _cleanup_(filling_fini) struct filling filling = { .pass = pass };
         struct arrow_visitor visitor = { .userdata = &filling, .file = fill_file, .rows = fill_rows };
         int r = describe(&filling);
 
+        copied_begin(&filling.copied, pass->watch);
         if (r >= 0)
                 r = add_folders(&filling);
         if (r < 0)
@@ -512,6 +493,7 @@ int arrow_fill(struct arrow_pass *pass, struct index_builder **ret_builder) {
         outside_init(&filling.outside, pass->root_fd, pass->files->root, filling.builder);
         if (may_be_parted(&pass->columns)) {
                 visitor.make = make_part;
+                visitor.rest = rest_part;
                 visitor.free = free_part;
                 visitor.take = take_part;
         }

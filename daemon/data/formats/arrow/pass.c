@@ -6,6 +6,7 @@
 
 #include "daemon/data/files/listed.h"
 #include "daemon/data/files/parted.h"
+#include "daemon/data/formats/copied.h"
 #include "proto/base/cleanup.h"
 
 static int in_file(const struct arrow_pass *pass, const char *name, int error, const struct why *detail) {
@@ -35,7 +36,7 @@ static int open_table(const struct arrow_pass *pass, int fd, uint64_t n_bytes, s
                 r = arrow_table_open(fd, begin_byte, n_bytes, ret_table, why);
         if (r == 0)
                 arrow_table_limit(*ret_table, index_watch_max_copied(pass->watch) /
-                                                      (pass->is_over ? ARROW_PARTS_SHARE * PARTED_THREADS : 1));
+                                                      (pass->is_over ? COPIED_PARTS * PARTED_THREADS : 1));
         return r;
 }
 
@@ -192,13 +193,15 @@ static struct part *part_new(const struct running *running, const atomic_bool *i
 
 static void *look_at_file(void *userdata, uint64_t idx_file, const atomic_bool *is_over) {
         const struct running *running = userdata;
-        struct part *part = running->visitor->make ? part_new(running, is_over) : NULL;
+        struct part *part = part_new(running, is_over);
 
         if (part && run_file(&part->pass, part->visitor, idx_file, running->names[idx_file], &part->n_rows,
                              &part->status) < 0) {
                 part_free(part);
                 part = NULL;
         }
+        if (part && running->visitor->rest)
+                running->visitor->rest(part->visitor);
         return part;
 }
 
@@ -244,7 +247,7 @@ int arrow_pass_run(struct arrow_pass *pass, const struct arrow_visitor *visitor)
         for (uint64_t i = 0; i < pass->folder.n_files; i++, name += strlen(name) + 1)
                 running.names[i] = name;
         r = parted_run(&(struct parted){ .n = pass->folder.n_files,
-                                         .look = look_at_file,
+                                         .look = visitor->make ? look_at_file : NULL,
                                          .take = take_file,
                                          .free = part_free,
                                          .userdata = &running });

@@ -29,9 +29,6 @@ struct arrow_pass {
 /* Positive outcome of take(): the file is to be visited again. */
 #define ARROW_AGAIN 1
 
-/* All parts together have a part of the memory for what is unpacked or copied that the caller has. */
-#define ARROW_PARTS_SHARE 4u
-
 struct arrow_visitor {
         void *userdata;
         /* A file begins. `status` is from before it was read. May be NULL. Returns 0 or an errno with `why`. */
@@ -43,6 +40,8 @@ struct arrow_visitor {
          * columns of its own, and what was told to the visitor before the pass has not changed. NULL: no memory. All
          * three are NULL if the rows can only be visited one after the other. */
         struct arrow_visitor *(*make)(void *userdata, struct arrow_pass *part);
+        /* All was visited: gives back what only reading needs, since parts wait to be taken. May be NULL. */
+        void (*rest)(struct arrow_visitor *part);
         void (*free)(struct arrow_visitor *part);
         /* Adds what a part has found in a file, which was like `status` before. Returns 0; ARROW_AGAIN, and nothing is
          * added; or an errno with `why`, which does not name the file. */

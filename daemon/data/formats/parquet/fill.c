@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "daemon/data/files/listed.h"
+#include "daemon/data/formats/copied.h"
 #include "daemon/data/formats/outside.h"
 #include "daemon/data/formats/text_list.h"
 #include "proto/base/cleanup.h"
@@ -12,20 +13,9 @@
 
 #define ROWS_AT_A_TIME 4096u /* between two looks at whether it is cancelled */
 
-/* What parts have copied that are not taken yet. */
-struct copied_ahead {
-        _Atomic uint64_t n_bytes;
-        uint64_t max; /* bytes */
-};
-
-/* A part counts this much of it at once, because all threads do so. */
-#define AHEAD_STEPS 256u
-
 struct filling {
-        struct parquet_visitor visitor;   /* of a part, which counts here: */
-        struct copied_ahead *ahead;       /* else NULL */
-        uint64_t n_ahead;                 /* of which the part has counted these */
-        struct copied_ahead *ahead_of_us; /* where the parts of this one count */
+        struct parquet_visitor visitor; /* of a part */
+        struct copied copied;
         struct parquet_pass *pass;
         struct index_builder *builder;
         struct parquet_memory memory;
@@ -34,18 +24,22 @@ struct filling {
         struct growing elements; /* of the list of a row */
         struct text_list texts;  /* the same */
         uint64_t row;            /* of the file */
-        uint64_t n_copied;
 };
 
-static void filling_fini(struct filling *filling) {
-        if (filling->ahead)
-                atomic_fetch_sub(&filling->ahead->n_bytes, filling->n_ahead);
+/* What only reading needs. */
+static void filling_rest(struct filling *filling) {
         for (uint32_t i = 0; filling->readers && i < filling->pass->columns.n; i++)
                 parquet_reader_fini(&filling->readers[i]);
         free(filling->readers);
-        outside_fini(&filling->outside);
+        filling->readers = NULL;
         growing_fini(&filling->elements);
         text_list_fini(&filling->texts);
+}
+
+static void filling_fini(struct filling *filling) {
+        copied_fini(&filling->copied);
+        filling_rest(filling);
+        outside_fini(&filling->outside);
         index_builder_free(filling->builder);
 }
 
@@ -169,27 +163,11 @@ static int fill_stored(struct filling *filling, const struct parquet_column *col
         return 0;
 }
 
-static int count_ahead(struct filling *filling, struct why *why) {
-        struct copied_ahead *ahead = filling->ahead;
-
-        while (filling->n_ahead < filling->n_copied) {
-                uint64_t step = ahead->max / AHEAD_STEPS + 1;
-
-                filling->n_ahead += step;
-                if (atomic_fetch_add(&ahead->n_bytes, step) + step > ahead->max)
-                        return why_set(why, -EFBIG, "too much is read ahead");
-        }
-        return 0;
-}
-
 /* Counts what is kept in the index beside numbers. */
 static int count_copied(struct filling *filling, uint64_t n_bytes, struct why *why) {
-        uint64_t max = index_watch_max_copied(filling->pass->watch);
+        uint64_t max = filling->copied.max;
 
-        filling->n_copied += n_bytes;
-        if (filling->ahead)
-                return count_ahead(filling, why);
-        if (filling->n_copied <= max)
+        if (copied_add(&filling->copied, n_bytes))
                 return 0;
         return why_set(why, -EFBIG,
                        "the dataset has more than %" PRIu64
@@ -379,6 +357,10 @@ static void free_part(struct parquet_visitor *part) {
         free(part->userdata);
 }
 
+static void rest_part(struct parquet_visitor *part) {
+        filling_rest(part->userdata);
+}
+
 static struct parquet_visitor *make_part(void *userdata, struct parquet_pass *part) {
         struct filling *filling = userdata, *made = calloc(1, sizeof(*made));
 
@@ -386,7 +368,7 @@ static struct parquet_visitor *make_part(void *userdata, struct parquet_pass *pa
                 return NULL;
         made->pass = part;
         made->memory.max_bytes = parquet_pass_page_bytes(part);
-        made->ahead = filling->ahead_of_us;
+        copied_begin_part(&made->copied, &filling->copied);
         made->visitor = (struct parquet_visitor){ .userdata = made, .file = fill_file, .group = fill_group };
         if (describe(made) < 0) {
                 free_part(&made->visitor);
@@ -399,9 +381,8 @@ static int take_part(void *userdata, struct parquet_visitor *part, struct why *w
         struct filling *filling = userdata, *found = part->userdata;
         int r;
 
-        if (filling->n_copied + found->n_copied > index_watch_max_copied(filling->pass->watch))
+        if (!copied_take(&filling->copied, &found->copied))
                 return PARQUET_AGAIN; /* which row is too much? */
-        filling->n_copied += found->n_copied;
         r = index_builder_append(filling->builder, found->builder);
         if (r == -E2BIG)
                 return why_set(why, r, "more samples, or more bytes of values, than an index can hold");
@@ -419,15 +400,14 @@ static bool may_be_parted(const struct parquet_columns *columns) {
 /* ---- all of them ----------------------------------------------------------------------------------------------- */
 
 int parquet_fill(struct parquet_pass *pass, struct index_builder **ret_builder) {
-        struct copied_ahead ahead = { .max = index_watch_max_copied(pass->watch) / PARQUET_PARTS_SHARE };
         _cleanup_(filling_fini) struct filling filling = {
                 .pass = pass,
                 .memory = { .max_bytes = parquet_pass_page_bytes(pass) },
-                .ahead_of_us = &ahead,
         };
         struct parquet_visitor visitor = { .userdata = &filling, .file = fill_file, .group = fill_group };
         int r = describe(&filling);
 
+        copied_begin(&filling.copied, pass->watch);
         if (r >= 0)
                 r = add_folders(&filling);
         if (r < 0)
@@ -435,6 +415,7 @@ int parquet_fill(struct parquet_pass *pass, struct index_builder **ret_builder) 
         outside_init(&filling.outside, pass->root_fd, pass->files->root, filling.builder);
         if (may_be_parted(&pass->columns)) {
                 visitor.make = make_part;
+                visitor.rest = rest_part;
                 visitor.free = free_part;
                 visitor.take = take_part;
         }

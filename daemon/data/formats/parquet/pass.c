@@ -6,6 +6,7 @@
 
 #include "daemon/data/files/listed.h"
 #include "daemon/data/files/parted.h"
+#include "daemon/data/formats/copied.h"
 #include "proto/base/cleanup.h"
 
 static int in_file(const struct parquet_pass *pass, const char *name, int error, const struct why *detail) {
@@ -47,7 +48,7 @@ int parquet_pass_look_up(struct parquet_pass *pass, uint64_t n_rows, struct why 
 uint64_t parquet_pass_page_bytes(const struct parquet_pass *pass) {
         uint64_t n_bytes = PARQUET_MEMORY_OF(index_watch_max_copied(pass->watch));
 
-        return pass->is_over ? n_bytes / (PARQUET_PARTS_SHARE * PARTED_THREADS) + 1 : n_bytes;
+        return pass->is_over ? n_bytes / (COPIED_PARTS * PARTED_THREADS) + 1 : n_bytes;
 }
 
 int parquet_group_begin(const struct parquet_group *group, uint32_t idx_element, struct parquet_reader *reader,
@@ -213,12 +214,14 @@ static struct part *part_new(const struct running *running, const atomic_bool *i
 
 static void *look_at_piece(void *userdata, uint64_t piece, const atomic_bool *is_over) {
         const struct running *running = userdata;
-        struct part *part = running->visitor->make ? part_new(running, is_over) : NULL;
+        struct part *part = part_new(running, is_over);
 
         if (part && run_piece(running, piece, NULL, part) < 0) {
                 part_free(part);
                 part = NULL;
         }
+        if (part && running->visitor->rest)
+                running->visitor->rest(part->visitor);
         return part;
 }
 
@@ -274,8 +277,11 @@ int parquet_pass_run(struct parquet_pass *pass, const struct parquet_visitor *vi
                 return r;
         running.n_cut = n_files > 0 ? n_pieces / n_files : 1;
         why_set(pass->why, -ENOMEM, "%.300s: no memory to read it", pass->files->root); /* unless more is said */
-        r = parted_run(&(struct parted){
-                .n = n_pieces, .look = look_at_piece, .take = take_piece, .free = part_free, .userdata = &running });
+        r = parted_run(&(struct parted){ .n = n_pieces,
+                                         .look = visitor->make ? look_at_piece : NULL,
+                                         .take = take_piece,
+                                         .free = part_free,
+                                         .userdata = &running });
         if (r == 0 && running.n_rows == 0)
                 r = why_set(pass->why, -ENOENT, "%.300s: its Parquet files have no rows", pass->files->root);
         return r;

@@ -48,6 +48,8 @@ struct parquet_visitor {
          * columns of its own, and what was told to the visitor before the pass has not changed. NULL: no memory. All
          * three are NULL if the rows can only be visited one after the other. */
         struct parquet_visitor *(*make)(void *userdata, struct parquet_pass *part);
+        /* All was visited: gives back what only reading needs, since parts wait to be taken. May be NULL. */
+        void (*rest)(struct parquet_visitor *part);
         void (*free)(struct parquet_visitor *part);
         /* Adds what a part has found. Returns 0; PARQUET_AGAIN; or an errno with `why`. */
         int (*take)(void *userdata, struct parquet_visitor *part, struct why *why);
@@ -66,7 +68,6 @@ int parquet_pass_look_up(struct parquet_pass *pass, uint64_t n_rows, struct why 
 
 /* How many bytes of pages a visitor may have in memory. All parts together have a part of what the caller has: what is
  * too large for one of them is visited by the caller. */
-#define PARQUET_PARTS_SHARE 4u
 uint64_t parquet_pass_page_bytes(const struct parquet_pass *pass);
 
 /* Begins to read the leaf `idx_element` of a group. Returns as parquet_reader_begin(). */

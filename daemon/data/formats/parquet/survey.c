@@ -126,6 +126,10 @@ static struct parquet_visitor *make_part(void *userdata, struct parquet_pass *pa
         return &survey->visitor;
 }
 
+static void rest_part(struct parquet_visitor *part) {
+        survey_fini(part->userdata);
+}
+
 static void free_part(struct parquet_visitor *part) {
         survey_fini(part->userdata);
         free(part->userdata);
@@ -174,6 +178,7 @@ int parquet_survey(struct parquet_pass *pass) {
         r = parquet_pass_run(pass, &(struct parquet_visitor){ .userdata = &survey,
                                                               .group = survey_group,
                                                               .make = make_part,
+                                                              .rest = rest_part,
                                                               .free = free_part,
                                                               .take = take_part });
         if (r < 0)
