@@ -14,6 +14,7 @@
 #include "daemon/data/format.h"
 #include "daemon/data/formats/listing/csv_scan.h"
 #include "proto/base/cleanup.h"
+#include "tests/support/outcomes.h"
 #include "tests/support/suite.h"
 #include "tests/support/tree.h"
 
@@ -32,44 +33,17 @@ static void teardown(void) {
 
 /* ---- an index as bytes ----------------------------------------------------------------------------------------- */
 
-struct outcome {
-        int r;
-        struct why why;
-        uint8_t *bytes; /* of the index, if r is 0 */
-        size_t n_bytes;
-};
-
-static void outcome_fini(struct outcome *outcome) {
-        free(outcome->bytes);
-}
-
 static void build(const struct format *format, const char *name, const char *text, uint32_t n_threads,
                   uint64_t cut_bytes, uint64_t long_bytes, const struct index_watch *watch, struct outcome *outcome) {
-        _cleanup_(index_builder_freep) struct index_builder *builder = NULL;
-        struct files files = { .root = tree.root, .names = &name, .n_names = name != NULL };
-        _cleanup_(closep) int fd = memfd_create("index", MFD_CLOEXEC);
-        struct format_options options = { 0 };
-
-        *outcome = (struct outcome){ 0 };
         CUTS_LIMITS = (struct cuts_limits){ .n_threads = n_threads, .cut_bytes = cut_bytes, .long_bytes = long_bytes };
-        suite_must(fd >= 0 && format_options_parse(text, format, &options, &outcome->why) == 0);
-        outcome->r = format->build(tree.fd, &files, &options, watch, &builder, &outcome->why);
-        if (outcome->r == 0) {
-                suite_must(index_builder_write(builder, fd, "index", &outcome->why) == 0);
-                outcome->n_bytes = (size_t)lseek(fd, 0, SEEK_END);
-                outcome->bytes = malloc(outcome->n_bytes);
-                suite_must(outcome->bytes && disk_read_at(fd, outcome->bytes, outcome->n_bytes, 0) == 0);
-        }
-        format_options_fini(&options);
+        outcome_find(&tree, format, name, text, watch, outcome);
 }
 
 static void expect_same(const struct outcome *one, const struct outcome *other, const char *name, unsigned cut) {
-        ck_assert_msg(one->r == other->r && strcmp(one->why.text, other->why.text) == 0,
-                      "%s, pieces of %u: %d %s; by one thread %d %s", name, cut, other->r, other->why.text, one->r,
-                      one->why.text);
-        ck_assert_msg(one->n_bytes == other->n_bytes &&
-                              (one->r < 0 || memcmp(one->bytes, other->bytes, one->n_bytes) == 0),
-                      "%s, pieces of %u: another index", name, cut);
+        char way[64];
+
+        snprintf(way, sizeof(way), "in pieces of %u bytes", cut);
+        outcome_expect_same(one, other, name, way);
 }
 
 /* Compares pieces of each size up to `until` bytes, and of some more. Returns what one thread said. */

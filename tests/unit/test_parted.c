@@ -13,6 +13,7 @@
 #include "daemon/data/files/parted.h"
 #include "daemon/data/format.h"
 #include "proto/base/cleanup.h"
+#include "tests/support/outcomes.h"
 #include "tests/support/suite.h"
 #include "tests/support/tree.h"
 
@@ -100,46 +101,10 @@ END_TEST
 
 /* ---- an index as bytes ----------------------------------------------------------------------------------------- */
 
-struct outcome {
-        int r;
-        struct why why;
-        uint8_t *bytes; /* of the index, if r is 0 */
-        size_t n_bytes;
-};
-
-static void outcome_fini(struct outcome *outcome) {
-        free(outcome->bytes);
-}
-
 static void build(const struct format *format, const char *name, uint64_t max_copied, uint32_t n_threads,
                   struct outcome *outcome) {
-        _cleanup_(index_builder_freep) struct index_builder *builder = NULL;
-        struct files files = { .root = tree.root, .names = &name, .n_names = name != NULL };
-        _cleanup_(closep) int fd = memfd_create("index", MFD_CLOEXEC);
-        struct index_watch watch = { .max_copied = max_copied };
-        struct format_options options = { 0 };
-
-        *outcome = (struct outcome){ 0 };
         PARTED_LIMITS.n_threads = n_threads;
-        suite_must(fd >= 0 && format_options_parse(NULL, format, &options, &outcome->why) == 0);
-        outcome->r = format->build(tree.fd, &files, &options, &watch, &builder, &outcome->why);
-        if (outcome->r == 0) {
-                suite_must(index_builder_write(builder, fd, "index", &outcome->why) == 0);
-                outcome->n_bytes = (size_t)lseek(fd, 0, SEEK_END);
-                outcome->bytes = malloc(outcome->n_bytes);
-                suite_must(outcome->bytes && disk_read_at(fd, outcome->bytes, outcome->n_bytes, 0) == 0);
-        }
-        format_options_fini(&options);
-}
-
-static void expect_same(const struct outcome *alone, const struct outcome *outcome, uint32_t n_threads,
-                        const char *what) {
-        ck_assert_msg(alone->r == outcome->r && (alone->r == 0 || strcmp(alone->why.text, outcome->why.text) == 0),
-                      "%s: by %u threads %d %s; by one %d %s", what, n_threads, outcome->r, outcome->why.text, alone->r,
-                      alone->why.text);
-        ck_assert_msg(alone->n_bytes == outcome->n_bytes &&
-                              (alone->r < 0 || memcmp(alone->bytes, outcome->bytes, alone->n_bytes) == 0),
-                      "%s: by %u threads another index", what, n_threads);
+        outcome_find(&tree, format, name, NULL, &(struct index_watch){ .max_copied = max_copied }, outcome);
 }
 
 /* Once with whoever is faster, and once with parts alone. Returns what one thread said. */
@@ -150,11 +115,11 @@ static int compare(const struct format *format, const char *name, uint64_t max_c
         tree_age(&tree, ".");
         build(format, name, max_copied, 1, &alone);
         build(format, name, max_copied, n_threads, &usual);
-        expect_same(&alone, &usual, n_threads, what);
+        outcome_expect_same(&alone, &usual, what, "by several threads");
         PARTED_LIMITS.is_patient = true;
         build(format, name, max_copied, n_threads, &parts);
         PARTED_LIMITS.is_patient = false;
-        expect_same(&alone, &parts, n_threads, what);
+        outcome_expect_same(&alone, &parts, what, "by parts alone");
         return alone.r;
 }
 
