@@ -75,7 +75,7 @@ endif
 # ---- what is built from what ---------------------------------------------------------------------------------------
 
 GENERATED := $(O)/generated/proto/dataloader.pb-c.c
-SRC_proto := $(wildcard proto/*.c proto/*/*.c)
+SRC_proto := $(wildcard proto/*.c proto/*/*.c proto/*/*/*.c)
 # Of staging the daemon has the record alone, so that it links with no library that staging needs.
 SRC_staging := $(filter-out daemon/staging/record/% daemon/staging/run/main.c,$(wildcard daemon/staging/*/*.c))
 SRC_daemon := $(filter-out daemon/main.c daemon/staging/run/main.c $(SRC_staging),$(wildcard daemon/*/*.c daemon/*/*/*.c daemon/*/*/*/*.c daemon/*/*/*/*/*.c))

@@ -1,8 +1,8 @@
 #include "daemon/augment/recipe.h"
 
 #include "daemon/augment/step.h"
-#include "daemon/base/step_text.h"
 #include "proto/base/cleanup.h"
+#include "proto/base/step_text.h"
 
 #include <assert.h>
 #include <errno.h>

@@ -6,12 +6,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/base/step_text.h"
 #include "daemon/codec/codec_type.h"
 #include "daemon/codec/masks/array_mask.h"
 #include "daemon/codec/masks/planes.h"
 #include "daemon/decode/sound.h"
 #include "proto/base/cleanup.h"
+#include "proto/base/step_text.h"
 #include "proto/order/philox.h"
 
 /* ---- making and freeing ---------------------------------------------------------------------------------------- */

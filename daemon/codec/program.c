@@ -6,11 +6,11 @@
 #include <string.h>
 
 #include "daemon/augment/recipe.h"
-#include "daemon/base/step_text.h"
 #include "daemon/codec/masks/array_mask.h"
 #include "daemon/codec/masks/mask_name.h"
 #include "daemon/data/field_name.h"
 #include "proto/base/cleanup.h"
+#include "proto/base/step_text.h"
 
 #define BLANKS " \t\r\n"
 

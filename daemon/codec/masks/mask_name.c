@@ -2,8 +2,8 @@
 
 #include <string.h>
 
-#include "daemon/base/step_text.h"
 #include "proto/base/cleanup.h"
+#include "proto/base/step_text.h"
 
 bool mask_is_name(const char *name) {
         static const char *const WORDS[] = { "mask", "masks", "seg", "segmentation" };

@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/base/step_text.h"
 #include "proto/base/cleanup.h"
+#include "proto/base/step_text.h"
 
 #define RATE_MIN        1000.0
 #define RATE_MAX        192000.0

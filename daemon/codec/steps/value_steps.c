@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "daemon/base/json/json_value.h"
-#include "daemon/base/step_text.h"
 #include "proto/base/cleanup.h"
+#include "proto/base/step_text.h"
 #include "proto/layout.h"
 
 enum step {

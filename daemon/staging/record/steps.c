@@ -4,8 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "daemon/base/step_text.h"
 #include "proto/base/cleanup.h"
+#include "proto/base/step_text.h"
 
 enum {
         RESIZE,

@@ -1,6 +1,7 @@
-/* base/step_text.h: a text of steps while it is read: name(argument, key=value) and blanks between them.
+/* proto/base/step_text.h: a text of steps while it is read: name(argument, key=value) and blanks between them.
  *
- * Pipelines (augment/recipe.h) and the steps of staging (staging/prepare/prepare.h) have the same syntax and the same
+ * Pipelines (augment/recipe.h), samplers (order/order_text.h) and the steps of staging (staging/prepare/prepare.h)
+ * have the same syntax and the same
  * errors: the column, what was found there and what was expected. Which steps there are is up to the caller. */
 #pragma once
 

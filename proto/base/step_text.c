@@ -1,4 +1,4 @@
-#include "daemon/base/step_text.h"
+#include "proto/base/step_text.h"
 
 #include <errno.h>
 #include <string.h>
