@@ -5,8 +5,8 @@
 
 #include "daemon/codec/codec_type.h"
 
-/* Room for the longest samples that can be in one batch together. No sample is in a batch twice, unless it is a
- * substitute for another one. */
+/* Room for the longest samples that can be in one batch together. A sample is in a batch twice only where the terms say
+ * so. */
 int codec_form_ragged(const struct codec *codec, const struct codec_terms *terms, uint64_t factor,
                       struct field_form *form, struct why *why) {
         const struct source *source = terms->source;

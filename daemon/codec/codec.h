@@ -60,7 +60,7 @@ struct codec_opened {
 struct codec_terms {
         const struct source *source;
         uint32_t batch_size;
-        bool may_repeat;     /* a sample may be the substitute of several others in its batch */
+        bool may_repeat;     /* a sample may be in a batch several times, as a substitute or because it is padded */
         uint64_t max_pixels; /* of a picture */
 };
 

@@ -32,7 +32,7 @@ static int stream_plan_layout(struct stream *stream, const struct stream_options
         const struct codec_terms codec_terms = {
                 .source = dataset_source(options->dataset->dataset),
                 .batch_size = terms->batch_size,
-                .may_repeat = terms->on_error == ON_ERROR_SUBSTITUTE,
+                .may_repeat = terms->on_error == ON_ERROR_SUBSTITUTE || dlp_epoch_may_repeat(&stream->whole.terms),
                 .max_pixels = memory->max_pixels,
         };
         const struct layout_limits limits = {

@@ -7,15 +7,24 @@ static uint64_t batches_of(const struct dlp_epoch_terms *terms, uint64_t n_sampl
         return n_samples / terms->batch_size + (!terms->drop_last && n_samples % terms->batch_size > 0);
 }
 
+static uint32_t block_of(const struct dlp_epoch_terms *terms) {
+        return dlp_dealing_block(terms->dealing, terms->batch_size);
+}
+
 static uint64_t samples_of(const struct dlp_epoch_terms *terms, uint32_t rank, uint64_t base) {
         if (terms->n_positions == DLP_UNKNOWN)
                 return DLP_UNKNOWN;
         return dlp_dealing_count(base < terms->n_positions ? terms->n_positions - base : 0, terms->world, rank,
-                                 terms->partition);
+                                 block_of(terms), terms->partition);
 }
 
 struct dlp_epoch_plan dlp_epoch_plan_make(const struct dlp_epoch_terms *terms, uint32_t rank, uint64_t base) {
-        struct dlp_epoch_plan plan = { .terms = *terms, .base = base, .rank = rank };
+        struct dlp_epoch_plan plan = {
+                .terms = *terms,
+                .base = base,
+                .rank = rank,
+                .block = block_of(terms),
+        };
 
         plan.n_samples = samples_of(terms, rank, base);
         plan.n_batches = batches_of(terms, plan.n_samples);
@@ -27,12 +36,17 @@ uint64_t dlp_epoch_plan_needs(const struct dlp_epoch_plan *plan, uint64_t step) 
         return plan->base + dlp_dealing_after((step + 1) * plan->terms.batch_size, plan->terms.world);
 }
 
+bool dlp_epoch_may_repeat(const struct dlp_epoch_terms *terms) {
+        return terms->partition == DLP_PARTITION_PAD && block_of(terms) > 1 &&
+               (terms->n_positions == DLP_UNKNOWN || terms->n_positions < terms->batch_size);
+}
+
 bool dlp_epoch_is_end(const struct dlp_epoch_terms *terms, uint64_t position) {
         return terms->n_positions != DLP_UNKNOWN && position >= terms->n_positions;
 }
 
 bool dlp_epoch_is_dealt_alike(const struct dlp_epoch_terms *terms, uint64_t a, uint64_t b) {
-        return dlp_dealing_is_alike(a, b, terms->world);
+        return dlp_dealing_is_alike(a, b, terms->world, block_of(terms));
 }
 
 void dlp_epoch_advance(const struct dlp_epoch_terms *terms, uint64_t epoch, uint64_t position, uint64_t n_steps,

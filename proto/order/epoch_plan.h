@@ -7,7 +7,8 @@
  * An epoch is a row of global positions 0 .. n-1; its sampler (order/sampler.h) says which sample is at each. Three
  * rules lead from there to a batch:
  *
- *   dealing    the positions from `base` on are dealt to the ranks (order/dealing.h)
+ *   dealing    the positions from `base` on are dealt to the ranks, one by one or in blocks of batch_size
+ *              (order/dealing.h)
  *   batching   a rank's positions are cut into batches: batch k holds its numbers first .. first + n_samples - 1
  *   resume     position p means: what lies before p was consumed by all ranks together; a plan with base p deals out
  *              the rest anew, at any world and batch size
@@ -35,6 +36,7 @@ struct dlp_epoch_terms {
         uint64_t n_positions; /* of a whole epoch: dlp_sampler_length(), or DLP_UNKNOWN */
         uint32_t world;       /* ranks, >= 1 */
         uint32_t batch_size;  /* >= 1; no batch is made of 0 */
+        enum dlp_dealing dealing;
         enum dlp_partition partition;
         bool drop_last; /* a rank's last batch is left out if it is incomplete */
 };
@@ -48,6 +50,7 @@ struct dlp_epoch_plan {
         uint64_t n_batches; /* of the rank; or DLP_UNKNOWN */
         uint64_t n_steps;   /* batches of the rank that has the most; or DLP_UNKNOWN */
         uint32_t rank;
+        uint32_t block; /* positions that are dealt to a rank at once */
 };
 
 struct dlp_plan_batch {
@@ -72,7 +75,7 @@ static inline struct dlp_plan_batch dlp_epoch_plan_batch(const struct dlp_epoch_
 /* The global position of the rank's sample number k < n_samples (a batch's first + i): 0 .. n_positions-1, for the
  * sampler. Where a partition pads, it has begun again at 0. Called for each sample: a few nanoseconds. */
 static inline uint64_t dlp_epoch_plan_position(const struct dlp_epoch_plan *plan, uint64_t k) {
-        uint64_t position = plan->base + dlp_dealing_position(k, plan->terms.world, plan->rank);
+        uint64_t position = plan->base + dlp_dealing_position(k, plan->terms.world, plan->rank, plan->block);
 
         return position < plan->terms.n_positions ? position : position % plan->terms.n_positions;
 }
@@ -99,6 +102,10 @@ static inline uint64_t dlp_epoch_plan_position_after(const struct dlp_epoch_plan
         position = plan->base + dlp_dealing_after(n_steps * plan->terms.batch_size, plan->terms.world);
         return position < end ? position : end;
 }
+
+/* May a batch hold a position twice? Only where whole batches are dealt, and one that is completed is longer than the
+ * epoch. */
+bool dlp_epoch_may_repeat(const struct dlp_epoch_terms *terms);
 
 /* Is nothing left of an epoch from this position on, so that a resume there continues with the next epoch? */
 bool dlp_epoch_is_end(const struct dlp_epoch_terms *terms, uint64_t position);

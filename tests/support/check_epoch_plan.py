@@ -5,7 +5,7 @@ proto/order/epoch_plan.h is the one place that knows which positions a batch hol
 product's C and Python, for
 
     world, world_size, batch_size, epoch_samples, dataset_samples    multiplied, divided, or taken modulo
-    dlp_dealing_...()                                                called: the plan does
+    dlp_dealing_...()                                                called: the plan does; its names may be asked for
 
 A batch size may be multiplied where it says how much memory a slot takes (MEMORY below), but not there either with a
 world. It goes by these names: a sum over other names, or over a copy of one of them, it does not see.
@@ -25,7 +25,7 @@ CAST = r"(?:\(\w+\)\s*)?"
 # The formatter puts blanks around an operator; a pointer's star has none after it.
 USED = re.compile(rf"(?:{PATH}(?P<first>{FACTORS})[\s)]*(?:\*|//?|%)=?\s)|(?:(?:\*|//?|%)=?\s+\(*{CAST}{PATH}(?P<second>{FACTORS}))|"
                   rf"(?:divmod\([^()]*?\b(?P<third>{FACTORS}))")
-DEALING = re.compile(r"\b(?P<first>dlp_dealing_\w+)\s*\(")
+DEALING = re.compile(r"\b(?P<first>dlp_dealing_(?!name\b|from_name\b)\w+)\s*\(")
 COMMENT = re.compile(r'/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'', re.S)
 
 

@@ -363,7 +363,7 @@ uint64_t rank_samples(const struct rank *rank, uint64_t epoch) {
         const struct rank_options *options = &rank->options;
 
         return dlp_dealing_count(rank->serving->options.n_samples - begin_of(rank, epoch), options->world,
-                                 options->rank, options->partition);
+                                 options->rank, 1, options->partition);
 }
 
 uint64_t rank_batches(const struct rank *rank, uint64_t epoch) {

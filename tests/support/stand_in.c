@@ -183,7 +183,7 @@ static void wake(struct session *session, enum dlp_wake how) {
 /* The current epoch's batches, which begins at `base`. */
 static void count_batches(struct session *session) {
         uint64_t n = dlp_dealing_count(session->stand_in->manners->n_samples - session->base, session->world,
-                                       session->rank, session->partition);
+                                       session->rank, 1, session->partition);
 
         session->rank_samples = n;
         session->rank_batches = 0;

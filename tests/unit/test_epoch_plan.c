@@ -107,6 +107,7 @@ static void add_client(struct digest *digest, const struct terms *terms, uint32_
         loader->options.world_size = (int)terms->world;
         loader->options.batch_size = (int)terms->batch_size;
         loader->options.partition = dlp_partition_name(terms->partition);
+        loader->options.dealing = "strided";
         loader->options.order = "torch";
         loader->options.drop_last = terms->drop_last;
         dli_cursor_set(loader, terms->epoch, terms->base);

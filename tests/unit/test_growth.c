@@ -238,12 +238,14 @@ END_TEST
 START_TEST(a_batch_that_needs_no_more_than_there_is_does_not_depend_on_the_end) {
         for (uint64_t n = 1; n < 200; n += 7)
                 for (uint32_t world = 1; world < 6; world += 2)
-                        for (unsigned choice = 0; choice < 6; choice++) {
+                        for (unsigned choice = 0; choice < 12; choice++) {
                                 struct dlp_epoch_terms terms = { .n_positions = DLP_UNKNOWN,
                                                                  .world = world,
                                                                  .batch_size = 3,
                                                                  .partition = (enum dlp_partition)(choice % 3),
-                                                                 .drop_last = choice > 2 };
+                                                                 .dealing = choice < 6 ? DLP_DEALING_STRIDED
+                                                                                       : DLP_DEALING_BATCH,
+                                                                 .drop_last = choice % 2 };
                                 struct dlp_epoch_plan open = dlp_epoch_plan_make(&terms, world - 1, n % 5), closed;
 
                                 terms.n_positions = n;

@@ -385,7 +385,7 @@ START_TEST(nothing_and_the_largest_things_are_fine) {
         plan = whole_epoch(n - 1, DLP_WORLD_MAX, DLP_WORLD_MAX - 1, DLP_PARTITION_PAD);
         ck_assert_uint_eq(plan.n_samples, n / DLP_WORLD_MAX);
         ck_assert_uint_eq(dlp_epoch_plan_position(&plan, plan.n_samples - 1), 0); /* n - 1: padded with the first */
-        ck_assert_uint_eq(dlp_dealing_position(n, DLP_WORLD_MAX, DLP_WORLD_MAX - 1),
+        ck_assert_uint_eq(dlp_dealing_position(n, DLP_WORLD_MAX, DLP_WORLD_MAX - 1, 1),
                           n * DLP_WORLD_MAX + DLP_WORLD_MAX - 1);
 }
 END_TEST
