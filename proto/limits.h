@@ -3,7 +3,7 @@
  * A refusal because of a limit has its number in the message, so the numbers are defined here and nowhere else. */
 #pragma once
 
-#define DLP_PROTOCOL_VERSION 2u /* raised when an old peer would misread a message */
+#define DLP_PROTOCOL_VERSION 3u /* raised when an old peer would misread a message */
 #define DLP_LAYOUT_VERSION   6u /* raised when an old peer would misread the shared memory */
 
 /* Bytes, one control message: below the default socket buffer (212,992); protobuf-c amplifies packed integers

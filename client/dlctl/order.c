@@ -20,7 +20,8 @@ struct order {
         struct dlp_sampler_terms terms;
         struct dlp_sampler sampler;
         struct dlp_epoch_plan plan;
-        uint64_t world, rank, position, shuffle_buffer; /* as asked for */
+        uint64_t world, rank, batch_size, position, shuffle_buffer; /* as asked for */
+        enum dlp_dealing dealing;
         enum dlp_partition partition;
         enum output_format format;
         uint64_t n_printed;
@@ -88,6 +89,9 @@ static int check(const struct order *order, bool has_samples) {
         if (order->rank >= order->world)
                 return fail(EXIT_REFUSED, "rank: %" PRIu64 "; 0 to %" PRIu64 " are allowed in a world of %" PRIu64,
                             order->rank, order->world - 1, order->world);
+        if (order->batch_size > DLP_BATCH_MAX)
+                return fail(EXIT_REFUSED, "batch: %" PRIu64 "; 1 to %u samples are allowed", order->batch_size,
+                            DLP_BATCH_MAX);
         if (order->position > order->terms.n_samples)
                 return fail(EXIT_REFUSED, "position: %" PRIu64 "; 0 to %" PRIu64 ", the number of samples, are allowed",
                             order->position, order->terms.n_samples);
@@ -97,10 +101,21 @@ static int check(const struct order *order, bool has_samples) {
         return EXIT_DONE;
 }
 
+static int check_dealing(struct order *order, const char *dealing, const char *partition) {
+        if (dlp_dealing_from_name(dealing, &order->dealing) < 0)
+                return fail(EXIT_REFUSED, "dealing: \"%.64s\" is not known; choose one of: %s", dealing, dlp_dealings);
+        if (dlp_partition_from_name(partition, &order->partition) < 0)
+                return fail(EXIT_REFUSED, "partition: \"%.64s\" is not known; choose one of: pad drop exact",
+                            partition);
+        if (order->dealing != DLP_DEALING_STRIDED && order->batch_size == 0)
+                return fail(EXIT_USAGE, "order: --dealing %s needs --batch: it deals out whole batches", dealing);
+        return EXIT_DONE;
+}
+
 int order_run(struct context *context, const struct command *command, int argc, char **argv) {
         static struct order order = { .terms = { .shuffle = true }, .world = 1 };
         struct dlp_epoch_terms epoch_terms;
-        const char *partition = "pad", *name = "torch";
+        const char *dealing = "strided", *partition = "pad", *name = "torch";
         const struct option_row rows[] = {
                 { "samples", OPTION_NUMBER, &order.terms.n_samples, "N", "samples in the dataset" },
                 { "world", OPTION_NUMBER, &order.world, "W", "ranks (default 1)" },
@@ -108,6 +123,9 @@ int order_run(struct context *context, const struct command *command, int argc, 
                 { "seed", OPTION_NUMBER, &order.terms.seed, "S", "seed (default 0)" },
                 { "epoch", OPTION_NUMBER, &order.terms.epoch, "E", "epoch (default 0)" },
                 { "no-shuffle", OPTION_FLAG_OFF, &order.terms.shuffle, NULL, "in the dataset's own order" },
+                { "dealing", OPTION_TEXT, &dealing, "D",
+                  "how samples are dealt to ranks: strided, or in whole batches: chunk or batch (default strided)" },
+                { "batch", OPTION_NUMBER, &order.batch_size, "B", "samples a batch, for --dealing chunk and batch" },
                 { "partition", OPTION_TEXT, &partition, "P", "pad, drop or exact (default pad)" },
                 { "order", OPTION_TEXT, &name, "O", "torch, tdperm or buffer (default torch)" },
                 { "shuffle-buffer", OPTION_NUMBER, &order.shuffle_buffer, "N",
@@ -124,9 +142,9 @@ int order_run(struct context *context, const struct command *command, int argc, 
         r = check(&order, order.terms.n_samples != UINT64_MAX);
         if (r != EXIT_DONE)
                 return r;
-        if (dlp_partition_from_name(partition, &order.partition) < 0)
-                return fail(EXIT_REFUSED, "partition: \"%.64s\" is not known; choose one of: pad drop exact",
-                            partition);
+        r = check_dealing(&order, dealing, partition);
+        if (r != EXIT_DONE)
+                return r;
         if (dlp_order_kind_from_name(name, &order.terms.kind) < 0)
                 return fail(EXIT_REFUSED, "order: \"%.64s\" is not known; choose one of: %s", name, dlp_order_kinds);
 
@@ -140,7 +158,8 @@ int order_run(struct context *context, const struct command *command, int argc, 
         order.format = context->format;
         epoch_terms = (struct dlp_epoch_terms){ .n_positions = dlp_sampler_n_positions(&order.terms),
                                                 .world = (uint32_t)order.world,
-                                                .batch_size = 1,
+                                                .batch_size = order.batch_size > 0 ? (uint32_t)order.batch_size : 1,
+                                                .dealing = order.dealing,
                                                 .partition = order.partition };
         order.plan = dlp_epoch_plan_make(&epoch_terms, (uint32_t)order.rank, order.position);
         text_init(&order.text, STDOUT_FILENO);

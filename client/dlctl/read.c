@@ -168,6 +168,8 @@ int read_run(struct context *context, const struct command *command, int argc, c
                   "(default 0)" },
                 { "no-shuffle", OPTION_FLAG_OFF, &o.shuffle, NULL, "in the dataset's own order" },
                 { "partition", OPTION_TEXT, &o.partition, "P", "pad, drop or exact (default pad)" },
+                { "dealing", OPTION_TEXT, &o.dealing, "D",
+                  "how samples are dealt to ranks: strided, or in whole batches: chunk or batch (default strided)" },
                 { "drop-last", OPTION_FLAG, &o.drop_last, NULL, "leave out the last batch if it is incomplete" },
                 { "order", OPTION_TEXT, &o.order, "O",
                   "torch, tdperm or buffer (default torch; a stream: always buffer)" },

@@ -137,12 +137,17 @@ struct dlc_options {
         /* How many samples the shuffle buffer holds, of a stream or with the order "buffer": 1 .. 16777216.
          * 0 (default): 1000. */
         int shuffle_buffer;
+
+        /* How the samples of an epoch are dealt to the ranks. "strided" (default): one by one in turn, as with torch's
+         * DistributedSampler; "batch": whole batches in turn, as Accelerate and Hugging Face's Trainer do; "chunk": the
+         * same, by the name that Megatron's users know. At the end, "partition" counts in batches then. */
+        const char *dealing;
 };
 
 #define DLC_OPTIONS_INIT                                                                                               \
         {                                                                                                              \
                 sizeof(struct dlc_options), NULL, NULL, 1, 0, NULL, NULL, -1, -1, true, false, NULL, NULL, NULL, 0, 0, \
-                        0, -1, NULL, NULL, 0, NULL, 300000, 0.0, 0, 0                                                  \
+                        0, -1, NULL, NULL, 0, NULL, 300000, 0.0, 0, 0, NULL                                            \
         }
 
 /* Attaches as a rank. The daemon begins to fill the rank's slots before this returns.

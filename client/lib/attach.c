@@ -38,6 +38,7 @@ static void message_make(struct message *message, const struct dlc_options *opti
         attach->job = (char *)(uintptr_t)options->job;
         attach->pipeline = (char *)(uintptr_t)options->pipeline;
         attach->partition = (char *)(uintptr_t)options->partition;
+        attach->dealing = (char *)(uintptr_t)options->dealing;
         attach->order = (char *)(uintptr_t)options->order;
         attach->on_error = (char *)(uintptr_t)options->on_error;
         attach->world = (uint32_t)options->world_size;

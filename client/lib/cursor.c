@@ -21,6 +21,7 @@ struct dlp_epoch_terms dli_epoch_terms(const struct dlc_options *options, uint64
                                          .drop_last = options->drop_last };
 
         dlp_order_kind_from_name(options->order, &sampler.kind); /* the daemon refuses unknown names */
+        dlp_dealing_from_name(options->dealing, &terms.dealing);
         dlp_partition_from_name(options->partition, &terms.partition);
         terms.n_positions = dlp_sampler_n_positions(&sampler);
         return terms;

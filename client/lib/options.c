@@ -40,13 +40,10 @@ static int check_texts(const struct dlc_options *options, struct why *reason) {
                 const char *text;
                 size_t limit;
         } texts[] = {
-                { "dataset", options->dataset, DLP_NAME_MAX },
-                { "pipeline", options->pipeline, DLP_PIPELINE_MAX },
-                { "job", options->job, DLP_NAME_MAX },
-                { "partition", options->partition, DLP_NAME_MAX },
-                { "order", options->order, DLP_NAME_MAX },
-                { "on_error", options->on_error, DLP_NAME_MAX },
-                { "on_restart", options->on_restart, DLP_NAME_MAX },
+                { "dataset", options->dataset, DLP_NAME_MAX },   { "pipeline", options->pipeline, DLP_PIPELINE_MAX },
+                { "job", options->job, DLP_NAME_MAX },           { "partition", options->partition, DLP_NAME_MAX },
+                { "dealing", options->dealing, DLP_NAME_MAX },   { "order", options->order, DLP_NAME_MAX },
+                { "on_error", options->on_error, DLP_NAME_MAX }, { "on_restart", options->on_restart, DLP_NAME_MAX },
         };
         int r;
 
@@ -72,10 +69,14 @@ static bool is_limit(double value) {
 /* The names that the client itself acts on; the daemon checks all other names. */
 static int check_choices(const struct dlc_options *options, struct why *reason) {
         enum dlp_partition partition;
+        enum dlp_dealing dealing;
 
         if (dlp_partition_from_name(options->partition, &partition) < 0)
                 return why_set(reason, -EINVAL, "partition: \"%.60s\" is not known; choose one of: pad drop exact",
                                options->partition);
+        if (dlp_dealing_from_name(options->dealing, &dealing) < 0)
+                return why_set(reason, -EINVAL, "dealing: \"%.60s\" is not known; choose one of: %s", options->dealing,
+                               dlp_dealings);
         if (strcmp(options->on_restart, "wait") != 0 && strcmp(options->on_restart, "raise") != 0)
                 return why_set(reason, -EINVAL, "on_restart: \"%.60s\" is not known; choose one of: wait raise",
                                options->on_restart);
@@ -143,6 +144,8 @@ int dli_options_resolve(const struct dlc_options *options, struct why *reason, s
                 resolved.pipeline = "raw()"; /* the step, also where a field is called so */
         if (!resolved.partition)
                 resolved.partition = "pad";
+        if (!resolved.dealing)
+                resolved.dealing = "strided";
         if (!resolved.order)
                 resolved.order = "torch";
         if (!resolved.on_error)
@@ -163,6 +166,7 @@ static const size_t TEXTS[] = {
         offsetof(struct dlc_options, socket),    offsetof(struct dlc_options, job),
         offsetof(struct dlc_options, partition), offsetof(struct dlc_options, order),
         offsetof(struct dlc_options, on_error),  offsetof(struct dlc_options, on_restart),
+        offsetof(struct dlc_options, dealing),
 };
 #define N_TEXTS (sizeof(TEXTS) / sizeof(TEXTS[0]))
 

@@ -78,6 +78,9 @@ static int read_terms(const Dlp__Attach *wish, struct job_terms *terms, struct w
                 r = check_numbers(wish, why);
         if (r < 0)
                 return r;
+        if (wish->dealing[0] && dlp_dealing_from_name(wish->dealing, &terms->dealing) < 0)
+                return why_set(why, -EINVAL, "dealing: \"%.60s\" is not known; choose one of: %s", wish->dealing,
+                               dlp_dealings);
         if (dlp_partition_from_name(wish->partition, &terms->partition) < 0)
                 return why_set(why, -EINVAL, "partition: \"%.60s\" is not known; choose one of: pad drop exact",
                                wish->partition);

@@ -72,6 +72,7 @@ static void fill_job(Dlp__Job *message, struct job *job) {
         message->shuffle_buffer = terms->shuffle_buffer;
         message->shuffle = terms->shuffle;
         message->order = (char *)(uintptr_t)dlp_order_kind_name(terms->order);
+        message->dealing = (char *)(uintptr_t)dlp_dealing_name(terms->dealing);
         message->partition = (char *)(uintptr_t)dlp_partition_name(terms->partition);
         message->drop_last = terms->drop_last;
         message->on_error = (char *)(uintptr_t)on_error_name(terms->on_error);

@@ -77,6 +77,9 @@ static int job_agree(const struct job *job, const struct job_terms *mine, struct
                 return differ_number(why, job->name, "draws", theirs->draws, mine->draws);
         if (theirs->shuffle != mine->shuffle)
                 return differ(why, job->name, "shuffle", yes_no(theirs->shuffle), yes_no(mine->shuffle));
+        if (theirs->dealing != mine->dealing)
+                return differ(why, job->name, "dealing", dlp_dealing_name(theirs->dealing),
+                              dlp_dealing_name(mine->dealing));
         if (theirs->partition != mine->partition)
                 return differ(why, job->name, "partition", dlp_partition_name(theirs->partition),
                               dlp_partition_name(mine->partition));
@@ -215,6 +218,7 @@ struct dlp_epoch_terms job_epoch_terms(const struct job_terms *terms, uint64_t n
         return (struct dlp_epoch_terms){ .n_positions = dlp_sampler_n_positions(&sampler),
                                          .world = terms->world,
                                          .batch_size = terms->batch_size,
+                                         .dealing = terms->dealing,
                                          .partition = terms->partition,
                                          .drop_last = terms->drop_last };
 }

@@ -49,6 +49,7 @@ struct job_terms {
         bool shuffle;
         enum dlp_order_kind order; /* of the shuffling */
         bool drop_last;
+        enum dlp_dealing dealing;
         enum dlp_partition partition;
         enum on_error on_error;
 };
@@ -107,8 +108,9 @@ int job_join(struct jobs *jobs, struct job *job, struct user *user, const char *
              uint32_t rank, uint32_t pid, struct job **ret_job, struct job_member **ret_member, struct why *why);
 
 /* Remembers where a member begins. -EINVAL if another one asked for the same epoch from a position that deals out its
- * samples otherwise: then they loaded different states, and samples would come twice or never. Positions a multiple of
- * the world apart deal alike, and after the last sample the next epoch begins. -EAGAIN if the other one is ending. */
+ * samples otherwise: then they loaded different states, and samples would come twice or never. Positions that are
+ * a number of rounds apart (proto/order/dealing.h) deal alike, and after the last sample the next epoch begins. -EAGAIN
+ * if the other one is ending. */
 int job_place(const struct job *job, struct job_member *member, const struct cursor *cursor, struct why *why);
 
 /* The terms of an epoch's order, and those of how it is dealt out and cut into batches, for a dataset of n_samples. */

@@ -52,6 +52,7 @@ static uint64_t small_or_number(struct input *input, uint64_t plain, uint64_t to
 
 static void fill_attach(Dlp__Attach *attach, struct input *input) {
         static char dataset[200], job[200], pipeline[5000], partition[64], order[64], on_error[64];
+        static const char *const DEALINGS[] = { "", "batch", "chunk", "strided" };
         static const double SHARES[] = { 0, 0.5, 1, 3, -1, 1e300 };
 
         attach->dataset = CHOOSE_TEXT(input, dataset, "files", "pictures", "gone", "nothing", "");
@@ -72,6 +73,7 @@ static void fill_attach(Dlp__Attach *attach, struct input *input) {
         attach->seed = input_byte(input);
         attach->shuffle = attach->seed & 1;
         attach->drop_last = attach->seed & 2;
+        attach->dealing = (char *)(uintptr_t)DEALINGS[attach->seed >> 2 & 3];
         attach->max_errors = SHARES[input_below(input, sizeof(SHARES) / sizeof(SHARES[0]))];
 }
 

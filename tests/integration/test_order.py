@@ -19,9 +19,10 @@ def order(*arguments, status=0):
     return [int(line) for line in done.stdout.split()] if status == 0 else done.stderr
 
 
-def arguments_of(n, world, rank, seed, epoch, shuffle, partition, name="torch", position=0):
+def arguments_of(n, world, rank, seed, epoch, shuffle, partition, name="torch", position=0, dealing="strided", batch=1):
     return ["--samples", n, "--world", world, "--rank", rank, "--seed", seed, "--epoch", epoch, "--partition",
-            partition, "--order", name, "--position", position] + ([] if shuffle else ["--no-shuffle"])
+            partition, "--order", name, "--position", position, "--dealing", dealing, "--batch", batch] + \
+        ([] if shuffle else ["--no-shuffle"])
 
 
 def random_terms(chance):
@@ -49,15 +50,17 @@ def _(box):
     equal(n_checked > 300, True, "enough vectors")
 
 
-@case("parameters chosen at random give what the definition gives, for all three partitions")
+@case("parameters chosen at random give what the definition gives, for all dealings and partitions")
 def _(box):
     chance = random.Random()
     for _ in range(N_RANDOM):
         n, world, rank, seed, epoch, shuffle = random_terms(chance)
         partition = chance.choice(["pad", "drop", "exact"])
+        dealing, batch = chance.choice(["strided", "chunk", "batch"]), chance.choice([1, 2, 5, 64, n, 65536])
         terms = (n, world, rank, seed, epoch, shuffle, partition, chance.choice(["torch", "tdperm", "buffer"]),
                  chance.choice([0, 0, n, chance.randrange(n)]))
-        equal(order(*arguments_of(*terms)), expected_order(*terms), f"order of {terms}")
+        equal(order(*arguments_of(*terms, dealing, batch)), expected_order(*terms, dealing=dealing, batch=batch),
+              f"order of {terms} with {dealing} {batch}")
 
 
 @case("parameters chosen at random give what the installed torch's DistributedSampler gives")
@@ -131,6 +134,9 @@ def _(box):
                             (["--samples", "9" * 30], "samples"),
                             (["--samples", 10, "--world", 10**9], "world"),
                             (["--samples", 10, "--partition", "half"], "partition"),
+                            (["--samples", 10, "--dealing", "cards"], "dealing"),
+                            (["--samples", 10, "--dealing", "batch"], "--batch"),
+                            (["--samples", 10, "--dealing", "batch", "--batch", 65537], "65536"),
                             (["--samples", 10, "--order", "alphabetical"], "order"),
                             (["--samples", 10, "--position", 11], "position"),
                             ([], "samples")):

@@ -123,7 +123,8 @@ def _(box):
         for trial in range(40):
             options = dict(draw.choice(KINDS), batch_size=draw.randint(1, 6), order=draw.choice(("torch", "tdperm")),
                            drop_last=draw.random() < 0.3, world_size=3, rank=draw.randrange(3), job=f"j{trial}",
-                           partition=draw.choice(("pad", "drop")))
+                           partition=draw.choice(("pad", "drop")),
+                           dealing=draw.choice(("strided", "chunk", "batch")))
             whole = dlclient.Loader("f", **options)
             length = draw.randint(2, 25)
             expected, stop = take(whole, length), draw.randint(1, length - 1)

@@ -29,6 +29,7 @@ WRONG = [
     ({"seed": 2**64}, ("seed",)),
     ({"first_epoch": 2**33}, ("epoch",)),
     ({"partition": "half"}, ("partition", "pad", "drop", "exact")),
+    ({"dealing": "cards"}, ("dealing", "strided", "chunk", "batch")),
     ({"order": "alphabetical"}, ("order", "torch", "tdperm")),
     ({"first_position": 21}, ("position", "21", "20")),
     ({"first_position": -1}, ("first-position",)),

@@ -10,6 +10,7 @@ from harness import (HandClient, case, check_bytes, check_sequence, contains, eq
                      samples_of, whole_order)
 
 PARTITIONS = ("pad", "drop", "exact")
+DEALINGS = ("strided", "chunk", "batch")
 N_CHAINS = 14
 
 
@@ -24,7 +25,7 @@ def read_part(daemon, position, world, batch, n_steps, **terms):
     parts = daemon.read_ranks("d", world, batch=batch, limit=n_steps, first_position=position, **terms)
     for rank, lines in enumerate(parts):
         expected = expected_order(n, world, rank, terms["seed"], terms["first_epoch"], terms["shuffle"],
-                                  terms["partition"], terms["order"], position)
+                                  terms["partition"], terms["order"], position, dealing=terms["dealing"], batch=batch)
         equal(indices(lines), expected[:n_steps * batch], f"rank {rank} of {world} behind {position}")
         equal([line["step"] for line in lines], [place // batch for place in range(len(lines))], "steps")
     return sum(map(indices, parts), []), position_behind(position, n, world, batch, n_steps)
@@ -47,28 +48,29 @@ def _(box):
 
 
 def check_chain(daemon, n, chance):
-    terms, position, seen, story = random_terms(chance), 0, [], []
+    terms, position, seen, story, round_max = random_terms(chance), 0, [], [], 1
     for part in range(4):  # three resumes; the last one reads to the end
-        world, batch = chance.randrange(1, 5), chance.randrange(1, 9)
+        world, batch, terms["dealing"] = chance.randrange(1, 5), chance.randrange(1, 9), chance.choice(DEALINGS)
+        round_max = max(round_max, world * (1 if terms["dealing"] == "strided" else batch))
         n_steps = n if part == 3 else chance.randrange(n // (world * batch) + 2)
-        story.append((position, world, batch, n_steps))
+        story.append((position, world, batch, n_steps, terms["dealing"]))
         try:
             got, position = read_part(daemon, position, world, batch, n_steps, **terms)
         except AssertionError as error:
-            raise AssertionError(f"{n} samples, {terms}, (position, world, batch, steps) {story}: {error}") from error
+            raise AssertionError(f"{n} samples, {terms}, (position, world, batch, steps, dealing) {story}: {error}") from error
         seen += got
-    check_union(n, seen, terms["partition"], 4, f"{n} samples, {terms}, {story}")
+    check_union(n, seen, terms["partition"], round_max, f"{n} samples, {terms}, {story}")
 
 
-def check_union(n, seen, partition, world_max, what):
-    """"exact" has each once; only the part that reached the end pads, or drops, fewer than its ranks."""
+def check_union(n, seen, partition, round_max, what):
+    """"exact" has each once; only the part that reached the end pads, or drops, fewer than a round of its ranks."""
     counts = collections.Counter(seen)
     equal(sorted(set(counts) - set(range(n))), [], f"samples that there are; {what}")
     missing, extra = n - len(counts), len(seen) - len(counts)
     if partition == "drop":
-        equal((missing < world_max, extra), (True, 0), f"{missing} samples are missing; {what}")
+        equal((missing < round_max, extra), (True, 0), f"{missing} samples are missing; {what}")
     else:
-        equal((missing, extra < (world_max if partition == "pad" else 1)), (0, True), f"missing, and {extra} too many; {what}")
+        equal((missing, extra < (round_max if partition == "pad" else 1)), (0, True), f"missing, and {extra} too many; {what}")
 
 
 @case("at the same world and batch size a resumed rank goes on exactly as the run that did not stop")
@@ -78,7 +80,8 @@ def _(box):
     for partition in PARTITIONS:
         for order in ("torch", "tdperm"):
             world, batch = chance.randrange(1, 4), chance.randrange(1, 7)
-            terms = {"world": world, "seed": 5, "partition": partition, "order": order}
+            terms = {"world": world, "seed": 5, "partition": partition, "order": order,
+                     "dealing": chance.choice(DEALINGS)}
             drop_last = chance.random() < 0.5
             stop = chance.randrange(1, 47 // (world * batch) + 1)
             for rank in range(world):
@@ -125,6 +128,22 @@ def _(box):
     lines = daemon.read("d", rank=2, first_position=131, limit=2, **dict(terms, first_epoch=4))
     equal(indices(lines), expected_order(300, 3, 2, epoch=4, position=131)[:10], "another epoch is another matter")
     equal(indices(first.good()), expected_order(300, 3, 0, epoch=3, position=100), "the first one goes on")
+
+
+@case("where whole batches are dealt, ranks must begin whole rounds apart, and must agree on the dealing")
+def _(box):
+    daemon = box.daemon({"d": box.folder_of_files("d", 300)})
+    terms = {"world": 3, "batch": 5, "job": "run", "first_epoch": 3, "dealing": "batch"}
+    first = daemon.reader("d", rank=0, first_position=100, delay_ms=150, **terms)
+    first.wait_lines(5)
+    equal(daemon.objects("jobs")[0]["dealing"], "batch", "dlctl jobs")
+    daemon.refused("d", "position", "rank 0", "epoch 3", "100", "112", "same state", rank=1, first_position=112, **terms)
+    daemon.refused("d", "dealing", "run", "batch", "chunk", rank=1, first_position=100, **dict(terms, dealing="chunk"))
+    daemon.refused("d", "dealing", "strided", rank=1, first_position=100, **{name: value for name, value in terms.items()
+                                                                             if name != "dealing"})
+    lines = daemon.read("d", rank=1, first_position=115, **terms)
+    equal(indices(lines), expected_order(300, 3, 1, epoch=3, position=115, dealing="batch", batch=5), "a round later")
+    equal(indices(first.good()), expected_order(300, 3, 0, epoch=3, position=100, dealing="batch", batch=5), "goes on")
 
 
 @case("a seek to a place that is none is refused with what is allowed, and the rank goes on where it was")

@@ -87,15 +87,17 @@ def _(box):
     check_raw(daemon, "s", samples, ["bin", "cls"], shuffle=False)
 
 
-@case("every partition, with and without the last batch: the end is the same for all ranks as if it had been known")
+@case("every partition and dealing, with and without the last batch: the end is the same for all ranks as if it had been known")
 def _(box):
     writer = Writer(box.path("s"))
     writer.shard(50)
     daemon = box.daemon({"s": stream(box.path("s"))})
-    wishes = [dict(partition=partition, drop_last=drop_last, shuffle=shuffle, batch=batch, epochs=2)
-              for partition, drop_last, shuffle, batch in (("pad", False, True, 4), ("drop", False, True, 5),
-                                                           ("exact", False, False, 3), ("pad", True, True, 7),
-                                                           ("exact", True, True, 64), ("drop", True, False, 64))]
+    wishes = [dict(partition=partition, drop_last=drop_last, shuffle=shuffle, dealing=dealing, batch=batch, epochs=2)
+              for partition, drop_last, shuffle, dealing, batch in (
+                  ("pad", False, True, "strided", 4), ("drop", False, True, "chunk", 5),
+                  ("exact", False, False, "strided", 3), ("pad", True, True, "strided", 7),
+                  ("exact", True, True, "batch", 64), ("drop", True, False, "strided", 64),
+                  ("pad", False, True, "batch", 200))]
     for wish in wishes:
         wish["shuffle_buffer"] = 20 if wish["shuffle"] else None
     jobs = [[daemon.reader("s", world=3, rank=rank, job=f"j{i}", seed=i, **wish) for rank in range(3)]
@@ -115,7 +117,7 @@ def check(lines, n, batch, epochs=1, drop_last=False, first_position=0, **terms)
     """As check_sequence() of the harness, for the order of a stream."""
     expected = []
     for epoch in range(epochs):
-        sequence = order_of(n, epoch=epoch, position=0 if epoch else first_position, **terms)
+        sequence = order_of(n, epoch=epoch, position=0 if epoch else first_position, batch=batch, **terms)
         if drop_last:
             sequence = sequence[:len(sequence) // batch * batch]
         expected += [(epoch, place // batch, index) for place, index in enumerate(sequence)]

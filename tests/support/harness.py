@@ -745,13 +745,16 @@ def whole_order(n, seed=0, epoch=0, shuffle=True, order="torch", shuffle_buffer=
 
 
 def expected_order(n, world=1, rank=0, seed=0, epoch=0, shuffle=True, partition="pad", order="torch", position=0,
-                   shuffle_buffer=1000):
-    """The indices that DistributedSampler gives a rank; "exact" is our own: each once. With a position, what is left of
-    the epoch after it is dealt out."""
-    whole, n_left = whole_order(n, seed, epoch, shuffle, order, shuffle_buffer), n - position
-    n_rank = {"pad": (n_left + world - 1) // world, "drop": n_left // world,
-              "exact": (n_left + world - 1 - rank) // world}[partition]
-    return [whole[(position + step * world + rank) % n] for step in range(n_rank)]
+                   shuffle_buffer=1000, dealing="strided", batch=1):
+    """The indices that DistributedSampler gives a rank, or, with another dealing, Accelerate; "exact" is our own: each
+    once. With a position, what is left of the epoch after it is dealt out."""
+    whole, block = whole_order(n, seed, epoch, shuffle, order, shuffle_buffer), 1 if dealing == "strided" else batch
+    left, turn = whole[position:], world * block  # what is dealt to all ranks in turn
+    if partition == "pad":
+        left += [whole[place % n] for place in range(-len(left) % turn)]
+    elif partition == "drop":
+        left = left[:len(left) // turn * turn]
+    return [index for begin in range(rank * block, len(left), turn) for index in left[begin:begin + block]]
 
 
 def indices(lines, epoch=None):
@@ -762,7 +765,8 @@ def check_sequence(lines, n, batch=1, epochs=1, first_epoch=0, first_position=0,
     """Lines of a rank must be exactly these epochs, in order, with the steps counted."""
     expected = []
     for epoch in range(first_epoch, first_epoch + epochs):
-        sequence = expected_order(n, epoch=epoch, position=first_position if epoch == first_epoch else 0, **terms)
+        sequence = expected_order(n, epoch=epoch, position=first_position if epoch == first_epoch else 0, batch=batch,
+                                  **terms)
         if drop_last:
             sequence = sequence[:len(sequence) // batch * batch]
         expected += [(epoch, place // batch, index) for place, index in enumerate(sequence)]
@@ -824,7 +828,7 @@ def fields_of(message):
     return fields
 
 
-def request(kind, body=b"", protocol=2, number=1):
+def request(kind, body=b"", protocol=3, number=1):
     """A Request of proto/dataloader.proto; kind: attach, seek, status, datasets, jobs, errors, classes."""
     kinds = {"attach": 10, "seek": 11, "status": 12, "datasets": 13, "jobs": 14, "errors": 15, "classes": 16}
     return field(1, protocol) + field(2, number) + field(3, "a test") + field(kinds[kind], body)

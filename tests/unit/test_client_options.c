@@ -324,6 +324,8 @@ START_TEST(each_option_out_of_range_is_named_with_what_is_allowed) {
         REFUSED(n_slots, -1, "n_slots: -1");
         REFUSED(first_epoch, 1ull << 32, "first_epoch: 4294967296");
         REFUSED(partition, "odd", "partition: \"odd\" is not known; choose one of: pad drop exact");
+        REFUSED(dealing, "cards", "dealing: \"cards\" is not known; choose one of: strided chunk batch");
+        REFUSED(dealing, long_text, "dealing: too long");
         REFUSED(on_restart, "never", "on_restart: \"never\" is not known; choose one of: wait raise");
         REFUSED(on_restart, long_text, "on_restart: too long");
         REFUSED(restart_timeout_ms, -2, "restart_timeout_ms: -2");

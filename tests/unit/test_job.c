@@ -76,6 +76,9 @@ static void other_shuffle(struct job_terms *terms) {
 static void other_partition(struct job_terms *terms) {
         terms->partition = DLP_PARTITION_EXACT;
 }
+static void other_dealing(struct job_terms *terms) {
+        terms->dealing = DLP_DEALING_BATCH;
+}
 static void other_drop_last(struct job_terms *terms) {
         terms->drop_last = true;
 }
@@ -107,6 +110,7 @@ static const struct {
         { other_draws, "draws:", "runs with 0", "asks for 7" },
         { other_shuffle, "shuffle:", "runs with true", "asks for false" },
         { other_partition, "partition:", "runs with pad", "asks for exact" },
+        { other_dealing, "dealing:", "runs with strided", "asks for batch" },
         { other_drop_last, "drop_last:", "runs with false", "asks for true" },
         { other_order, "order:", "runs with torch", "asks for tdperm" },
         { other_on_error, "on_error:", "runs with fail", "asks for substitute" },
@@ -209,8 +213,8 @@ START_TEST(no_term_is_left_out_of_the_comparison) {
         size_t n_text = sizeof(terms.dataset) + sizeof(terms.digest) + sizeof(terms.pipeline);
         size_t n_numbers = sizeof(terms.world) + sizeof(terms.batch_size) + sizeof(terms.seed) + sizeof(terms.draws) +
                            sizeof(terms.n_samples) + sizeof(terms.max_errors) + sizeof(terms.shuffle_buffer);
-        size_t n_choices = sizeof(terms.partition) + sizeof(terms.on_error);
-        size_t truths = offsetof(struct job_terms, shuffle), behind = offsetof(struct job_terms, partition);
+        size_t n_choices = sizeof(terms.dealing) + sizeof(terms.partition) + sizeof(terms.on_error);
+        size_t truths = offsetof(struct job_terms, shuffle), behind = offsetof(struct job_terms, dealing);
         struct job_member *member, *second;
         struct job *job, *same;
         size_t n_unnoticed = 0;

@@ -41,7 +41,7 @@ class Fixed(Generic[T]):
 
 
 # The keywords of Loader.
-_KEYWORDS = frozenset("""dataset batch_size pipeline seed draws shuffle drop_last partition order shuffle_buffer
+_KEYWORDS = frozenset("""dataset batch_size pipeline seed draws shuffle drop_last dealing partition order shuffle_buffer
     rank world_size ranks epochs steps_per_epoch on_error max_errors on_restart restart_timeout slots framework copy
     timeout open_timeout persistent progress""".split())
 

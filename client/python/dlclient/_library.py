@@ -50,6 +50,7 @@ class Options(ctypes.Structure):
         ("max_errors", ctypes.c_double),
         ("draws", ctypes.c_uint64),
         ("shuffle_buffer", ctypes.c_int),
+        ("dealing", ctypes.c_char_p),
     ]
 
 

@@ -58,6 +58,8 @@ class Loader:
                         streams always have it
         shuffle_buffer  how many samples that holds; None: 1000
         drop_last       leave out a rank's last batch if it is incomplete
+        dealing         how samples are dealt to the ranks: "strided" (one by one, as DistributedSampler), "batch"
+                        (whole batches in turn, as Accelerate and the Trainer), or "chunk" (the same, as Megatron has it)
         partition       "pad" (all ranks get the same number of samples, as with DistributedSampler), "drop", or "exact"
                         (each sample once)
 
@@ -102,6 +104,7 @@ class Loader:
     draws: Fixed[int] = Fixed()
     shuffle: Fixed[bool] = Fixed()
     drop_last: Fixed[bool] = Fixed()
+    dealing: Fixed[str] = Fixed()
     partition: Fixed[str] = Fixed()
     order: Fixed[str] = Fixed()
     shuffle_buffer: Fixed[int] = Fixed()
@@ -113,9 +116,9 @@ class Loader:
 
     @_options.names_wrong_keywords
     def __init__(self, dataset: str, *, batch_size: int = 1, pipeline: Optional[str] = None, seed: int = 0,
-                 draws: int = 0, shuffle: bool = True, drop_last: bool = False, partition: str = "pad",
-                 order: str = "torch", shuffle_buffer: Optional[int] = None, rank: Optional[int] = None,
-                 world_size: Optional[int] = None, ranks: Optional[Sequence[int]] = None,
+                 draws: int = 0, shuffle: bool = True, drop_last: bool = False, dealing: str = "strided",
+                 partition: str = "pad", order: str = "torch", shuffle_buffer: Optional[int] = None,
+                 rank: Optional[int] = None, world_size: Optional[int] = None, ranks: Optional[Sequence[int]] = None,
                  job: Optional[str] = None, socket: Optional[str] = None, epochs: Optional[int] = 1,
                  steps_per_epoch: Optional[int] = None, state: Optional[Dict[str, Any]] = None, on_error: str = "fail",
                  max_errors: Union[int, float, None] = None, on_restart: str = "wait",
@@ -124,9 +127,9 @@ class Loader:
                  persistent: bool = True, progress: Optional[Callable[[str], None]] = None) -> None:
         self._closed = "the loader was never opened"
         self._wish = _options.Wish(dataset=dataset, batch_size=batch_size, pipeline=pipeline, seed=seed,
-                                   draws=draws, shuffle=shuffle, drop_last=drop_last, partition=partition, order=order,
-                                   shuffle_buffer=shuffle_buffer, rank=rank, world_size=world_size, ranks=ranks,
-                                   job=job, socket=socket, on_error=on_error,
+                                   draws=draws, shuffle=shuffle, drop_last=drop_last, dealing=dealing,
+                                   partition=partition, order=order, shuffle_buffer=shuffle_buffer, rank=rank,
+                                   world_size=world_size, ranks=ranks, job=job, socket=socket, on_error=on_error,
                                    max_errors=max_errors, on_restart=on_restart, restart_timeout=restart_timeout,
                                    slots=slots, open_timeout=open_timeout)
         self._span = Span(None if epochs is None else _options.integer("epochs", epochs, 1, 2**32 - 1),
@@ -169,7 +172,7 @@ class Loader:
         world, wish = int(info.world_size), self._wish
         settle(self, pipeline=_library.text_of(info.pipeline), world_size=world, rank=ranks[0].number,
                batch_size=wish.batch_size, seed=wish.seed, draws=wish.draws, shuffle=wish.shuffle,
-               drop_last=wish.drop_last, partition=wish.partition, order=wish.order,
+               drop_last=wish.drop_last, dealing=wish.dealing, partition=wish.partition, order=wish.order,
                shuffle_buffer=wish.shuffle_buffer, num_workers=0, pin_memory=False, batch_sampler=None,
                dataset=Dataset(wish.dataset, weakref.WeakMethod(self._first_handle), self._lock),
                sampler=Sampler(weakref.WeakMethod(self._first_handle), ranks[0].number, world,

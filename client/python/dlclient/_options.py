@@ -113,9 +113,9 @@ class Wish:
     library is to take them from the environment. `run` is the beginning of the job's default name."""
 
     def __init__(self, *, dataset: object, batch_size: object, pipeline: object, seed: object, draws: object,
-                 shuffle: object, drop_last: object, partition: object, order: object, shuffle_buffer: object,
-                 rank: object, world_size: object, ranks: object, job: object, socket: object, on_error: object,
-                 max_errors: object, on_restart: object, restart_timeout: object, slots: object,
+                 shuffle: object, drop_last: object, dealing: object, partition: object, order: object,
+                 shuffle_buffer: object, rank: object, world_size: object, ranks: object, job: object, socket: object,
+                 on_error: object, max_errors: object, on_restart: object, restart_timeout: object, slots: object,
                  open_timeout: object) -> None:
         self.dataset = text("dataset", dataset)
         self.batch_size = integer("batch_size", batch_size, 1, 65536)
@@ -124,6 +124,7 @@ class Wish:
         self.draws = integer("draws", draws, 0, 2**64 - 1)
         self.shuffle = flag("shuffle", shuffle)
         self.drop_last = flag("drop_last", drop_last)
+        self.dealing = text("dealing", dealing)
         self.partition = text("partition", partition)
         self.order = text("order", order)
         self.shuffle_buffer = 0 if shuffle_buffer is None else integer("shuffle_buffer", shuffle_buffer, 1, 2**24)
@@ -179,4 +180,5 @@ class Wish:
         options.on_restart = encoded(self.on_restart)
         options.restart_timeout_ms = milliseconds(self.restart_timeout)
         options.max_errors = self.max_errors
+        options.dealing = encoded(self.dealing)
         return options
