@@ -107,7 +107,7 @@ check-frameworks: build/frameworks/.installed ## Python's client under today's t
 	@$(DEPS) build check
 	$(SUBMAKE) build-release
 	@build/frameworks/bin/python tests/run.py $(call scripts_in,release,test_python_torch test_python_migration) \
-		release:tests/frameworks/test_frameworks.py
+		release:tests/frameworks/test_frameworks.py release:tests/frameworks/test_orders.py
 
 check-formats: build/formats/.installed ## the formats, as their current writers and readers of PyPI have them
 	@$(DEPS) build check
@@ -224,13 +224,15 @@ build/formats/.installed: tests/formats/requirements.txt tests/formats/overrides
 	@build/formats/bin/uv pip install --quiet --python build/formats/bin/python --override tests/formats/overrides.txt -r $<
 	@touch $@
 
-build/frameworks/.installed: tests/frameworks/requirements.txt
+build/frameworks/.installed: tests/frameworks/requirements.txt tests/frameworks/requirements-alone.txt
 	@$(DEPS) frameworks
 	@echo "frameworks: installing into build/frameworks"
 	@rm -rf build/frameworks
 	@$(PYTHON) -m venv build/frameworks
 	@build/frameworks/bin/python -m pip install --quiet --disable-pip-version-check uv
 	@build/frameworks/bin/uv pip install --quiet --python build/frameworks/bin/python -r $<
+	@build/frameworks/bin/uv pip install --quiet --python build/frameworks/bin/python --no-deps \
+		-r tests/frameworks/requirements-alone.txt
 	@touch $@
 
 # A rank of the demonstration: a user's program, so it sees the public header and the shared library alone.

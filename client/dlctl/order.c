@@ -23,6 +23,8 @@ struct order {
         uint64_t world, rank, batch_size, position, shuffle_buffer; /* as asked for */
         enum dlp_dealing dealing;
         enum dlp_partition partition;
+        bool drop_last;
+        uint64_t n_served; /* samples of the rank that come in batches */
         enum output_format format;
         uint64_t n_printed;
         struct text text;
@@ -37,7 +39,7 @@ static void print_index(struct order *order, uint64_t index) {
 
 /* Prints the rank's samples up to the first whose position is not final. */
 static void print_until(struct order *order, uint64_t n_final) {
-        for (; order->n_printed < order->plan.n_samples && order->text.error == 0; order->n_printed++) {
+        for (; order->n_printed < order->n_served && order->text.error == 0; order->n_printed++) {
                 uint64_t position = dlp_epoch_plan_position(&order->plan, order->n_printed);
 
                 if (position >= n_final)
@@ -70,7 +72,7 @@ static int print_all(struct order *order) {
                 return r;
         dlp_sampler_init(&order->sampler, &order->terms, table);
         while (n_final < order->plan.terms.n_positions && order->text.error == 0 &&
-               order->n_printed < order->plan.n_samples) {
+               order->n_printed < order->n_served) {
                 n_final = dlp_sampler_advance(&order->sampler, STEPS_AT_ONCE);
                 print_until(order, n_final);
         }
@@ -109,7 +111,19 @@ static int check_dealing(struct order *order, const char *dealing, const char *p
                             partition);
         if (order->dealing != DLP_DEALING_STRIDED && order->batch_size == 0)
                 return fail(EXIT_USAGE, "order: --dealing %s needs --batch: it deals out whole batches", dealing);
+        if (order->drop_last && order->batch_size == 0)
+                return fail(EXIT_USAGE, "order: --drop-last needs --batch: it leaves out an incomplete batch");
         return EXIT_DONE;
+}
+
+/* All that is dealt to the rank, less what drop_last leaves out. */
+static uint64_t count_served(const struct dlp_epoch_plan *plan) {
+        struct dlp_plan_batch last;
+
+        if (plan->n_batches == 0)
+                return 0;
+        last = dlp_epoch_plan_batch(plan, plan->n_batches - 1);
+        return last.first + last.n_samples;
 }
 
 int order_run(struct context *context, const struct command *command, int argc, char **argv) {
@@ -126,6 +140,7 @@ int order_run(struct context *context, const struct command *command, int argc, 
                 { "dealing", OPTION_TEXT, &dealing, "D",
                   "how samples are dealt to ranks: strided, or in whole batches: chunk or batch (default strided)" },
                 { "batch", OPTION_NUMBER, &order.batch_size, "B", "samples a batch, for --dealing chunk and batch" },
+                { "drop-last", OPTION_FLAG, &order.drop_last, NULL, "leave out the last batch if it is incomplete" },
                 { "partition", OPTION_TEXT, &partition, "P", "pad, drop or exact (default pad)" },
                 { "order", OPTION_TEXT, &name, "O", "torch, tdperm or buffer (default torch)" },
                 { "shuffle-buffer", OPTION_NUMBER, &order.shuffle_buffer, "N",
@@ -160,10 +175,12 @@ int order_run(struct context *context, const struct command *command, int argc, 
                                                 .world = (uint32_t)order.world,
                                                 .batch_size = order.batch_size > 0 ? (uint32_t)order.batch_size : 1,
                                                 .dealing = order.dealing,
-                                                .partition = order.partition };
+                                                .partition = order.partition,
+                                                .drop_last = order.drop_last };
         order.plan = dlp_epoch_plan_make(&epoch_terms, (uint32_t)order.rank, order.position);
+        order.n_served = count_served(&order.plan);
         text_init(&order.text, STDOUT_FILENO);
-        r = order.plan.n_samples > 0 ? print_all(&order) : EXIT_DONE;
+        r = order.n_served > 0 ? print_all(&order) : EXIT_DONE;
         if (text_flush(&order.text) < 0 && order.text.error != -EPIPE)
                 return fail(EXIT_REFUSED, "cannot write: %s", strerror(-order.text.error));
         return r;

@@ -125,6 +125,15 @@ def _(box):
         equal(max(map(len, parts)) - min(map(len, parts)) <= 1, True, "ranks differ by one at most")
 
 
+@case("with --drop-last the samples of a rank's incomplete batch are left out")
+def _(box):
+    for n, world, batch in ((10, 3, 2), (11, 1, 4), (3, 1, 4), (64, 2, 4)):
+        for rank in range(world):
+            whole = order(*arguments_of(n, world, rank, 3, 1, True, "exact", batch=batch))
+            equal(order(*arguments_of(n, world, rank, 3, 1, True, "exact", batch=batch), "--drop-last"),
+                  whole[:len(whole) // batch * batch], f"{n} samples, {world} ranks, batches of {batch}")
+
+
 @case("what cannot be is refused, naming the option")
 def _(box):
     for arguments, word in ((["--samples", 10, "--world", 2, "--rank", 2], "rank"),
@@ -137,6 +146,7 @@ def _(box):
                             (["--samples", 10, "--dealing", "cards"], "dealing"),
                             (["--samples", 10, "--dealing", "batch"], "--batch"),
                             (["--samples", 10, "--dealing", "batch", "--batch", 65537], "65536"),
+                            (["--samples", 10, "--drop-last"], "--batch"),
                             (["--samples", 10, "--order", "alphabetical"], "order"),
                             (["--samples", 10, "--position", 11], "position"),
                             ([], "samples")):
