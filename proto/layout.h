@@ -47,6 +47,7 @@ enum dlp_tensor_layout {
         DLP_DENSE,  /* shape and strides are enough */
         DLP_RAGGED, /* samples of different lengths, or of which some are absent: sample i is at places[i]
                      * of this tensor. shape[1] is -1 if the first dimension of a sample varies */
+        DLP_PADDED, /* as DLP_DENSE; how much of sample i is real is in extents[i] of this tensor */
 };
 
 enum dlp_batch_status {
@@ -62,12 +63,23 @@ struct dlp_place {
         uint64_t n_bytes;
 };
 
+/* How many elements of a padded sample are real, in each of the dimensions that are padded (1 where only one is);
+ * DLP_PLACE_ABSENT in the first: the sample lacks the field. Lies where a ragged tensor has its places. */
+#define DLP_PADDED_DIMS_MAX 2u
+
+struct dlp_extent {
+        uint64_t n[DLP_PADDED_DIMS_MAX];
+};
+
 struct dlp_tensor_record {
         char name[DLP_TENSOR_NAME_MAX];
         uint32_t dtype;
-        uint32_t layout;
+        uint8_t layout;                /* enum dlp_tensor_layout */
+        uint8_t padded_dim;            /* DLP_PADDED: the first dimension that is padded, */
+        uint8_t n_padded_dims;         /* and how many are, one after the other */
+        uint8_t pads_left;             /* 1: padding comes before the elements */
         uint32_t n_dims;               /* the first is the batch */
-        uint32_t idx_places;           /* DLP_RAGGED: which of the slot's arrays of places is its own */
+        uint32_t idx_places;           /* DLP_RAGGED, DLP_PADDED: which of the slot's arrays of places is its own */
         int64_t shape[DLP_DIMS_MAX];   /* elements; the batch dimension counts the real samples; ragged: [n, -1] */
         int64_t strides[DLP_DIMS_MAX]; /* bytes */
         uint64_t offset;               /* from the start of the slot; multiple of DLP_TENSOR_ALIGN */
@@ -113,7 +125,7 @@ struct dlp_control {
         uint64_t payload_bytes;
         uint32_t n_slots;
         uint32_t batch_size;
-        uint32_t n_ragged; /* tensors of a batch that are ragged: each has its places */
+        uint32_t n_ragged; /* tensors of a batch that are ragged or padded: each has its places or extents */
         uint32_t reserved;
         uint64_t slots_offset;   /* in payload: slot i at slots_offset + i * slot_bytes */
         uint64_t slot_bytes;     /* multiple of DLP_SLOT_ALIGN */
@@ -151,6 +163,7 @@ struct dlp_client_page {
 
 _Static_assert(sizeof(struct dlp_client_page) <= DLP_CLIENT_PAGE_BYTES, "the client's page is one page");
 _Static_assert(sizeof(struct dlp_place) == 16, "packed without holes");
+_Static_assert(sizeof(struct dlp_extent) == sizeof(struct dlp_place), "extents lie where places would");
 _Static_assert(sizeof(struct dlp_tensor_record) == 184, "packed without holes");
 _Static_assert(sizeof(struct dlp_slot_record) % 8 == 0, "records follow each other");
 

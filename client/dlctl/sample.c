@@ -47,24 +47,42 @@ void sample_printer_free(struct sample_printer *printer) {
 
 /* ---- hashing ------------------------------------------------------------------------------------------------- */
 
+/* How many elements of a sample are real in dimension `dim`, and which is the first of them. */
+static int64_t real_elements(const struct dlc_tensor *tensor, uint32_t idx_sample, uint32_t dim, int64_t *ret_first) {
+        int64_t n = tensor->shape[dim];
+
+        if (tensor->extents && dim >= tensor->padded_dim && dim < (uint32_t)tensor->padded_dim + tensor->n_padded_dims)
+                n = (int64_t)tensor->extents[idx_sample].n[dim - tensor->padded_dim];
+        *ret_first = tensor->pads_left ? tensor->shape[dim] - n : 0;
+        return n;
+}
+
 /* Finds how many of the last dimensions are contiguous, and the number of bytes of such a piece. */
 static uint32_t contiguous_from(const struct dlc_tensor *tensor, uint64_t *ret_n_bytes) {
         uint64_t n_bytes = dlc_dtype_bytes(tensor->dtype);
         uint32_t dim = tensor->n_dims;
 
-        while (dim > 1 && (tensor->shape[dim - 1] == 1 || (uint64_t)tensor->strides[dim - 1] == n_bytes))
+        /* Of what was padded only a part is hashed, so that no piece goes over it. */
+        while (dim > 1 && (!tensor->extents || dim > (uint32_t)tensor->padded_dim + tensor->n_padded_dims) &&
+               (tensor->shape[dim - 1] == 1 || (uint64_t)tensor->strides[dim - 1] == n_bytes))
                 n_bytes *= (uint64_t)tensor->shape[--dim];
         *ret_n_bytes = n_bytes;
         return dim;
 }
 
 /* Hashes dimensions `dim` .. `end`-1 piece by piece; the depth is DLP_DIMS_MAX at most. */
-static bool update(EVP_MD_CTX *hash, const struct dlc_tensor *tensor, const uint8_t *bytes, uint32_t dim, uint32_t end,
-                   uint64_t n_piece_bytes) {
+static bool update(EVP_MD_CTX *hash, const struct dlc_tensor *tensor, uint32_t idx_sample, const uint8_t *bytes,
+                   uint32_t dim, uint32_t end, uint64_t n_piece_bytes) {
+        int64_t first, n;
+
         if (dim >= end)
                 return EVP_DigestUpdate(hash, bytes, n_piece_bytes) == 1;
-        for (int64_t i = 0; i < tensor->shape[dim]; i++)
-                if (!update(hash, tensor, bytes + i * tensor->strides[dim], dim + 1, end, n_piece_bytes))
+        n = real_elements(tensor, idx_sample, dim, &first);
+        bytes += first * tensor->strides[dim];
+        if (dim + 1 == end && (uint64_t)tensor->strides[dim] == n_piece_bytes)
+                return EVP_DigestUpdate(hash, bytes, (uint64_t)n * n_piece_bytes) == 1;
+        for (int64_t i = 0; i < n; i++)
+                if (!update(hash, tensor, idx_sample, bytes + i * tensor->strides[dim], dim + 1, end, n_piece_bytes))
                         return false;
         return true;
 }
@@ -105,7 +123,8 @@ static bool hash_field(struct sample_printer *printer, const struct dlc_tensor *
                                       tensor->places[idx_sample].n_bytes) == 1;
         } else {
                 end = contiguous_from(tensor, &n_bytes);
-                ok = update(printer->hash, tensor, data + (int64_t)idx_sample * tensor->strides[0], 1, end, n_bytes);
+                ok = update(printer->hash, tensor, idx_sample, data + (int64_t)idx_sample * tensor->strides[0], 1, end,
+                            n_bytes);
         }
         return ok && EVP_DigestFinal_ex(printer->hash, ret_hash, NULL) == 1;
 }
@@ -205,9 +224,10 @@ void sample_print_value(struct text *text, uint32_t dtype, const void *bytes) {
 /* ---- lines --------------------------------------------------------------------------------------------------- */
 
 /* Prints a sample's shape: the tensor's without the batch dimension. In a ragged tensor the first one may be the
- * sample's own. */
+ * sample's own, and what was padded is so. */
 static void print_shape(struct text *text, const struct dlc_tensor *tensor, uint32_t idx_sample) {
         struct texts texts;
+        int64_t first;
 
         text_string(text, "[");
         if (sample_texts(tensor, idx_sample, &texts)) {
@@ -221,7 +241,7 @@ static void print_shape(struct text *text, const struct dlc_tensor *tensor, uint
                 if (tensor->shape[i] < 0)
                         text_u64(text, tensor->places[idx_sample].n_bytes / (uint64_t)tensor->strides[i]);
                 else
-                        text_i64(text, tensor->shape[i]);
+                        text_i64(text, real_elements(tensor, idx_sample, i, &first));
         }
         text_string(text, "]");
 }
@@ -286,7 +306,8 @@ static bool print_field(struct sample_printer *printer, const struct dlc_tensor 
         uint8_t hash[HASH_BYTES];
         struct texts texts;
 
-        if (tensor->places && tensor->places[idx_sample].offset == DLC_ABSENT) {
+        if ((tensor->places && tensor->places[idx_sample].offset == DLC_ABSENT) ||
+            (tensor->extents && tensor->extents[idx_sample].n[0] == DLC_ABSENT)) {
                 print_absent(tensor, json, text);
                 return true;
         }

@@ -196,10 +196,21 @@ struct dlc_place {
         uint64_t n_bytes; /* length of the sample */
 };
 
+/* How much of a sample of a padded tensor is real: elements in its first padded dimension and in the second, if there
+ * is one (else 1). DLC_ABSENT in the first: the sample does not have the field. */
+struct dlc_extent {
+        uint64_t n[2];
+};
+
 /* One field of all samples of a batch. The first dimension is the batch; it counts the real samples.
  *
  * Dense (places is NULL): element (i, j, ...) is at data + i * strides[0] + j * strides[1] + ...; there may be
  * padding between samples.
+ *
+ * Padded (dense, and extents is set), by the step pad: along the dimension padded_dim, and the next one if
+ * n_padded_dims is 2, samples were made equally long. Of sample i extents[i].n[0] elements are real (and n[1] along the
+ * next one): the first ones, or the last ones if pads_left. The tensor that follows it in the batch, FIELD_mask, says
+ * the same for each element.
  *
  * Ragged (places is set): samples differ in length, or some do not have the field. Sample i is at data +
  * places[i].offset, without gaps in C order. shape[1], ... are the dimensions of a sample; shape[1] is -1 if it varies:
@@ -207,14 +218,18 @@ struct dlc_place {
  * texts have the shape [n_samples, -1], in bytes; boxes [n_samples, -1, 4]; a number that may be absent [n_samples];
  * masks [n_samples, -1, height, width], where height and width are those of this batch. */
 struct dlc_tensor {
-        const char *name;               /* "image", "label" */
-        uint32_t dtype;                 /* enum dlc_dtype */
-        uint32_t n_dims;                /* 1 .. 8 */
-        const int64_t *shape;           /* n_dims elements */
-        const int64_t *strides;         /* n_dims elements, in bytes, none negative */
-        void *data;                     /* little-endian; until release the caller may also write to it */
-        const struct dlc_place *places; /* n_samples elements, or NULL */
-        uint64_t reserved[2];           /* zero */
+        const char *name;                 /* "image", "label" */
+        uint32_t dtype;                   /* enum dlc_dtype */
+        uint32_t n_dims;                  /* 1 .. 8 */
+        const int64_t *shape;             /* n_dims elements */
+        const int64_t *strides;           /* n_dims elements, in bytes, none negative */
+        void *data;                       /* little-endian; until release the caller may also write to it */
+        const struct dlc_place *places;   /* n_samples elements, or NULL */
+        const struct dlc_extent *extents; /* n_samples elements, or NULL: it is not padded */
+        uint8_t padded_dim;
+        uint8_t n_padded_dims;
+        uint8_t pads_left;
+        uint8_t reserved[5]; /* zero */
 };
 
 /* A batch. It and everything that it points to stay unchanged until dlc_release() or dlc_close(). */

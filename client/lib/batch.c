@@ -21,6 +21,7 @@ _Static_assert((int)DLC_UINT32 == (int)DLP_DTYPE_UINT32 && (int)DLC_UINT64 == (i
 _Static_assert(DLC_ABSENT == DLP_PLACE_ABSENT, "absent fields are handed out as they are");
 _Static_assert(sizeof(struct dlc_place) == sizeof(struct dlp_place), "places are handed out as they are");
 _Static_assert(offsetof(struct dlc_place, n_bytes) == offsetof(struct dlp_place, n_bytes), "the same");
+_Static_assert(sizeof(struct dlc_extent) == sizeof(struct dlp_extent), "extents are handed out as they are");
 
 /* Do all elements of a dense tensor lie within `room` bytes? */
 static bool dense_fits(const struct dlp_tensor_record *record, uint64_t room) {
@@ -70,6 +71,30 @@ static bool ragged_fits(const struct dlp_tensor_record *record, const struct dlp
         return true;
 }
 
+/* Does no sample have more elements than the tensor? */
+static bool padding_fits(const struct dlp_tensor_record *record, const struct dlp_extent *extents, uint32_t n_samples) {
+        if (!extents || record->n_padded_dims < 1 || record->n_padded_dims > DLP_PADDED_DIMS_MAX ||
+            record->padded_dim < 1 || record->padded_dim + record->n_padded_dims > record->n_dims ||
+            record->pads_left > 1)
+                return false;
+        for (uint32_t i = 0; i < n_samples; i++)
+                for (uint32_t k = 0; k < record->n_padded_dims && extents[i].n[0] != DLP_PLACE_ABSENT; k++)
+                        if (extents[i].n[k] > (uint64_t)record->shape[record->padded_dim + k])
+                                return false;
+        return true;
+}
+
+static bool fill_extents(const struct dli_ring *ring, uint32_t idx_slot, const struct dlp_slot_record *slot,
+                         const struct dlp_tensor_record *record, struct dlc_tensor *tensor) {
+        const void *extents = dlp_places(ring->control, idx_slot, record->idx_places);
+
+        tensor->extents = extents;
+        tensor->padded_dim = record->padded_dim;
+        tensor->n_padded_dims = record->n_padded_dims;
+        tensor->pads_left = record->pads_left;
+        return padding_fits(record, extents, slot->n_samples);
+}
+
 static bool fill_tensor(const struct dli_ring *ring, uint32_t idx_slot, const struct dlp_slot_record *slot,
                         const struct dlp_tensor_record *record, struct dlc_tensor *tensor) {
         uint64_t slot_bytes = ring->control->slot_bytes;
@@ -84,6 +109,8 @@ static bool fill_tensor(const struct dli_ring *ring, uint32_t idx_slot, const st
         tensor->n_dims = record->n_dims;
         tensor->shape = record->shape;
         tensor->strides = record->strides;
+        tensor->extents = NULL;
+        tensor->padded_dim = tensor->n_padded_dims = tensor->pads_left = 0;
 
         if (record->layout == DLP_RAGGED) {
                 const struct dlp_place *places = dlp_places(ring->control, idx_slot, record->idx_places);
@@ -92,11 +119,13 @@ static bool fill_tensor(const struct dli_ring *ring, uint32_t idx_slot, const st
                 tensor->places = (const struct dlc_place *)places;
                 return ragged_fits(record, places, slot->n_samples, slot_bytes);
         }
-        if (record->layout != DLP_DENSE || record->offset > slot_bytes)
+        if ((record->layout != DLP_DENSE && record->layout != DLP_PADDED) || record->offset > slot_bytes)
                 return false;
         tensor->data = base + record->offset;
         tensor->places = NULL;
-        return dense_fits(record, slot_bytes - record->offset);
+        if (!dense_fits(record, slot_bytes - record->offset))
+                return false;
+        return record->layout == DLP_DENSE || fill_extents(ring, idx_slot, slot, record, tensor);
 }
 
 /* The samples that lie in the slot: those that the order planned, or their substitutes. */

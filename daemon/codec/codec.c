@@ -380,6 +380,7 @@ int codec_form(const struct codec *codec, const struct codec_terms *terms, struc
         if (r < 0)
                 return r;
         snprintf(form.name, sizeof(form.name), "%s", codec->field.name);
+        form.is_gathered = codec_is_gathered(codec);
         *ret_form = form;
         return 0;
 }
@@ -397,6 +398,17 @@ int codec_render(const struct codec *codec, struct codec_tools *tools, const str
         return codec->type->render(codec, tools, input, out, why);
 }
 
+int codec_render_beginning(const struct codec *codec, struct codec_tools *tools, const struct codec_input *input,
+                           uint64_t n_bytes, uint64_t n_kept_bytes, uint8_t *out, struct why *why) {
+        int r = codec_memory_reserve(&tools->whole, n_bytes, why);
+
+        if (r == 0)
+                r = codec_render(codec, tools, input, tools->whole.bytes, why);
+        if (r == 0)
+                memcpy(out, tools->whole.bytes, n_kept_bytes);
+        return r;
+}
+
 void codec_close(const struct codec *codec, struct codec_tools *tools) {
         if (codec->type->close)
                 codec->type->close(tools);
@@ -409,11 +421,18 @@ int codec_refuse_room(const struct codec *codec, const struct codec_opened *open
 
 int codec_refuse_memory(const struct codec *codec, const struct codec_tools *tools, const struct codec_opened *opened,
                         uint64_t allowed_bytes, struct why *why) {
+        if (!codec->type->refuse_memory) /* it is too long to be cut */
+                return codec_refuse_elements(tools, opened, allowed_bytes, why);
         return codec->type->refuse_memory(tools, opened, allowed_bytes, why);
 }
 
 int codec_refuse_shape(const struct codec *codec, const struct codec_opened *opened, const int64_t *other,
                        struct why *why) {
+        if (!codec->type->refuse_shape)
+                return why_set(why, -EMEDIUMTYPE,
+                               "has %lld rows, another sample of its batch has %lld: use ragged or pad in place of "
+                               "stack, or batch_size 1",
+                               (long long)opened->shape[0], (long long)other[0]);
         return codec->type->refuse_shape(opened, other, why);
 }
 
@@ -446,12 +465,13 @@ void codec_tools_free(struct codec_tools *tools) {
         free(tools->elements.bytes);
         free(tools->rows.bytes);
         free(tools->planes.bytes);
+        free(tools->whole.bytes);
         free(tools);
 }
 
 size_t codec_tools_bytes(const struct codec_tools *tools) {
         return decoder_scratch_bytes(tools->decoder) + workspace_bytes(tools->workspace) + tools->elements.n_bytes +
-               tools->rows.n_bytes + tools->planes.n_bytes;
+               tools->rows.n_bytes + tools->planes.n_bytes + tools->whole.n_bytes;
 }
 
 static void trim(struct codec_memory *memory) {
@@ -465,6 +485,7 @@ void codec_tools_trim(struct codec_tools *tools) {
         trim(&tools->elements);
         trim(&tools->rows);
         trim(&tools->planes);
+        trim(&tools->whole);
 }
 
 int codec_memory_reserve(struct codec_memory *memory, size_t n_bytes, struct why *why) {

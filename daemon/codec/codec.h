@@ -45,6 +45,10 @@ struct codec_input {
 
         uint64_t seed; /* of what is drawn; epoch, sample and the step say the rest */
         uint32_t epoch;
+
+        /* Of a picture that is padded: bytes from row to row and, with channels first, from plane to plane. 0: rows and
+         * planes follow one another without gaps. */
+        uint64_t row_stride, plane_stride;
 };
 
 /* What codec_open() found out about a sample's field. */
@@ -145,6 +149,11 @@ int codec_open(const struct codec *codec, struct codec_tools *tools, const struc
 /* Writes opened->n_bytes to `out`. Errors as above. Once after each codec_open(). */
 int codec_render(const struct codec *codec, struct codec_tools *tools, const struct codec_input *input, uint8_t *out,
                  struct why *why);
+
+/* The same for a sample of n_bytes of which only the first n_kept_bytes are wanted. Takes n_bytes of memory, beside
+ * what the sample needs. */
+int codec_render_beginning(const struct codec *codec, struct codec_tools *tools, const struct codec_input *input,
+                           uint64_t n_bytes, uint64_t n_kept_bytes, uint8_t *out, struct why *why);
 
 void codec_close(const struct codec *codec, struct codec_tools *tools);
 

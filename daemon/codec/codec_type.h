@@ -41,6 +41,7 @@ struct codec_tools {
         struct codec_memory elements; /* of a field that is being converted */
         struct codec_memory rows;     /* of a field some of whose rows leave */
         struct codec_memory planes;   /* of masks of instances, before and after they are moved */
+        struct codec_memory whole;    /* of a sample that is cut */
 };
 
 /* Makes it at least this long; what it held is lost. -ENOMEM. */

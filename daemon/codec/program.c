@@ -8,6 +8,7 @@
 #include "daemon/augment/recipe.h"
 #include "daemon/codec/masks/array_mask.h"
 #include "daemon/codec/masks/mask_name.h"
+#include "daemon/collate/collation.h"
 #include "daemon/data/field_name.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/step_text.h"
@@ -17,7 +18,8 @@
 struct program {
         uint32_t n_fields;
         struct codec *codecs[DLP_TENSORS_MAX];
-        uint32_t serving[DLP_TENSORS_MAX]; /* program_serving() */
+        struct collation collations[DLP_TENSORS_MAX]; /* of each field */
+        uint32_t serving[DLP_TENSORS_MAX];            /* program_serving() */
         char *text;
 };
 
@@ -48,6 +50,13 @@ const struct codec *program_codec(const struct program *program, uint32_t idx) {
 
 uint32_t program_serving(const struct program *program, uint32_t k) {
         return program->serving[k];
+}
+
+int program_form(const struct program *program, uint32_t idx, const struct codec_terms *terms,
+                 struct field_form *ret_form, struct why *why) {
+        int r = codec_form(program->codecs[idx], terms, ret_form, why);
+
+        return r < 0 ? r : collation_apply(&program->collations[idx], ret_form, why);
 }
 
 /* 0: needs no other field; 1: boxes; 2: what leaves with boxes. */
@@ -108,6 +117,56 @@ static int refuse_dropping(uint32_t n_boxes, struct why *why) {
                 "pipeline: sanitize drops boxes, and its part names %s; name one field of boxes with the picture, "
                 "as in \"image, boxes, labels: hflip(0.5) sanitize\"",
                 n_boxes == 0 ? "none" : "several fields of them");
+}
+
+/* ---- collations ------------------------------------------------------------------------------------------------ */
+
+/* The fields from `begin` on are a part with this collation. */
+static void collate_part(struct program *program, uint32_t begin, const struct collation *collation) {
+        bool has_pictures = false;
+
+        for (uint32_t i = begin; i < program->n_fields; i++)
+                has_pictures |= codec_is_picture(program->codecs[i]);
+        for (uint32_t i = begin; i < program->n_fields; i++)
+                if (!has_pictures || codec_is_picture(program->codecs[i]) || codec_is_mask(program->codecs[i]))
+                        program->collations[i] = *collation;
+}
+
+static const char *field_name(const struct program *program, const struct source *source, uint32_t idx) {
+        return source->schema.fields[codec_field(program->codecs[idx])].name;
+}
+
+/* A tensor that comes with a field has a name and a place among the others. */
+static int check_added(const struct program *program, const struct source *source, struct why *why) {
+        uint32_t n_tensors = program->n_fields;
+        char name[2 * DLP_TENSOR_NAME_MAX];
+
+        for (uint32_t i = 0; i < program->n_fields; i++)
+                for (unsigned k = 0; k < collation_n_added(&program->collations[i]); k++) {
+                        snprintf(name, sizeof(name), "%s_%s", field_name(program, source, i),
+                                 collation_added(&program->collations[i], k));
+                        if (strlen(name) >= DLP_TENSOR_NAME_MAX)
+                                return why_set(why, -EINVAL,
+                                               "pipeline, column %zu: \"%s\" is longer than the %u characters that a "
+                                               "field's name may have: rename field %s with fields= of the dataset",
+                                               program->collations[i].column, name, DLP_TENSOR_NAME_MAX - 1,
+                                               field_name(program, source, i));
+                        for (uint32_t other = 0; other < program->n_fields; other++)
+                                if (strcmp(field_name(program, source, other), name) == 0)
+                                        return why_set(why, -EINVAL,
+                                                       "pipeline, column %zu: %s would come with field %s, and field "
+                                                       "%s of the dataset is named as well: rename one of them with "
+                                                       "fields= of the dataset",
+                                                       program->collations[i].column, name,
+                                                       field_name(program, source, i), name);
+                        n_tensors++;
+                }
+        if (n_tensors > DLP_TENSORS_MAX)
+                return why_set(why, -EINVAL,
+                               "pipeline: with masks and labels there are %u fields; a batch has %u at "
+                               "most",
+                               n_tensors, DLP_TENSORS_MAX);
+        return 0;
 }
 
 /* ---- without names --------------------------------------------------------------------------------------------- */
@@ -223,13 +282,42 @@ static int check_mask_dtype(const struct program *program, const struct source *
         return 0;
 }
 
+/* The text that means the same when it comes back: a step without arguments may be called as a field is. */
+static int print_unnamed(struct program *program, const struct source *source, bool no_main, struct why *why) {
+        const char *steps = no_main ? "raw" : codec_text(program->codecs[0]);
+        const struct collation *collation = &program->collations[0];
+        _cleanup_(freep) char *last = collation->type ? collation_text(collation) : strdup(""), *text = NULL;
+
+        if (!last || asprintf(&text, "%s%s%s", steps, steps[0] && last[0] ? " " : "", last) < 0) {
+                text = NULL;
+                return why_errno(why, -ENOMEM, "pipeline");
+        }
+        if (asprintf(&program->text, "%s%s", text, is_field(&source->schema, text, strlen(text)) ? "()" : "") >= 0)
+                return 0;
+        program->text = NULL;
+        return why_errno(why, -ENOMEM, "pipeline");
+}
+
 static int parse_unnamed(struct program *program, const struct source *source, const char *text, struct why *why) {
         bool no_main = is_raw(text) && is_table(&source->schema);
         uint32_t idx_main = source->schema.n_fields;
-        int r = no_main ? 0 : find_main(&source->schema, &idx_main, why);
+        _cleanup_(freep) char *steps = NULL;
+        struct collation collation;
+        size_t steps_end;
+        int r = collation_take(text, 0, strlen(text), &collation, &steps_end, why);
 
         if (r == 0 && !no_main)
-                r = add_field(program, source, idx_main, 0, text, why);
+                r = find_main(&source->schema, &idx_main, why);
+        if (r == 0) {
+                steps = strndup(text, steps_end);
+                if (!steps)
+                        return why_errno(why, -ENOMEM, "pipeline");
+        }
+        if (r == 0 && !no_main)
+                r = add_field(program, source, idx_main, 0,
+                              collation.type && strspn(steps, BLANKS) == steps_end ? NULL : steps, why);
+        if (r == 0)
+                program->collations[0] = collation;
         if (r == 0 && !no_main && codec_drops_boxes(program->codecs[0]))
                 r = refuse_dropping(0, why);
         if (r == 0 && !no_main)
@@ -239,14 +327,7 @@ static int parse_unnamed(struct program *program, const struct source *source, c
                                       source->schema.fields[i].kind != FIELD_MASKS
                             : is_value(&source->schema.fields[i]) && i != idx_main)
                         r = add_field(program, source, i, 0, NULL, why);
-        if (r < 0)
-                return r;
-        text = no_main ? "raw" : codec_text(program->codecs[0]);
-        /* A step without arguments that is called as a field is: the text must mean the same when it comes back. */
-        if (asprintf(&program->text, "%s%s", text, is_field(&source->schema, text, strlen(text)) ? "()" : "") >= 0)
-                return 0;
-        program->text = NULL;
-        return why_errno(why, -ENOMEM, "pipeline");
+        return r < 0 ? r : print_unnamed(program, source, no_main, why);
 }
 
 /* ---- with names ------------------------------------------------------------------------------------------------ */
@@ -255,6 +336,8 @@ static int parse_unnamed(struct program *program, const struct source *source, c
 struct part {
         size_t begin, end; /* of the whole text */
         size_t steps;      /* after the ':', or `end` */
+        size_t steps_end;  /* where the collation begins, or `end` */
+        struct collation collation;
 };
 
 /* The next `wanted` before `end` that is not in parentheses; else `end`. */
@@ -298,11 +381,13 @@ static int parse_part(struct program *program, const struct source *source, cons
                       uint32_t group, struct why *why) {
         struct step_text reader = { .what = "pipeline", .text = text, .at = text + part->begin, .why = why };
         const char *names_end = text + (part->steps < part->end ? part->steps - 1 : part->end);
-        _cleanup_(freep) char *steps = blank_but(text, part->steps, part->end);
+        _cleanup_(freep) char *steps = blank_but(text, part->steps, part->steps_end);
+        bool has_steps;
 
         if (!steps)
                 return why_errno(why, -ENOMEM, "pipeline");
-        if (part->steps < part->end && strspn(steps, BLANKS) == strlen(steps))
+        has_steps = strspn(steps, BLANKS) < strlen(steps);
+        if (part->steps < part->end && !has_steps && !part->collation.type)
                 return why_set(why, -EINVAL,
                                "pipeline, column %zu: expected steps after \":\"; without it the field is "
                                "handed out as it is stored",
@@ -318,7 +403,7 @@ static int parse_part(struct program *program, const struct source *source, cons
                         return step_text_refuse_here(&reader, "the name of a field");
                 r = find_named(source, &reader, n_word, &idx_field);
                 if (r == 0)
-                        r = add_field(program, source, idx_field, group, part->steps < part->end ? steps : NULL, why);
+                        r = add_field(program, source, idx_field, group, has_steps ? steps : NULL, why);
                 if (r < 0)
                         return r;
                 reader.at += n_word;
@@ -413,6 +498,20 @@ static bool may_be_step(const struct program *program, const struct source *sour
         return program->n_fields == 1 && !codec_text(program->codecs[0])[0] && recipe_is_step(name, strlen(name));
 }
 
+/* Those of the part whose last field this is. Not each of its fields may have its collation. */
+static void print_steps(const struct program *program, const uint32_t *parts, uint32_t idx_last, FILE *stream) {
+        const char *steps = codec_text(program->codecs[idx_last]);
+        const struct collation *collation = NULL;
+        char *text;
+
+        for (uint32_t i = 0; i <= idx_last; i++)
+                if (parts[i] == parts[idx_last] && program->collations[i].type)
+                        collation = &program->collations[i];
+        text = collation ? collation_text(collation) : NULL;
+        fprintf(stream, "%s%s%s%s", steps[0] || text ? ": " : "", steps, steps[0] && text ? " " : "", text ? text : "");
+        free(text);
+}
+
 /* Prints the fields of each part as "a, b: steps"; parts are separated by "; ". */
 static int print_named(struct program *program, const struct source *source, const uint32_t *parts, struct why *why) {
         char *text = NULL;
@@ -426,8 +525,8 @@ static int print_named(struct program *program, const struct source *source, con
                 bool is_last = i + 1 == program->n_fields || parts[i + 1] != parts[i];
 
                 fprintf(stream, "%s", source->schema.fields[codec_field(codec)].name);
-                if (is_last && codec_text(codec)[0])
-                        fprintf(stream, ": %s", codec_text(codec));
+                if (is_last)
+                        print_steps(program, parts, i, stream);
                 if (i + 1 < program->n_fields)
                         fprintf(stream, "%s", is_last ? "; " : ", ");
         }
@@ -448,11 +547,16 @@ static int parse_named(struct program *program, const struct source *source, con
         for (size_t begin = 0; begin <= end;) {
                 size_t part_end = find_outside(text, begin, end, ';');
                 size_t colon = find_outside(text, begin, part_end, ':');
-                struct part part = { begin, part_end, colon < part_end ? colon + 1 : part_end };
+                struct part part = { begin, part_end, colon < part_end ? colon + 1 : part_end, .steps_end = part_end };
                 uint32_t n_before = program->n_fields;
-                int r = parse_part(program, source, text, &part, n_with_steps, why);
+                int r = 0;
 
+                if (colon < part_end)
+                        r = collation_take(text, part.steps, part_end, &part.collation, &part.steps_end, why);
+                if (r == 0)
+                        r = parse_part(program, source, text, &part, n_with_steps, why);
                 if (r == 0) {
+                        collate_part(program, n_before, &part.collation);
                         find_masks(program, source, n_before);
                         r = lead_fields(program, source, n_before, why);
                         if (r == 0)
@@ -463,7 +567,8 @@ static int parse_named(struct program *program, const struct source *source, con
                 for (uint32_t i = n_before; i < program->n_fields; i++)
                         parts[i] = n_parts;
                 n_parts++;
-                n_with_steps += part.steps < part.end; /* a part without steps must not change what the others draw */
+                /* A part without steps must not change what the others draw. */
+                n_with_steps += part.steps + strspn(text + part.steps, BLANKS) < part.steps_end;
                 begin = part_end + 1;
                 if (part_end < end && begin + strspn(text + begin, BLANKS) == end) /* "a;" is the field a */
                         break;
@@ -506,6 +611,8 @@ int program_parse(const char *text, const struct source *source, struct program 
         r = find_names(text, &source->schema, &is_named, why);
         if (r == 0)
                 r = is_named ? parse_named(program, source, text, why) : parse_unnamed(program, source, text, why);
+        if (r == 0)
+                r = check_added(program, source, why);
         if (r == 0 && strlen(program->text) >= DLP_PIPELINE_MAX)
                 r = why_set(why, -EINVAL, "pipeline: with all defaults written out it is longer than %u bytes",
                             DLP_PIPELINE_MAX - 1);

@@ -7,8 +7,9 @@
  *      left, right: hflip(0.5); label                            fields that are named together use the same draws
  *
  * Parts are separated by ";", each `[FIELD[, FIELD...]:] STEP...`; a part without steps delivers the field as it is
- * stored. A single word that is both a step and a field of the dataset is refused. A program does not change once it is
- * parsed: any number of threads may use it. */
+ * stored. The last step may say how samples become a batch (collate/collation.h): for the pictures of the part and
+ * their masks, if it names some, else for all of its fields. A single word that is both a step and a field of the
+ * dataset is refused. A program does not change once it is parsed: any number of threads may use it. */
 #pragma once
 
 #include "daemon/codec/codec.h"
@@ -26,9 +27,14 @@ void program_free(struct program *program);
  * program. */
 const char *program_text(const struct program *program);
 
-/* Tensors of a batch, 1 to DLP_TENSORS_MAX, in the sequence in which they are delivered. */
+/* Fields of a batch, 1 to DLP_TENSORS_MAX, in the sequence in which they are delivered. */
 uint32_t program_n_fields(const struct program *program);
 const struct codec *program_codec(const struct program *program, uint32_t idx);
+
+/* The form of a field, as its codec and the collation of its part say. May look at each sample of the source. -EINVAL:
+ * the field cannot be collated so; -ENOMEM. */
+int program_form(const struct program *program, uint32_t idx, const struct codec_terms *terms,
+                 struct field_form *ret_form, struct why *why);
 
 /* Field number k in the sequence in which a sample's fields are served: pictures before boxes that move with them, and
  * boxes before what leaves with them. */

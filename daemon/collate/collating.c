@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "daemon/collate/padding.h"
+
 void collating_init(struct collating *collating, const struct layout *layout, uint8_t *slot, struct dlp_place *places) {
         collating->layout = layout;
         collating->slot = slot;
@@ -17,8 +19,21 @@ void collating_fini(struct collating *collating) {
         pthread_mutex_destroy(&collating->lock);
 }
 
+static struct dlp_place *places_of(const struct collating *collating, const struct field_layout *field) {
+        return collating->places + (size_t)field->idx_places * collating->layout->batch_size;
+}
+
+static struct dlp_extent *extents_of(const struct collating *collating, const struct field_layout *field) {
+        return (struct dlp_extent *)(void *)places_of(collating, field);
+}
+
 void collating_begin(struct collating *collating) {
         for (uint32_t i = 0; i < collating->layout->n_fields; i++) {
+                const struct field_layout *field = &collating->layout->fields[i];
+
+                if (field->form.how == COLLATE_PADDED) /* samples of a batch that nobody wants are never placed */
+                        memset(extents_of(collating, field), 0,
+                               collating->layout->batch_size * sizeof(struct dlp_extent));
                 collating->is_said[i] = false;
                 memset(collating->shapes[i], 0, sizeof(collating->shapes[i])); /* a batch may end without a shape */
                 atomic_store_explicit(&collating->n_used_bytes[i], 0, memory_order_relaxed);
@@ -26,10 +41,6 @@ void collating_begin(struct collating *collating) {
 }
 
 /* ---- places ---------------------------------------------------------------------------------------------------- */
-
-static struct dlp_place *places_of(const struct collating *collating, const struct field_layout *field) {
-        return collating->places + (size_t)field->idx_places * collating->layout->batch_size;
-}
 
 /* The first sample decides the shape. */
 static bool agree(struct collating *collating, uint32_t idx_field, const int64_t *shape, int64_t *ret_shape) {
@@ -70,9 +81,26 @@ static uint8_t *place_ragged(struct collating *collating, uint32_t idx_field, ui
         return collating->slot + field->offset + used;
 }
 
+static int place_padded(struct collating *collating, const struct field_layout *field, uint32_t idx_sample,
+                        const int64_t *shape, uint8_t **ret_bytes) {
+        struct dlp_extent extent = { { 1, 1 } };
+
+        for (uint32_t k = 0; k < field->form.n_padded_dims; k++) {
+                extent.n[k] = (uint64_t)shape[field->form.padded_dim + k];
+                if (extent.n[k] > field->padded.limits[k])
+                        return -EFBIG;
+        }
+        extents_of(collating, field)[idx_sample] = extent;
+        *ret_bytes = padding_at(field, collating->slot, idx_sample, &extent);
+        return 0;
+}
+
 int collating_place(struct collating *collating, uint32_t idx_field, uint32_t idx_sample, const int64_t *shape,
                     uint64_t n_bytes, uint8_t **ret_bytes, int64_t ret_shape[FIELD_DIMS_MAX]) {
         const struct field_layout *field = &collating->layout->fields[idx_field];
+
+        if (field->form.how == COLLATE_PADDED)
+                return place_padded(collating, field, idx_sample, shape, ret_bytes);
 
         /* In a ragged field, too, no sample may take more than the longest one. Otherwise the last sample would find no
          * room, and which one is last is chance. */
@@ -134,10 +162,10 @@ static void describe_ragged(struct dlp_tensor_record *tensor, const struct field
 void collating_describe(const struct collating *collating, uint32_t n_samples, struct dlp_slot_record *record) {
         const struct layout *layout = collating->layout;
 
-        record->n_tensors = layout->n_fields;
+        record->n_tensors = layout->n_tensors;
         for (uint32_t i = 0; i < layout->n_fields; i++) {
                 const struct field_layout *field = &layout->fields[i];
-                struct dlp_tensor_record *tensor = &record->tensors[i];
+                struct dlp_tensor_record *tensor = &record->tensors[field->idx_tensor];
 
                 memset(tensor, 0, sizeof(*tensor));
                 snprintf(tensor->name, sizeof(tensor->name), "%s", field->form.name);
@@ -146,7 +174,7 @@ void collating_describe(const struct collating *collating, uint32_t n_samples, s
                 tensor->shape[0] = n_samples;
                 if (field->form.how == COLLATE_RAGGED)
                         describe_ragged(tensor, field, collating->is_said[i] ? collating->shapes[i] : NULL);
-                else
+                else if (field->form.how == COLLATE_STACK) /* a padded one is described when it is padded */
                         describe_stack(tensor, &field->form, field->varies ? collating->shapes[i] : field->form.shape);
         }
 }
@@ -155,12 +183,42 @@ void collating_move(const struct collating *collating, const struct dlp_slot_rec
                     uint32_t to) {
         for (uint32_t i = 0; i < collating->layout->n_fields; i++) {
                 const struct field_layout *field = &collating->layout->fields[i];
-                uint64_t n_bytes = (uint64_t)record->tensors[i].strides[0];
+                uint64_t n_bytes = (uint64_t)record->tensors[field->idx_tensor].strides[0];
                 uint8_t *rows = collating->slot + field->offset;
 
-                if (field->form.how == COLLATE_RAGGED)
-                        places_of(collating, field)[to] = places_of(collating, field)[from];
-                else
+                if (field->form.how == COLLATE_PADDED)
+                        padding_move(field, collating->slot, extents_of(collating, field), from, to);
+                if (field->form.how == COLLATE_STACK)
                         memcpy(rows + to * n_bytes, rows + from * n_bytes, n_bytes);
+                else
+                        places_of(collating, field)[to] = places_of(collating, field)[from];
+        }
+}
+
+/* Each sample has a place of its own, and they are in the sequence of the batch, so that none lands on one that is
+ * still to be moved. */
+static void join_ragged(const struct collating *collating, const struct field_layout *field, uint32_t n_samples) {
+        struct dlp_place *places = places_of(collating, field);
+        uint64_t offset = field->offset;
+
+        for (uint32_t i = 0; i < n_samples; i++) {
+                if (places[i].offset == DLP_PLACE_ABSENT)
+                        continue;
+                if (places[i].n_bytes > 0)
+                        memmove(collating->slot + offset, collating->slot + places[i].offset, places[i].n_bytes);
+                places[i].offset = offset;
+                offset += places[i].n_bytes;
+        }
+}
+
+void collating_finish(const struct collating *collating, struct dlp_slot_record *record) {
+        for (uint32_t i = 0; i < collating->layout->n_fields && record->n_tensors > 0; i++) {
+                const struct field_layout *field = &collating->layout->fields[i];
+
+                if (field->form.how == COLLATE_PADDED)
+                        padding_finish(field, collating->slot, extents_of(collating, field), record->n_samples,
+                                       &record->tensors[field->idx_tensor]);
+                else if (field->form.is_joined)
+                        join_ragged(collating, field, record->n_samples);
         }
 }

@@ -18,7 +18,7 @@
 struct collating {
         const struct layout *layout;
         uint8_t *slot;            /* its first byte */
-        struct dlp_place *places; /* layout->n_ragged arrays of batch_size; NULL if nothing is ragged */
+        struct dlp_place *places; /* layout->n_ragged arrays of batch_size; NULL if nothing is ragged or padded */
 
         pthread_mutex_t lock; /* guards what follows; a leaf */
         bool is_said[DLP_TENSORS_MAX];
@@ -37,8 +37,9 @@ void collating_begin(struct collating *collating);
 
 /* Where field `idx_field` of sample `idx_sample` (in the batch) goes: `n_bytes`, of `shape`. Returns 0; COLLATE_DIFFERS
  * if another sample of the batch has another shape, which is written to `ret_shape`; -EFBIG if a sample may not be so
- * large (layout->fields[idx_field].sample_bytes). A ragged field of a sample is placed once, unless it is_spread:
- * nothing may fail after it. Any worker. */
+ * large (layout->fields[idx_field].sample_bytes; of a padded field its limits, to which its shape was cut if it is to
+ * be: padding_fit()). A ragged field of a sample is placed once, unless it is_spread: nothing may fail after it. Any
+ * worker. */
 int collating_place(struct collating *collating, uint32_t idx_field, uint32_t idx_sample, const int64_t *shape,
                     uint64_t n_bytes, uint8_t **ret_bytes, int64_t ret_shape[FIELD_DIMS_MAX]);
 
@@ -49,7 +50,7 @@ static inline uint8_t *collating_row(const struct collating *collating, uint32_t
         return collating->slot + field->offset + field->sample_bytes * idx_sample;
 }
 
-/* A ragged field that a sample does not have: its place says so. Any worker. */
+/* A ragged or padded field that a sample does not have: its place says so. Any worker. */
 void collating_leave_out(struct collating *collating, uint32_t idx_field, uint32_t idx_sample);
 
 /* The sample that set the shape could not be served after all. Only for a batch of one sample: in a larger one others
@@ -64,3 +65,7 @@ void collating_describe(const struct collating *collating, uint32_t n_samples, s
  * client that writes there spoils its own batch. After collating_describe(), whose strides it uses. */
 void collating_move(const struct collating *collating, const struct dlp_slot_record *record, uint32_t from,
                     uint32_t to);
+
+/* The batch has record->n_samples, and none of them moves any more: pads, and joins what is ragged. Last of all;
+ * nothing to do if the record has no tensors. */
+void collating_finish(const struct collating *collating, struct dlp_slot_record *record);

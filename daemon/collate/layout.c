@@ -3,6 +3,8 @@
 #include <assert.h>
 #include <errno.h>
 
+#include "daemon/collate/padding.h"
+
 /* The part of memory_limit that a ring with fields of varying size gets, unless the pipeline says how large they are.
  * If 1/VARYING_SHARE of it is less than VARYING_BYTES_MIN, the ring gets that, but at most 1/VARYING_SHARE_MIN. */
 #define VARYING_SHARE     16u
@@ -24,6 +26,8 @@ uint64_t field_form_bytes(const struct field_form *form, const int64_t *shape) {
 
 /* The first dimension of a ragged field is each sample's own. */
 static bool form_varies(const struct field_form *form) {
+        if (form->how == COLLATE_PADDED)
+                return false;
         for (uint32_t i = form->how == COLLATE_RAGGED; i < form->n_dims; i++)
                 if (form->shape[i] < 0)
                         return true;
@@ -31,6 +35,8 @@ static bool form_varies(const struct field_form *form) {
 }
 
 static bool takes_share(const struct field_form *form) {
+        if (form->how == COLLATE_PADDED)
+                return padding_takes_share(form);
         return form->how == COLLATE_RAGGED ? form->takes_share : form_varies(form);
 }
 
@@ -70,10 +76,12 @@ static int plan_field(struct field_layout *field, const struct layout_limits *li
                 r = plan_varying(field, limits, n_varying, why);
         else if (form->how == COLLATE_RAGGED)
                 field->sample_bytes = form->max_bytes;
-        else
+        else if (form->how == COLLATE_STACK)
                 field->sample_bytes = field_form_bytes(form, form->shape);
         if (r < 0)
                 return r;
+        if (form->how == COLLATE_PADDED)
+                padding_plan(field);
         if (form->how == COLLATE_RAGGED)
                 field->sample_bytes = layout_align(field->sample_bytes);
         if (field->sample_bytes > DLP_PAYLOAD_MAX / limits->batch_size)
@@ -101,6 +109,8 @@ static void place_fields(struct layout *layout) {
                                 continue;
                         field->offset = layout->slot_bytes;
                         layout->slot_bytes = layout_align(layout->slot_bytes + field->room_bytes);
+                        if (field->form.how == COLLATE_PADDED)
+                                layout->slot_bytes = padding_place(field, layout->batch_size, layout->slot_bytes);
                 }
 }
 
@@ -115,11 +125,14 @@ int layout_plan(const struct field_form *forms, uint32_t n_fields, const struct 
 
                 field->form = forms[i];
                 field->varies = form_varies(&forms[i]);
+                field->idx_tensor = layout.n_tensors;
+                layout.n_tensors += 1 + (forms[i].how == COLLATE_PADDED ? padding_n_added(&forms[i].pad) : 0);
                 n_varying += takes_share(&forms[i]);
-                if (forms[i].how == COLLATE_RAGGED) {
-                        field->idx_places = layout.n_ragged++;
-                        field->is_spread = limits->is_spread || forms[i].fails_late;
-                }
+                if (forms[i].how == COLLATE_STACK)
+                        continue;
+                field->idx_places = layout.n_ragged++;
+                field->is_spread = forms[i].how == COLLATE_RAGGED &&
+                                   (limits->is_spread || forms[i].fails_late || forms[i].is_joined);
         }
         for (uint32_t i = 0; i < n_fields; i++) {
                 int r = plan_field(&layout.fields[i], limits, n_varying, why);
@@ -127,6 +140,7 @@ int layout_plan(const struct field_form *forms, uint32_t n_fields, const struct 
                 if (r < 0)
                         return r;
         }
+        assert(layout.n_tensors <= DLP_TENSORS_MAX);
         layout.is_sparse = n_varying > 0 || layout.n_ragged > 0;
         place_fields(&layout);
         *ret_layout = layout;

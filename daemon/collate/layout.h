@@ -9,9 +9,12 @@
  *               sample of a batch decides for all of them (collate/collating.h)
  *      ragged   samples of any length, placed one after the other as they come; a table of places says where. If the
  *               fields of a sample come with several reads (is_spread), sample i is at offset + i * the longest one.
- *               The first dimension is each sample's own; if a later one varies, the first sample of a batch decides it
+ *               The first dimension is each sample's own; if a later one varies, the first sample of a batch decides
+ * it. Joined: spread, and moved together when the batch is whole padded   sample i at offset + i * the room of one
+ * sample; when the batch is whole it is known how long its longest sample is, and what the others lack is filled
+ * (collate/padding.h)
  *
- * Later layouts (padded, packed) are further values of enum collate_how: each knows its room when it is planned. */
+ * Later layouts (packed) are further values of enum collate_how: each knows its room when it is planned. */
 #pragma once
 
 #include <stdbool.h>
@@ -25,6 +28,28 @@
 enum collate_how {
         COLLATE_STACK,
         COLLATE_RAGGED,
+        COLLATE_PADDED,
+};
+
+#define PADDED_DIMS_MAX 2u /* height and width */
+
+enum padding_labels {
+        PADDING_LABELS_NONE,
+        PADDING_LABELS_SAME,    /* the elements */
+        PADDING_LABELS_SHIFTED, /* each element's successor */
+};
+
+#define LABEL_IGNORED (-100) /* where there is nothing to predict: what losses of torch leave out */
+
+/* What the text says about padding. */
+struct padding_terms {
+        double value;
+        uint32_t multiple;              /* lengths are multiples of it */
+        uint32_t to[PADDED_DIMS_MAX];   /* 0: as long as the longest sample of a batch */
+        uint32_t most[PADDED_DIMS_MAX]; /* to 0: elements that a sample may have; 0: not said */
+        uint32_t is_left;               /* 1: padding comes before the elements */
+        uint32_t truncates;             /* 1: longer samples lose their end; 0: they are damaged */
+        uint32_t labels;                /* enum padding_labels */
 };
 
 /* One sample of a field, as known before any sample has been read. */
@@ -45,6 +70,23 @@ struct field_form {
         uint64_t together_bytes; /* ragged: of all samples of a batch, each aligned to DLP_TENSOR_ALIGN; 0: the longest
                                   * one times the batch size */
         uint64_t more_bytes; /* ragged: that each sample takes beside together_bytes; a multiple of DLP_TENSOR_ALIGN */
+        bool is_gathered;    /* pieces of a sample are put to its place one by one: only stacked */
+        bool is_joined;      /* ragged: without gaps, in the sequence of the batch */
+
+        /* Padded: which dimensions, from padded_dim on. 0 of them: the first one, if it has any. */
+        uint32_t padded_dim, n_padded_dims;
+        uint64_t bounds[PADDED_DIMS_MAX]; /* elements that no sample exceeds; 0: unknown */
+        struct padding_terms pad;
+};
+
+/* Where a padded field and the tensors that come with it have their room. */
+struct padded_layout {
+        uint64_t pattern;                    /* the value, as bits of an element */
+        uint64_t element_bytes;              /* along the last padded dimension: all that follows it */
+        uint64_t n_planes;                   /* of a sample, before the padded dimensions: channels first */
+        uint64_t limits[PADDED_DIMS_MAX];    /* elements that a sample may have; 1 where only one is padded */
+        uint64_t room[PADDED_DIMS_MAX];      /* elements that its place has */
+        uint64_t mask_offset, labels_offset; /* from the slot's beginning */
 };
 
 /* The same for all batches of a stream. */
@@ -52,16 +94,19 @@ struct field_layout {
         struct field_form form;
         bool varies;           /* each batch decides the shape: of a stack, or the later dimensions of a ragged field */
         bool is_spread;        /* ragged: each sample has a place of its own, which it may be given again */
-        uint32_t idx_places;   /* ragged: which array of places is its own */
+        uint32_t idx_tensor;   /* in the record; those that come with it follow */
+        uint32_t idx_places;   /* ragged, padded: which array of places is its own */
         uint64_t offset;       /* from the slot's beginning; multiple of DLP_TENSOR_ALIGN */
         uint64_t sample_bytes; /* of one sample; if it varies or is ragged: the most */
         uint64_t room_bytes;   /* of the slot, for all samples */
+        struct padded_layout padded;
 };
 
 struct layout {
         uint32_t n_fields;
-        uint32_t n_ragged;
-        bool is_sparse; /* room is more than most batches use: pages are to come as they are written */
+        uint32_t n_tensors; /* those of the fields, and those that are added to them */
+        uint32_t n_ragged;  /* arrays of places */
+        bool is_sparse;     /* room is more than most batches use: pages are to come as they are written */
         uint32_t batch_size;
         uint64_t slot_bytes;
         struct field_layout fields[DLP_TENSORS_MAX];
@@ -74,8 +119,9 @@ struct layout_limits {
         bool is_spread;        /* a sample may fail after a ragged field of it has been placed */
 };
 
-/* Plans a slot for these fields; n_fields <= DLP_TENSORS_MAX (asserted). Allocates nothing. -EOVERFLOW if a ring of
- * such slots would be too large to address, or if a field of varying size gets no room; `why` says what to change. */
+/* Plans a slot for these fields; No more tensors than DLP_TENSORS_MAX (asserted). Allocates nothing. -EOVERFLOW if a
+ * ring of such slots would be too large to address, or if a field of varying size gets no room; `why` says what to
+ * change. */
 int layout_plan(const struct field_form *forms, uint32_t n_fields, const struct layout_limits *limits,
                 struct layout *ret_layout, struct why *why);
 

@@ -63,6 +63,7 @@ static void batch_publish(struct batch *batch, struct counters *counters) {
                 /* A batch that is no longer wanted has places that were never filled, so its gaps are not closed. */
                 if (atomic_load_explicit(&batch->n_skipped, memory_order_relaxed) > 0 && batch_is_wanted(batch))
                         batch_compact(batch);
+                collating_finish(&batch->collating, record);
                 counter_add(&counters->n_batches, 1);
         }
         /* The memory of an old epoch's order is given back with the epoch's last batch, not only when the slot is used

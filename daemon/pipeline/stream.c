@@ -46,7 +46,7 @@ static int stream_plan_layout(struct stream *stream, const struct stream_options
         int r;
 
         for (uint32_t i = 0; i < n_fields; i++) {
-                r = codec_form(program_codec(options->program, i), &codec_terms, &forms[i], why);
+                r = program_form(options->program, i, &codec_terms, &forms[i], why);
                 if (r < 0)
                         return r;
         }

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "daemon/base/thread.h"
+#include "daemon/collate/padding.h"
 #include "daemon/pipeline/batch.h"
 #include "daemon/pipeline/failure/failure.h"
 #include "daemon/pipeline/rows.h"
@@ -82,20 +83,33 @@ static struct codec_input input_of(struct task *task, uint32_t idx_field) {
         };
 }
 
+/* Must it lose its end to fit? Only a padded field may. */
+static bool is_too_long(const struct field_layout *field, const struct codec_opened *opened) {
+        return field->form.how == COLLATE_PADDED && field->form.pad.truncates &&
+               (uint64_t)opened->shape[0] > field->padded.limits[0];
+}
+
 /* Asks collation for the field's place, and writes the field there. */
 static int place_and_render(struct worker *worker, struct task *task, uint32_t idx_field,
                             const struct codec_input *input, const struct codec_opened *opened, struct why *why) {
         struct stream *stream = task->batch->stream;
         const struct codec *codec = program_codec(stream->program, idx_field);
-        int64_t other[FIELD_DIMS_MAX];
+        const struct field_layout *field = &stream->layout.fields[idx_field];
+        int64_t shape[FIELD_DIMS_MAX], other[FIELD_DIMS_MAX];
         uint8_t *out = NULL;
-        int r = collating_place(&task->batch->collating, idx_field, task->idx_sample, opened->shape, opened->n_bytes,
-                                &out, other);
+        int r;
 
+        memcpy(shape, opened->shape, sizeof(shape));
+        if (field->form.how == COLLATE_PADDED && padding_fit(field, shape) < 0)
+                return padding_refuse(field, shape, why);
+        r = collating_place(&task->batch->collating, idx_field, task->idx_sample, shape, opened->n_bytes, &out, other);
         if (r == -EFBIG)
-                return codec_refuse_room(codec, opened, &stream->layout.fields[idx_field], why);
+                return codec_refuse_room(codec, opened, field, why);
         if (r == COLLATE_DIFFERS)
                 return codec_refuse_shape(codec, opened, other, why);
+        if (is_too_long(field, opened))
+                return codec_render_beginning(codec, worker->tools, input, opened->n_bytes,
+                                              (uint64_t)shape[0] * field->padded.element_bytes, out, why);
         return codec_render(codec, worker->tools, input, out, why);
 }
 
@@ -103,9 +117,9 @@ static bool is_ragged(const struct stream *stream, uint32_t idx_field) {
         return stream->layout.fields[idx_field].form.how == COLLATE_RAGGED;
 }
 
-/* Only a ragged field may be absent. */
+/* Only what is not stacked may be absent. */
 static int leave_out(struct task *task, uint32_t idx_field, struct why *why) {
-        if (!is_ragged(task->batch->stream, idx_field))
+        if (task->batch->stream->layout.fields[idx_field].form.how == COLLATE_STACK)
                 return why_set(why, -EBADMSG, "the sample does not have it");
         collating_leave_out(&task->batch->collating, idx_field, task->idx_sample);
         return 0;
@@ -135,6 +149,8 @@ static int serve_field(struct worker *worker, struct task *task, uint32_t idx_fi
         }
         if (r == 0)
                 note_size(task, idx_field, &opened);
+        if (r == 0 && is_too_long(&task->batch->stream->layout.fields[idx_field], &opened))
+                opened.need_bytes += opened.n_bytes;
         if (r == 0)
                 r = worker_charge(worker, task, codec, &opened, why);
         if (r == 0)

@@ -1,12 +1,13 @@
 /* Coverage-guided (libFuzzer): any text as a pipeline. What is accepted must be accepted again as it is printed, and
  * must plan every size of picture without a crop outside of it, and boxes with it. The same for
- * the step of sounds. */
+ * the step of sounds, and for the collation at the end of a text. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "daemon/augment/recipe.h"
 #include "daemon/codec/steps/sound_steps.h"
+#include "daemon/collate/collation.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes);
 
@@ -49,6 +50,38 @@ static void read_sound_steps(const char *text) {
         free(twice);
 }
 
+static void read_collation(const char *text) {
+        struct collation collation, again;
+        size_t n = strlen(text), end, end_again;
+        char *printed, *twice;
+        struct why why;
+
+        if (collation_take(text, 0, n, &collation, &end, &why) < 0 || !collation.type)
+                return;
+        printed = collation_text(&collation);
+        if (end > n || collation_take(printed, 0, strlen(printed), &again, &end_again, &why) < 0 || end_again != 0)
+                abort();
+        twice = collation_text(&again);
+        if (strcmp(printed, twice) != 0)
+                abort();
+        for (uint32_t n_dims = 0; n_dims < 4; n_dims++) {
+                struct field_form form = { .name = "f",
+                                           .dtype = DLP_DTYPE_INT16,
+                                           .n_dims = n_dims,
+                                           .shape = { -1, 2, 3 },
+                                           .max_bytes = 100,
+                                           .unit_bytes = 2,
+                                           .how = n_dims ? COLLATE_RAGGED : COLLATE_STACK };
+                struct layout_limits limits = { .batch_size = 4, .n_slots = 2, .memory_limit = 1u << 30 };
+                struct layout layout;
+
+                if (collation_apply(&collation, &form, &why) == 0)
+                        (void)layout_plan(&form, 1, &limits, &layout, &why);
+        }
+        free(printed);
+        free(twice);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes) {
         static const uint32_t sides[] = { 1, 2, 7, 224, 500, 65535 };
         char *text = strndup((const char *)data, n_bytes);
@@ -64,6 +97,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes) {
                                 plan(recipe, sides[i], sides[k]);
         }
         read_sound_steps(text);
+        read_collation(text);
         recipe_free(recipe);
         recipe_free(again);
         free(text);

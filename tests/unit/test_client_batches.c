@@ -405,8 +405,97 @@ START_TEST(a_damaged_place_is_an_error) {
 }
 END_TEST
 
+/* The images as rows of 12 bytes of which some are real: a stand-in with places has room for extents. */
+static void make_padded(struct dlp_control *control, struct dlp_slot_record *record, uint32_t idx_slot) {
+        struct dlp_tensor_record *tensor = &record->tensors[0];
+
+        tensor->dtype = DLP_DTYPE_UINT8;
+        tensor->layout = DLP_PADDED;
+        tensor->padded_dim = tensor->n_padded_dims = tensor->pads_left = 1;
+        tensor->shape[1] = 12;
+        tensor->strides[0] = STAND_IN_ROW;
+        for (uint32_t i = 0; i < record->n_samples; i++)
+                ((struct dlp_extent *)(void *)dlp_places(control, idx_slot, 0))[i] =
+                        (struct dlp_extent){ { i == 0 ? DLP_PLACE_ABSENT : i, 1 } };
+}
+
+START_TEST(a_padded_tensor_says_how_much_of_each_sample_is_real) {
+        struct stand_in_manners manners = { .n_samples = 100, .ragged = true, .spoil = make_padded };
+        struct stand_in *stand_in = stand_in_start(&manners);
+        struct dlc_options options = options_for(stand_in, 4);
+        struct dlc_loader *loader = open_loader(&options);
+        const struct dlc_batch *batch;
+
+        ck_assert_int_eq(dlc_next(loader, PATIENCE_MS, &batch), 0);
+        ck_assert_ptr_null(batch->tensors[0].places);
+        ck_assert_ptr_null(batch->tensors[1].extents);
+        ck_assert_uint_eq(batch->tensors[0].padded_dim, 1);
+        ck_assert_uint_eq(batch->tensors[0].n_padded_dims, 1);
+        ck_assert_uint_eq(batch->tensors[0].pads_left, 1);
+        ck_assert_uint_eq(batch->tensors[0].extents[0].n[0], DLC_ABSENT);
+        ck_assert_uint_eq(batch->tensors[0].extents[3].n[0], 3);
+        dlc_close(loader);
+        stand_in_stop(stand_in);
+}
+END_TEST
+
+static void spoil_extent(struct dlp_control *control, struct dlp_slot_record *record, uint32_t idx_slot) {
+        make_padded(control, record, idx_slot);
+        dlp_places(control, idx_slot, 0)[3].offset = 13;
+}
+static void spoil_padded_dim(struct dlp_control *control, struct dlp_slot_record *record, uint32_t idx_slot) {
+        make_padded(control, record, idx_slot);
+        record->tensors[0].padded_dim = 2; /* after the last one */
+        record->tensors[0].shape[2] = 100;
+}
+static void spoil_padded_batch(struct dlp_control *control, struct dlp_slot_record *record, uint32_t idx_slot) {
+        make_padded(control, record, idx_slot);
+        record->tensors[0].padded_dim = 0;
+}
+static void spoil_n_padded(struct dlp_control *control, struct dlp_slot_record *record, uint32_t idx_slot) {
+        make_padded(control, record, idx_slot);
+        record->tensors[0].n_padded_dims = 2; /* there is one */
+        record->tensors[0].shape[2] = 100;
+}
+static void spoil_none_padded(struct dlp_control *control, struct dlp_slot_record *record, uint32_t idx_slot) {
+        make_padded(control, record, idx_slot);
+        record->tensors[0].n_padded_dims = 0;
+}
+static void spoil_side(struct dlp_control *control, struct dlp_slot_record *record, uint32_t idx_slot) {
+        make_padded(control, record, idx_slot);
+        record->tensors[0].pads_left = 2;
+}
+static void spoil_padded_places(struct dlp_control *control, struct dlp_slot_record *record, uint32_t idx_slot) {
+        make_padded(control, record, idx_slot);
+        record->tensors[0].idx_places = 1;
+}
+static void spoil_padded_stride(struct dlp_control *control, struct dlp_slot_record *record, uint32_t idx_slot) {
+        make_padded(control, record, idx_slot);
+        record->tensors[0].strides[1] = INT64_MAX / 4;
+}
+
+static void (*const PADDED_SPOILERS[])(struct dlp_control *, struct dlp_slot_record *, uint32_t) = {
+        spoil_extent,      spoil_padded_dim, spoil_padded_batch,  spoil_n_padded,
+        spoil_none_padded, spoil_side,       spoil_padded_places, spoil_padded_stride,
+};
+
+START_TEST(a_damaged_padding_is_an_error) {
+        struct stand_in_manners manners = { .n_samples = 100, .ragged = true, .spoil = PADDED_SPOILERS[_i] };
+        struct stand_in *stand_in = stand_in_start(&manners);
+        struct dlc_options options = options_for(stand_in, 4);
+        struct dlc_loader *loader = open_loader(&options);
+        const struct dlc_batch *batch;
+
+        ck_assert_int_eq(dlc_next(loader, PATIENCE_MS, &batch), -EPROTO);
+        dlc_close(loader);
+        stand_in_stop(stand_in);
+}
+END_TEST
+
 int main(void) {
         const struct suite_row rows[] = {
+                { "batches", a_padded_tensor_says_how_much_of_each_sample_is_real },
+                { "damage", a_damaged_padding_is_an_error, sizeof(PADDED_SPOILERS) / sizeof(PADDED_SPOILERS[0]) },
                 { "batches", a_rank_gets_its_samples_in_order_and_to_the_byte },
                 { "batches", without_set_epoch_the_next_epoch_follows },
                 { "batches", a_rank_without_samples_gets_ends_only },

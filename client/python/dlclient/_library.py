@@ -60,6 +60,12 @@ class Place(ctypes.Structure):
     _fields_ = [("offset", ctypes.c_uint64), ("n_bytes", ctypes.c_uint64)]
 
 
+class Extent(ctypes.Structure):
+    """struct dlc_extent"""
+
+    _fields_ = [("n", ctypes.c_uint64 * 2)]
+
+
 class Tensor(ctypes.Structure):
     """struct dlc_tensor"""
 
@@ -71,7 +77,11 @@ class Tensor(ctypes.Structure):
         ("strides", ctypes.POINTER(ctypes.c_int64)),
         ("data", ctypes.c_void_p),
         ("places", ctypes.POINTER(Place)),
-        ("reserved", ctypes.c_uint64 * 2),
+        ("extents", ctypes.POINTER(Extent)),
+        ("padded_dim", ctypes.c_uint8),
+        ("n_padded_dims", ctypes.c_uint8),
+        ("pads_left", ctypes.c_uint8),
+        ("reserved", ctypes.c_uint8 * 5),
     ]
 
 

@@ -1,0 +1,171 @@
+#include "daemon/collate/collation.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/collate/collation_type.h"
+#include "proto/base/cleanup.h"
+
+#define BLANKS " \t\r\n"
+
+/* One row for each collation. */
+static const struct collation_type *const TYPES[] = {
+        &COLLATION_STACK,
+        &COLLATION_RAGGED,
+        &COLLATION_PAD,
+};
+
+static const struct collation_type *find_type(const char *word, size_t n) {
+        for (size_t i = 0; i < ARRAY_SIZE(TYPES); i++)
+                if (word_is(word, n, TYPES[i]->name))
+                        return TYPES[i];
+        return NULL;
+}
+
+/* ---- finding it ------------------------------------------------------------------------------------------------ */
+
+/* A step of the text: its name, and the parentheses after it. */
+struct word {
+        size_t begin, n, end;
+};
+
+/* After the parentheses that open at `at`. Quotes may hold anything. */
+static size_t skip_parentheses(const char *text, size_t at, size_t end) {
+        bool is_quoted = false;
+        unsigned depth = 0;
+
+        for (; at < end; at++) {
+                is_quoted ^= text[at] == '"';
+                if (is_quoted) {
+                        at += text[at] == '\\' && at + 1 < end;
+                        continue;
+                }
+                depth += text[at] == '(';
+                depth -= text[at] == ')';
+                if (depth == 0)
+                        return at + 1;
+        }
+        return end;
+}
+
+/* Returns false at the end, and where there is no step. */
+static bool next_word(const char *text, size_t at, size_t end, struct word *word) {
+        while (at < end && strchr(BLANKS, text[at]))
+                at++;
+        word->begin = at;
+        word->n = at < end ? word_length(text + at) : 0;
+        if (word->n > end - at)
+                word->n = end - at;
+        at += word->n;
+        word->end = at < end && text[at] == '(' ? skip_parentheses(text, at, end) : at;
+        return word->n > 0;
+}
+
+/* With a first argument that has no name, or one of the step's own, it is the step. */
+static bool is_step(const struct collation_type *type, const char *arguments) {
+        size_t n, blanks;
+
+        if (*arguments != '(')
+                return false;
+        arguments += 1 + strspn(arguments + 1, BLANKS);
+        n = word_length(arguments);
+        blanks = strspn(arguments + n, " \t");
+        if (*arguments == ')')
+                return false;
+        if (arguments[n + blanks] != '=')
+                return true;
+        for (size_t i = 0; type->of_step[i]; i++)
+                if (word_is(arguments, n, type->of_step[i]))
+                        return true;
+        return false;
+}
+
+static const struct collation_type *type_of(const char *text, const struct word *word) {
+        const struct collation_type *type = find_type(text + word->begin, word->n);
+
+        return type && type->of_step && is_step(type, text + word->begin + word->n) ? NULL : type;
+}
+
+static int read_collation(const char *text, const struct word *word, const struct collation_type *type,
+                          struct collation *ret_collation, struct why *why) {
+        struct step_text reader = { .what = "pipeline", .text = text, .at = text + word->begin + word->n, .why = why };
+        struct collation collation = { .type = type, .column = word->begin + 1 };
+        struct why detail;
+        int r;
+
+        if (type->init)
+                type->init(&collation);
+        r = collation_read_arguments(&reader, &collation);
+        if (r == 0 && type->check && type->check(&collation, &detail) < 0)
+                r = why_set(why, -EINVAL, "pipeline, column %zu: %s: %s", collation.column, type->name, detail.text);
+        if (r == 0)
+                *ret_collation = collation;
+        return r;
+}
+
+int collation_take(const char *text, size_t begin, size_t end, struct collation *ret_collation, size_t *ret_steps_end,
+                   struct why *why) {
+        struct word word = { .end = begin }, found = { 0 };
+        const struct collation_type *type = NULL;
+
+        *ret_collation = (struct collation){ 0 };
+        *ret_steps_end = end;
+        while (next_word(text, word.end, end, &word)) {
+                if (type)
+                        return why_set(why, -EINVAL,
+                                       "pipeline, column %zu: \"%.*s\" after %s, which says how samples become a batch "
+                                       "and is the last step",
+                                       word.begin + 1, word_shown(word.n), text + word.begin, type->name);
+                type = type_of(text, &word);
+                found = word;
+        }
+        if (!type)
+                return 0;
+        if (word.begin < end) { /* no step: that is said of what follows the collation */
+                struct step_text reader = { .what = "pipeline", .text = text, .at = text + word.begin, .why = why };
+
+                return step_text_refuse_here(&reader, "the end: the step before says how samples become a batch");
+        }
+        *ret_steps_end = found.begin;
+        return read_collation(text, &found, type, ret_collation, why);
+}
+
+/* ---- what it says ---------------------------------------------------------------------------------------------- */
+
+char *collation_text(const struct collation *collation) {
+        char *text = NULL;
+        size_t size;
+        FILE *stream = open_memstream(&text, &size);
+
+        if (!stream)
+                return NULL;
+        collation_print(collation, stream);
+        if (fclose(stream) != 0) {
+                free(text);
+                return NULL;
+        }
+        return text;
+}
+
+const char *collation_added(const struct collation *collation, unsigned idx) {
+        return collation->type && collation->type->added ? collation->type->added(collation, idx) : NULL;
+}
+
+unsigned collation_n_added(const struct collation *collation) {
+        unsigned n = 0;
+
+        while (collation_added(collation, n))
+                n++;
+        return n;
+}
+
+int collation_apply(const struct collation *collation, struct field_form *form, struct why *why) {
+        struct why detail;
+
+        if (!collation->type || collation->type->apply(collation, form, &detail) == 0)
+                return 0;
+        return why_set(why, -EINVAL, "pipeline, column %zu: %s: field %s %s", collation->column, collation->type->name,
+                       form->name, detail.text);
+}

@@ -1,0 +1,39 @@
+/* collate/collation.h: how samples become a batch, as the last step of a part of a pipeline says it.
+ *
+ *      tokens: to(int32) pad(value=0, max=512, truncate=true)
+ *      image, boxes, labels: resize(short=800, max=1333) pad
+ *      tokens: ragged(joined=true)
+ *
+ * Without such a step the codec decides (struct field_form). Each collation is a struct collation_type
+ * (collate/collation_type.h) in a file of its own, and a row of the table in collation.c. */
+#pragma once
+
+#include <stddef.h>
+
+#include "daemon/collate/layout.h"
+#include "proto/base/why.h"
+
+struct collation_type;
+
+struct collation {
+        const struct collation_type *type; /* NULL: the text does not say it */
+        size_t column;                     /* of its name in the text, for messages */
+        uint32_t is_joined;                /* ragged: 0 or 1 */
+        struct padding_terms pad;          /* pad */
+};
+
+/* Looks for a collation at the end of the steps that are text[begin] to text[end - 1]. It finds none where
+ * the text is not made of steps: their parser says what is wrong. Returns 0 with where the steps before it end
+ * (`end` if there is none); -EINVAL with the column: its arguments are wrong, or steps follow it. */
+int collation_take(const char *text, size_t begin, size_t end, struct collation *ret_collation, size_t *ret_steps_end,
+                   struct why *why);
+
+/* In its one normal spelling, with all defaults written out; the caller frees it. NULL: no memory. */
+char *collation_text(const struct collation *collation);
+
+/* How many tensors it adds to that of the field, and how the idx-th is called after the field: "mask". */
+unsigned collation_n_added(const struct collation *collation);
+const char *collation_added(const struct collation *collation, unsigned idx);
+
+/* Changes the form of a field accordingly. -EINVAL: the field cannot be collated so. */
+int collation_apply(const struct collation *collation, struct field_form *form, struct why *why);

@@ -1,0 +1,225 @@
+/* The arguments of collations, key=value, by their tables. */
+
+#include <errno.h>
+#include <float.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/collate/collation_type.h"
+
+#define COUNT_MAX 2147483647ul /* also of both numbers of a size: their product stays in 64 bits */
+
+static unsigned count_arguments(const struct collation_type *type) {
+        unsigned n = 0;
+
+        while (type->arguments[n].name)
+                n++;
+        return n;
+}
+
+static uint32_t *count_at(const struct collation *collation, const struct collation_argument *argument) {
+        return (uint32_t *)(void *)((uint8_t *)(uintptr_t)collation + argument->offset);
+}
+
+static double *number_at(const struct collation *collation, const struct collation_argument *argument) {
+        return (double *)(void *)((uint8_t *)(uintptr_t)collation + argument->offset);
+}
+
+/* ---- reading --------------------------------------------------------------------------------------------------- */
+
+static int read_number(struct step_text *reader, double *ret_number) {
+        char *after;
+        double number = strtod(reader->at, &after);
+
+        if (after == reader->at || !isfinite(number))
+                return step_text_refuse_here(reader, "a finite number");
+        *ret_number = number == 0 ? 0 : number; /* -0 is 0 */
+        reader->at = after;
+        return 0;
+}
+
+static int read_count(struct step_text *reader, uint32_t *ret_count) {
+        char *after;
+        unsigned long count;
+
+        if (*reader->at < '0' || *reader->at > '9')
+                return step_text_refuse_here(reader, "a whole number, 1 or more");
+        errno = 0;
+        count = strtoul(reader->at, &after, 10);
+        if (errno != 0 || count < 1 || count > COUNT_MAX)
+                return why_set(reader->why, -EINVAL, "pipeline, column %zu: \"%.*s\"; expected 1 to %lu",
+                               step_text_column(reader, reader->at), word_shown((size_t)(after - reader->at)),
+                               reader->at, COUNT_MAX);
+        *ret_count = (uint32_t)count;
+        reader->at = after;
+        return 0;
+}
+
+static int read_size(struct step_text *reader, const struct collation_argument *argument, uint32_t *ret_size) {
+        uint32_t size[2] = { 0, 0 };
+        size_t n_word = word_length(reader->at);
+        int r = 0;
+
+        if (argument->word && word_is(reader->at, n_word, argument->word)) {
+                reader->at += n_word;
+        } else if (argument->word && (*reader->at < '0' || *reader->at > '9')) {
+                char expected[64];
+
+                snprintf(expected, sizeof(expected), "%s, or a whole number", argument->word);
+                return step_text_refuse_here(reader, expected);
+        } else {
+                r = read_count(reader, &size[0]);
+                size[1] = size[0];
+                if (r == 0 && *reader->at == ':') {
+                        reader->at++;
+                        r = read_count(reader, &size[1]);
+                }
+        }
+        if (r == 0)
+                memcpy(ret_size, size, sizeof(size));
+        return r;
+}
+
+static int read_choice(struct step_text *reader, const struct collation_argument *argument, uint32_t *ret_choice) {
+        size_t n = word_length(reader->at), n_names = 0;
+        char names[128] = "";
+
+        for (uint32_t i = 0; i < argument->n_choices; i++) {
+                if (word_is(reader->at, n, argument->choices[i])) {
+                        *ret_choice = i;
+                        reader->at += n;
+                        return 0;
+                }
+                n_names += (size_t)snprintf(names + n_names, sizeof(names) - n_names, "%s%s",
+                                            i == 0                         ? ""
+                                            : i + 1 == argument->n_choices ? " or "
+                                                                           : ", ",
+                                            argument->choices[i]);
+        }
+        if (n == 0)
+                return step_text_refuse_here(reader, names);
+        return why_set(reader->why, -EINVAL, "pipeline, column %zu: \"%.*s\"; expected %s",
+                       step_text_column(reader, reader->at), word_shown(n), reader->at, names);
+}
+
+static int read_value(struct step_text *reader, const struct collation_argument *argument,
+                      struct collation *collation) {
+        switch (argument->kind) {
+        case COLLATION_NUMBER:
+                return read_number(reader, number_at(collation, argument));
+        case COLLATION_COUNT:
+                return read_count(reader, count_at(collation, argument));
+        case COLLATION_SIZE:
+                return read_size(reader, argument, count_at(collation, argument));
+        default:
+                return read_choice(reader, argument, count_at(collation, argument));
+        }
+}
+
+static int refuse_key(const struct step_text *reader, const struct collation_type *type, size_t n_word) {
+        unsigned n_arguments = count_arguments(type);
+        char names[160] = "";
+
+        for (unsigned i = 0; i < n_arguments; i++) {
+                size_t n = strlen(names);
+
+                snprintf(names + n, sizeof(names) - n, "%s%s", i ? ", " : "", type->arguments[i].name);
+        }
+        if (n_arguments == 0)
+                return step_text_refuse_here(reader, "\")\": the step has no arguments");
+        return why_set(reader->why, -EINVAL, "pipeline, column %zu: %s has no argument \"%.*s\"; it has %s",
+                       step_text_column(reader, reader->at), type->name, word_shown(n_word), reader->at, names);
+}
+
+/* Leaves the reader at the value. */
+static int read_key(struct step_text *reader, const struct collation_type *type, unsigned *given, unsigned *ret_idx) {
+        size_t n = word_length(reader->at);
+        const char *equals = reader->at + n + strspn(reader->at + n, " \t");
+
+        if (count_arguments(type) > 0 && (n == 0 || *equals != '='))
+                return step_text_refuse_here(reader, "key=value");
+        for (unsigned i = 0; i < count_arguments(type); i++) {
+                if (!word_is(reader->at, n, type->arguments[i].name))
+                        continue;
+                if (*given & 1u << i)
+                        return why_set(reader->why, -EINVAL, "pipeline, column %zu: %s of %s is given twice",
+                                       step_text_column(reader, reader->at), type->arguments[i].name, type->name);
+                *given |= 1u << i;
+                *ret_idx = i;
+                reader->at = equals + 1;
+                step_text_skip_blanks(reader);
+                return 0;
+        }
+        return refuse_key(reader, type, n);
+}
+
+int collation_read_arguments(struct step_text *reader, struct collation *collation) {
+        const struct collation_type *type = collation->type;
+        unsigned given = 0, idx = 0;
+        int r;
+
+        if (*reader->at != '(')
+                return 0;
+        reader->at++;
+        step_text_skip_blanks(reader);
+        if (*reader->at == ')')
+                return 0;
+        for (;;) {
+                r = read_key(reader, type, &given, &idx);
+                if (r == 0)
+                        r = read_value(reader, &type->arguments[idx], collation);
+                if (r < 0)
+                        return r;
+                step_text_skip_blanks(reader);
+                if (*reader->at != ',' && *reader->at != ')')
+                        return step_text_refuse_here(reader, "\",\" or \")\"");
+                if (*reader->at++ == ')')
+                        return 0;
+                step_text_skip_blanks(reader);
+        }
+}
+
+/* ---- printing -------------------------------------------------------------------------------------------------- */
+
+/* The shortest text that gives the same number. */
+static void print_number(double number, FILE *stream) {
+        char text[32];
+
+        for (int digits = 1; digits <= DBL_DECIMAL_DIG; digits++) {
+                snprintf(text, sizeof(text), "%.*g", digits, number);
+                if (strtod(text, NULL) == number)
+                        break;
+        }
+        fputs(text, stream);
+}
+
+static void print_value(const struct collation_argument *argument, const struct collation *collation, FILE *stream) {
+        const uint32_t *count = count_at(collation, argument);
+
+        if (argument->kind == COLLATION_NUMBER)
+                print_number(*number_at(collation, argument), stream);
+        else if (argument->kind == COLLATION_CHOICE)
+                fputs(argument->choices[*count], stream);
+        else if (argument->kind == COLLATION_SIZE && count[0] == 0)
+                fputs(argument->word, stream);
+        else if (argument->kind == COLLATION_SIZE && count[0] != count[1])
+                fprintf(stream, "%u:%u", count[0], count[1]);
+        else
+                fprintf(stream, "%u", *count);
+}
+
+void collation_print(const struct collation *collation, FILE *stream) {
+        const struct collation_type *type = collation->type;
+        bool is_first = true;
+
+        fputs(type->name, stream);
+        for (unsigned i = 0; i < count_arguments(type); i++) {
+                if (type->arguments[i].is_optional && *count_at(collation, &type->arguments[i]) == 0)
+                        continue;
+                fprintf(stream, "%s%s=", is_first ? "(" : ", ", type->arguments[i].name);
+                print_value(&type->arguments[i], collation, stream);
+                is_first = false;
+        }
+        fputs(is_first ? "" : ")", stream);
+}

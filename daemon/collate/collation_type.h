@@ -1,0 +1,57 @@
+/* collate/collation_type.h: what a collation is made of. Private to this floor.
+ *
+ * Its arguments are a table: collation_arguments.c reads, checks and prints them in the same way for all collations. */
+#pragma once
+
+#include <stdio.h>
+
+#include "daemon/collate/collation.h"
+#include "proto/base/step_text.h"
+
+enum collation_argument_kind {
+        COLLATION_NUMBER, /* double: any finite number */
+        COLLATION_COUNT,  /* uint32_t: 1 or more */
+        COLLATION_SIZE,   /* uint32_t[2]: N = N:N, or N:M; 0:0 is `word`, or not given if there is none */
+        COLLATION_CHOICE, /* uint32_t: which of `choices` */
+};
+
+struct collation_argument {
+        const char *name;
+        enum collation_argument_kind kind;
+        size_t offset; /* of its value in struct collation */
+        const char *word;
+        const char *const *choices;
+        uint32_t n_choices;
+        bool is_optional; /* as long as it is 0, the normal text does not show it */
+};
+
+#define COLLATION_ARGUMENTS_MAX 8u
+
+struct collation_type {
+        const char *name;
+        struct collation_argument arguments[COLLATION_ARGUMENTS_MAX + 1]; /* up to the first one without a name */
+
+        /* Arguments of a step for pictures with the same name, NULL-terminated: if the text has one of them, or one
+         * without a name, that step is meant. NULL: there is no such step. */
+        const char *const *of_step;
+
+        void (*init)(struct collation *collation); /* what is not 0 by default; NULL: nothing */
+
+        /* Arguments that exclude each other: -EINVAL with a sentence. NULL: there are none. */
+        int (*check)(const struct collation *collation, struct why *why);
+
+        /* As collation_added(); NULL after the last one. NULL: adds nothing. */
+        const char *(*added)(const struct collation *collation, unsigned idx);
+
+        int (*apply)(const struct collation *collation, struct field_form *form, struct why *why);
+};
+
+/* Reads "(key=value, ...)" if it is there. */
+int collation_read_arguments(struct step_text *reader, struct collation *collation);
+
+/* Prints "name(key=value, ...)". */
+void collation_print(const struct collation *collation, FILE *stream);
+
+extern const struct collation_type COLLATION_STACK;
+extern const struct collation_type COLLATION_RAGGED;
+extern const struct collation_type COLLATION_PAD;
