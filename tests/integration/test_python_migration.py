@@ -134,6 +134,16 @@ def _(box):
     contains("\n".join(after), f"of {N_PHOTOS} samples, of which there are {N_PHOTOS}")
 
 
+@case("uneven ends: ranks whose numbers of batches differ train to the end, and see each sample once")
+def _(box):
+    need("torch", "torchvision")
+    folder, daemon = served(box)
+    for lines in (run(box, torchrun_command(box, program("uneven_before"), folder)),
+                  run(box, torchrun_command(box, program("uneven_after")), daemon)):
+        told = sorted(line for line in lines if " had " in line)
+        equal(told, ["rank 0 had 121 samples in 16 batches", "rank 1 had 120 samples in 15 batches"], "ranks")
+
+
 @case("DataParallel: one process takes the batches of two ranks")
 def _(box):
     need("torch", "torchvision")
