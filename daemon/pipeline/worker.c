@@ -68,6 +68,7 @@ static struct codec_input input_of(struct task *task, uint32_t idx_field) {
         const struct stream *stream = task->batch->stream;
         const struct job_terms *terms = &stream->job->terms;
         const struct field_bytes *field = &task->fields[idx_field];
+        const struct field_layout *layout = &stream->layout.fields[idx_field];
         uint32_t lead = codec_lead(program_codec(stream->program, idx_field));
 
         return (struct codec_input){
@@ -80,6 +81,8 @@ static struct codec_input input_of(struct task *task, uint32_t idx_field) {
                 .kept = &task->kept,
                 .seed = dlp_philox_seed(terms->seed, terms->draws),
                 .epoch = (uint32_t)task->batch->epoch,
+                .row_stride = padding_row_stride(layout),
+                .plane_stride = padding_plane_stride(layout),
         };
 }
 
