@@ -43,7 +43,9 @@ class Loader:
                     ...
 
     Data
-        dataset         name of a dataset of the daemon's configuration
+        dataset         name of a dataset of the daemon's configuration, or several, one after the other as with torch's
+                        ConcatDataset: ["a", "b"] or "a + b"; loader.dataset.parts says where each begins, and the field
+                        __dataset__, if the pipeline names it, which one a sample is of
         batch_size      samples in a batch
         pipeline        the steps applied to a sample, see dataloaderd(8); None: "raw", the bytes as stored
         framework       the type of the fields: "numpy", "torch", "jax" or "tensorflow"
@@ -115,10 +117,11 @@ class Loader:
     batch_sampler: Fixed[None] = Fixed()
 
     @_options.names_wrong_keywords
-    def __init__(self, dataset: str, *, batch_size: int = 1, pipeline: Optional[str] = None, seed: int = 0,
-                 draws: int = 0, shuffle: bool = True, drop_last: bool = False, dealing: str = "strided",
-                 partition: str = "pad", order: str = "torch", shuffle_buffer: Optional[int] = None,
-                 rank: Optional[int] = None, world_size: Optional[int] = None, ranks: Optional[Sequence[int]] = None,
+    def __init__(self, dataset: Union[str, Sequence[str]], *, batch_size: int = 1, pipeline: Optional[str] = None,
+                 seed: int = 0, draws: int = 0, shuffle: bool = True, drop_last: bool = False,
+                 dealing: str = "strided", partition: str = "pad", order: str = "torch",
+                 shuffle_buffer: Optional[int] = None, rank: Optional[int] = None, world_size: Optional[int] = None,
+                 ranks: Optional[Sequence[int]] = None,
                  job: Optional[str] = None, socket: Optional[str] = None, epochs: Optional[int] = 1,
                  steps_per_epoch: Optional[int] = None, state: Optional[Dict[str, Any]] = None, on_error: str = "fail",
                  max_errors: Union[int, float, None] = None, on_restart: str = "wait",
