@@ -176,6 +176,55 @@ def _(box):
         equal(values, [rows[i]["tokens"] for i in chosen], "elements")
 
 
+@case("a ragged field in Python: values, offsets and a padded array, without a copy where samples are joined")
+def _(box):
+    rows = rows_of(random.Random(9))
+    del rows[20]["tokens"]
+    daemon = serve(box, rows)
+    for pipeline in ("tokens", "tokens: ragged(joined=true)"):
+        n = 0
+        for chosen, values, offsets, seqlens, dtypes, lists, joined, left, mask, copied, doubled in trainer(box, daemon, f"""
+            def addresses(array):
+                return [array.ctypes.data, array.ctypes.data + array.nbytes]
+            loader = dlclient.Loader("d", batch_size=8, pipeline={pipeline!r}, seed=6)
+            for batch in loader:
+                field = batch["tokens"]
+                values, (left, mask) = field.values, field.padded(value=-1, side="left", multiple=4)
+                kept = batch.copy()["tokens"]
+                assert kept.values.tolist() == values.tolist() and kept.offsets.tolist() == field.offsets.tolist()
+                doubled = field.map(lambda array: array - array.sum()).values.tolist()
+                lists = [None if array is None else array.tolist() for array in field]
+                real = [array for array in field if array is not None and len(array)]
+                out([batch.indices.tolist(), values.tolist(), field.offsets.tolist(), field.cu_seqlens.tolist(),
+                     [str(field.offsets.dtype), str(field.cu_seqlens.dtype)], lists, addresses(values)[0] == addresses(real[0])[0],
+                     left.tolist(), mask.tolist(), bool(addresses(kept.values)[0] != addresses(values)[0]), doubled])
+                del field, values, real
+            loader.close()
+        """):
+            real = [rows[i].get("tokens") for i in chosen]
+            some = [row or [] for row in real]
+            equal(lists, real, "a list of arrays")
+            equal(values, sum(some, []), "values")
+            equal(doubled, [each - sum(row) for row in some for each in row], "a function of each sample")
+            equal(offsets, [sum(map(len, some[:i])) for i in range(len(some) + 1)], "offsets")
+            equal((seqlens, dtypes, copied), (offsets, ["int64", "int32"], True), "cu_seqlens")
+            equal(joined, "joined" in pipeline and None not in real, "whether it is a copy")
+            length = -(-max(map(len, some)) // 4) * 4
+            equal(left, [padded(row, length, -1, left=True) for row in some], "padded")
+            equal(mask, [padded([True] * len(row), length, False, left=True) for row in some], "mask")
+            n += len(chosen)
+        equal(n, N, "samples")
+    for names, dtype in trainer(box, daemon, """
+        loader = dlclient.Loader("d", batch_size=8, pipeline="tokens: pad(labels=same); label")
+        batch = next(iter(loader))
+        inputs = batch.model_inputs()
+        assert (inputs["labels"] == batch["tokens_labels"]).all() and inputs["attention_mask"].sum() == batch["tokens_mask"].sum()
+        refused(KeyError, lambda: batch.model_inputs("label"), "label_mask", "not padded")
+        out([list(inputs), str(inputs["attention_mask"].dtype)])
+    """):
+        equal((names, dtype), (["input_ids", "attention_mask", "labels"], "int64"), "names")
+
+
 @case("what cannot be collated so is refused when a rank attaches, with its column")
 def _(box):
     rows = [{"text": "a" * i, **row} for i, row in enumerate(rows_of(random.Random(6)))]
