@@ -291,6 +291,56 @@ def _(box):
     equal(lines[3], ["b"], "one dataset is its only part")
 
 
+@case("a state names all parts: it goes on at any place; with another part, or other files in one, it is refused by name")
+def _(box):
+    need("numpy")
+    a, b = two_folders(box)
+    daemon = box.daemon({"a": a, "b": b, "c": b})
+    first, rest, saved, ended, between = trainer(box, daemon, '''
+        with dlclient.Loader(["a", "b"], batch_size=4, pipeline="label") as loader:
+            iterator = iter(loader)
+            first = [i for _ in range(9) for i in next(iterator).indices.tolist()]
+            saved = json.loads(json.dumps(loader.state_dict()))
+            rest = [i for batch in iterator for i in batch.indices.tolist()]
+            ended = loader.state_dict()
+            loader.set_epoch(7)
+            last = None
+            for batch in loader:
+                last = batch.state_dict()
+            for value in (first, rest, saved, ended, last):
+                out(value)
+    ''')
+    equal(first + rest, expected_order(51), "order")
+    equal([part[0::2] for part in saved["parts"]], [["a", 31], ["b", 20]], "parts of the state")
+    equal((ended["epoch"], ended["position"], between["epoch"], between["position"]), (1, 0, 7, 51), "places")
+    trainer(box, daemon, f'''
+        with dlclient.Loader("  a  +  b", batch_size=3, world_size=2, rank=1, job="w", partition="exact",
+                             pipeline="label", state={saved!r}) as loader:
+            assert loader.state_dict() == {saved!r}
+        with dlclient.Loader("a + c", pipeline="label") as loader:
+            refused(dlclient.StateError, lambda: loader.load_state_dict({saved!r}), "dataset", "'a + b'", "'a + c'")
+            refused(dlclient.StateError, lambda: loader.load_state_dict({ended!r}, allow_growth=True), "'a + b'")
+        with dlclient.Loader("a", pipeline="label") as loader:
+            refused(dlclient.StateError, lambda: loader.load_state_dict({saved!r}), "dataset", "'a + b'", "'a'")
+    ''')
+    for number in range(5):
+        write(os.path.join(b, "class000", f"later{number}.jpg"), identity_bytes(number, 99))
+    lines = trainer(box, daemon, f'''
+        with dlclient.Loader("a + b", batch_size=4, pipeline="label") as loader:
+            assert len(loader.dataset) == 56
+            refused(dlclient.StateError, lambda: loader.load_state_dict({saved!r}), "dataset b had 20 samples",
+                    "now it has 25", "allow_growth")
+            refused(dlclient.StateError, lambda: loader.load_state_dict({saved!r}, allow_growth=True), "at an epoch's end",
+                    "36 of the 51")
+            for state in ({ended!r}, {between!r}):
+                loader.load_state_dict(state, allow_growth=True)
+                out([loader.epoch, [i for batch in loader for i in batch.indices.tolist()]])
+        with dlclient.Loader("b", batch_size=4, pipeline="label") as loader:
+            loader.load_state_dict(loader.state_dict(), allow_growth=True)
+    ''')
+    equal(lines, [[1, expected_order(56, epoch=1)], [8, expected_order(56, epoch=8)]], "the next epoch, of what there is now")
+
+
 @case("torch's DistributedSampler over a ConcatDataset gives the same indices")
 def _(box):
     need("torch")

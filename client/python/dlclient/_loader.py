@@ -182,10 +182,11 @@ class Loader:
                                weakref.WeakMethod(self.set_epoch)))
         self._is_stream = ranks[0].is_stream
         self._epoch_batches = self._count_batches()
-        self._saver.identity = self._identity = Identity(self._wish.dataset, self.dataset.digest,
+        parts = tuple((part.name, part.digest, part.n_samples) for part in self.dataset.parts)
+        self._saver.identity = self._identity = Identity(self.dataset.name, self.dataset.digest,
                                                          _state.STREAM if self._is_stream else len(self.dataset),
                                                          self.pipeline, self.order, self.shuffle, self.seed, self.draws,
-                                                         self.shuffle_buffer)
+                                                         self.shuffle_buffer, parts if len(parts) > 1 else ())
         if self._span.steps is not None and self.partition == "exact" and self.world_size > 1:
             self.close()
             raise OptionError("steps_per_epoch: with partition=\"exact\" ranks have epochs of different lengths; take "
@@ -415,13 +416,21 @@ class Loader:
         the loop does."""
         return self._saver(self._current())
 
-    def load_state_dict(self, state: Dict[str, Any]) -> None:
+    def load_state_dict(self, state: Dict[str, Any], allow_growth: bool = False) -> None:
         """The next iter() continues where state_dict() was called. StateError, with the field and both values, for a
-        state of other data, of another order or pipeline, or one that was edited; the loader is then left unchanged."""
+        state of other data, of another order or pipeline, or one that was edited; the loader is then left unchanged.
+
+        With allow_growth the datasets may have other samples than when the state was saved, for a run whose data grow
+        from epoch to epoch: if the state is at an epoch's end, the next epoch begins with the samples that there are
+        now. Their names must be the same."""
         with self._guard():
-            known = _state.verify(state, self._identity)
+            known = _state.verify(state, self._identity, _options.flag("allow_growth", allow_growth))
+            place = self._span.restored(known)
+            if known["digest"] != self._identity.digest and place.position > 0:  # behind the last sample that there was
+                place = self._span.after_epoch(place)
+                place = self._span.following(place) if self._span.over(place) else place
             self._end_iterator("a state was loaded: begin a new loop to go on there")
-            self._next_place = self._resumed = self._span.restored(known)
+            self._next_place = self._resumed = place
 
     # -- looking at it
 
