@@ -10,8 +10,8 @@ import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
 from failing_fs import FailingFs
-from harness import (HandClient, Skip, case, contains, equal, expected_order, identity_bytes, identity_pixels, indices, main, png,
-                     samples_of, sha256_of, within, write)
+from harness import (HandClient, Skip, case, contains, equal, expected_order, identity_bytes, identity_pixels,
+                     indices, main, png, samples_of, sha256_of, within, write)
 from pyclient import need, trainer
 from tars import archive, web
 
@@ -133,6 +133,22 @@ def _(box):
             equal((told["text"]["text"], told["score"]["value"] if told["score"]["shape"] == [] else None),
                   (row["text"], row["score"]), f"sample {line['index']} of {name}")
             equal(told["only"]["text"] if told["only"] else None, row["only"], "the field of one part alone")
+
+
+@case("dlctl shows what several are together: fields, samples, and single ones")
+def _(box):
+    a, b = box.folder_of_pictures("a", 31), box.folder_of_pictures("b", 20)
+    daemon = box.daemon({"a": a, "b": b})
+    within(20, lambda: all(row["state"] == "ready" for row in daemon.objects("datasets")), "both are ready")
+    rows = daemon.objects("datasets", "b  +  a")
+    equal([(row["name"], row["format"], row["state"], row["n_samples"], row["n_classes"]) for row in rows],
+          [("b + a", "joined", "ready", 51, 2)], "the row")
+    equal([field["field"] for field in rows[0]["fields"]], ["image", "label", "__key__", "__dataset__"], "fields")
+    equal([row["name"] for row in daemon.objects("datasets")], ["a", "b"], "the list")
+    contains(daemon.dlctl("datasets", "a + nowhere").stderr, 'there is no "nowhere"')
+    contains(daemon.dlctl("datasets", "a + a").stderr, "named twice")
+    shown = daemon.dlctl("look", "a + b", "40").stdout
+    contains(shown, os.path.basename(samples_of(b)[9][0]), "__dataset__")
 
 
 @case("what cannot be joined is refused with a sentence: names, classes, fields of other types, streams")

@@ -426,7 +426,7 @@ class Loader:
         with self._guard():
             known = _state.verify(state, self._identity, _options.flag("allow_growth", allow_growth))
             place = self._span.restored(known)
-            if known["digest"] != self._identity.digest and place.position > 0:  # behind the last sample that there was
+            if known["digest"] != self._identity.digest and place.position > 0:  # after the last of the old samples
                 place = self._span.after_epoch(place)
                 place = self._span.following(place) if self._span.over(place) else place
             self._end_iterator("a state was loaded: begin a new loop to go on there")

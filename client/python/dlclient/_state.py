@@ -138,12 +138,12 @@ def peek(state: object) -> Tuple[int, int]:
 
 def _refuse_other_data(known: Dict[str, Any], identity: Identity) -> None:
     """The names are the same and the contents are not. Of several datasets the first one that differs is named."""
-    grow = ("; at an epoch's end, load_state_dict(state, allow_growth=True) begins the next epoch with the data as they "
-            "are now" if identity.samples != STREAM else "")
+    grow = ("; at an epoch's end, load_state_dict(state, allow_growth=True) begins the next epoch with what there is now"
+            if identity.samples != STREAM else "")
     for theirs, mine in zip(known.get("parts", []), identity.parts):
         if tuple(theirs) != mine:
-            raise StateError(f"state: digest: dataset {mine[0]} had {theirs[2]} samples with the digest {theirs[1]!r} when "
-                             f"the state was saved, now it has {mine[2]} with {mine[1]!r}{_advice('digest')}{grow}")
+            raise StateError(f"state: digest: dataset {mine[0]} had {theirs[2]} samples with the digest {theirs[1]!r} "
+                             f"when the state was saved, now it has {mine[2]} with {mine[1]!r}{_advice('digest')}{grow}")
     name = "digest" if known["digest"] != identity.digest else "samples"
     raise StateError(f"state: {name}: the state was saved with {known[name]!r}, this loader has "
                      f"{getattr(identity, name)!r}{_advice(name)}{grow}")
@@ -155,8 +155,8 @@ def _check_growth(known: Dict[str, Any], identity: Identity) -> None:
         raise StateError("state: allow_growth: a stream grows within an epoch, and needs no permission; with another "
                          "digest it is another stream")
     if known["position"] not in (0, known["samples"]):
-        raise StateError(f"state: position: the dataset has changed, which is allowed at an epoch's end, and the state is at "
-                         f"{known['position']} of the {known['samples']} positions of epoch {known['epoch']}")
+        raise StateError(f"state: position: the dataset has changed, which is allowed at an epoch's end, and the state "
+                         f"is at {known['position']} of the {known['samples']} positions of epoch {known['epoch']}")
 
 
 def verify(state: object, identity: Identity, allow_growth: bool = False) -> Dict[str, Any]:

@@ -164,6 +164,9 @@ int catalog_get_again(struct catalog *catalog, const char *name, const char *dig
  * there are too many, or if the text is too long. */
 int catalog_normal_text(struct catalog *catalog, const char *text, char ret_text[DLP_DATASET_MAX], struct why *why);
 
+/* Does the text name several? */
+bool catalog_is_joined(struct catalog *catalog, const char *text);
+
 /* The names of such a text, one after the other: `*at` begins at NULL. Returns false after the last one. */
 bool catalog_next_name(struct catalog *catalog, const char *text, const char **at, char ret_name[DLP_NAME_MAX]);
 

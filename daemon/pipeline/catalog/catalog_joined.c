@@ -25,7 +25,7 @@ static const char *cut_name(const char *at, const char **ret_name, size_t *ret_n
         return next ? next + strlen(BETWEEN) : NULL;
 }
 
-static bool is_joined(struct catalog *catalog, const char *text) {
+bool catalog_is_joined(struct catalog *catalog, const char *text) {
         return strstr(text, BETWEEN) && !entry_find(catalog, text);
 }
 
@@ -33,7 +33,7 @@ bool catalog_next_name(struct catalog *catalog, const char *text, const char **a
         const char *name;
         size_t n;
 
-        if (!*at && !is_joined(catalog, text)) {
+        if (!*at && !catalog_is_joined(catalog, text)) {
                 snprintf(ret_name, DLP_NAME_MAX, "%s", text);
                 *at = text + strlen(text); /* nothing follows */
                 return true;
@@ -84,7 +84,7 @@ int catalog_normal_text(struct catalog *catalog, const char *text, char ret_text
 
         if (strlen(text) >= DLP_DATASET_MAX)
                 return why_set(why, -EINVAL, "dataset: the names take more than %u bytes", DLP_DATASET_MAX - 1);
-        if (!is_joined(catalog, text)) {
+        if (!catalog_is_joined(catalog, text)) {
                 snprintf(ret_text, DLP_DATASET_MAX, "%s", text);
                 return 0;
         }
@@ -195,7 +195,7 @@ int catalog_get_joined(struct catalog *catalog, const char *text, const char *di
         uint32_t n_parts = 0;
         int r;
 
-        if (!is_joined(catalog, text))
+        if (!catalog_is_joined(catalog, text))
                 return catalog_get_again(catalog, text, digest, ret_dataset, why);
         dataset = digest && *digest ? find_digest(catalog, text, digest) : NULL;
         if (dataset) {
