@@ -9,6 +9,7 @@
 #include "daemon/codec/codec_type.h"
 #include "daemon/codec/masks/array_mask.h"
 #include "daemon/codec/masks/planes.h"
+#include "daemon/codec/tokens.h"
 #include "daemon/decode/sound.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/step_text.h"
@@ -25,6 +26,7 @@ void codec_free(struct codec *codec) {
                 return;
         recipe_free(codec->recipe);
         value_steps_fini(&codec->steps);
+        tokens_fini(codec);
         free(codec->text);
         free(codec);
 }
@@ -244,10 +246,14 @@ static int choose_gathered(struct codec *codec, const char *text, struct why *wh
         return codec->text ? 0 : why_errno(why, -ENOMEM, "pipeline");
 }
 
-static int choose(struct codec *codec, const char *text, struct why *why) {
+static int choose(struct codec *codec, const struct source *source, const char *text, struct tokenizers *tokenizers,
+                  struct why *why) {
+        const char *tokens = text ? token_steps_find(text) : NULL;
         int r = 0;
 
-        if (codec->field.is_gathered)
+        if (tokens && !codec->field.is_gathered)
+                r = tokens_choose(codec, source, text, tokens, tokenizers, why);
+        else if (codec->field.is_gathered)
                 r = choose_gathered(codec, text, why);
         else if (!text && codec->field.kind == FIELD_MASKS)
                 r = why_set(why, -EINVAL,
@@ -269,7 +275,7 @@ static int choose(struct codec *codec, const char *text, struct why *why) {
 }
 
 int codec_new(const struct source *source, uint32_t idx_field, uint32_t group, const char *text,
-              struct codec **ret_codec, struct why *why) {
+              struct tokenizers *tokenizers, struct codec **ret_codec, struct why *why) {
         _cleanup_(codec_freep) struct codec *codec = calloc(1, sizeof(*codec));
         int r;
 
@@ -282,7 +288,7 @@ int codec_new(const struct source *source, uint32_t idx_field, uint32_t group, c
         codec->text = strdup("");
         if (!codec->text)
                 return why_errno(why, -ENOMEM, "pipeline");
-        r = choose(codec, text, why);
+        r = choose(codec, source, text, tokenizers, why);
         if (r < 0)
                 return r;
         *ret_codec = TAKE_PTR(codec);
@@ -466,12 +472,13 @@ void codec_tools_free(struct codec_tools *tools) {
         free(tools->rows.bytes);
         free(tools->planes.bytes);
         free(tools->whole.bytes);
+        token_tools_trim(&tools->tokens);
         free(tools);
 }
 
 size_t codec_tools_bytes(const struct codec_tools *tools) {
         return decoder_scratch_bytes(tools->decoder) + workspace_bytes(tools->workspace) + tools->elements.n_bytes +
-               tools->rows.n_bytes + tools->planes.n_bytes + tools->whole.n_bytes;
+               tools->rows.n_bytes + tools->planes.n_bytes + tools->whole.n_bytes + token_tools_bytes(&tools->tokens);
 }
 
 static void trim(struct codec_memory *memory) {
@@ -486,6 +493,7 @@ void codec_tools_trim(struct codec_tools *tools) {
         trim(&tools->rows);
         trim(&tools->planes);
         trim(&tools->whole);
+        token_tools_trim(&tools->tokens);
 }
 
 int codec_memory_reserve(struct codec_memory *memory, size_t n_bytes, struct why *why) {

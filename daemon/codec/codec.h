@@ -24,6 +24,7 @@
 
 struct codec;
 struct codec_tools;
+struct tokenizers;
 
 #define BOXES_MAX 8192u /* of a sample whose pipeline drops some; COCO has at most 93 */
 
@@ -69,10 +70,10 @@ struct codec_terms {
 };
 
 /* Makes a codec for field `idx_field` of the source with the steps of a part of a pipeline (`text`; NULL: the field as
- * it is stored). Codecs of one group use the same draws; group 0 is that of a pipeline without names. -EINVAL with the
- * column, counted in the text; -ENOMEM. */
+ * it is stored). Codecs of one group use the same draws; group 0 is that of a pipeline without names. The step `tokens`
+ * finds its tokenizer in `tokenizers`; NULL: there are none. -EINVAL with the column, counted in the text; -ENOMEM. */
 int codec_new(const struct source *source, uint32_t idx_field, uint32_t group, const char *text,
-              struct codec **ret_codec, struct why *why);
+              struct tokenizers *tokenizers, struct codec **ret_codec, struct why *why);
 
 /* Takes NULL. */
 void codec_free(struct codec *codec);

@@ -4,7 +4,9 @@
 #include "daemon/augment/recipe.h"
 #include "daemon/codec/codec.h"
 #include "daemon/codec/steps/sound_steps.h"
+#include "daemon/codec/steps/token_steps.h"
 #include "daemon/codec/steps/value_steps.h"
+#include "daemon/tokenize/grow.h"
 
 struct sound;
 
@@ -20,6 +22,21 @@ struct sound_part {
 struct codec_memory {
         uint8_t *bytes;
         size_t n_bytes;
+};
+
+/* What a text became; `serial` says to which codec, 0: to none. */
+struct token_text {
+        uint64_t serial;
+        struct grow bytes;
+        struct grow tokens; /* uint32_t */
+};
+
+#define TOKEN_TEXTS_KEPT 8u /* as many fields of a pipeline are encoded once for each sample */
+
+struct token_tools {
+        struct token_encoder *encoder; /* NULL until it is needed */
+        struct token_text texts[TOKEN_TEXTS_KEPT];
+        struct grow fresh; /* the text that is being read */
 };
 
 struct codec_tools {
@@ -42,6 +59,7 @@ struct codec_tools {
         struct codec_memory rows;     /* of a field some of whose rows leave */
         struct codec_memory planes;   /* of masks of instances, before and after they are moved */
         struct codec_memory whole;    /* of a sample that is cut */
+        struct token_tools tokens;
 };
 
 /* Makes it at least this long; what it held is lost. -ENOMEM. */
@@ -64,6 +82,14 @@ struct codec_type {
         int (*refuse_shape)(const struct codec_opened *opened, const int64_t *other, struct why *why); /* NULL: never */
 };
 
+/* CODEC_TOKENS */
+struct codec_tokens {
+        struct token_steps steps;
+        struct codec *text; /* what makes text of the field */
+        struct tokenizer *tokenizer;
+        uint64_t serial; /* no other codec has it while the process lives */
+};
+
 struct codec {
         const struct codec_type *type;
         struct schema_field field;
@@ -76,6 +102,7 @@ struct codec {
         struct value_steps steps;    /* CODEC_TEXT, CODEC_ELEMENTS, CODEC_NPY */
         uint32_t dtype, n_dims;      /* of what is delivered: CODEC_ELEMENTS, CODEC_NPY */
         struct sound_steps sound;    /* CODEC_SOUND */
+        struct codec_tokens tokens;
         int64_t shape[SCHEMA_DIMS_MAX];
         char *text;
 };
@@ -119,3 +146,4 @@ extern const struct codec_type CODEC_TEXT;
 extern const struct codec_type CODEC_TEXTS;
 extern const struct codec_type CODEC_ELEMENTS;
 extern const struct codec_type CODEC_NPY;
+extern const struct codec_type CODEC_TOKENS;

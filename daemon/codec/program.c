@@ -20,6 +20,7 @@ struct program {
         struct codec *codecs[DLP_TENSORS_MAX];
         struct collation collations[DLP_TENSORS_MAX]; /* of each field */
         uint32_t serving[DLP_TENSORS_MAX];            /* program_serving() */
+        struct tokenizers *tokenizers;                /* while it is parsed */
         char *text;
 };
 
@@ -105,7 +106,7 @@ static int add_field(struct program *program, const struct source *source, uint3
         for (uint32_t i = 0; i < program->n_fields; i++)
                 if (codec_field(program->codecs[i]) == idx_field)
                         return why_set(why, -EINVAL, "pipeline: field %s is named twice", name);
-        r = codec_new(source, idx_field, group, steps, &program->codecs[program->n_fields], why);
+        r = codec_new(source, idx_field, group, steps, program->tokenizers, &program->codecs[program->n_fields], why);
         if (r == 0)
                 program->n_fields++;
         return r;
@@ -173,8 +174,7 @@ static int check_added(const struct program *program, const struct source *sourc
 
 /* A field of fixed size that every sample has, whether it is stored or known. */
 static bool is_value(const struct schema_field *field) {
-        if (field->is_on_demand || field->may_be_absent ||
-            (field->kind == FIELD_VALUE && field->n_dims > 0 && field->shape[0] < 0))
+        if (field->may_be_absent || (field->kind == FIELD_VALUE && field->n_dims > 0 && field->shape[0] < 0))
                 return false;
         return field->kind == FIELD_VALUE || field->kind == FIELD_NUMBER;
 }
@@ -228,8 +228,7 @@ static bool is_table(const struct schema *schema) {
                 if (schema->fields[i].kind == FIELD_PICTURE)
                         return false;
                 n_bytes += is_stored_bytes;
-                n_others += !is_stored_bytes && schema->fields[i].kind != FIELD_NAME && !is_value(&schema->fields[i]) &&
-                            !schema->fields[i].is_on_demand;
+                n_others += !is_stored_bytes && schema->fields[i].kind != FIELD_NAME && !is_value(&schema->fields[i]);
         }
         return n_bytes != 1 || n_others > 0;
 }
@@ -326,8 +325,7 @@ static int parse_unnamed(struct program *program, const struct source *source, c
                 r = check_mask_dtype(program, source, 0, why);
         for (uint32_t i = 0; i < source->schema.n_fields && r == 0; i++)
                 if (no_main ? source->schema.fields[i].kind != FIELD_NAME &&
-                                      source->schema.fields[i].kind != FIELD_MASKS &&
-                                      !source->schema.fields[i].is_on_demand
+                                      source->schema.fields[i].kind != FIELD_MASKS
                             : is_value(&source->schema.fields[i]) && i != idx_main)
                         r = add_field(program, source, i, 0, NULL, why);
         return r < 0 ? r : print_unnamed(program, source, no_main, why);
@@ -604,13 +602,15 @@ static int find_names(const char *text, const struct schema *schema, bool *ret_n
                 begin + 1, (int)n_word, word, (int)n_word, word, (int)n_word, word);
 }
 
-int program_parse(const char *text, const struct source *source, struct program **ret_program, struct why *why) {
+int program_parse(const char *text, const struct source *source, struct tokenizers *tokenizers,
+                  struct program **ret_program, struct why *why) {
         _cleanup_(program_freep) struct program *program = calloc(1, sizeof(*program));
         bool is_named;
         int r;
 
         if (!program)
                 return why_errno(why, -ENOMEM, "pipeline");
+        program->tokenizers = tokenizers;
         r = find_names(text, &source->schema, &is_named, why);
         if (r == 0)
                 r = is_named ? parse_named(program, source, text, why) : parse_unnamed(program, source, text, why);

@@ -17,8 +17,10 @@
 struct program;
 
 /* -EINVAL with the column (from 1), the word that is wrong and what was expected; a field that the dataset does not
- * have with those that it has; -ENOMEM. The source must outlive the program. */
-int program_parse(const char *text, const struct source *source, struct program **ret_program, struct why *why);
+ * have with those that it has; -ENOMEM. The source must outlive the program; of `tokenizers` (codec_new()) it keeps
+ * what it uses. */
+int program_parse(const char *text, const struct source *source, struct tokenizers *tokenizers,
+                  struct program **ret_program, struct why *why);
 
 /* Takes NULL. */
 void program_free(struct program *program);

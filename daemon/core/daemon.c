@@ -19,6 +19,7 @@
 #include "daemon/ctl/server.h"
 #include "daemon/io/reader.h"
 #include "daemon/ring/numa.h"
+#include "daemon/tokenize/tokenizers.h"
 #include "proto/base/cleanup.h"
 
 #define DRAIN_TICK_US   20000
@@ -39,6 +40,7 @@ struct daemon {
         struct background *background;
         struct budget budget;
         struct catalog catalog;
+        struct tokenizers *tokenizers;
         struct pipeline *pipeline;
         struct listener listener;
         struct server server;
@@ -213,6 +215,8 @@ static void take_settings(struct daemon *daemon, struct settings *next) {
         configure_workers(daemon);
         if (configure_catalog(daemon, &why) < 0)
                 log_error("core", "%s", why.text);
+        if (tokenizers_set_folder(daemon->tokenizers, daemon->settings->tokenizers) < 0)
+                log_error("core", "tokenizers: out of memory; the old folder stays in force");
         log_info("core", "configuration read again file=%s", daemon->config_path);
 }
 
@@ -356,6 +360,7 @@ static int start_server(struct daemon *daemon, struct why *why) {
                 .catalog = &daemon->catalog,
                 .background = daemon->background,
                 .budget = &daemon->budget,
+                .tokenizers = daemon->tokenizers,
                 .default_slots = (uint32_t)daemon->settings->slots,
                 .quotas = quotas_of(daemon->settings),
                 .version = DLP_VERSION,
@@ -389,6 +394,9 @@ static int daemon_start(struct daemon *daemon, struct why *why) {
         if (r < 0)
                 return why_errno(why, r, "datasets");
         daemon->catalog_started = true;
+        r = tokenizers_new(daemon->settings->tokenizers, &daemon->budget, &daemon->tokenizers);
+        if (r < 0)
+                return why_errno(why, r, "tokenizers");
         r = start_pipeline(daemon, why);
         if (r < 0)
                 return r;
@@ -437,6 +445,7 @@ static int daemon_stop(struct daemon *daemon) {
                 server_fini(&daemon->server);
         if (daemon->catalog_started)
                 catalog_fini(&daemon->catalog);
+        tokenizers_free(daemon->tokenizers);
         background_free(daemon->background);
         numa_stop();
         free_events(daemon);

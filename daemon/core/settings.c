@@ -67,6 +67,8 @@ const struct setting SETTINGS[] = {
         { "index_dir", SETTING_TEXT, AT(index_dir), NULL, 0, 3072, NULL, "path", false,
           "where index files are kept; default: $CACHE_DIRECTORY, "
           "$XDG_CACHE_HOME/dataloaderd or ~/.cache/dataloaderd" },
+        { "tokenizers", SETTING_TEXT, AT(tokenizers), "/etc/dataloaderd/tokenizers", 0, 3072, NULL, "path", true,
+          "folder of NAME.json or NAME/tokenizer.json, which pipelines name in tokens(NAME)" },
         { "slots", SETTING_NUMBER, AT(slots), "4", DLP_SLOTS_MIN, DLP_SLOTS_MAX, NULL, "batches", true,
           "slots of a ring unless the client asks for another number: how far a rank is prepared ahead" },
         { "read_depth", SETTING_NUMBER, AT(read_depth), "64", 1, 1024, NULL, "samples", false,

@@ -52,6 +52,7 @@ struct settings {
         char *cpu_ceiling;
         uint64_t memory_limit;
         char *index_dir;
+        char *tokenizers;         /* the folder */
         int64_t user_connections; /* percent */
         int64_t user_jobs;
         int64_t user_memory; /* percent */

@@ -34,7 +34,7 @@ static int64_t serve(const struct schema_field *field, const char *steps, const 
         int r;
 
         source.schema = (struct schema){ .n_fields = 1, .fields = { *field } };
-        r = codec_new(&source, 0, 0, steps, &codec, why);
+        r = codec_new(&source, 0, 0, steps, NULL, &codec, why);
         if (r == 0)
                 r = codec_open(codec, tools, &input, ret_opened, why);
         if (r == 0 && !ret_opened->is_absent)

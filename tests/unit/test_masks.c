@@ -38,7 +38,7 @@ static uint8_t *serve(const struct schema_field *field, const char *steps, struc
 
         source.schema = (struct schema){ .n_fields = 1, .fields = { *field } };
         input->source = &source;
-        r = codec_new(&source, 0, 0, steps, &codec, why);
+        r = codec_new(&source, 0, 0, steps, NULL, &codec, why);
         if (r == 0 && field->kind == FIELD_PICTURE)
                 codec_set_mask(codec);
         if (r == 0)

@@ -53,7 +53,7 @@ static int64_t serve_sample(const char *steps, uint64_t sample) {
                 .bytes = stored, .n_bytes = n_stored, .source = &source, .sample = sample, .seed = 7
         };
         struct codec *codec = NULL;
-        int r = codec_new(&source, 0, 0, steps, &codec, &why);
+        int r = codec_new(&source, 0, 0, steps, NULL, &codec, &why);
 
         if (r < 0)
                 return r;
@@ -321,7 +321,7 @@ START_TEST(a_flac_that_claims_a_day_is_refused_for_its_room) {
         begin();
         input.n_bytes = load("s16.flac", "", stored);
         memcpy(stored + 22, "\x52\x65\xc0\x00", 4); /* the low 32 bits of the number of samples: 24 hours */
-        ck_assert_int_eq(codec_new(&source, 0, 0, "audio", &codec, &why), 0);
+        ck_assert_int_eq(codec_new(&source, 0, 0, "audio", NULL, &codec, &why), 0);
         ck_assert_int_eq(codec_form(codec, &terms, &field.form, &why), 0);
         ck_assert_uint_eq(field.form.max_bytes, 30 * 48000 * 4);
         ck_assert_int_eq(codec_open(codec, tools, &input, &opened, &why), 0);

@@ -1,0 +1,58 @@
+/* codec/steps/token_steps.h: the step that makes tokens of text.
+ *
+ *      tokens(NAME, max_length=512, truncation=right, stride=0, window=first, special=true) to(int32)
+ *
+ *      NAME         of a tokenizer.json (tokenize/tokenizers.h)
+ *      max_length   tokens that a sample has at most, with the special ones
+ *      truncation   of a longer text: right leaves the end out, left the beginning; none: it is a damaged sample, or,
+ *                   without max_length, it stays as long as it is
+ *      window       first: the one that truncation leaves; random: one of the windows that the text has, each
+ * max_length long and stride tokens of it those of the window before, drawn anew in each epoch special      with the
+ * tokens that the file puts around a text digest       of the file: it must be this one. The normal spelling has it, so
+ * that ranks and restarts agree to           int64 (else) or int32
+ *
+ * Before it may come what makes text of the field: json(PATH), text. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "daemon/tokenize/tokenizers.h"
+#include "proto/base/why.h"
+
+#define TOKENS_LENGTH_MAX (1u << 24)
+
+enum token_truncation {
+        TOKENS_RIGHT,
+        TOKENS_LEFT,
+        TOKENS_WHOLE,
+        N_TOKEN_TRUNCATIONS,
+};
+
+enum token_window {
+        TOKENS_FIRST,
+        TOKENS_RANDOM,
+        N_TOKEN_WINDOWS,
+};
+
+struct token_steps {
+        char name[TOKENIZER_NAME_MAX];
+        size_t column;                     /* of the name, for messages */
+        char digest[TOKENIZER_DIGEST_MAX]; /* "": any */
+        uint32_t max_length;               /* 0: any */
+        uint32_t stride;
+        enum token_truncation truncation;
+        enum token_window window;
+        bool has_special;
+        bool is_int32;
+};
+
+/* Where in the text this step begins; NULL: it has none. */
+const char *token_steps_find(const char *text);
+
+/* Reads the step and what follows it, from `at` in the text on. -EINVAL with the column in the text. */
+int token_steps_parse(const char *text, const char *at, struct token_steps *ret_steps, struct why *why);
+
+/* Writes it in its one normal spelling. The caller frees it. NULL: no memory. */
+char *token_steps_text(const struct token_steps *steps);

@@ -1,0 +1,365 @@
+/* Tokens: text, as a tokenizer numbers it. Each sample has its own number of them.
+ *
+ * How many there are is known only when the text is encoded, so that is done when the field is opened, and rendering
+ * copies. A ragged field is opened twice: what the last texts became is kept for the second time. */
+
+#include "daemon/codec/tokens.h"
+
+#include <errno.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/tokenize/normalizer.h"
+#include "proto/base/cleanup.h"
+#include "proto/base/step_text.h"
+#include "proto/order/philox.h"
+
+#define KEPT_BYTES_MAX (8u << 20) /* memory for texts that a worker keeps; more is freed with its sample */
+
+/* ---- making ---------------------------------------------------------------------------------------------------- */
+
+/* What makes text of the field; without steps, text that is stored as such. */
+static int choose_text(struct codec *codec, const struct source *source, const char *text, size_t n,
+                       struct tokenizers *tokenizers, struct why *why) {
+        bool is_bare = strspn(text, " \t\r\n") >= n;
+        _cleanup_(freep) char *steps = is_bare ? strdup("text") : strndup(text, n);
+        int r;
+
+        if (!steps)
+                return why_errno(why, -ENOMEM, "pipeline");
+        if (codec->field.kind != FIELD_TEXT && codec->field.kind != FIELD_BYTES)
+                return why_set(why, -EINVAL,
+                               "pipeline: field %s is not text: the step tokens applies to one text a sample",
+                               codec->field.name);
+        r = codec_new(source, codec->idx_field, codec->group, steps, tokenizers, &codec->tokens.text, why);
+        if (r == 0 && codec->tokens.text->type != &CODEC_TEXT)
+                return why_set(why, -EINVAL,
+                               "pipeline: field %s: before tokens, expected text, json(PATH) or nothing, of one text a "
+                               "sample",
+                               codec->field.name);
+        return r;
+}
+
+static int find_tokenizer(struct codec_tokens *tokens, struct tokenizers *tokenizers, struct why *why) {
+        struct token_steps *steps = &tokens->steps;
+        const char *digest;
+        struct why what;
+        int r;
+
+        if (!tokenizers)
+                return why_set(why, -EINVAL, "pipeline, column %zu: there are no tokenizers here", steps->column);
+        r = tokenizers_get(tokenizers, steps->name, &tokens->tokenizer, &what);
+        if (r < 0)
+                return why_set(why, r == -ENOMEM ? r : -EINVAL, "pipeline, column %zu: %s", steps->column, what.text);
+        digest = tokenizer_digest(tokens->tokenizer);
+        if (steps->digest[0] && strcmp(steps->digest, digest) != 0)
+                return why_set(
+                        why, -EINVAL,
+                        "pipeline, column %zu: the digest of tokenizer %s is %s, and %s is expected: the file has "
+                        "changed",
+                        steps->column, steps->name, digest, steps->digest);
+        memcpy(steps->digest, digest, sizeof(steps->digest));
+        return 0;
+}
+
+static uint32_t n_special_of(const struct codec_tokens *tokens) {
+        const struct frame *frame = tokenizer_frame(tokens->tokenizer);
+
+        return tokens->steps.has_special ? frame->n_before + frame->n_after : 0;
+}
+
+/* Is there room for tokens of the text, and for new ones in each window? */
+static int check_lengths(const struct codec_tokens *tokens, struct why *why) {
+        const struct token_steps *steps = &tokens->steps;
+        uint32_t n_special = n_special_of(tokens);
+
+        if (steps->max_length > 0 && steps->max_length <= n_special)
+                return why_set(why, -EINVAL,
+                               "pipeline: tokens(max_length=%u): %u special tokens leave no room for the text; use a "
+                               "larger one, or special=false",
+                               steps->max_length, n_special);
+        if (steps->max_length > 0 && steps->stride >= steps->max_length - n_special)
+                return why_set(why, -EINVAL,
+                               "pipeline: tokens(stride=%u): a window has %u tokens of the text, stride must be less",
+                               steps->stride, steps->max_length - n_special);
+        return 0;
+}
+
+int tokens_choose(struct codec *codec, const struct source *source, const char *text, const char *at,
+                  struct tokenizers *tokenizers, struct why *why) {
+        static _Atomic uint64_t n_made;
+        struct codec_tokens *tokens = &codec->tokens;
+        _cleanup_(freep) char *own = NULL;
+        const char *before;
+        int r = token_steps_parse(text, at, &tokens->steps, why);
+
+        if (r == 0)
+                r = choose_text(codec, source, text, (size_t)(at - text), tokenizers, why);
+        if (r == 0)
+                r = find_tokenizer(tokens, tokenizers, why);
+        if (r == 0)
+                r = check_lengths(tokens, why);
+        if (r < 0)
+                return r;
+        tokens->serial = atomic_fetch_add_explicit(&n_made, 1, memory_order_relaxed) + 1;
+        codec->type = &CODEC_TOKENS;
+        before = strcmp(codec_text(tokens->text), "text") == 0 ? "" : codec_text(tokens->text);
+        own = token_steps_text(&tokens->steps);
+        free(codec->text);
+        if (!own || asprintf(&codec->text, "%s%s%s", before, before[0] ? " " : "", own) < 0) {
+                codec->text = NULL;
+                return why_errno(why, -ENOMEM, "pipeline");
+        }
+        return 0;
+}
+
+void tokens_fini(struct codec *codec) {
+        tokenizer_unref(codec->tokens.tokenizer);
+        codec_free(codec->tokens.text);
+}
+
+static uint64_t token_bytes(const struct codec *codec) {
+        return codec->tokens.steps.is_int32 ? sizeof(int32_t) : sizeof(int64_t);
+}
+
+/* Room for the longest text's tokens, or for max_length of them. */
+static int tokens_form(const struct codec *codec, const struct codec_terms *terms, struct field_form *ret_form,
+                       struct why *why) {
+        const struct codec_tokens *tokens = &codec->tokens;
+        uint64_t size = token_bytes(codec), growth = tokenizer_most(tokens->tokenizer, 1);
+        uint64_t n_special = n_special_of(tokens), longest;
+        struct field_form text = { 0 };
+        int r = codec_form(tokens->text, terms, &text, why);
+
+        if (r < 0)
+                return r;
+        ret_form->dtype = tokens->steps.is_int32 ? DLP_DTYPE_INT32 : DLP_DTYPE_INT64;
+        ret_form->n_dims = 1;
+        ret_form->shape[0] = -1;
+        ret_form->how = COLLATE_RAGGED;
+        ret_form->unit_bytes = size;
+        ret_form->takes_share = text.takes_share && tokens->steps.max_length == 0;
+        ret_form->more_bytes = layout_align((n_special + 1) * size);
+        if (__builtin_mul_overflow(text.max_bytes, growth, &longest) ||
+            __builtin_add_overflow(longest, n_special, &longest))
+                longest = UINT64_MAX;
+        if (tokens->steps.max_length > 0 && longest > tokens->steps.max_length)
+                longest = tokens->steps.max_length;
+        if (__builtin_mul_overflow(longest, size, &ret_form->max_bytes))
+                return why_set(why, -EOVERFLOW, "the texts of field %s are too large for tokens without max_length",
+                               codec->field.name);
+        if (__builtin_mul_overflow(text.together_bytes, growth * size, &ret_form->together_bytes))
+                ret_form->together_bytes = 0;
+        return 0;
+}
+
+/* ---- a worker's memory ------------------------------------------------------------------------------------------ */
+
+static size_t text_bytes(const struct token_text *text) {
+        return text->bytes.n_room + text->tokens.n_room;
+}
+
+size_t token_tools_bytes(const struct token_tools *tools) {
+        size_t n = tools->encoder ? token_encoder_bytes(tools->encoder) : 0;
+
+        for (unsigned i = 0; i < TOKEN_TEXTS_KEPT; i++)
+                n += text_bytes(&tools->texts[i]);
+        return n + tools->fresh.n_room;
+}
+
+void token_tools_trim(struct token_tools *tools) {
+        token_encoder_free(tools->encoder);
+        for (unsigned i = 0; i < TOKEN_TEXTS_KEPT; i++) {
+                grow_free(&tools->texts[i].bytes);
+                grow_free(&tools->texts[i].tokens);
+        }
+        grow_free(&tools->fresh);
+        *tools = (struct token_tools){ 0 };
+}
+
+static void tokens_close(struct codec_tools *tools) {
+        if (token_tools_bytes(&tools->tokens) > KEPT_BYTES_MAX)
+                token_tools_trim(&tools->tokens);
+}
+
+/* ---- encoding -------------------------------------------------------------------------------------------------- */
+
+/* The text, in tools->fresh. Returns 0, JSON_ABSENT if there is none, or an error. */
+static int read_text(const struct codec *codec, struct codec_tools *tools, const struct codec_input *input,
+                     struct why *why) {
+        const struct codec *text = codec->tokens.text;
+        struct grow *fresh = &tools->tokens.fresh;
+        struct codec_opened opened;
+        int r = codec_open(text, tools, input, &opened, why);
+
+        if (r < 0)
+                return r;
+        if (opened.is_absent)
+                return JSON_ABSENT;
+        if (opened.n_bytes > NORMAL_BYTES_MAX)
+                return why_set(why, -EFBIG, "is a text of %llu bytes, tokens are made of at most %llu",
+                               (unsigned long long)opened.n_bytes, (unsigned long long)NORMAL_BYTES_MAX);
+        if (grow_reserve(fresh, opened.n_bytes + 1) < 0)
+                return why_errno(why, -ENOMEM, "a text of %llu bytes", (unsigned long long)opened.n_bytes);
+        fresh->n = opened.n_bytes;
+        return codec_render(text, tools, input, fresh->items, why);
+}
+
+/* More tokens than these need not be known: of a longer text only its beginning is used. */
+static size_t wanted(const struct codec_tokens *tokens) {
+        const struct token_steps *steps = &tokens->steps;
+
+        if (steps->max_length == 0 || steps->window != TOKENS_FIRST || steps->truncation == TOKENS_LEFT)
+                return SIZE_MAX;
+        return steps->max_length - n_special_of(tokens) + (steps->truncation == TOKENS_WHOLE);
+}
+
+static int encode(const struct codec_tokens *tokens, struct token_tools *tools, struct token_text *into,
+                  struct why *why) {
+        struct grow bytes = into->bytes;
+        const uint32_t *found;
+        size_t n;
+        int r;
+
+        into->serial = 0;
+        if (!tools->encoder && token_encoder_new(&tools->encoder) < 0)
+                return why_errno(why, -ENOMEM, "the memory of a tokenizer");
+        r = tokenizer_encode(tokens->tokenizer, tools->encoder, tools->fresh.items, tools->fresh.n, wanted(tokens),
+                             &found, &n, why);
+        if (r < 0)
+                return r;
+        if (grow_reserve(&into->tokens, n * sizeof(*found)) < 0)
+                return why_errno(why, -ENOMEM, "%zu tokens", n);
+        if (n > 0)
+                memcpy(into->tokens.items, found, n * sizeof(*found));
+        into->tokens.n = n * sizeof(*found);
+        into->bytes = tools->fresh;
+        tools->fresh = bytes;
+        into->serial = tokens->serial;
+        return 0;
+}
+
+/* Finds the tokens of the sample's text, in the place that this codec has among those that are kept. */
+static int find_tokens(const struct codec *codec, struct codec_tools *tools, const struct codec_input *input,
+                       struct why *why) {
+        const struct codec_tokens *tokens = &codec->tokens;
+        struct token_text *kept = &tools->tokens.texts[tokens->serial % TOKEN_TEXTS_KEPT];
+        const struct grow *fresh = &tools->tokens.fresh;
+        int r = read_text(codec, tools, input, why);
+
+        if (r != 0 || (kept->serial == tokens->serial && kept->bytes.n == fresh->n &&
+                       memcmp(kept->bytes.items, fresh->items, fresh->n) == 0))
+                return r;
+        return encode(tokens, &tools->tokens, kept, why);
+}
+
+/* Which tokens of the text are delivered. */
+struct token_range {
+        size_t begin, n;
+};
+
+/* A window begins `step` tokens after the one before it; from the right end, if the beginning is to be left out. */
+static struct token_range choose_window(const struct codec *codec, const struct codec_input *input, size_t n) {
+        const struct token_steps *steps = &codec->tokens.steps;
+        size_t n_max = steps->max_length - n_special_of(&codec->tokens), step = n_max - steps->stride;
+        size_t n_windows = n > n_max ? 1 + (n - n_max + step - 1) / step : 1, k = 0, begin;
+        struct dlp_philox philox;
+
+        if (n <= n_max)
+                return (struct token_range){ 0, n };
+        if (steps->window == TOKENS_RANDOM) {
+                dlp_philox_init(&philox, codec_seed(codec, input), input->epoch, input->sample, 0);
+                k = dlp_philox_below(&philox, (uint32_t)n_windows);
+        }
+        begin = k * step;
+        if (steps->truncation == TOKENS_RIGHT)
+                return (struct token_range){ begin, n - begin < n_max ? n - begin : n_max };
+        return n - begin > n_max ? (struct token_range){ n - begin - n_max, n_max }
+                                 : (struct token_range){ 0, n - begin };
+}
+
+static struct token_range choose_range(const struct codec *codec, const struct codec_input *input, size_t n) {
+        return codec->tokens.steps.truncation == TOKENS_WHOLE ? (struct token_range){ 0, n }
+                                                              : choose_window(codec, input, n);
+}
+
+static size_t n_found(const struct codec *codec, const struct codec_tools *tools) {
+        return tools->tokens.texts[codec->tokens.serial % TOKEN_TEXTS_KEPT].tokens.n / sizeof(uint32_t);
+}
+
+static int tokens_open(const struct codec *codec, struct codec_tools *tools, const struct codec_input *input,
+                       struct codec_opened *ret_opened, struct why *why) {
+        const struct codec_tokens *tokens = &codec->tokens;
+        uint64_t n_all;
+        size_t n;
+        int r = find_tokens(codec, tools, input, why);
+
+        ret_opened->is_absent = r == JSON_ABSENT;
+        ret_opened->need_bytes = 0;
+        if (r != 0)
+                return r < 0 ? r : 0;
+        n = n_found(codec, tools);
+        n_all = choose_range(codec, input, n).n + n_special_of(tokens);
+        if (tokens->steps.truncation == TOKENS_WHOLE && tokens->steps.max_length > 0 &&
+            n_all > tokens->steps.max_length)
+                return why_set(why, -EFBIG, "has more than %u tokens; raise max_length, or let truncation shorten it",
+                               tokens->steps.max_length);
+        ret_opened->shape[0] = (int64_t)n_all;
+        ret_opened->n_bytes = n_all * token_bytes(codec);
+        return 0;
+}
+
+/* ---- delivering ------------------------------------------------------------------------------------------------- */
+
+static uint8_t *put(const uint32_t *tokens, size_t n, bool is_int32, uint8_t *out) {
+        int64_t *wide = (int64_t *)(void *)out;
+
+        if (is_int32) {
+                if (n > 0)
+                        memcpy(out, tokens, n * sizeof(*tokens));
+                return out + n * sizeof(*tokens);
+        }
+        for (size_t i = 0; i < n; i++)
+                wide[i] = tokens[i];
+        return out + n * sizeof(*wide);
+}
+
+/* The memory may have been freed since the field was opened. */
+static int tokens_render(const struct codec *codec, struct codec_tools *tools, const struct codec_input *input,
+                         uint8_t *out, struct why *why) {
+        const struct codec_tokens *tokens = &codec->tokens;
+        const struct frame *frame = tokenizer_frame(tokens->tokenizer);
+        const struct token_text *text = &tools->tokens.texts[tokens->serial % TOKEN_TEXTS_KEPT];
+        bool has_special = tokens->steps.has_special, is_int32 = tokens->steps.is_int32;
+        struct token_range range;
+        int r = text->serial == tokens->serial ? 0 : find_tokens(codec, tools, input, why);
+
+        if (r != 0)
+                return r < 0 ? r : -EBADMSG; /* cannot be absent: it was there when it was opened */
+        range = choose_range(codec, input, n_found(codec, tools));
+        out = put(frame->before, has_special ? frame->n_before : 0, is_int32, out);
+        out = put((const uint32_t *)text->tokens.items + range.begin, range.n, is_int32, out);
+        put(frame->after, has_special ? frame->n_after : 0, is_int32, out);
+        return 0;
+}
+
+/* Only without max_length: a text that has grown since the index was made. */
+static int tokens_refuse_room(const struct codec *codec, const struct codec_opened *opened,
+                              const struct field_layout *field, struct why *why) {
+        return why_set(why, -EFBIG,
+                       "has %lld tokens, there is room for %llu; name max_length=, as in tokens(%s, "
+                       "max_length=512)",
+                       (long long)opened->shape[0], (unsigned long long)(field->form.max_bytes / token_bytes(codec)),
+                       codec->tokens.steps.name);
+}
+
+const struct codec_type CODEC_TOKENS = {
+        .name = "tokens",
+        .form = tokens_form,
+        .open = tokens_open,
+        .render = tokens_render,
+        .close = tokens_close,
+        .refuse_room = tokens_refuse_room,
+};

@@ -1,0 +1,16 @@
+/* codec/tokens.h: the codec that makes tokens of text. Private to this floor. */
+#pragma once
+
+#include "daemon/codec/codec_type.h"
+
+/* Makes the codec serve tokens: `text` has the step at `at`, and what stands before it makes text of the field. -EINVAL
+ * with the column; what tokenizers_get() gives; -ENOMEM. */
+int tokens_choose(struct codec *codec, const struct source *source, const char *text, const char *at,
+                  struct tokenizers *tokenizers, struct why *why);
+
+/* Frees what tokens_choose() made. */
+void tokens_fini(struct codec *codec);
+
+/* A worker's: zeroes are empty. */
+size_t token_tools_bytes(const struct token_tools *tools);
+void token_tools_trim(struct token_tools *tools);

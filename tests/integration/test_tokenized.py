@@ -1,0 +1,240 @@
+#!/usr/bin/env python3
+"""Text that leaves as tokens: the numbers of "tokenizers" (tests/vectors/tokenizers) through the real daemon, from each form that
+holds text; truncation and windows; padding; what is refused, and with which words."""
+import json
+import os
+import shutil
+import signal
+import sys
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(HERE, "..", "support"))
+from harness import case, contains, equal, main, within, write
+from listings import FORMATS, told_array
+from pyclient import trainer
+
+FORMATS["to(int32)"] = ("int32", "i")
+FORMATS["to(int64)"] = ("int64", "q")
+VECTORS = os.path.join(HERE, "..", "vectors", "tokenizers")
+KINDS = ("bert", "bert_cased", "gpt2", "roberta", "llama3", "qwen", "o200k", "clip", "llama2", "mistral", "meta", "added")
+SPECIAL = {"bert": (1, 1), "bert_cased": (1, 1), "roberta": (1, 1), "llama3": (1, 0), "clip": (1, 1), "llama2": (1, 0),
+           "mistral": (1, 0), "meta": (1, 0)}
+
+
+def lines_of(name, key):
+    with open(os.path.join(VECTORS, name), encoding="utf-8") as file:
+        return [json.loads(line)[key] for line in file]
+
+
+TEXTS = lines_of("texts.jsonl", "text")
+IDS = {kind: lines_of(f"{kind}.ids.jsonl", "ids") for kind in KINDS}
+
+
+def serve(box, texts=None, **settings):
+    rows = [{"text": text, "meta": {"caption": text}, "label": i} for i, text in enumerate(TEXTS if texts is None else texts)]
+    write(box.path("d.jsonl"), "".join(json.dumps(row) + "\n" for row in rows).encode())
+    return box.daemon({"d": {"path": box.path("d.jsonl"), "format": "jsonl"}}, **{"tokenizers": VECTORS, **settings})
+
+
+def arrays(values, dtype="int64"):
+    return [told_array(ids, f"to({dtype})", [len(ids)]) for ids in values]
+
+
+def read(daemon, pipeline, **options):
+    lines = daemon.read(**{"dataset": "d", "batch": 16, "pipeline": pipeline, "shuffle": False, **options})
+    return [line["fields"][pipeline.partition(":")[0]] for line in lines]
+
+
+def parts(kind, ids):
+    before, after = SPECIAL.get(kind, (0, 0))
+    return ids[:before], ids[before:len(ids) - after], ids[len(ids) - after:]
+
+
+@case("each kind of tokenizer gives the numbers of the library, with and without special tokens")
+def _(box):
+    daemon = serve(box)
+    for kind in KINDS:
+        equal(read(daemon, f"text: tokens({kind})"), arrays(IDS[kind]), kind)
+        equal(read(daemon, f"text: tokens({kind}, special=false) to(int32)"),
+              arrays([parts(kind, ids)[1] for ids in IDS[kind]], "int32"), kind)
+
+
+def check_arrow(box):
+    """The texts of a file that pyarrow wrote, beside the same texts as JSON Lines."""
+    path = os.path.join(VECTORS, "..", "arrow", "strings.arrow")
+    daemon = box.daemon({"a": {"path": path, "format": "arrow"}}, name="arrow", tokenizers=VECTORS)
+    lines = daemon.read("a", shuffle=False)
+    names = [name for name, told in lines[0]["fields"].items() if told and told["dtype"] == "text"]
+    assert names, lines[0]
+    for name in names:
+        chosen = [i for i, line in enumerate(lines) if line["fields"][name] and line["fields"][name]["shape"][0] < 200]
+        rows = [{"text": lines[i]["fields"][name]["text"]} for i in chosen]
+        write(box.path(f"{name}.jsonl"), "".join(json.dumps(row) + "\n" for row in rows).encode())
+        again = box.daemon({"d": {"path": box.path(f"{name}.jsonl"), "format": "jsonl"}}, name=f"of_{name}", tokenizers=VECTORS)
+        got = read(daemon, f"{name}: tokens(gpt2)", dataset="a")
+        equal([got[i] for i in chosen], read(again, "text: tokens(gpt2)"), name)
+
+
+@case("text of JSON Lines, CSV, plain files, Arrow files and members of JSON gives the same tokens")
+def _(box):
+    plain = [i for i, text in enumerate(TEXTS) if text.strip() and len(text.splitlines()) == 1 and "\0" not in text]
+    daemon = serve(box)
+    wanted = arrays(IDS["bert"])
+    equal(read(daemon, "meta: json(caption) text tokens(bert)"), wanted, "member")
+    folder = box.path("w")
+    os.makedirs(folder)
+    for i in plain:
+        write(os.path.join(folder, f"{i:04}.txt"), TEXTS[i].encode())
+    write(box.path("lines.txt"), "".join(TEXTS[i] + "\n" for i in plain).encode())
+    write(box.path("c.csv"), ("text,label\n" + "".join('"' + TEXTS[i].replace('"', '""') + f'",{i}\n' for i in plain)).encode())
+    other = box.daemon({"lines": {"path": box.path("lines.txt"), "format": "text"},
+                        "csv": {"path": box.path("c.csv"), "format": "csv"},
+                        "files": {"path": folder, "format": "text"}}, name="other", tokenizers=VECTORS)
+    check_arrow(box)
+    for name in ("lines", "csv", "files"):
+        equal(read(other, "text: tokens(bert)", dataset=name), [wanted[i] for i in plain], name)
+
+
+def windows(tokens, most, stride, left):
+    """The encodings that "tokenizers" makes when it truncates: the first one, and those that overflow."""
+    step, found = most - stride, []
+    if not left:
+        for begin in range(0, max(1, len(tokens)), step):
+            found.append(tokens[begin:begin + most])
+            if begin + most >= len(tokens):
+                return found
+    for end in range(len(tokens), 0, -step):
+        found.append(tokens[max(0, end - most):end])
+        if end <= most:
+            return found
+    return found or [[]]
+
+
+@case("a longer text loses its end or its beginning, or becomes one of its windows, another one in each epoch")
+def _(box):
+    daemon = serve(box)
+    seen = set()
+    for kind in ("bert", "gpt2"):
+        for side in ("right", "left"):
+            wanted = []
+            for ids in IDS[kind]:
+                before, tokens, after = parts(kind, ids)
+                most = 12 - len(before) - len(after)
+                wanted.append(before + windows(tokens, most, 0, side == "left")[0] + after)
+            equal(read(daemon, f"text: tokens({kind}, max_length=12, truncation={side})"), arrays(wanted), f"{kind}, {side}")
+            allowed = []
+            for ids in IDS[kind]:
+                before, tokens, after = parts(kind, ids)
+                allowed.append([before + window + after for window in
+                                windows(tokens, 12 - len(before) - len(after), 3, side == "left")])
+            pipeline = f"text: tokens({kind}, max_length=12, stride=3, window=random, truncation={side})"
+            lines = daemon.read(dataset="d", batch=16, pipeline=pipeline, epochs=3, seed=5)
+            for line in lines:
+                got, may = line["fields"]["text"], arrays(allowed[line["index"]])
+                assert got in may, f"{got} is none of the {len(may)} windows of sample {line['index']}"
+                if len(may) > 4:
+                    seen.add((kind, side, line["index"], may.index(got)))
+            again = daemon.read(dataset="d", batch=5, pipeline=pipeline, epochs=3, seed=5)
+            equal([line["fields"] for line in again], [line["fields"] for line in lines], "another batch size draws the same")
+    assert len(seen) > 1.5 * len({key[:3] for key in seen}), f"{len(seen)} windows were drawn"
+
+
+@case("with truncation=none every token is there, and a text that is longer than max_length is a damaged sample")
+def _(box):
+    texts = ["short", "word " * 3000, "", "also short"]
+    daemon = serve(box, texts)
+    shapes = [field["shape"] for field in read(daemon, "text: tokens(bert, truncation=none)", batch=4)]
+    assert shapes[1][0] > 3000, shapes
+    equal(shapes[2], [2])
+    lines = daemon.read(dataset="d", batch=2, pipeline="text: tokens(bert, max_length=64, truncation=none)", shuffle=False,
+                        on_error="skip")
+    equal([line["index"] for line in lines], [0, 2, 3], "samples")
+    errors = daemon.dlctl("errors", "d").stdout
+    contains(errors, "has more than 64 tokens; raise max_length, or let truncation shorten it")
+
+
+@case("tokens are padded in the slot with their mask, and Python gets lists of arrays without padding")
+def _(box):
+    daemon = serve(box)
+    got = trainer(box, daemon, """
+        for pipeline in ("text: tokens(bert, max_length=20) pad(value=0)", "text: tokens(gpt2, max_length=20)"):
+            loader = dlclient.Loader("d", pipeline=pipeline, batch_size=8, shuffle=False)
+            for batch in loader:
+                value = batch["text"]
+                out([batch.indices.tolist(), [row.tolist() for row in value],
+                     batch["text_mask"].sum(axis=1).tolist() if "pad(" in pipeline else None])
+            loader.close()
+    """)
+    assert len(got) > 10, len(got)
+    for chosen, rows, lengths in got:
+        for k, i in enumerate(chosen):
+            kind = "gpt2" if lengths is None else "bert"
+            before, tokens, after = parts(kind, IDS[kind][i])
+            wanted = before + tokens[:20 - len(before) - len(after)] + after
+            if lengths is not None:
+                equal(lengths[k], len(wanted), "mask")
+                wanted = wanted + [0] * (max(lengths) - len(wanted))
+            equal(rows[k], wanted, f"sample {i}")
+
+
+@case("what is wrong is said with its column, and only names of the folder are taken")
+def _(box):
+    folder = box.path("tokenizers")
+    os.makedirs(os.path.join(folder, "org", "model"))
+    shutil.copy(os.path.join(VECTORS, "bert.json"), os.path.join(folder, "org", "model", "tokenizer.json"))
+    shutil.copy(os.path.join(VECTORS, "bert.json"), box.path("outside.json"))
+    os.makedirs(os.path.join(folder, "folder.json"))
+    write(os.path.join(folder, "bad.json"), b'{"model":{"type":"Unigram"}}')
+    write(os.path.join(folder, "cut.json"), b'{"model":')
+    daemon = serve(box, ["one", "two"], tokenizers=folder)
+    equal(len(read(daemon, "text: tokens(org/model)")), 2)
+    for pipeline, *words in (
+            ("text: tokens", "column 13", "expected \"(\" and the name of a tokenizer"),
+            ("text: tokens()", "the name of a tokenizer"),
+            ("text: tokens(../outside)", "column 14", "no part of which begins with \".\""),
+            ("text: tokens(/etc/passwd)", "column 14"),
+            ("text: tokens(org/../../outside)", "column 14"),
+            ("text: tokens(other)", "column 14: there is no tokenizer other: neither other.json nor other/tokenizer.json is in"),
+            ("text: tokens(folder)", "is not a file of at most"),
+            ("text: tokens(bad)", "column 14", "bad.json: model: the type \"Unigram\" is not supported; supported: BPE, WordPiece"),
+            ("text: tokens(cut)", "column 14", "cut.json: byte 9"),
+            ("text: tokens(org/model, max_length=2)", "2 special tokens leave no room for the text"),
+            ("text: tokens(org/model, max_length=0)", "\"0\" is not allowed here; expected a whole number from 1"),
+            ("text: tokens(org/model, max_length=8, stride=6, window=random)", "a window has 6 tokens of the text, stride must be less"),
+            ("text: tokens(org/model, stride=6)", "is for window=random"),
+            ("text: tokens(org/model, truncation=none, window=random)", "needs truncation=right or left"),
+            ("text: tokens(org/model, truncation=middle)", "expected right, left or none"),
+            ("text: tokens(org/model, speed=1)", "expected max_length="),
+            ("text: tokens(org/model) to(float32)", "expected to(int32), to(int64)"),
+            ("text: tokens(org/model, digest=0123456789abcdef)", "the file has changed"),
+            ("label: tokens(org/model)", "field label is not text")):
+        refused = daemon.dlctl("read", "d", "--pipeline", pipeline)
+        equal(refused.returncode, 1, pipeline)
+        contains(refused.stderr, *words)
+    contains(daemon.dlctl("status").stdout, "tokenizers")
+
+
+@case("a tokenizer that is replaced is read again by the next job, ranks of one job must have the same, and a reload changes the folder")
+def _(box):
+    folder = box.path("tokenizers")
+    os.makedirs(folder)
+    shutil.copy(os.path.join(VECTORS, "bert.json"), os.path.join(folder, "t.json"))
+    daemon = serve(box, tokenizers=folder)
+    equal(read(daemon, "text: tokens(t)"), arrays(IDS["bert"]))
+    of_a_job = dict(pipeline="text: tokens(t)", job="j", world=2, batch=4, epochs=1000000)
+    held = daemon.reader("d", rank=0, **of_a_job)
+    held.wait_lines(1)
+    shutil.copy(os.path.join(VECTORS, "gpt2.json"), os.path.join(folder, "new"))
+    os.rename(os.path.join(folder, "new"), os.path.join(folder, "t.json"))
+    equal(read(daemon, "text: tokens(t)"), arrays(IDS["gpt2"]), "the new file")
+    daemon.refused("d", "pipeline", "digest=", rank=1, **of_a_job)
+    held.process.kill()
+    held.process.wait()
+    daemon.settings["tokenizers"] = VECTORS
+    daemon.write_config()
+    daemon.signal(signal.SIGHUP)
+    within(10, lambda: daemon.dlctl("read", "d", "--pipeline", "text: tokens(qwen)", "--limit", "1").returncode == 0, "the new folder")
+
+
+if __name__ == "__main__":
+    main()
