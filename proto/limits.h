@@ -13,6 +13,8 @@
 #define DLP_SOCKET_PATH_MAX 107u /* bytes without the NUL: sun_path of Linux */
 
 #define DLP_NAME_MAX     128u  /* bytes with NUL: names of datasets and jobs */
+#define DLP_PARTS_MAX    64u   /* datasets of one job: what is looked up for each sample stays in a cache */
+#define DLP_DATASET_MAX  2048u /* bytes with NUL: names of datasets with " + " between them */
 #define DLP_TEXT_MAX     512u  /* bytes with NUL: one error text; longer ones are cut, the end is marked */
 #define DLP_PIPELINE_MAX 4096u /* bytes with NUL: pipeline text; far above any written by hand */
 #define DLP_STEPS_MAX    32u   /* steps in a pipeline: the draw counter has 16 bits for it, people write three */

@@ -77,7 +77,8 @@ typedef void (*dlc_progress_fn)(void *userdata, const char *text);
 struct dlc_options {
         size_t size; /* of this struct, as the caller was compiled; set by DLC_OPTIONS_INIT */
 
-        const char *dataset;  /* name of a dataset of the daemon's configuration; the only mandatory option */
+        const char *dataset; /* name of a dataset of the daemon's configuration; the only mandatory option. Several, one
+                              * after the other: "a + b" */
         const char *pipeline; /* steps applied to a sample, see dataloaderd(8). NULL: "raw", the bytes as stored */
         int batch_size;       /* samples a batch, 1 .. 65536. Default 1 */
         uint64_t seed; /* of order and augmentation. Default 0. All ranks of a job use the same seed. Two loaders with
@@ -399,6 +400,18 @@ DLC_API const char *dlc_hold(struct dlc_loader *loader);
  * cannot be obtained, dlc_class_name() NULL for a label that does not exist. */
 DLC_API int64_t dlc_n_classes(struct dlc_loader *loader);
 DLC_API const char *dlc_class_name(struct dlc_loader *loader, uint64_t label);
+
+/* One of the datasets that a loader was opened with: `dataset = "a + b"` has two. */
+struct dlc_part {
+        const char *name;
+        const char *digest; /* of its content: 64 hexadecimal digits */
+        uint64_t first;     /* the index of its first sample: those of a part follow those of the part before it */
+        uint64_t n_samples; /* DLC_UNKNOWN of a stream that has not ended */
+};
+
+/* Describes part `idx`, from 0; a loader of one dataset has this one part. `size` is sizeof(struct dlc_part). The texts
+ * stay valid until dlc_close(). Returns 0; -ENOENT if there are no more parts; -EINVAL. Never blocks. */
+DLC_API int dlc_get_part(const struct dlc_loader *loader, uint32_t idx, struct dlc_part *ret_part, size_t size);
 
 /* The parts of dlc_get_info() that are needed most often; 0 or NULL if loader is NULL. */
 DLC_API uint64_t dlc_epoch_batches(const struct dlc_loader *loader);

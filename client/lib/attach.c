@@ -27,6 +27,7 @@ void dli_descriptors_close(struct dli_descriptors *descriptors) {
 struct message {
         Dlp__Request request;
         Dlp__Attach attach;
+        char *part_digests[DLP_PARTS_MAX];
 };
 
 static void message_make(struct message *message, const struct dlc_options *options) {
@@ -114,6 +115,8 @@ int dli_attach_ask(struct dlc_loader *loader) {
         message.attach.first_position = loader->plan.base;
         message.attach.first_step = loader->step;
         message.attach.digest = loader->digest;
+        message.attach.part_digests = message.part_digests;
+        message.attach.n_part_digests = dli_parts_digests(loader, message.part_digests);
         /* As many epochs as the old request would have prepared. If a seek went beyond them, only this epoch. */
         if (loader->prepared_until != UINT64_MAX)
                 message.attach.n_epochs = loader->prepared_until > loader->epoch
@@ -140,7 +143,7 @@ static int keep_texts(struct dlc_loader *loader, const Dlp__Attached *attached) 
                 info->dataset_digest = loader->digest;
                 info->pipeline = loader->pipeline;
                 info->job = loader->job;
-                return 0;
+                return dli_parts_keep(loader, attached);
         }
         if ((loader->is_stream ? attached->n_samples == DLP_UNKNOWN : attached->n_samples == info->dataset_samples) &&
             strcmp(attached->dataset_digest, loader->digest) == 0)

@@ -82,7 +82,9 @@ struct dlc_loader {
         bool has_ended;           /* an epoch has ended at least once */
         struct dlc_info info;
         char *digest, *pipeline, *job; /* owned: info points to these */
-        char **classes;                /* owned, n_classes of them; NULL until dlc_classes() fetches them */
+        struct dlc_part *parts;        /* owned, with their texts; NULL: one dataset */
+        uint32_t n_parts;
+        char **classes; /* owned, n_classes of them; NULL until dlc_classes() fetches them */
         uint64_t n_classes;
         bool has_classes;
 };
@@ -135,6 +137,15 @@ int dli_attach(struct dlc_loader *loader, const struct dlc_options *options);
  * the loader's ring. */
 int dli_attach_ask(struct dlc_loader *loader);
 int dli_attach_take_over(struct dlc_loader *loader, const Dlp__Reply *reply, struct dli_descriptors *descriptors);
+
+/* ---- parts.c ------------------------------------------------------------------------------------------------- */
+
+/* Keeps what the daemon says of the parts of the dataset. -ENOMEM; -EPROTO if their samples do not add up. */
+int dli_parts_keep(struct dlc_loader *loader, const Dlp__Attached *attached);
+void dli_parts_free(struct dlc_loader *loader);
+
+/* Their digests, for an attach: `ret_digests` has room for DLP_PARTS_MAX, and lends texts. Returns how many. */
+size_t dli_parts_digests(const struct dlc_loader *loader, char **ret_digests);
 
 /* ---- restart.c ----------------------------------------------------------------------------------------------- */
 

@@ -126,6 +126,7 @@ void dlc_close(struct dlc_loader *loader) {
         dli_classes_free(loader);
         dli_options_free(&loader->options);
         free(loader->digest);
+        dli_parts_free(loader);
         free(loader->pipeline);
         free(loader->job);
         free(loader);

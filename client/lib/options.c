@@ -40,10 +40,14 @@ static int check_texts(const struct dlc_options *options, struct why *reason) {
                 const char *text;
                 size_t limit;
         } texts[] = {
-                { "dataset", options->dataset, DLP_NAME_MAX },   { "pipeline", options->pipeline, DLP_PIPELINE_MAX },
-                { "job", options->job, DLP_NAME_MAX },           { "partition", options->partition, DLP_NAME_MAX },
-                { "dealing", options->dealing, DLP_NAME_MAX },   { "order", options->order, DLP_NAME_MAX },
-                { "on_error", options->on_error, DLP_NAME_MAX }, { "on_restart", options->on_restart, DLP_NAME_MAX },
+                { "dataset", options->dataset, DLP_DATASET_MAX },
+                { "pipeline", options->pipeline, DLP_PIPELINE_MAX },
+                { "job", options->job, DLP_NAME_MAX },
+                { "partition", options->partition, DLP_NAME_MAX },
+                { "dealing", options->dealing, DLP_NAME_MAX },
+                { "order", options->order, DLP_NAME_MAX },
+                { "on_error", options->on_error, DLP_NAME_MAX },
+                { "on_restart", options->on_restart, DLP_NAME_MAX },
         };
         int r;
 
@@ -55,7 +59,7 @@ static int check_texts(const struct dlc_options *options, struct why *reason) {
         if (!options->dataset || !*options->dataset)
                 return why_set(reason, -EINVAL,
                                "dataset: not set; it is the name of a dataset in dataloaderd.conf "
-                               "(dlctl datasets lists them)");
+                               "(dlctl datasets lists them), or of several: \"a + b\"");
         if (options->job && !*options->job)
                 return why_set(reason, -EINVAL, "job: empty; leave it out for the run's own name");
         return 0;

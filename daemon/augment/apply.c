@@ -240,7 +240,8 @@ int recipe_end(struct workspace *workspace, struct why *why) {
                 finish_canvas(geometry, &geometry->stages[i], &workspace->canvas);
         }
         if (!geometry->is_direct)
-                conversion_run(geometry->conversion, &workspace->canvas, NULL, workspace->out, workspace->stride);
+                conversion_run(geometry->conversion, &workspace->canvas, NULL, workspace->out, workspace->stride,
+                               geometry->plane_stride);
         return 0;
 }
 
@@ -337,6 +338,6 @@ int recipe_run_alpha(struct workspace *workspace, const struct geometry *geometr
                 for (uint32_t layer = 0; layer < N_LAYERS && i + 1 < geometry->n_stages; layer++)
                         sources[layer] = part_of(&canvases[layer], &geometry->stages[i + 1].source);
         }
-        conversion_run(geometry->conversion, &canvases[COLORS], &canvases[ALPHA], out, stride);
+        conversion_run(geometry->conversion, &canvases[COLORS], &canvases[ALPHA], out, stride, geometry->plane_stride);
         return 0;
 }

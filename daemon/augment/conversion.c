@@ -127,9 +127,11 @@ static const uint8_t *row_of_channel(const struct conversion *conversion, const 
 }
 
 void conversion_run(const struct conversion *conversion, const struct canvas *canvas, const struct canvas *alpha,
-                    uint8_t *out, size_t stride) {
+                    uint8_t *out, size_t stride, size_t plane_stride) {
         const struct pixel_format *format = &conversion->format;
-        size_t n_plane = format->channels_first ? stride * canvas->height : dlp_dtype_bytes(format->dtype);
+        size_t n_plane = !format->channels_first ? dlp_dtype_bytes(format->dtype)
+                         : plane_stride > 0      ? plane_stride
+                                                 : stride * canvas->height;
         uint32_t step = format->channels_first ? 1 : format->n_channels;
 
         for (uint32_t y = 0; y < canvas->height; y++) {

@@ -62,10 +62,11 @@ void conversion_finish(struct conversion *conversion);
 /* Does the conversion change nothing? Then the last stage may write the output itself. */
 bool conversion_is_none(const struct conversion *conversion);
 
-/* Writes a picture whose rows are `stride` bytes apart; with channels first, one plane after the other. `out` and
- * `stride` are aligned for the output type. `alpha` has the size of the canvas; NULL if the mode has none. */
+/* Writes a picture whose rows are `stride` bytes apart; with channels first, planes are plane_stride bytes apart, and
+ * if that is 0, one follows the other. `out` and both strides are aligned for the output type. `alpha` has the size of
+ * the canvas; NULL if the mode has none. */
 void conversion_run(const struct conversion *conversion, const struct canvas *canvas, const struct canvas *alpha,
-                    uint8_t *out, size_t stride);
+                    uint8_t *out, size_t stride, size_t plane_stride);
 
 /* Bytes of one pixel; of one row. */
 size_t pixel_format_bytes(const struct pixel_format *format);

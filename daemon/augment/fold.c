@@ -32,6 +32,7 @@ void fold_init(struct fold *fold, struct geometry *geometry, uint32_t width, uin
         fold->is_mask = false;
         geometry->conversion = conversion;
         geometry->n_stages = geometry->n_operations = 0;
+        geometry->plane_stride = 0;
         begin_stage(fold, width, height);
 }
 

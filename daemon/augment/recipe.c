@@ -489,6 +489,26 @@ int recipe_output(const struct recipe *recipe, uint32_t *ret_height, uint32_t *r
         return 0;
 }
 
+bool recipe_bound(const struct recipe *recipe, uint32_t *ret_height, uint32_t *ret_width) {
+        uint32_t height = 0, width = 0;
+
+        for (uint32_t i = 0; i < recipe->n_steps; i++) {
+                const struct step_type *type = recipe->steps[i].type;
+
+                if (type->bound) {
+                        type->bound(recipe->steps[i].values, &height, &width);
+                } else if (type->output) { /* a bound before it is not the size that it asks for */
+                        height = width = 0;
+                        type->output(recipe->steps[i].values, &height, &width);
+                }
+        }
+        if (height == 0)
+                return false;
+        *ret_height = height;
+        *ret_width = width;
+        return true;
+}
+
 bool recipe_drops_boxes(const struct recipe *recipe) {
         for (uint32_t i = 0; i < recipe->n_steps; i++)
                 if (recipe->steps[i].type->drops_boxes)

@@ -65,6 +65,9 @@ const char *recipe_text(const struct recipe *recipe);
 #define RECIPE_VARIES 1
 int recipe_output(const struct recipe *recipe, uint32_t *ret_height, uint32_t *ret_width);
 
+/* The size that no sample exceeds at the end of the recipe. Returns false if there is none: any picture may come. */
+bool recipe_bound(const struct recipe *recipe, uint32_t *ret_height, uint32_t *ret_width);
+
 /* For a recipe whose result varies: the most pixels of a sample at the end, as given by `decode(max_pixels=N)`; 0: not
  * given. */
 #define RECIPE_MAX_PIXELS_MAX 4294967295u
@@ -106,7 +109,9 @@ struct geometry {
         struct box source;      /* what the decoder has to deliver: the needed part of the first stage's source */
         uint32_t width, height; /* of the result */
         bool is_copy;           /* the whole picture, unchanged: the decoder may write the result itself */
-        bool is_direct;         /* the last stage writes the output directly and never reads it again */
+        size_t plane_stride; /* with channels first: from plane to plane; 0: they follow one another. Set by who renders
+                              */
+        bool is_direct;      /* the last stage writes the output directly and never reads it again */
         uint32_t n_stages;
         struct stage stages[STAGES_MAX];
         uint32_t n_operations;

@@ -78,6 +78,10 @@ struct step_type {
         /* The size after the step, given the size before; 0 x 0 means "depends on the picture". NULL: unchanged. */
         void (*output)(const struct value *values, uint32_t *height, uint32_t *width);
 
+        /* The size that no picture exceeds after the step, given that before it; 0 x 0 means "there is none". NULL: as
+         * `output` says; if that depends on the picture, there is none. */
+        void (*bound)(const struct value *values, uint32_t *height, uint32_t *width);
+
         /* Called once, when the text is read: checks arguments that depend on each other, and sets the step's part of
          * the conversion, the form in which all samples leave. -EINVAL if that is impossible, with what is expected.
          * NULL: nothing to check, no effect on the conversion. */

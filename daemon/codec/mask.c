@@ -4,6 +4,7 @@
  * too (masks/array_mask.h). */
 
 #include <errno.h>
+#include <string.h>
 
 #include "daemon/codec/codec_type.h"
 #include "daemon/codec/convert.h"
@@ -22,6 +23,7 @@ static int mask_form(const struct codec *codec, const struct codec_terms *terms,
         uint64_t n_number = dlp_dtype_bytes(dtype_of(codec));
         uint32_t height = 0, width = 0;
         bool varies = recipe_output(codec->recipe, &height, &width) == RECIPE_VARIES;
+        uint32_t most_height = 0, most_width = 0;
 
         (void)why;
         ret_form->dtype = dtype_of(codec);
@@ -32,6 +34,11 @@ static int mask_form(const struct codec *codec, const struct codec_terms *terms,
         ret_form->unit_bytes = n_number;
         ret_form->max_bytes = terms->max_pixels * n_number;
         ret_form->asked_bytes = recipe_max_pixels(codec->recipe) * n_number;
+        ret_form->n_padded_dims = 2;
+        if (recipe_bound(codec->recipe, &most_height, &most_width)) {
+                ret_form->bounds[0] = most_height;
+                ret_form->bounds[1] = most_width;
+        }
         return 0;
 }
 
@@ -108,8 +115,14 @@ static int render_wide(const struct codec *codec, struct codec_tools *tools, uin
         return r < 0 ? r : convert(DLP_DTYPE_UINT16, tools->rows.bytes, dtype_of(codec), out, n, why);
 }
 
-static int mask_render(const struct codec *codec, struct codec_tools *tools, const struct codec_input *input,
-                       uint8_t *out, struct why *why) {
+/* Rows that follow one another: to where they are in a mask that is padded, the last one first. */
+static void spread_rows(uint8_t *rows, size_t n_rows, size_t n_bytes, size_t stride) {
+        for (size_t y = n_rows; y-- > 1;)
+                memmove(rows + y * stride, rows + y * n_bytes, n_bytes);
+}
+
+static int render_numbers(const struct codec *codec, struct codec_tools *tools, const struct codec_input *input,
+                          uint8_t *out, struct why *why) {
         size_t n = (size_t)tools->geometry.height * tools->geometry.width;
         int r;
 
@@ -119,6 +132,16 @@ static int mask_render(const struct codec *codec, struct codec_tools *tools, con
         if (r < 0)
                 return r;
         return tools->is_wide ? render_wide(codec, tools, out, why) : render_narrow(codec, tools, out, why);
+}
+
+static int mask_render(const struct codec *codec, struct codec_tools *tools, const struct codec_input *input,
+                       uint8_t *out, struct why *why) {
+        int r = render_numbers(codec, tools, input, out, why);
+
+        if (r == 0 && input->row_stride > 0)
+                spread_rows(out, tools->geometry.height, tools->geometry.width * dlp_dtype_bytes(dtype_of(codec)),
+                            input->row_stride);
+        return r;
 }
 
 static void mask_close(struct codec_tools *tools) {

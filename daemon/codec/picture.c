@@ -16,6 +16,7 @@ static int picture_form(const struct codec *codec, const struct codec_terms *ter
         size_t pixel_bytes = pixel_format_bytes(format);
         uint32_t height = 0, width = 0;
         bool varies = recipe_output(codec->recipe, &height, &width) == RECIPE_VARIES;
+        uint32_t most_height = 0, most_width = 0;
         int64_t rows = varies ? -1 : (int64_t)height, columns = varies ? -1 : (int64_t)width;
 
         (void)why;
@@ -28,6 +29,12 @@ static int picture_form(const struct codec *codec, const struct codec_terms *ter
         ret_form->unit_bytes = pixel_bytes;
         ret_form->max_bytes = terms->max_pixels * pixel_bytes;
         ret_form->asked_bytes = recipe_max_pixels(codec->recipe) * pixel_bytes;
+        ret_form->padded_dim = format->channels_first;
+        ret_form->n_padded_dims = 2;
+        if (recipe_bound(codec->recipe, &most_height, &most_width)) {
+                ret_form->bounds[0] = most_height;
+                ret_form->bounds[1] = most_width;
+        }
         return 0;
 }
 
@@ -90,6 +97,9 @@ static int picture_render(const struct codec *codec, struct codec_tools *tools, 
                                           &tools->geometry.source);
         int r;
 
+        if (input->row_stride > 0)
+                stride = input->row_stride;
+        tools->geometry.plane_stride = input->plane_stride;
         if (pixel_format_has_alpha(recipe_format(codec->recipe)))
                 r = layered_render(codec, tools, input, &source, out, stride, why);
         else if (tools->orientation == UPRIGHT)

@@ -174,7 +174,8 @@ static int check_added(const struct program *program, const struct source *sourc
 
 /* A field of fixed size that every sample has, whether it is stored or known. */
 static bool is_value(const struct schema_field *field) {
-        if (field->may_be_absent || (field->kind == FIELD_VALUE && field->n_dims > 0 && field->shape[0] < 0))
+        if (field->is_on_demand || field->may_be_absent ||
+            (field->kind == FIELD_VALUE && field->n_dims > 0 && field->shape[0] < 0))
                 return false;
         return field->kind == FIELD_VALUE || field->kind == FIELD_NUMBER;
 }
@@ -228,7 +229,8 @@ static bool is_table(const struct schema *schema) {
                 if (schema->fields[i].kind == FIELD_PICTURE)
                         return false;
                 n_bytes += is_stored_bytes;
-                n_others += !is_stored_bytes && schema->fields[i].kind != FIELD_NAME && !is_value(&schema->fields[i]);
+                n_others += !is_stored_bytes && schema->fields[i].kind != FIELD_NAME && !is_value(&schema->fields[i]) &&
+                            !schema->fields[i].is_on_demand;
         }
         return n_bytes != 1 || n_others > 0;
 }
@@ -325,7 +327,8 @@ static int parse_unnamed(struct program *program, const struct source *source, c
                 r = check_mask_dtype(program, source, 0, why);
         for (uint32_t i = 0; i < source->schema.n_fields && r == 0; i++)
                 if (no_main ? source->schema.fields[i].kind != FIELD_NAME &&
-                                      source->schema.fields[i].kind != FIELD_MASKS
+                                      source->schema.fields[i].kind != FIELD_MASKS &&
+                                      !source->schema.fields[i].is_on_demand
                             : is_value(&source->schema.fields[i]) && i != idx_main)
                         r = add_field(program, source, i, 0, NULL, why);
         return r < 0 ? r : print_unnamed(program, source, no_main, why);

@@ -163,6 +163,14 @@ static uint64_t plane_bytes(const struct padded_layout *padded) {
         return padded->room[0] * row_bytes(padded);
 }
 
+uint64_t padding_row_stride(const struct field_layout *field) {
+        return field->form.how == COLLATE_PADDED && field->form.n_padded_dims > 1 ? row_bytes(&field->padded) : 0;
+}
+
+uint64_t padding_plane_stride(const struct field_layout *field) {
+        return field->form.how == COLLATE_PADDED && field->form.n_padded_dims > 1 ? plane_bytes(&field->padded) : 0;
+}
+
 void padding_move(const struct field_layout *field, uint8_t *slot, const struct dlp_extent *extents, uint32_t from,
                   uint32_t to) {
         const struct padded_layout *padded = &field->padded;

@@ -41,6 +41,10 @@ int padding_refuse(const struct field_layout *field, const int64_t *shape, struc
 uint8_t *padding_at(const struct field_layout *field, uint8_t *slot, uint32_t idx_sample,
                     const struct dlp_extent *extent);
 
+/* Bytes from row to row of a picture, and from plane to plane. 0: its rows follow one another. */
+uint64_t padding_row_stride(const struct field_layout *field);
+uint64_t padding_plane_stride(const struct field_layout *field);
+
 /* Moves what is real of sample `from` to the place of sample `to` < `from`. */
 void padding_move(const struct field_layout *field, uint8_t *slot, const struct dlp_extent *extents, uint32_t from,
                   uint32_t to);

@@ -64,13 +64,21 @@ static struct catalog_entry *find_entry(const struct session *session, const cha
         return NULL;
 }
 
+/* Who joins a job sees all of its datasets, so each of them must name the user. */
 bool access_job(const struct session *session, const struct job *job) {
-        const struct catalog_entry *entry;
+        struct catalog *catalog = session->server->options.catalog;
+        char name[DLP_NAME_MAX];
+        const char *at = NULL;
 
         if (job->uid == session->peer.uid || access_is_admin(session))
                 return true;
-        entry = find_entry(session, job->terms.dataset);
-        return entry && is_named(session, entry);
+        while (catalog_next_name(catalog, job->terms.dataset, &at, name)) {
+                const struct catalog_entry *entry = find_entry(session, name);
+
+                if (!entry || !is_named(session, entry))
+                        return false;
+        }
+        return true;
 }
 
 static int unknown_dataset(const struct session *session, const char *name, struct why *why) {
@@ -98,6 +106,17 @@ int access_find_dataset(const struct session *session, const char *name, struct 
                                name, entry->allow.text);
         *ret_entry = entry;
         return 0;
+}
+
+int access_find_datasets(const struct session *session, const char *text, struct why *why) {
+        struct catalog_entry *entry;
+        char name[DLP_NAME_MAX];
+        const char *at = NULL;
+        int r = 0;
+
+        while (r == 0 && catalog_next_name(session->server->options.catalog, text, &at, name))
+                r = access_find_dataset(session, name, &entry, why);
+        return r;
 }
 
 /* "1002/train": an admin names the user of the job. A name alone means the admin's own job: otherwise any user could

@@ -26,6 +26,9 @@ bool access_job(const struct session *session, const struct job *job);
 int access_find_dataset(const struct session *session, const char *name, struct catalog_entry **ret_entry,
                         struct why *why);
 
+/* May it use all datasets of the text (catalog_next_name())? Errors as above, of the first that it may not use. */
+int access_find_datasets(const struct session *session, const char *text, struct why *why);
+
 /* The job that a rank with this name and dataset belongs to: a job of its own user, otherwise one that it may join;
  * NULL: none. An admin joins another user's job with the uid before the name, "1002/train". */
 struct job *access_find_job(const struct session *session, const char *name, const char *dataset);

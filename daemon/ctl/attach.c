@@ -18,7 +18,8 @@ struct attach {
         struct session *session;
         uint64_t id; /* of the request */
         struct catalog_waiter waiter;
-        Dlp__Attach *wish; /* a copy, while the dataset's folder is being checked; otherwise NULL */
+        Dlp__Attach *wish; /* a copy */
+        const char *at;    /* in the names of its datasets: those before it have been checked */
         struct stream_options options;
         struct pipeline *pipeline;
         struct stream *stream;
@@ -28,16 +29,16 @@ struct attach {
 
 /* ---- checking the terms -------------------------------------------------------------------------------------- */
 
-static int check_name(const char *field, const char *value, struct why *why) {
+static int check_name(const char *field, const char *value, size_t max, struct why *why) {
         size_t n = strlen(value);
 
         if (n == 0)
                 return why_set(why, -EINVAL, "%s: is empty; a name of 1 to %u bytes is needed", field,
                                DLP_NAME_MAX - 1);
-        if (n >= DLP_NAME_MAX)
-                return why_set(why, -EINVAL, "%s: is %zu bytes long, %u are allowed", field, n, DLP_NAME_MAX - 1);
+        if (n >= max)
+                return why_set(why, -EINVAL, "%s: is %zu bytes long, %zu are allowed", field, n, max - 1);
         if (!text_is_printable(value))
-                return why_set(why, -EINVAL, "%s: \"%s\" has control characters or is not UTF-8", field, value);
+                return why_set(why, -EINVAL, "%s: \"%.200s\" has control characters or is not UTF-8", field, value);
         return 0;
 }
 
@@ -71,9 +72,10 @@ static int check_numbers(const Dlp__Attach *wish, struct why *why) {
 static int read_terms(const Dlp__Attach *wish, struct job_terms *terms, struct why *why) {
         int r;
 
-        r = check_name("dataset", wish->dataset, why);
+        /* One name has been compared with those of the configuration, and the names of several with the limit. */
+        r = check_name("dataset", wish->dataset, strstr(wish->dataset, " + ") ? DLP_DATASET_MAX : DLP_NAME_MAX, why);
         if (r == 0)
-                r = check_name("job", wish->job, why);
+                r = check_name("job", wish->job, DLP_NAME_MAX, why);
         if (r == 0)
                 r = check_numbers(wish, why);
         if (r < 0)
@@ -168,11 +170,30 @@ static void attach_free(void *userdata) {
         if (!attach->stream) { /* otherwise the stream owns them now */
                 job_unref(attach->options.job);
                 catalog_dataset_unref(attach->options.dataset);
-                program_free(attach->options.program);
+                programs_free(attach->options.programs);
                 if (attach->options.wake_socket >= 0)
                         close(attach->options.wake_socket);
         }
         free(attach);
+}
+
+/* 64 parts of 128 bytes of name and 64 of digest: far below a packet. */
+struct told_parts {
+        Dlp__Part messages[DLP_PARTS_MAX], *pointers[DLP_PARTS_MAX];
+};
+
+static void tell_parts(Dlp__Attached *attached, const struct source *source, struct told_parts *parts) {
+        for (uint32_t k = 0; k < source->n_parts; k++) {
+                Dlp__Part *message = &parts->messages[k];
+
+                dlp__part__init(message);
+                message->name = (char *)(uintptr_t)source->parts[k].name;
+                message->digest = (char *)(uintptr_t)source->parts[k].source->digest;
+                message->n_samples = source->parts[k].source->n_samples;
+                parts->pointers[k] = message;
+        }
+        attached->parts = parts->pointers;
+        attached->n_parts = source->n_parts;
 }
 
 static void hand_over(struct session *session, uint64_t id, struct stream *stream) {
@@ -180,6 +201,7 @@ static void hand_over(struct session *session, uint64_t id, struct stream *strea
         int fds[] = { ring->control_segment.lent_fd, ring->payload_segment.lent_fd, stream->release_fd };
         Dlp__Reply reply = DLP__REPLY__INIT;
         Dlp__Attached attached = DLP__ATTACHED__INIT;
+        struct told_parts parts;
 
         attached.n_samples = stream->n_samples;
         attached.rank_samples = stream->whole.n_samples;
@@ -192,6 +214,7 @@ static void hand_over(struct session *session, uint64_t id, struct stream *strea
         attached.stream = 0;
         attached.memory = (char *)(uintptr_t)ring->payload_segment.obtained;
         attached.job = stream->job->name;
+        tell_parts(&attached, dataset_source(stream->dataset->dataset), &parts);
         reply.id = id;
         reply.body_case = DLP__REPLY__BODY_ATTACHED;
         reply.attached = &attached;
@@ -199,12 +222,22 @@ static void hand_over(struct session *session, uint64_t id, struct stream *strea
         ring_was_sent(ring);
 }
 
-/* Sets the job's weight from the current configuration; a reload takes effect when the next rank attaches. */
+/* Sets the job's weight from the current configuration; a reload takes effect when the next rank attaches. Of several
+ * datasets the heaviest one counts. */
 static void weigh_job(struct server *server, struct job *job) {
-        const struct catalog_entry *entry = catalog_find(server->options.catalog, job->terms.dataset, NULL);
+        struct catalog *catalog = server->options.catalog;
+        char name[DLP_NAME_MAX];
+        const char *at = NULL;
+        uint32_t weight = 0;
 
-        if (entry)
-                atomic_store_explicit(&job->share.weight, entry->weight, memory_order_relaxed);
+        while (catalog_next_name(catalog, job->terms.dataset, &at, name)) {
+                const struct catalog_entry *entry = catalog_find(catalog, name, NULL);
+
+                if (entry && entry->weight > weight)
+                        weight = entry->weight;
+        }
+        if (weight > 0)
+                atomic_store_explicit(&job->share.weight, weight, memory_order_relaxed);
 }
 
 /* Leaves the job before the refusal is sent: a client that reads the refusal may try again at once. */
@@ -263,7 +296,6 @@ static int attach_prepare(struct attach *attach, const Dlp__Attach *wish, struct
         struct server *server = session->server;
         struct user *user;
         struct job_terms terms = { 0 };
-        struct catalog_entry *entry;
         struct job *job;
         const struct source *source;
         uint32_t pid = session->peer.pid > 0 ? (uint32_t)session->peer.pid : wish->pid;
@@ -276,19 +308,19 @@ static int attach_prepare(struct attach *attach, const Dlp__Attach *wish, struct
         r = read_terms(wish, &terms, why);
         if (r < 0)
                 return r;
-        r = access_find_dataset(session, wish->dataset, &entry, why);
+        r = access_find_datasets(session, wish->dataset, why);
         if (r < 0)
                 return r;
         job = access_find_job(session, wish->job, wish->dataset);
-        r = catalog_get_again(server->options.catalog, wish->dataset, digest_of_job(job, wish),
-                              &attach->options.dataset, why);
+        r = catalog_get_joined(server->options.catalog, wish->dataset, digest_of_job(job, wish), wish->part_digests,
+                               wish->n_part_digests, &attach->options.dataset, why);
         if (r < 0)
                 return r;
         source = dataset_source(attach->options.dataset->dataset);
-        r = program_parse(wish->pipeline, source, server->options.tokenizers, &attach->options.program, why);
+        r = programs_parse(wish->pipeline, source, server->options.tokenizers, &attach->options.programs, why);
         if (r < 0)
                 return r;
-        snprintf(terms.pipeline, sizeof(terms.pipeline), "%s", program_text(attach->options.program));
+        snprintf(terms.pipeline, sizeof(terms.pipeline), "%s", program_text(programs_first(attach->options.programs)));
         snprintf(terms.digest, sizeof(terms.digest), "%s", source->digest);
         terms.n_samples = source->n_samples;
         r = settle_order(&terms, source, why);
@@ -357,7 +389,22 @@ static void attach_begin(struct attach *attach, const Dlp__Attach *wish) {
                 session_refuse(session, id, r, why.text);
 }
 
-/* The check of the folder has ended, or takes too long. */
+/* The folders of its datasets are checked one after the other. */
+static void attach_check(struct attach *attach) {
+        struct session *session = attach->session;
+        struct catalog *catalog = session->server->options.catalog;
+        char name[DLP_NAME_MAX];
+
+        while (session->state == SESSION_OPEN && catalog_next_name(catalog, attach->wish->dataset, &attach->at, name))
+                if (catalog_check(catalog, name, &attach->waiter) == 1) {
+                        session_listen(session, false);
+                        session->state = SESSION_ATTACHING;
+                        return;
+                }
+        attach_begin(attach, attach->wish);
+}
+
+/* The check of a folder has ended, or takes too long. */
 static void attach_checked(struct catalog_waiter *waiter, bool late) {
         struct attach *attach = (struct attach *)((uint8_t *)waiter - offsetof(struct attach, waiter));
         struct session *session = attach->session;
@@ -372,13 +419,28 @@ static void attach_checked(struct catalog_waiter *waiter, bool late) {
         }
         session_listen(session, true);
         if (!late) {
-                attach_begin(attach, attach->wish);
+                attach_check(attach);
                 return;
         }
         why_set(&why, 0, "dataset %.100s: its folder does not answer (a dead mount?); asking again",
                 attach->wish->dataset);
         attach_free(attach);
         session_refuse_for_now(session, id, -EAGAIN, why.text);
+}
+
+/* Jobs are compared by the text that names their datasets. */
+static int normalize(struct catalog *catalog, Dlp__Attach *wish, struct why *why) {
+        char text[DLP_DATASET_MAX], *copy;
+        int r = catalog_normal_text(catalog, wish->dataset, text, why);
+
+        if (r < 0 || strcmp(text, wish->dataset) == 0)
+                return r;
+        copy = strdup(text);
+        if (!copy)
+                return -ENOMEM;
+        free(wish->dataset);
+        wish->dataset = copy;
+        return 0;
 }
 
 static Dlp__Attach *copy_of(const Dlp__Attach *wish) {
@@ -394,12 +456,19 @@ static Dlp__Attach *copy_of(const Dlp__Attach *wish) {
 
 void handle_attach(struct session *session, const Dlp__Request *request) {
         struct attach *attach = calloc(1, sizeof(*attach));
+        struct why why;
+        int r = -ENOMEM;
 
+        why_set(&why, 0, "attach: out of memory");
         if (attach)
                 attach->wish = copy_of(request->attach);
-        if (!attach || !attach->wish) {
+        if (attach && attach->wish)
+                r = normalize(session->server->options.catalog, attach->wish, &why);
+        if (r < 0) {
+                if (attach && attach->wish)
+                        dlp__attach__free_unpacked(attach->wish, NULL);
                 free(attach);
-                session_refuse(session, request->id, -ENOMEM, "attach: out of memory");
+                session_refuse(session, request->id, r, why.text);
                 return;
         }
         attach->session = session;
@@ -407,11 +476,5 @@ void handle_attach(struct session *session, const Dlp__Request *request) {
         attach->pipeline = session->server->options.pipeline;
         attach->options.wake_socket = -1;
         attach->waiter.done = attach_checked;
-        if (session->state == SESSION_OPEN &&
-            catalog_check(session->server->options.catalog, attach->wish->dataset, &attach->waiter) == 1) {
-                session_listen(session, false);
-                session->state = SESSION_ATTACHING;
-                return;
-        }
-        attach_begin(attach, attach->wish);
+        attach_check(attach);
 }

@@ -1,4 +1,5 @@
 /* The configured datasets, and their state. */
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -184,17 +185,80 @@ static void fill(struct row *row, struct catalog_entry *entry) {
         row->message.last_error = row->last_error.text;
 }
 
+/* Several as one, "a + b": as a loader of them would see it. `open` is a reference, if they could be opened. */
+static void fill_joined(struct row *row, struct fields *fields, const char *text, struct catalog_dataset *open) {
+        const struct source *source = open ? dataset_source(open->dataset) : NULL;
+
+        dlp__dataset__init(&row->message);
+        row->message.name = (char *)(uintptr_t)text;
+        row->message.format = (char *)(uintptr_t) "joined";
+        row->message.state = (char *)(uintptr_t)catalog_state_name(open ? CATALOG_READY : CATALOG_INDEXING);
+        row->message.text = row->text.text;
+        if (!source)
+                return;
+        row->text.text[0] = '\0';
+        row->message.n_samples = source->n_samples;
+        row->message.n_classes = source->n_classes;
+        row->message.n_bytes = source->total_bytes;
+        row->message.n_shards = source->n_shards;
+        row->message.digest = (char *)(uintptr_t)source->digest;
+        for (uint32_t k = 0; k < open->n_parts; k++)
+                row->message.n_errors += ledger_n_samples(open->parts[k]->ledger);
+        fill_fields(fields, row, source);
+}
+
+static void tell(struct session *session, uint64_t id, Dlp__DatasetsReply *datasets) {
+        Dlp__Reply reply = DLP__REPLY__INIT;
+
+        reply.id = id;
+        reply.body_case = DLP__REPLY__BODY_DATASETS;
+        reply.datasets = datasets;
+        session_reply(session, &reply, NULL, 0);
+}
+
+static void tell_joined(struct session *session, uint64_t id, const char *text) {
+        static struct row row; /* main thread only */
+        static struct fields fields;
+        Dlp__DatasetsReply datasets = DLP__DATASETS_REPLY__INIT;
+        Dlp__Dataset *message = &row.message;
+        struct catalog_dataset *open = NULL;
+        int r = access_find_datasets(session, text, &row.text);
+
+        if (r == 0)
+                r = catalog_get_joined(session->server->options.catalog, text, NULL, NULL, 0, &open, &row.text);
+        if (r < 0 && r != -EAGAIN) {
+                session_refuse(session, id, r, row.text.text);
+                return;
+        }
+        fill_joined(&row, &fields, text, open);
+        datasets.datasets = &message;
+        datasets.n_datasets = 1;
+        tell(session, id, &datasets);
+        catalog_dataset_unref(open);
+}
+
 void handle_datasets(struct session *session, const Dlp__Request *request) {
         static struct row rows[PAGE_DATASETS]; /* main thread only */
         static struct fields fields;
         const char *name = request->datasets->name;
         Dlp__Dataset *messages[PAGE_DATASETS];
-        Dlp__Reply reply = DLP__REPLY__INIT;
         Dlp__DatasetsReply datasets = DLP__DATASETS_REPLY__INIT;
+        struct catalog *catalog = session->server->options.catalog;
         struct catalog_entry *entry;
+        char text[DLP_DATASET_MAX];
+        struct why why;
         uint32_t idx = 0;
+        int r = catalog_normal_text(catalog, name, text, &why);
 
-        TAILQ_FOREACH(entry, &session->server->options.catalog->entries, entry) {
+        if (r < 0) {
+                session_refuse(session, request->id, r, why.text);
+                return;
+        }
+        if (catalog_is_joined(catalog, text)) {
+                tell_joined(session, request->id, text);
+                return;
+        }
+        TAILQ_FOREACH(entry, &catalog->entries, entry) {
                 if (name[0] && strcmp(name, entry->name) != 0)
                         continue;
                 if (!access_dataset(session, entry) || idx++ < request->datasets->first)
@@ -210,8 +274,5 @@ void handle_datasets(struct session *session, const Dlp__Request *request) {
                 datasets.n_datasets++;
         }
         datasets.datasets = messages;
-        reply.id = request->id;
-        reply.body_case = DLP__REPLY__BODY_DATASETS;
-        reply.datasets = &datasets;
-        session_reply(session, &reply, NULL, 0);
+        tell(session, request->id, &datasets);
 }

@@ -51,7 +51,7 @@ static bool is_on_hold(const struct session *session, struct why *ret_why) {
         char text[DLP_TEXT_MAX];
 
         if (atomic_load_explicit(&stream->n_parked, memory_order_relaxed) > 0 &&
-            outage_is_held(stream->dataset->outage, ret_why))
+            catalog_dataset_is_held(stream->dataset, ret_why))
                 return true;
         if (!dlp_ring_held(stream->ring->control, text))
                 return false;

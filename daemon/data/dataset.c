@@ -3,6 +3,7 @@
 /* Takes the index that was given. Otherwise loads the saved one; otherwise builds one. A new index is saved by rename,
  * or kept in memory if it cannot be saved. */
 
+#include <assert.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -20,6 +21,7 @@
 #include "daemon/data/index/index_given.h"
 #include "daemon/data/index/index_stamp.h"
 #include "daemon/data/intake/intake.h"
+#include "daemon/data/joined/joined.h"
 #include "daemon/data/view/split.h"
 #include "daemon/data/view/view.h"
 #include "proto/base/cleanup.h"
@@ -41,8 +43,10 @@ struct dataset {
         char options_digest[65];  /* of the options, and of the state of the file that one of them may name */
         struct stat split_status; /* of the file that names the samples (data/view/split.h); zeroes without one */
         struct source *index;
-        bool is_stream; /* it is served while its shards are being written */
-        bool is_given;  /* the index came with the folder: its times may be those of another node */
+        bool is_stream;         /* it is served while its shards are being written */
+        bool is_given;          /* the index came with the folder: its times may be those of another node */
+        struct dataset **parts; /* one reference each; NULL: it is not joined. A joined one has name, index and these */
+        uint32_t n_parts;
 };
 
 struct dataset *dataset_ref(struct dataset *dataset) {
@@ -55,6 +59,9 @@ void dataset_unref(struct dataset *dataset) {
         if (!dataset || atomic_fetch_sub_explicit(&dataset->n_refs, 1, memory_order_acq_rel) > 1)
                 return;
         source_close(dataset->index);
+        for (uint32_t k = 0; k < dataset->n_parts; k++)
+                dataset_unref(dataset->parts[k]);
+        free(dataset->parts);
         closep(&dataset->root_fd);
         pthread_mutex_destroy(&dataset->lock);
         free(dataset->name);
@@ -370,12 +377,76 @@ int dataset_open(const struct dataset_spec *spec, const char *index_dir, const s
         return 0;
 }
 
+/* ---- several as one ------------------------------------------------------------------------------------------- */
+
+static int joined_new(struct dataset *const *parts, uint32_t n_parts, const char *name, struct dataset **ret_dataset) {
+        _cleanup_(dataset_unrefp) struct dataset *dataset = calloc(1, sizeof(*dataset));
+
+        if (!dataset)
+                return -ENOMEM;
+        atomic_init(&dataset->n_refs, 1);
+        pthread_mutex_init(&dataset->lock, NULL);
+        dataset->root_fd = -1;
+        dataset->name = strdup(name);
+        dataset->parts = calloc(n_parts, sizeof(struct dataset *));
+        if (!dataset->name || !dataset->parts)
+                return -ENOMEM;
+        for (; dataset->n_parts < n_parts; dataset->n_parts++)
+                dataset->parts[dataset->n_parts] = dataset_ref(parts[dataset->n_parts]);
+        *ret_dataset = TAKE_PTR(dataset);
+        return 0;
+}
+
+int dataset_join(struct dataset *const *parts, uint32_t n_parts, const char *name, struct dataset **ret_dataset,
+                 struct why *why) {
+        _cleanup_(dataset_unrefp) struct dataset *dataset = NULL;
+        struct joined_part sources[DLP_PARTS_MAX];
+        int r;
+
+        for (uint32_t k = 0; k < n_parts; k++)
+                sources[k] = (struct joined_part){ parts[k]->name, parts[k]->index };
+        if (joined_new(parts, n_parts, name, &dataset) < 0)
+                return why_set(why, -ENOMEM, "no memory to join %.200s", name);
+        r = joined_open(sources, n_parts, &dataset->index, why);
+        if (r < 0)
+                return r;
+        *ret_dataset = TAKE_PTR(dataset);
+        return 0;
+}
+
+uint32_t dataset_n_parts(const struct dataset *dataset) {
+        return dataset->n_parts > 0 ? dataset->n_parts : 1;
+}
+
+struct dataset *dataset_part(struct dataset *dataset, uint32_t idx) {
+        return dataset->n_parts > 0 ? dataset->parts[idx] : dataset;
+}
+
+struct dataset *dataset_with(struct dataset *dataset, uint64_t sample) {
+        return dataset->n_parts > 0 ? dataset->parts[source_part_of(dataset->index, sample)] : dataset;
+}
+
+static int hold_parts(struct dataset *dataset, struct why *why) {
+        uint32_t k = 0;
+        int r = 0;
+
+        while (k < dataset->n_parts && r == 0)
+                r = dataset_hold(dataset->parts[k++], why);
+        if (r == 0)
+                return 0;
+        for (k--; k > 0; k--) /* all that were held before the one that could not be */
+                dataset_leave(dataset->parts[k - 1]);
+        return r;
+}
+
 /* ---- accessors ----------------------------------------------------------------------------------------------- */
 
 /* Opens the folder without the lock, because a dead mount would hold the lock for ever. */
 int dataset_hold(struct dataset *dataset, struct why *why) {
         _cleanup_(closep) int fd = -1;
 
+        if (dataset->n_parts > 0)
+                return hold_parts(dataset, why);
         pthread_mutex_lock(&dataset->lock);
         if (dataset->n_holds > 0) {
                 dataset->n_holds++;
@@ -400,6 +471,10 @@ int dataset_hold(struct dataset *dataset, struct why *why) {
 void dataset_leave(struct dataset *dataset) {
         int fd = -1;
 
+        for (uint32_t k = 0; k < dataset->n_parts; k++)
+                dataset_leave(dataset->parts[k]);
+        if (dataset->n_parts > 0)
+                return;
         pthread_mutex_lock(&dataset->lock);
         if (--dataset->n_holds == 0) {
                 fd = dataset->root_fd;
@@ -464,5 +539,6 @@ const struct source *dataset_source(const struct dataset *dataset) {
 }
 
 int dataset_root_fd(const struct dataset *dataset) {
+        assert(dataset->n_parts == 0);
         return dataset->root_fd;
 }

@@ -89,6 +89,22 @@ int dataset_is_current(const struct dataset *dataset, struct why *why);
  * thread at a time, which must hold the dataset; the others may use the descriptor meanwhile. */
 int dataset_reopen(struct dataset *dataset);
 
+/* ---- several as one ------------------------------------------------------------------------------------------- */
+
+/* A dataset that is made of others, in this sequence (data/joined/joined.h). Each part keeps its folder, its ledger and
+ * whatever else is asked about files: that is asked of a part. For the joined one there are only name, source,
+ * references, dataset_hold() and dataset_leave(), which are for all parts. 2 to DLP_PARTS_MAX parts, which are open
+ * datasets that are not joined themselves; takes references. Errors as joined_open(). */
+int dataset_join(struct dataset *const *parts, uint32_t n_parts, const char *name, struct dataset **ret_dataset,
+                 struct why *why);
+
+/* How many parts it has: 1, itself, if it is not joined. */
+uint32_t dataset_n_parts(const struct dataset *dataset);
+struct dataset *dataset_part(struct dataset *dataset, uint32_t idx);
+
+/* The part that has the sample. */
+struct dataset *dataset_with(struct dataset *dataset, uint64_t sample);
+
 const char *dataset_name(const struct dataset *dataset);
 
 /* The folder that its files lie in. */

@@ -26,6 +26,30 @@ int source_is_same(const struct source *source, int root_fd, bool by_time, struc
         return source->type->compare(source, root_fd, by_time ? SOURCE_COMPARE_TIMES : SOURCE_COMPARE_NAMES, why);
 }
 
+uint32_t source_part_of(const struct source *source, uint64_t sample) {
+        uint32_t low = 0, high = source->n_parts;
+
+        while (high - low > 1) { /* the sample is in one of [low, high) */
+                uint32_t middle = low + (high - low) / 2;
+
+                if (source->parts[middle].first <= sample)
+                        low = middle;
+                else
+                        high = middle;
+        }
+        return low;
+}
+
+const struct source *source_with(const struct source *source, uint64_t *sample) {
+        const struct source_part *part;
+
+        if (source->n_parts == 0)
+                return source;
+        part = &source->parts[source_part_of(source, *sample)];
+        *sample -= part->first;
+        return part->source;
+}
+
 uint64_t source_n_known(const struct source *source) {
         return source->growth ? growth_n_samples(source->growth, NULL) : source->n_samples;
 }
@@ -35,11 +59,13 @@ uint64_t source_n_possible(const struct source *source) {
 }
 
 const char *source_broken(const struct source *source, uint64_t sample) {
+        source = source_with(source, &sample);
         return source->type->broken ? source->type->broken(source, sample) : NULL;
 }
 
 void source_locate(const struct source *source, uint64_t sample, uint32_t field, struct extent *ret_extent) {
         assert(sample < source->n_samples && field < source->schema.n_fields);
+        source = source_with(source, &sample);
         source->type->locate(source, sample, field, ret_extent);
 }
 
@@ -63,10 +89,12 @@ static bool value_bytes(const struct source *source, uint64_t sample, uint32_t f
 }
 
 bool source_has(const struct source *source, uint64_t sample, uint32_t field) {
-        const struct schema_field *described = &source->schema.fields[field];
+        const struct schema_field *described;
         struct extent extent;
         uint64_t n_bytes;
 
+        source = source_with(source, &sample);
+        described = &source->schema.fields[field];
         if (described->kind == FIELD_NAME)
                 return true;
         if (!described->is_stored)
@@ -79,6 +107,7 @@ uint64_t source_length(const struct source *source, uint64_t sample, uint32_t fi
         struct extent extent;
         uint64_t n_bytes;
 
+        source = source_with(source, &sample);
         if (!source->schema.fields[field].is_stored)
                 return value_bytes(source, sample, field, &n_bytes) ? n_bytes : 0;
         source_locate(source, sample, field, &extent);
@@ -89,6 +118,7 @@ bool source_next_piece(const struct source *source, uint64_t sample, uint32_t fi
         struct extent extent;
 
         assert(sample < source->n_samples && field < source->schema.n_fields);
+        source = source_with(source, &sample);
         piece->number++;
         if (source->schema.fields[field].is_gathered)
                 return source->type->next_piece(source, sample, field, piece);
@@ -104,6 +134,7 @@ bool source_next_piece(const struct source *source, uint64_t sample, uint32_t fi
 
 void source_prefetch(const struct source *source, uint64_t sample, bool is_near) {
         assert(sample < source->n_samples);
+        source = source_with(source, &sample);
         if (source->type->prefetch)
                 source->type->prefetch(source, sample, is_near);
 }
@@ -111,6 +142,7 @@ void source_prefetch(const struct source *source, uint64_t sample, bool is_near)
 bool source_is_mapped(const struct source *source, uint32_t field) {
         struct source_piece piece = { 0 };
 
+        assert(source->n_parts == 0);
         return source->n_samples > 0 && source_next_piece(source, 0, field, &piece) && piece.bytes;
 }
 
@@ -121,11 +153,13 @@ bool source_rows_were_there(const struct source *source, uint32_t field) {
 
 void source_value(const struct source *source, uint64_t sample, uint32_t field, void *ret_value) {
         assert(sample < source->n_samples && field < source->schema.n_fields);
+        source = source_with(source, &sample);
         source->type->value(source, sample, own_field(source, field), ret_value);
 }
 
 size_t source_name(const struct source *source, uint64_t sample, char *ret_name) {
         assert(sample < source->n_samples);
+        source = source_with(source, &sample);
         return source->type->name(source, sample, ret_name);
 }
 

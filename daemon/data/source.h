@@ -54,6 +54,13 @@ struct source;
 
 struct source_type;
 
+/* A source that is made of several has parts (data/joined/joined.h). */
+struct source_part {
+        const char *name;      /* of its dataset */
+        struct source *source; /* of its own samples, with the fields of all parts in the same sequence */
+        uint64_t first;        /* the number of its first sample among those of all parts */
+};
+
 /* The first member of the struct that a format opens. Its fields are set when it is opened, and anyone may read them
  * after that. */
 struct source {
@@ -72,6 +79,8 @@ struct source {
         bool has_several_files; /* the stored fields of a sample are not side by side: in several files, or far apart */
         bool has_fixed_lengths; /* a stored field has the same length in all samples */
         struct growth *growth;  /* of a stream: how many samples there are so far; else NULL (data/growth.h) */
+        const struct source_part *parts;
+        uint32_t n_parts; /* 0: it is not made of several */
 };
 
 /* Both take NULL. */
@@ -87,6 +96,13 @@ int source_is_current(const struct source *source, int root_fd, struct why *why)
 /* The same, but the place does not count: devices and inodes may differ, as after a file system was mounted again.
  * Without `by_time` the directories and shards must only exist. */
 int source_is_same(const struct source *source, int root_fd, bool by_time, struct why *why);
+
+/* Which part the sample belongs to. The source has parts. */
+uint32_t source_part_of(const struct source *source, uint64_t sample);
+
+/* The source that has the sample, under the number *sample, which changes: the part's, or the source itself. The
+ * functions below do this by themselves; fields have the same numbers in both. */
+const struct source *source_with(const struct source *source, uint64_t *sample);
 
 /* How many samples there are now: all, or those of a stream that have arrived. */
 uint64_t source_n_known(const struct source *source);
@@ -119,7 +135,8 @@ bool source_next_piece(const struct source *source, uint64_t sample, uint32_t fi
  * twice, first when the sample is still far. */
 void source_prefetch(const struct source *source, uint64_t sample, bool is_near);
 
-/* Can its pieces be copied from a mapping? Single ones may still have to be read. */
+/* Can its pieces be copied from a mapping? Single ones may still have to be read. Ask it, and the next one, of each
+ * part of a source that has parts. */
 bool source_is_mapped(const struct source *source, uint32_t field);
 
 /* Were all pieces of the field that have been copied so far really there? A file that was cut reads as zeroes up to the

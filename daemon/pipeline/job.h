@@ -36,7 +36,7 @@ int on_error_from_name(const char *name, enum on_error *ret_on_error);
 
 /* The terms on which all ranks must agree. */
 struct job_terms {
-        char dataset[DLP_NAME_MAX];
+        char dataset[DLP_DATASET_MAX];
         char digest[65];                 /* of the dataset, hex */
         char pipeline[DLP_PIPELINE_MAX]; /* canonical spelling */
         uint32_t world;

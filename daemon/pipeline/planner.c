@@ -79,13 +79,20 @@ void planner_retry(struct planner *planner, struct task *task) {
         planner_wake(planner);
 }
 
+void planner_forget_files(struct planner *planner, struct stream *stream) {
+        struct dataset *dataset = stream->dataset->dataset;
+
+        for (uint32_t k = 0; k < dataset_n_parts(dataset); k++)
+                reader_forget(planner->options.reader, dataset_part(dataset, k));
+}
+
 /* ---- tasks that came back ------------------------------------------------------------------------------------ */
 
 static void stream_destroy(struct planner *planner, struct stream *stream) {
         TAILQ_REMOVE(&planner->streams, stream, entry);
         /* Other streams of this dataset open the files again, which takes a few microseconds and needs no reference
          * count. This must come before the dataset is freed: another one could be allocated at its address. */
-        reader_forget(planner->options.reader, stream->dataset->dataset);
+        planner_forget_files(planner, stream);
         stream_free(stream);
         planner->options.freed(planner->options.userdata);
 }

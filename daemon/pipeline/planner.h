@@ -88,3 +88,6 @@ void planner_return(struct planner *planner, struct task *task);
 void planner_retire(struct planner *planner, struct task *task);
 
 void planner_retry(struct planner *planner, struct task *task);
+
+/* The files of the stream's datasets are closed, and opened again by whoever reads them. Planner only. */
+void planner_forget_files(struct planner *planner, struct stream *stream);

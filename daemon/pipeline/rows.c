@@ -15,15 +15,24 @@
 #define ROWS_LOOKED_AT   3u /* of a task; each costs a system call for each piece, */
 #define PIECES_LOOKED_AT 8u /* of which this many are looked at */
 
-bool rows_are_mapped(const struct stream *stream) {
-        const struct source *source = dataset_source(stream->dataset->dataset);
-
-        for (uint32_t i = 0; i < program_n_fields(stream->program); i++) {
-                const struct codec *codec = program_codec(stream->program, i);
+static bool are_mapped(const struct stream *stream, const struct program *program, const struct source *source) {
+        for (uint32_t i = 0; i < program_n_fields(program); i++) {
+                const struct codec *codec = program_codec(program, i);
 
                 if (stream->layout.fields[i].form.how != COLLATE_STACK || stream->layout.fields[i].varies)
                         return false;
                 if (!codec_is_row(codec) || (codec_is_stored(codec) && !source_is_mapped(source, codec_field(codec))))
+                        return false;
+        }
+        return true;
+}
+
+/* A part without samples has nothing that could be mapped, and nothing that would be read. */
+bool rows_are_mapped(const struct stream *stream) {
+        for (uint32_t k = 0; k < programs_n_parts(stream->programs); k++) {
+                const struct source *source = programs_source(stream->programs, k);
+
+                if (source->n_samples > 0 && !are_mapped(stream, programs_part(stream->programs, k), source))
                         return false;
         }
         return true;
@@ -56,19 +65,13 @@ bool rows_next(struct task *task) {
         return true;
 }
 
-/* Calls is_so() for each stored field, until one call returns false. */
-static bool all_stored(const struct task *task, bool (*is_so)(const struct task *task, uint32_t idx_field)) {
-        const struct stream *stream = task->batch->stream;
-
-        for (uint32_t i = 0; i < stream->layout.n_fields; i++)
-                if (codec_is_stored(program_codec(stream->program, i)) && !is_so(task, i))
-                        return false;
-        return true;
+static const struct codec *codec_of(const struct stream *stream, uint32_t idx_field, uint64_t sample) {
+        return program_codec(programs_with(stream->programs, sample), idx_field);
 }
 
 static bool next_piece(const struct stream *stream, uint32_t idx_field, uint64_t sample, struct source_piece *piece) {
         return source_next_piece(dataset_source(stream->dataset->dataset), sample,
-                                 codec_field(program_codec(stream->program, idx_field)), piece);
+                                 codec_field(codec_of(stream, idx_field, sample)), piece);
 }
 
 static bool is_resident(const struct stream *stream, uint32_t idx_field, uint64_t sample) {
@@ -81,21 +84,36 @@ static bool is_resident(const struct stream *stream, uint32_t idx_field, uint64_
 }
 
 /* Checks only a few rows of the task: they stand for all. */
-static bool are_resident(const struct task *task, uint32_t idx_field) {
+static bool are_resident(const struct task *task) {
+        const struct stream *stream = task->batch->stream;
+
         for (uint32_t i = 0; i < ROWS_LOOKED_AT; i++) {
                 uint64_t sample = task->rows[i * (task->n_rows - 1) / (ROWS_LOOKED_AT - 1)].index;
 
-                if (!is_resident(task->batch->stream, idx_field, sample))
-                        return false;
+                for (uint32_t k = 0; k < stream->layout.n_fields; k++)
+                        if (codec_is_stored(codec_of(stream, k, sample)) && !is_resident(stream, k, sample))
+                                return false;
         }
         return true;
 }
 
-static bool were_there(const struct task *task, uint32_t idx_field) {
-        const struct stream *stream = task->batch->stream;
+static bool were_there_in(const struct program *program, const struct source *source) {
+        for (uint32_t i = 0; i < program_n_fields(program); i++)
+                if (codec_is_stored(program_codec(program, i)) &&
+                    !source_rows_were_there(source, codec_field(program_codec(program, i))))
+                        return false;
+        return true;
+}
 
-        return source_rows_were_there(dataset_source(stream->dataset->dataset),
-                                      codec_field(program_codec(stream->program, idx_field)));
+/* In all parts of the dataset: a task has rows of several. */
+static bool were_there(const struct task *task) {
+        const struct programs *programs = task->batch->stream->programs;
+
+        for (uint32_t k = 0; k < programs_n_parts(programs); k++)
+                if (programs_source(programs, k)->n_samples > 0 &&
+                    !were_there_in(programs_part(programs, k), programs_source(programs, k)))
+                        return false;
+        return true;
 }
 
 /* ---- copying -------------------------------------------------------------------------------------------------- */
@@ -140,6 +158,7 @@ static void copy_pieces(struct found_pieces *found) {
 
 static void find_field(const struct task *task, uint32_t idx_row, uint32_t idx_field, struct found_pieces *found) {
         const struct stream *stream = task->batch->stream;
+        const struct codec *codec = codec_of(stream, idx_field, task->rows[idx_row].index);
         uint8_t *row = collating_row(&task->batch->collating, idx_field, task->idx_sample + idx_row);
         struct source_piece piece = { 0 };
 
@@ -150,7 +169,7 @@ static void find_field(const struct task *task, uint32_t idx_row, uint32_t idx_f
                         found->idx_failed = idx_row;
                 if (!piece.bytes)
                         return;
-                found->pieces[found->n].codec = program_codec(stream->program, idx_field);
+                found->pieces[found->n].codec = codec;
                 found->pieces[found->n].bytes = piece.bytes;
                 found->pieces[found->n].row = row;
                 found->pieces[found->n].n_bytes = piece.n_bytes;
@@ -174,9 +193,8 @@ static void settle(const struct task *task, uint32_t n_rows) {
         const struct stream *stream = task->batch->stream;
 
         for (uint32_t i = 0; i < stream->layout.n_fields; i++) {
-                const struct codec *codec = program_codec(stream->program, i);
-
                 for (uint32_t k = 0; k < n_rows; k++) {
+                        const struct codec *codec = codec_of(stream, i, task->rows[k].index);
                         uint8_t *row = collating_row(&task->batch->collating, i, task->idx_sample + k);
 
                         if (codec_is_stored(codec))
@@ -199,7 +217,7 @@ static uint32_t copy_rows(const struct task *task) {
         for (uint32_t i = 0; i < task->n_rows && found.idx_failed == UINT32_MAX; i++) {
                 prefetch_places(task, i);
                 for (uint32_t k = 0; k < stream->layout.n_fields; k++)
-                        if (codec_is_stored(program_codec(stream->program, k)))
+                        if (codec_is_stored(codec_of(stream, k, task->rows[i].index)))
                                 find_field(task, i, k, &found);
         }
         copy_pieces(&found);
@@ -212,10 +230,10 @@ uint32_t rows_serve(struct worker *worker, struct task *task) {
         static const struct why NONE = { 0 };
         uint64_t begin_ns = clock_now_ns(), queued_ns = begin_ns - task->arrived_ns;
         struct batch *batch = task->batch;
-        bool is_fine = all_stored(task, are_resident);
+        bool is_fine = are_resident(task);
         uint32_t n = is_fine ? copy_rows(task) : 0;
 
-        is_fine = is_fine && all_stored(task, were_there);
+        is_fine = is_fine && were_there(task);
         if (!is_fine) {
                 atomic_store_explicit(&batch->stream->n_to_read, READ_AFTER_MISS, memory_order_relaxed);
                 n = 0;

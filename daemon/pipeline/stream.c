@@ -18,11 +18,16 @@
 
 /* May a sample fail after one of its fields has been served, because others come with later reads? */
 static bool has_several_reads(const struct stream_options *options) {
-        uint32_t n_stored = 0;
+        for (uint32_t k = 0; k < programs_n_parts(options->programs); k++) {
+                const struct program *program = programs_part(options->programs, k);
+                uint32_t n_stored = 0;
 
-        for (uint32_t i = 0; i < program_n_fields(options->program); i++)
-                n_stored += codec_is_stored(program_codec(options->program, i));
-        return n_stored > 1 && dataset_source(options->dataset->dataset)->has_several_files;
+                for (uint32_t i = 0; i < program_n_fields(program); i++)
+                        n_stored += codec_is_stored(program_codec(program, i));
+                if (n_stored > 1 && programs_source(options->programs, k)->has_several_files)
+                        return true;
+        }
+        return false;
 }
 
 /* The form of each field, as its codec says, and from that the slots of the ring. */
@@ -30,7 +35,6 @@ static int stream_plan_layout(struct stream *stream, const struct stream_options
                               const struct stream_memory *memory, struct why *why) {
         const struct job_terms *terms = &options->job->terms;
         const struct codec_terms codec_terms = {
-                .source = dataset_source(options->dataset->dataset),
                 .batch_size = terms->batch_size,
                 .may_repeat = terms->on_error == ON_ERROR_SUBSTITUTE || dlp_epoch_may_repeat(&stream->whole.terms),
                 .max_pixels = memory->max_pixels,
@@ -42,11 +46,11 @@ static int stream_plan_layout(struct stream *stream, const struct stream_options
                 .is_spread = has_several_reads(options),
         };
         struct field_form forms[DLP_TENSORS_MAX];
-        uint32_t n_fields = program_n_fields(options->program);
+        uint32_t n_fields = program_n_fields(programs_first(options->programs));
         int r;
 
         for (uint32_t i = 0; i < n_fields; i++) {
-                r = program_form(options->program, i, &codec_terms, &forms[i], why);
+                r = programs_form(options->programs, i, &codec_terms, &forms[i], why);
                 if (r < 0)
                         return r;
         }
@@ -110,12 +114,23 @@ static uint64_t longest_read(const struct program *program, const struct source 
         return source_longest_read(source, fields, n_fields);
 }
 
+static uint64_t longest_of_all(const struct programs *programs) {
+        uint64_t longest = 0;
+
+        for (uint32_t k = 0; k < programs_n_parts(programs); k++) {
+                uint64_t one = longest_read(programs_part(programs, k), programs_source(programs, k));
+
+                longest = one > longest ? one : longest;
+        }
+        return longest;
+}
+
 /* Reserves memory for the largest file of the dataset, or for several. A task that finds none free waits until another
  * one gives its own back. */
 static int stream_reserve_large(struct stream *stream, const struct stream_options *options, struct why *why) {
         const struct job_terms *terms = &stream->job->terms;
         uint64_t limit = stream->budget->limit_bytes, cost;
-        uint64_t longest = longest_read(options->program, dataset_source(options->dataset->dataset));
+        uint64_t longest = longest_of_all(options->programs);
         uint64_t n_bytes = (longest + READER_ALIGN) / READER_ALIGN * READER_ALIGN;
         uint32_t n = terms->batch_size < LARGE_AT_ONCE ? terms->batch_size : LARGE_AT_ONCE;
         int r;
@@ -159,6 +174,13 @@ static void learn_at_once(struct stream *stream) {
                 stream_learn_length(stream, n_samples);
 }
 
+static bool may_hang(struct dataset *dataset) {
+        for (uint32_t k = 0; k < dataset_n_parts(dataset); k++)
+                if (disk_may_hang(dataset_root_fd(dataset_part(dataset, k))))
+                        return true;
+        return false;
+}
+
 int stream_new(const struct stream_options *options, const struct stream_memory *memory, struct stream **ret_stream,
                struct why *why) {
         const struct job_terms *terms = &options->job->terms;
@@ -192,7 +214,7 @@ int stream_new(const struct stream_options *options, const struct stream_memory 
         stream->job = options->job;
         stream->rank = options->rank;
         stream->dataset = options->dataset;
-        stream->may_hang = disk_may_hang(dataset_root_fd(options->dataset->dataset));
+        stream->may_hang = may_hang(options->dataset->dataset);
         stream->n_samples = stream->length = index->n_samples;
         epoch = job_epoch_terms(terms, stream->n_samples);
         stream->whole = dlp_epoch_plan_make(&epoch, options->rank, 0);
@@ -226,7 +248,7 @@ int stream_new(const struct stream_options *options, const struct stream_memory 
         }
         batches_init(stream);
 
-        stream->program = options->program;
+        stream->programs = options->programs;
         stream->has_rows = rows_are_mapped(stream);
         stream->wake_socket = options->wake_socket;
         learn_at_once(stream);
@@ -251,7 +273,7 @@ void stream_free(struct stream *stream) {
         large_buffers_trim(&stream->large);
         budget_release(stream->budget, stream->large_budget.limit_bytes);
         ring_free(stream->ring);
-        program_free(stream->program);
+        programs_free(stream->programs);
         dataset_leave(stream->dataset->dataset);
         catalog_dataset_unref(stream->dataset);
         job_unref(stream->job);

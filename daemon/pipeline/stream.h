@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 #include "daemon/base/queue.h"
-#include "daemon/codec/program.h"
+#include "daemon/codec/programs/programs.h"
 #include "daemon/collate/collating.h"
 #include "daemon/data/order_table.h"
 #include "daemon/pipeline/catalog/catalog.h"
@@ -59,7 +59,7 @@ struct batch {
 struct stream_options {
         struct job *job;                 /* a reference of the caller's is taken over */
         struct catalog_dataset *dataset; /* likewise */
-        struct program *program;         /* taken over */
+        struct programs *programs;       /* taken over */
         uint32_t rank;
         struct budget *budget; /* pays for its ring: the user's share; outlives the stream. NULL: the pipeline's */
         struct cursor first;
@@ -77,7 +77,7 @@ struct stream {
 
         struct job *job;
         struct catalog_dataset *dataset;
-        struct program *program;
+        struct programs *programs;
         struct layout layout; /* of its slots */
         struct ring *ring;
         uint32_t rank;

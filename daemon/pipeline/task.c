@@ -46,7 +46,7 @@ static int task_buffer(struct planner *planner, struct task *task, uint64_t n_by
 /* The first read that may bring the field: not before the picture that it moves with, or the boxes that it leaves with.
  */
 static uint32_t first_read(const struct task *task, uint32_t idx_field) {
-        const struct codec *codec = program_codec(task->batch->stream->program, idx_field);
+        const struct codec *codec = program_codec(task->program, idx_field);
         uint32_t lead = codec_lead(codec), boxes = codec_boxes(codec);
 
         return boxes != CODEC_NONE  ? task->fields[boxes].idx_read
@@ -56,10 +56,10 @@ static uint32_t first_read(const struct task *task, uint32_t idx_field) {
 
 /* One read for each file: the fields of a sample lie side by side in a shard, but arrays have a file each. Fields that
  * are far apart in their file are read one by one, too. */
-static void add_to_reads(const struct source *source, struct source_read *reads, struct task *task, uint32_t idx_field,
+static void add_to_reads(const struct source *part, struct source_read *reads, struct task *task, uint32_t idx_field,
                          const struct extent *extent) {
         uint32_t first = first_read(task, idx_field), n = task->n_reads - first;
-        uint32_t i = first + source_add_to_reads(source, extent, reads + first, &n);
+        uint32_t i = first + source_add_to_reads(part, extent, reads + first, &n);
 
         task->n_reads = first + n;
 
@@ -68,7 +68,7 @@ static void add_to_reads(const struct source *source, struct source_read *reads,
 }
 
 static bool is_due(const struct task *task, uint32_t idx_field) {
-        return codec_is_stored(program_codec(task->batch->stream->program, idx_field)) &&
+        return codec_is_stored(program_codec(task->program, idx_field)) &&
                task->fields[idx_field].idx_read == task->idx_read;
 }
 
@@ -91,7 +91,7 @@ static bool find_piece(struct task *task, const struct source *source, uint32_t 
 static void span_piece(struct task *task, uint32_t idx_field, struct source_read *ret_span) {
         const struct stream *stream = task->batch->stream;
         const struct source *source = dataset_source(stream->dataset->dataset);
-        uint32_t field = codec_field(program_codec(stream->program, idx_field));
+        uint32_t field = codec_field(program_codec(task->program, idx_field));
         struct extent extent;
         bool has_more;
 
@@ -108,16 +108,17 @@ static void span_piece(struct task *task, uint32_t idx_field, struct source_read
 static void span_fields(struct task *task, struct source_read *ret_span) {
         const struct stream *stream = task->batch->stream;
         const struct source *source = dataset_source(stream->dataset->dataset);
+        const struct source *part = dataset_source(dataset_with(stream->dataset->dataset, task->candidate));
         struct source_read spans[DLP_TENSORS_MAX];
-        uint32_t n_fields = program_n_fields(stream->program);
+        uint32_t n_fields = program_n_fields(task->program);
         bool is_gathered = false;
         struct extent extent;
 
         task->n_reads = 0;
         *ret_span = (struct source_read){ 0 };
         for (uint32_t k = 0; k < n_fields; k++) {
-                uint32_t i = program_serving(stream->program, k);
-                const struct codec *codec = program_codec(stream->program, i);
+                uint32_t i = program_serving(task->program, k);
+                const struct codec *codec = program_codec(task->program, i);
 
                 task->fields[i] = (struct field_bytes){ .idx_read = first_read(task, i) };
                 if (!codec_is_stored(codec)) {
@@ -133,7 +134,7 @@ static void span_fields(struct task *task, struct source_read *ret_span) {
                 if (extent.flags & EXTENT_ABSENT)
                         task->fields[i].is_absent = true;
                 else
-                        add_to_reads(source, spans, task, i, &extent);
+                        add_to_reads(part, spans, task, i, &extent);
         }
         if (task->n_reads == 0 || is_gathered)
                 return;
@@ -151,7 +152,7 @@ static int task_locate_part(struct planner *planner, struct task *task, const st
         request->offset = span->begin;
         request->length = span->end - span->begin;
         request->is_part = true;
-        request->owner = task->batch->stream->dataset->dataset;
+        request->owner = dataset_with(task->batch->stream->dataset->dataset, task->candidate);
         request->idx_file = span->first.idx_shard;
         request->past_cache = task->batch->stream->past_cache;
         return task_buffer(planner, task, (request->length + READER_ALIGN - 1) / READER_ALIGN * READER_ALIGN,
@@ -185,9 +186,9 @@ static int task_locate_file(struct planner *planner, struct task *task, const st
 
 /* Finds where the candidate's bytes lie, and memory for them. */
 static int task_locate(struct planner *planner, struct task *task) {
-        struct dataset *dataset = task->batch->stream->dataset->dataset;
+        struct dataset *dataset = dataset_with(task->batch->stream->dataset->dataset, task->candidate);
         struct read_request *request = &task->request;
-        const char *broken = source_broken(dataset_source(dataset), task->candidate);
+        const char *broken = source_broken(dataset_source(task->batch->stream->dataset->dataset), task->candidate);
         struct source_read span;
 
         if (broken) {
@@ -227,8 +228,10 @@ void task_arrived(struct task *task, struct fair_queue *ready) {
 }
 
 void task_read(struct planner *planner, struct task *task) {
-        int r = task->is_copied ? TASK_KNOWN : task_locate(planner, task);
+        int r;
 
+        task->program = programs_with(task->batch->stream->programs, task->candidate);
+        r = task->is_copied ? TASK_KNOWN : task_locate(planner, task);
         task->asked_ns = clock_now_ns();
         task->idx_field = 0;
         if (r == -EAGAIN) {

@@ -57,16 +57,17 @@ struct task {
         char path[PATH_MAX];   /* the sample's name: its file, or the file that it was before it was packed */
 
         struct batch *batch;
-        uint32_t idx_sample;      /* in the batch */
-        uint64_t position;        /* global, in the epoch */
-        uint64_t index;           /* the sample that the order asks for */
-        uint64_t candidate;       /* the sample that is being read: `index`, or a substitute */
-        uint64_t n_tries;         /* substitutes so far */
-        struct why reason;        /* of the first failure */
-        uint64_t n_scratch_bytes; /* pipeline/memory/scratch.h: what it has borrowed, or waits for; else 0 */
-        uint64_t scratch_ns;      /* since when it has that */
-        uint32_t n_shortages;     /* tries that failed for lack of memory or descriptors */
-        uint64_t not_before_ns;   /* such a task rests until then; 0: to be read at once */
+        const struct program *program; /* of the candidate's part of the dataset */
+        uint32_t idx_sample;           /* in the batch */
+        uint64_t position;             /* global, in the epoch */
+        uint64_t index;                /* the sample that the order asks for */
+        uint64_t candidate;            /* the sample that is being read: `index`, or a substitute */
+        uint64_t n_tries;              /* substitutes so far */
+        struct why reason;             /* of the first failure */
+        uint64_t n_scratch_bytes;      /* pipeline/memory/scratch.h: what it has borrowed, or waits for; else 0 */
+        uint64_t scratch_ns;           /* since when it has that */
+        uint32_t n_shortages;          /* tries that failed for lack of memory or descriptors */
+        uint64_t not_before_ns;        /* such a task rests until then; 0: to be read at once */
 
         bool is_copied;   /* all its rows are to be copied, nothing is read */
         uint32_t n_rows;  /* samples that it takes one after the other; idx_sample is of the one that it is with, */

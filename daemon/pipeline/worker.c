@@ -68,7 +68,8 @@ static struct codec_input input_of(struct task *task, uint32_t idx_field) {
         const struct stream *stream = task->batch->stream;
         const struct job_terms *terms = &stream->job->terms;
         const struct field_bytes *field = &task->fields[idx_field];
-        uint32_t lead = codec_lead(program_codec(stream->program, idx_field));
+        const struct field_layout *layout = &stream->layout.fields[idx_field];
+        uint32_t lead = codec_lead(program_codec(task->program, idx_field));
 
         return (struct codec_input){
                 .bytes = task->request.buffer + field->offset,
@@ -80,6 +81,8 @@ static struct codec_input input_of(struct task *task, uint32_t idx_field) {
                 .kept = &task->kept,
                 .seed = dlp_philox_seed(terms->seed, terms->draws),
                 .epoch = (uint32_t)task->batch->epoch,
+                .row_stride = padding_row_stride(layout),
+                .plane_stride = padding_plane_stride(layout),
         };
 }
 
@@ -93,7 +96,7 @@ static bool is_too_long(const struct field_layout *field, const struct codec_ope
 static int place_and_render(struct worker *worker, struct task *task, uint32_t idx_field,
                             const struct codec_input *input, const struct codec_opened *opened, struct why *why) {
         struct stream *stream = task->batch->stream;
-        const struct codec *codec = program_codec(stream->program, idx_field);
+        const struct codec *codec = program_codec(task->program, idx_field);
         const struct field_layout *field = &stream->layout.fields[idx_field];
         int64_t shape[FIELD_DIMS_MAX], other[FIELD_DIMS_MAX];
         uint8_t *out = NULL;
@@ -127,13 +130,13 @@ static int leave_out(struct task *task, uint32_t idx_field, struct why *why) {
 
 /* Fields that are served later in this sample may need the picture's size. */
 static void note_size(struct task *task, uint32_t idx_field, const struct codec_opened *opened) {
-        if (codec_is_picture(program_codec(task->batch->stream->program, idx_field)))
+        if (codec_is_picture(program_codec(task->program, idx_field)))
                 task->sizes[idx_field] = (struct picture_size){ opened->width, opened->height };
 }
 
 /* Returns 0, SAMPLE_WAITS, or a negative errno for what is wrong. */
 static int serve_field(struct worker *worker, struct task *task, uint32_t idx_field, struct why *why) {
-        const struct codec *codec = program_codec(task->batch->stream->program, idx_field);
+        const struct codec *codec = program_codec(task->program, idx_field);
         struct codec_input input = input_of(task, idx_field);
         struct codec_opened opened;
         int r;
@@ -163,7 +166,7 @@ static int serve_field(struct worker *worker, struct task *task, uint32_t idx_fi
  * ragged field of a sample has got its place. */
 static int check_ragged(struct worker *worker, struct task *task, uint32_t idx_field, struct why *why) {
         const struct stream *stream = task->batch->stream;
-        const struct codec *codec = program_codec(stream->program, idx_field);
+        const struct codec *codec = program_codec(task->program, idx_field);
         const struct field_layout *field = &stream->layout.fields[idx_field];
         struct codec_input input = input_of(task, idx_field);
         struct codec_opened opened;
@@ -185,7 +188,7 @@ static void name_field(struct task *task, uint32_t idx_field, struct why *why) {
         task->bad_field = stream->layout.fields[idx_field].form.name;
         for (uint32_t i = 0; i < schema->n_fields; i++)
                 n_stored += schema->fields[i].is_stored;
-        if (n_stored > 1 || !codec_is_stored(program_codec(stream->program, idx_field)))
+        if (n_stored > 1 || !codec_is_stored(program_codec(task->program, idx_field)))
                 why_set(why, 0, "field %s: %.400s", task->bad_field, bare.text);
 }
 
@@ -195,7 +198,7 @@ static const char *only_read(const struct task *task) {
         const char *name = NULL;
 
         for (uint32_t i = 0; i < stream->layout.n_fields; i++) {
-                if (!codec_is_stored(program_codec(stream->program, i)) || task->fields[i].is_absent ||
+                if (!codec_is_stored(program_codec(task->program, i)) || task->fields[i].is_absent ||
                     task->fields[i].idx_read != task->idx_read)
                         continue;
                 if (name)
@@ -212,8 +215,7 @@ static bool is_last(const struct stream *stream, uint32_t idx_field) {
 
 /* A gathered field has its place already, like all rows. */
 static int put_piece(const struct task *task, uint32_t idx_field, struct why *why) {
-        return codec_put_piece(program_codec(task->batch->stream->program, idx_field), &task->piece,
-                               task->request.buffer,
+        return codec_put_piece(program_codec(task->program, idx_field), &task->piece, task->request.buffer,
                                collating_row(&task->batch->collating, idx_field, task->idx_sample), why);
 }
 
@@ -225,10 +227,10 @@ static int serve_fields(struct worker *worker, struct task *task, struct why *wh
         int r = 0;
 
         for (; task->idx_field < stream->layout.n_fields; task->idx_field++) {
-                i = program_serving(stream->program, task->idx_field);
+                i = program_serving(task->program, task->idx_field);
                 if (task->fields[i].idx_read != task->idx_read)
                         continue;
-                if (codec_is_gathered(program_codec(stream->program, i)))
+                if (codec_is_gathered(program_codec(task->program, i)))
                         r = put_piece(task, i, why);
                 else if (!is_last(stream, i))
                         r = serve_field(worker, task, i, why);

@@ -7,7 +7,7 @@ import random
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
-from harness import case, equal, expected_order, indices, main, write
+from harness import case, equal, expected_order, identity_pixels, indices, main, png, write
 from listings import FORMATS, told_array
 from pyclient import trainer
 
@@ -176,6 +176,55 @@ def _(box):
         equal(values, [rows[i]["tokens"] for i in chosen], "elements")
 
 
+@case("a ragged field in Python: values, offsets and a padded array, without a copy where samples are joined")
+def _(box):
+    rows = rows_of(random.Random(9))
+    del rows[20]["tokens"]
+    daemon = serve(box, rows)
+    for pipeline in ("tokens", "tokens: ragged(joined=true)"):
+        n = 0
+        for chosen, values, offsets, seqlens, dtypes, lists, joined, left, mask, copied, doubled in trainer(box, daemon, f"""
+            def addresses(array):
+                return [array.ctypes.data, array.ctypes.data + array.nbytes]
+            loader = dlclient.Loader("d", batch_size=8, pipeline={pipeline!r}, seed=6)
+            for batch in loader:
+                field = batch["tokens"]
+                values, (left, mask) = field.values, field.padded(value=-1, side="left", multiple=4)
+                kept = batch.copy()["tokens"]
+                assert kept.values.tolist() == values.tolist() and kept.offsets.tolist() == field.offsets.tolist()
+                doubled = field.map(lambda array: array - array.sum()).values.tolist()
+                lists = [None if array is None else array.tolist() for array in field]
+                real = [array for array in field if array is not None and len(array)]
+                out([batch.indices.tolist(), values.tolist(), field.offsets.tolist(), field.cu_seqlens.tolist(),
+                     [str(field.offsets.dtype), str(field.cu_seqlens.dtype)], lists, addresses(values)[0] == addresses(real[0])[0],
+                     left.tolist(), mask.tolist(), bool(addresses(kept.values)[0] != addresses(values)[0]), doubled])
+                del field, values, real
+            loader.close()
+        """):
+            real = [rows[i].get("tokens") for i in chosen]
+            some = [row or [] for row in real]
+            equal(lists, real, "a list of arrays")
+            equal(values, sum(some, []), "values")
+            equal(doubled, [each - sum(row) for row in some for each in row], "a function of each sample")
+            equal(offsets, [sum(map(len, some[:i])) for i in range(len(some) + 1)], "offsets")
+            equal((seqlens, dtypes, copied), (offsets, ["int64", "int32"], True), "cu_seqlens")
+            equal(joined, "joined" in pipeline and None not in real, "whether it is a copy")
+            length = -(-max(map(len, some)) // 4) * 4
+            equal(left, [padded(row, length, -1, left=True) for row in some], "padded")
+            equal(mask, [padded([True] * len(row), length, False, left=True) for row in some], "mask")
+            n += len(chosen)
+        equal(n, N, "samples")
+    for names, dtype in trainer(box, daemon, """
+        loader = dlclient.Loader("d", batch_size=8, pipeline="tokens: pad(labels=same); label")
+        batch = next(iter(loader))
+        inputs = batch.model_inputs()
+        assert (inputs["labels"] == batch["tokens_labels"]).all() and inputs["attention_mask"].sum() == batch["tokens_mask"].sum()
+        refused(KeyError, lambda: batch.model_inputs("label"), "label_mask", "not padded")
+        out([list(inputs), str(inputs["attention_mask"].dtype)])
+    """):
+        equal((names, dtype), (["input_ids", "attention_mask", "labels"], "int64"), "names")
+
+
 @case("what cannot be collated so is refused when a rank attaches, with its column")
 def _(box):
     rows = [{"text": "a" * i, **row} for i, row in enumerate(rows_of(random.Random(6)))]
@@ -199,6 +248,82 @@ def _(box):
             "tokens: stack(2)": ("column 15", "no arguments"),
             "label; tokens: to(float32) pad(labels=same)": ("float32", "whole numbers")}.items():
         daemon.refused("d", *words, pipeline=pipeline)
+
+
+def pictures(box, dice, n=30):
+    """COCO's, of any size, with boxes and a semantic mask each."""
+    content = {"images": [], "categories": [{"id": 1}], "annotations": []}
+    for i in range(n):
+        width, height = dice.randint(6, 40), dice.randint(6, 40)
+        write(box.path("p", f"{i}.png"), png(width, height, identity_pixels(i, width, height)))
+        write(box.path("m", f"{i}.pgm"), b"P5\n%d %d\n255\n" % (width, height) + identity_pixels(i, width, height)[::3])
+        content["images"].append({"id": i, "file_name": f"{i}.png"})
+        for _ in range(dice.randrange(4)):
+            content["annotations"].append({"image_id": i, "category_id": 1, "bbox": [0, 0, width / 2, height]})
+    write(box.path("a.json"), json.dumps(content).encode())
+    write(box.path("m.jsonl"), "".join(json.dumps({"image": f"p/{i}.png", "mask": f"m/{i}.pgm"}) + "\n" for i in range(n)).encode())
+    return {"d": {"path": box.path("p"), "format": "coco", "annotations": box.path("a.json")},
+            "m": {"path": box.path("m.jsonl"), "format": "jsonl", "files": "image, mask"}}
+
+
+@case("pictures are padded to the largest of their batch in both layouts, with a pixel mask; boxes and labels stay lists")
+def _(box):
+    daemon = box.daemon(pictures(box, random.Random(7)))
+    for steps in ("resize(short=12, max=20)", "resize(short=12, max=20) hflip(0.5) color_jitter(0.4)", "decode(mode=L) resize(short=9, max=30)",
+                  "resize(short=8, max=31) normalize(0.5, std=0.25) layout(nchw)", "resize(short=8, max=31) to(float16)",
+                  "decode(mode=RGBA) resize(short=9, max=14) layout(nchw)", "resize(short=7, max=9) pad(2, fill=3)"):
+        parts = "image, boxes, labels: {}" if "RGBA" not in steps and "mode=L" not in steps else "image: {}; boxes; labels"
+        plain = {line["index"]: line["fields"] for line in daemon.read("d", batch=1, pipeline=parts.format(steps), seed=1)}
+        for pad in ("pad", "pad(multiple=32)", "pad(value=1, max=64:48)", "pad(to=40)"):
+            lines = daemon.read("d", batch=7, pipeline=parts.format(f"{steps} {pad}"), seed=1)
+            equal(indices(lines), expected_order(30, seed=1), "order")
+            for line in lines:
+                mask = line["fields"].pop("image_mask")
+                equal(line["fields"], plain[line["index"]], f"{steps} {pad}: sample {line['index']}")
+                equal((mask["dtype"], len(mask["shape"])), ("bool", 2), "mask")
+                if "to=" in pad:
+                    equal(mask["shape"], [40, 40], "size")
+                if "multiple" in pad:
+                    equal([each % 32 for each in mask["shape"]], [0, 0], "size")
+    plain = daemon.read("m", batch=1, pipeline="image, mask: decode(mask=int32) resize(short=12, max=20) hflip(0.5)", seed=1)
+    lines = daemon.read("m", batch=8, pipeline="image, mask: decode(mask=int32) resize(short=12, max=20) hflip(0.5) pad(value=255)", seed=1)
+    equal([{name: line["fields"][name] for name in ("image", "mask")} for line in lines], [line["fields"] for line in plain], "masks")
+    daemon.refused("d", "any size", "max=HEIGHT:WIDTH", pipeline="image: decode pad")
+    daemon.refused("d", "any size", "resize(short=800, max=1333)", pipeline="image: resize(9) pad")
+    daemon.refused("d", "leave side out", pipeline="image: resize(9, max=12) pad(side=left)")
+    daemon.refused("d", "pad has room for 8 x 9", "height x width", pipeline="image: resize(9, max=12) pad(to=8:9)")
+    lines = daemon.read("d", batch=7, pipeline="image: resize(9, max=12) pad(to=8:9)", on_error="skip")
+    equal(all(line["fields"]["image"]["shape"][0] <= 8 and line["fields"]["image"]["shape"][1] <= 9 for line in lines), True, "skipped")
+
+
+@case("what is outside of a padded picture is the value, and its mask is false, for who trains on it")
+def _(box):
+    daemon = box.daemon(pictures(box, random.Random(8)))
+    for layout, dtype in (("nhwc", "uint8"), ("nchw", "float32")):
+        steps = f"resize(short=12, max=20) to({dtype}) layout({layout})"
+        for good, n in trainer(box, daemon, f"""
+            def rows(pipeline, batch_size):
+                loader = dlclient.Loader("d", batch_size=batch_size, pipeline=pipeline, seed=2)
+                for batch in loader:
+                    yield batch.copy()
+                loader.close()
+            plain = [batch["image"][0] for batch in rows("image: {steps}", 1)]
+            at = 0
+            for batch in rows("image, boxes: {steps} pad(value=7, multiple=4)", 8):
+                images, masks, n = batch["image"], batch["image_mask"], len(batch["image"])
+                mine = plain[at:at + n]
+                at += n
+                if "{layout}" == "nchw":
+                    images, mine = images.transpose(0, 2, 3, 1), [image.transpose(1, 2, 0) for image in mine]
+                size = [-(-max(image.shape[k] for image in mine) // 4) * 4 for k in range(2)]
+                expected = numpy.full((n, *size, 3), 7, images.dtype)
+                real = numpy.zeros((n, *size), bool)
+                for i, image in enumerate(mine):
+                    expected[i, :image.shape[0], :image.shape[1]] = image
+                    real[i, :image.shape[0], :image.shape[1]] = True
+                out([bool(numpy.array_equal(images, expected) and numpy.array_equal(masks, real) and len(batch["boxes"]) == n), n])
+        """):
+            equal(good, True, f"a batch of {n}")
 
 
 main(tells_samples=True)

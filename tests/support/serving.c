@@ -181,7 +181,7 @@ void serving_stop(struct serving *serving) {
 
 /* ---- ranks --------------------------------------------------------------------------------------------------- */
 
-static int rank_join(struct rank *rank, struct program *program, struct why *why) {
+static int rank_join(struct rank *rank, struct programs *programs, struct why *why) {
         const struct rank_options *options = &rank->options;
         struct job_terms terms = {
                 .world = options->world,
@@ -197,7 +197,7 @@ static int rank_join(struct rank *rank, struct program *program, struct why *why
                 .dataset = "photos",
         };
 
-        snprintf(terms.pipeline, sizeof(terms.pipeline), "%s", program_text(program));
+        snprintf(terms.pipeline, sizeof(terms.pipeline), "%s", program_text(programs_first(programs)));
         const char *name = options->job ? options->job : "job";
 
         return job_join(&rank->serving->jobs, job_find(&rank->serving->jobs, getuid(), name),
@@ -234,13 +234,13 @@ int rank_make(struct rank *rank, struct serving *serving, const struct rank_opti
         int sockets[2], r;
 
         *rank = (struct rank){ .serving = serving, .options = *options, .cursor = first };
-        r = program_parse(options->pipeline ? options->pipeline : "center_crop(8)",
-                          dataset_source(serving->dataset->dataset), NULL, &stream_options.program, why);
+        r = programs_parse(options->pipeline ? options->pipeline : "center_crop(8)",
+                           dataset_source(serving->dataset->dataset), NULL, &stream_options.programs, why);
         if (r < 0)
                 return r;
-        r = rank_join(rank, stream_options.program, why);
+        r = rank_join(rank, stream_options.programs, why);
         if (r < 0) {
-                program_free(stream_options.program);
+                programs_free(stream_options.programs);
                 return r;
         }
         ck_assert_int_eq(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets), 0);
@@ -252,7 +252,7 @@ int rank_make(struct rank *rank, struct serving *serving, const struct rank_opti
         if (r < 0) {
                 job_unref(stream_options.job);
                 catalog_dataset_unref(stream_options.dataset);
-                program_free(stream_options.program);
+                programs_free(stream_options.programs);
                 job_leave(rank->job, rank->member);
                 close(sockets[0]);
                 close(sockets[1]);

@@ -68,6 +68,18 @@ static const struct source BOXES = {
                       { .name = "image", .kind = FIELD_PICTURE, .is_stored = true } } },
 };
 
+static const struct source PADDED = {
+        .schema = { 4,
+                    { { .name = "tokens", .kind = FIELD_VALUE, .dtype = DLP_DTYPE_INT64, .n_dims = 1, .shape = { -1 } },
+                      { .name = "tokens_mask", .kind = FIELD_VALUE, .dtype = DLP_DTYPE_INT64 },
+                      { .name = "tokens_labels", .kind = FIELD_VALUE, .dtype = DLP_DTYPE_INT64 },
+                      { .name = "a_name_of_thirty_characters_xx",
+                        .kind = FIELD_VALUE,
+                        .dtype = DLP_DTYPE_INT64,
+                        .n_dims = 1,
+                        .shape = { -1 } } } },
+};
+
 /* Its fields as "name name", or why there is none. */
 static const char *fields_of(const struct source *source, const char *text, char *ret_text, size_t size) {
         static char names[512];
@@ -157,6 +169,12 @@ START_TEST(what_is_wrong_is_named_with_its_column_in_the_whole_text) {
                   { "would turn the picture alone", "leave exif out" } },
                 { &BOXES, "image, labels: sanitize", { "its part names none" } },
                 { &BOXES, "image, boxes, more: sanitize", { "several fields of them" } },
+                { &BOXES, "labels: pad ragged", { "column 13", "\"ragged\" after pad" } },
+                { &BOXES, "image: resize(8) stack hflip", { "column 24", "\"hflip\" after stack" } },
+                { &BOXES, "image; labels: pad(to=x)", { "column 23", "longest" } },
+                { &PADDED, "tokens: pad; tokens_mask", { "column 9", "tokens_mask would come with field tokens" } },
+                { &PADDED, "tokens: pad(labels=same); tokens_labels", { "tokens_labels would come" } },
+                { &PADDED, "a_name_of_thirty_characters_xx: pad", { "\"a_name_of_thirty_characters_xx_mask\"", "31" } },
         };
         char text[512];
 
@@ -250,6 +268,35 @@ START_TEST(a_picture_that_is_called_a_mask_is_one_beside_another_picture) {
 }
 END_TEST
 
+START_TEST(a_collation_is_printed_with_its_part_and_changes_no_draws) {
+        static const struct {
+                const struct source *source;
+                const char *text, *normal;
+        } rows[] = {
+                { &BOXES, "labels: stack; image: hflip", "labels: stack; image: hflip(0.5)" },
+                { &BOXES, "image, boxes, labels: resize(short=8, max=9) pad(multiple=4)",
+                  "image, boxes, labels: resize(8, interpolation=bilinear, max=9) pad(value=0, multiple=4, to=longest, "
+                  "side=right, truncate=false)" },
+                { &BOXES, "labels, more: pad; boxes",
+                  "labels, more: pad(value=0, multiple=1, to=longest, side=right, truncate=false); boxes" },
+                { &PICTURES, " hflip   stack ", "hflip(0.5) stack" },
+                { &BYTES, "raw stack", "raw stack" },
+                { &BYTES, "stack", "stack" },
+                { &PADDED, "tokens: ragged; tokens_mask", "tokens: ragged(joined=false); tokens_mask" },
+        };
+        char text[512], again[512];
+
+        for (size_t i = 0; i < ARRAY_LENGTH(rows); i++) {
+                const char *fields = fields_of(rows[i].source, rows[i].text, text, sizeof(text));
+
+                ck_assert_msg(strchr(fields, ',') == NULL, "\"%s\": %s", rows[i].text, fields);
+                ck_assert_str_eq(text, rows[i].normal);
+                fields_of(rows[i].source, text, again, sizeof(again));
+                ck_assert_str_eq(again, text);
+        }
+}
+END_TEST
+
 START_TEST(more_fields_than_a_batch_has_are_refused) {
         static struct source many;
         char text[512] = "", normal[512];
@@ -272,6 +319,7 @@ int main(void) {
                 { "programs", a_text_without_names_is_for_the_one_picture_and_values_come_with_it, 0 },
                 { "programs", only_fields_that_are_named_are_delivered_in_the_sequence_of_the_text, 0 },
                 { "programs", the_normal_text_means_itself, 0 },
+                { "programs", a_collation_is_printed_with_its_part_and_changes_no_draws, 0 },
                 { "programs", what_is_wrong_is_named_with_its_column_in_the_whole_text, 0 },
                 { "programs", a_word_that_is_a_step_and_a_field_is_never_guessed, 0 },
                 { "programs", a_picture_is_served_before_its_boxes_and_boxes_before_what_leaves_with_them, 0 },

@@ -583,7 +583,38 @@ START_TEST(every_box_of_a_plan_lies_where_it_must) {
                         if (recipe_output(recipe, &out_height, &out_width) == 0 &&
                             (out_height != geometry.height || out_width != geometry.width))
                                 ck_abort_msg("%s: recipe_output() and the plan disagree", text);
+                        if (recipe_bound(recipe, &out_height, &out_width) &&
+                            (geometry.height > out_height || geometry.width > out_width))
+                                ck_abort_msg("%s: %u x %u exceed the bound", text, geometry.width, geometry.height);
                 }
+                recipe_free(recipe);
+        }
+}
+END_TEST
+
+START_TEST(the_size_that_no_picture_exceeds_follows_from_the_last_steps) {
+        static const struct {
+                const char *text;
+                uint32_t height, width; /* 0: there is none */
+        } rows[] = {
+                { "decode", 0, 0 },
+                { "resize(256)", 0, 0 },
+                { "resize(short=800, max=1333) hflip", 1333, 1333 },
+                { "resize(short=8, max=13) pad(1:2) to(float16)", 17, 15 },
+                { "resize(short=8, max=13) center_crop(7:9)", 7, 9 },
+                { "center_crop(7:9) vflip", 7, 9 },
+                { "resize(short=8, max=13) resize(7)", 0, 0 },
+                { "pad(3)", 0, 0 },
+                { "pad(3) random_crop(9) pad(1)", 11, 11 },
+        };
+
+        for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+                struct recipe *recipe = parse(rows[i].text);
+                uint32_t height = 0, width = 0;
+
+                ck_assert_msg(recipe_bound(recipe, &height, &width) == (rows[i].height > 0), "%s", rows[i].text);
+                ck_assert_msg(height == rows[i].height && width == rows[i].width, "%s: %u x %u", rows[i].text, height,
+                              width);
                 recipe_free(recipe);
         }
 }
@@ -959,6 +990,7 @@ int main(void) {
         tcase_add_test(tcase, a_text_that_is_too_long_is_refused_with_the_limit);
         tcase_add_test(tcase, the_longest_pipeline_fits_and_one_step_more_is_refused);
         tcase_add_test(tcase, the_output_size_is_known_unless_it_depends_on_the_picture);
+        tcase_add_test(tcase, the_size_that_no_picture_exceeds_follows_from_the_last_steps);
         tcase_add_test(tcase, sizes_and_centres_are_torchvisions);
         tcase_add_test(tcase, a_long_side_is_limited_as_torchvision_does);
         tcase_add_test(tcase, a_step_draws_from_the_stream_of_its_place);

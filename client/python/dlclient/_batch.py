@@ -3,13 +3,14 @@ from __future__ import annotations
 
 import ctypes
 import struct
-from typing import Any, Callable, Dict, Iterator, List, Mapping, NoReturn, Optional, Sequence, Tuple, Union, overload
+from typing import Any, Callable, Dict, Iterator, List, Mapping, NoReturn, Optional, Tuple
 
 import numpy
 
 from . import _convert, _library
 from ._errors import BatchReleased, StillInUse
 from ._lease import ABSENT, BFLOAT16, TEXT, TEXTS, Lease, column, view
+from ._ragged import Ragged
 
 State = Dict[str, Any]
 Converter = Callable[[Any], Any]
@@ -17,45 +18,6 @@ Converter = Callable[[Any], Any]
 
 def _as_it_is(array: Any) -> Any:
     return array
-
-
-class Ragged(Sequence[Any]):
-    """A field whose samples have different lengths, such as the encoded bytes of the pipeline "raw" or the boxes of a
-    picture: `field[i]` is the array [n_i, ...] of sample i, or None for a sample that does not have the field. The
-    sequence is read-only; each array keeps the batch's memory alive like any other."""
-
-    __slots__ = ("_arrays",)
-
-    def __init__(self, arrays: Sequence[Any]) -> None:
-        self._arrays = list(arrays)
-
-    @overload
-    def __getitem__(self, place: int) -> Any: ...
-    @overload
-    def __getitem__(self, place: slice) -> Ragged: ...
-
-    def __getitem__(self, place: Union[int, slice]) -> Any:
-        return Ragged(self._arrays[place]) if isinstance(place, slice) else self._arrays[place]
-
-    def __len__(self) -> int:
-        return len(self._arrays)
-
-    @property
-    def lengths(self) -> List[int]:
-        """Rows of each sample: the size of its first dimension."""
-        return [0 if array is None else len(array) if getattr(array, "ndim", 1) else 1 for array in self._arrays]
-
-    def to_list(self) -> List[Optional[bytes]]:
-        """A copy of each sample's bytes; None for a sample that does not have the field."""
-        return [None if array is None else bytes(numpy.asarray(array).data) for array in self._arrays]
-
-    def map(self, function: Converter) -> Ragged:
-        """The same with a function applied to each array."""
-        return Ragged([None if array is None else function(array) for array in self._arrays])
-
-    def __repr__(self) -> str:
-        lengths = self.lengths or [0]
-        return f"Ragged({len(self)} samples of {min(lengths)} to {max(lengths)} elements)"
 
 
 class Texts(List[Optional[str]]):
@@ -79,11 +41,15 @@ def _split(data: bytes) -> List[str]:
 def _put(function: Converter, value: Any) -> Any:
     if isinstance(value, (Texts, TextLists)):
         return value
-    return value.map(function) if isinstance(value, Ragged) else function(value)
+    return value.moved(function) if isinstance(value, Ragged) else function(value)
 
 
 def _own(array: Any) -> Any:
     return numpy.array(array, copy=True)
+
+
+def _owned(value: Any) -> Any:
+    return value.copy() if isinstance(value, Ragged) else _put(_own, value)
 
 
 class _Source:
@@ -127,8 +93,19 @@ class _Source:
         ragged = Ragged([None if place.offset == ABSENT else
                          view(self.lease, name, tensor.data + place.offset, tensor.dtype,
                               (place.n_bytes // strides[0], *shape[1:]) if varies else tuple(shape), tuple(strides))
-                         for place in places])
-        return ragged.map(_convert.bfloat16) if tensor.dtype == BFLOAT16 else ragged
+                         for place in places], self._joined(name, tensor, places) if varies else None)
+        return ragged.moved(_convert.bfloat16) if tensor.dtype == BFLOAT16 else ragged
+
+    def _joined(self, name: str, tensor: _library.Tensor, places: Any) -> Any:
+        """All samples of a ragged field as one array, if they lie one after the other; else None."""
+        end = places[0].offset
+        for place in places:
+            if place.offset != end or place.offset == ABSENT:
+                return None
+            end += place.n_bytes
+        shape, strides = tensor.shape[1:tensor.n_dims], tuple(tensor.strides[1:tensor.n_dims])
+        return view(self.lease, name, tensor.data + places[0].offset, tensor.dtype,
+                    ((end - places[0].offset) // strides[0], *shape[1:]), strides)
 
     def errors(self) -> Dict[int, str]:
         library, found = self.lease.handle.library, {}
@@ -298,9 +275,23 @@ class Batch(Mapping[str, Any]):
         batch. non_blocking is accepted because libraries pass it; the copies are complete when this returns."""
         return {name: _put(lambda tensor: tensor.to(device, copy=True), value) for name, value in self.torch().items()}
 
+    def model_inputs(self, field: str = "tokens") -> Dict[str, Any]:
+        """A field that `pad` has padded, under the names of Hugging Face's models: input_ids, attention_mask (int64, a
+        copy) and, if the pipeline makes them, labels: what DataCollatorWithPadding and
+        DataCollatorForLanguageModeling return. For model(**batch.model_inputs())."""
+        names = (f"{field}_mask", f"{field}_labels")
+        if names[0] not in self:
+            raise KeyError(f"{names[0]!r}: field {field!r} is not padded; end its part of the pipeline with pad")
+        mask = self[names[0]]
+        inputs = {"input_ids": self[field],
+                  "attention_mask": mask.long() if hasattr(mask, "long") else mask.astype("int64")}
+        if names[1] in self:
+            inputs["labels"] = self[names[1]]
+        return inputs
+
     def copy(self) -> Dict[str, Any]:
         """Copies of the fields as NumPy arrays, which may be kept."""
-        return {name: _put(_own, value) for name, value in self._arrays().items()}
+        return {name: _owned(value) for name, value in self._arrays().items()}
 
     def state_dict(self) -> State:
         """The state that continues after this batch, for programs that take batches ahead of their use: save the state
@@ -343,7 +334,7 @@ class Batch(Mapping[str, Any]):
         source = self._source
         if source is not None:
             self._known()
-            self._values = {name: _put(self._convert, _put(_own, source.array(name))) for name in source.fields()}
+            self._values = {name: _put(self._convert, _owned(source.array(name))) for name in source.fields()}
             self._source = None
             source.lease.release()
 

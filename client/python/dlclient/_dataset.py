@@ -1,9 +1,10 @@
 """`loader.dataset` and `loader.sampler`, with the attributes that other libraries look for."""
 from __future__ import annotations
 
+import ctypes
 import errno
 import weakref
-from typing import Any, Dict, List, Optional
+from typing import Any, Dict, List, NamedTuple, Optional, Tuple
 
 from . import _library
 from ._errors import LoaderClosed, error_of
@@ -25,12 +26,32 @@ def known(number: int, what: str) -> int:
     return number
 
 
+class Part(NamedTuple):
+    """One of the datasets of a loader. Its samples have the indices from `first` on."""
+
+    name: str
+    digest: str
+    first: int
+    n_samples: int
+
+
+def _parts(handle: Any) -> Tuple[Part, ...]:
+    part = _library.Part()
+    parts: List[Part] = []
+    while handle.library.quick.get_part(handle.pointer, len(parts), ctypes.byref(part), ctypes.sizeof(part)) == 0:
+        parts.append(Part(_library.text_of(part.name), _library.text_of(part.digest), int(part.first),
+                          int(part.n_samples)))
+    return tuple(parts)
+
+
 class Dataset(Frozen):
-    """The dataset as the daemon serves it. len() is its number of samples; only the loader delivers them."""
+    """The dataset as the daemon serves it. len() is its number of samples; only the loader delivers them. `parts` are
+    the datasets that it is made of, in their sequence; one dataset is its only part."""
 
     def __init__(self, name: str, handle: weakref.WeakMethod[Any], lock: Any) -> None:
         info = _call(handle).info
-        self.name = name
+        self.parts = _parts(_call(handle))
+        self.name = " + ".join(part.name for part in self.parts) if len(self.parts) > 1 else name
         self.digest = _library.text_of(info.dataset_digest)
         self._n_samples = int(info.dataset_samples)
         self.is_stream = bool(info.is_stream)

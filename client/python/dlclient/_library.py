@@ -134,6 +134,17 @@ class Info(ctypes.Structure):
     ]
 
 
+class Part(ctypes.Structure):
+    """struct dlc_part"""
+
+    _fields_ = [
+        ("name", ctypes.c_char_p),
+        ("digest", ctypes.c_char_p),
+        ("first", ctypes.c_uint64),
+        ("n_samples", ctypes.c_uint64),
+    ]
+
+
 class Launch(ctypes.Structure):
     """struct dlc_launch"""
 
@@ -223,6 +234,7 @@ _FUNCTIONS: List[Tuple[str, Any, List[Any]]] = [
     ("dlc_get_info", ctypes.POINTER(Info), [_LOADER]),
     ("dlc_get_stats", ctypes.c_int, [_LOADER, ctypes.POINTER(Stats), ctypes.c_size_t]),
     ("dlc_get_launch", ctypes.c_int, [ctypes.POINTER(Launch), ctypes.c_size_t]),
+    ("dlc_get_part", ctypes.c_int, [_LOADER, ctypes.c_uint32, ctypes.POINTER(Part), ctypes.c_size_t]),
     ("dlc_hold", ctypes.c_char_p, [_LOADER]),
     ("dlc_warning", ctypes.c_char_p, [_LOADER]),
     ("dlc_n_classes", ctypes.c_int64, [_LOADER]),
@@ -252,6 +264,7 @@ class Functions:
     fd: Any
     get_info: Any
     get_stats: Any
+    get_part: Any
     hold: Any
     get_launch: Any
     warning: Any

@@ -63,6 +63,15 @@ def optional_text(name: str, value: object) -> Optional[str]:
     return None if value is None else text(name, value)
 
 
+def dataset_names(value: object) -> str:
+    """One name, or several as the daemon wants them: "a + b"."""
+    if isinstance(value, (list, tuple)):
+        if not value:
+            raise OptionError("dataset: the list has no name in it")
+        return " + ".join(text("dataset", name) for name in value)
+    return text("dataset", value)
+
+
 def seconds(name: str, value: object) -> Optional[float]:
     """None, or a time that is not negative."""
     if value is None:
@@ -117,7 +126,7 @@ class Wish:
                  shuffle_buffer: object, rank: object, world_size: object, ranks: object, job: object, socket: object,
                  on_error: object, max_errors: object, on_restart: object, restart_timeout: object, slots: object,
                  open_timeout: object) -> None:
-        self.dataset = text("dataset", dataset)
+        self.dataset = dataset_names(dataset)
         self.batch_size = integer("batch_size", batch_size, 1, 65536)
         self.pipeline = optional_text("pipeline", pipeline)
         self.seed = integer("seed", seed, -2**63, 2**64 - 1) % 2**64  # as torch takes negative ones

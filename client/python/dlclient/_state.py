@@ -3,6 +3,7 @@
     version    1
     dataset, digest, samples         which data: the name, the daemon's digest of it, how many samples (-1: a stream)
     pipeline, order, shuffle, seed   what makes the sequence of samples and what is done to them
+    parts      if there are several datasets: name, digest and samples of each
     draws      the stream of draws, if it is not 0
     shuffle_buffer   its size, if one was given
     epoch, position                  global positions below it were consumed by all ranks together
@@ -53,6 +54,7 @@ class Identity(NamedTuple):
     seed: int
     draws: int = 0
     shuffle_buffer: int = 0
+    parts: Tuple[Tuple[str, str, int], ...] = ()  # name, digest, samples; of one dataset none
 
     def told(self) -> Dict[str, Any]:
         """As a state has it."""
@@ -60,6 +62,9 @@ class Identity(NamedTuple):
         for name in ("draws", "shuffle_buffer"):
             if fields[name] == 0:  # states without it look as they did before it existed
                 del fields[name]
+        fields["parts"] = [list(part) for part in self.parts]
+        if not self.parts:
+            del fields["parts"]
         return fields
 
 
@@ -107,7 +112,15 @@ def _check_shape(state: object) -> Dict[str, Any]:
     for name in ("draws", "shuffle_buffer"):
         if not _is_kind(state.get(name, 0), int):
             raise StateError(f"state: {name}: {_shown(state[name])} is of the wrong type")
+    parts = state.get("parts", [])
+    if not _is_kind(parts, (list, tuple)) or not all(_is_part(part) for part in parts):
+        raise StateError(f"state: parts: {_shown(parts)} is of the wrong type")
     return {name: state[name] for name in state}
+
+
+def _is_part(part: object) -> bool:
+    return isinstance(part, (list, tuple)) and len(part) == 3 and \
+        all(_is_kind(value, kind) for value, kind in zip(part, (str, str, int)))
 
 
 def _check_loop(state: Dict[str, Any]) -> None:
@@ -123,8 +136,32 @@ def peek(state: object) -> Tuple[int, int]:
     return known["epoch"], known["position"]
 
 
-def verify(state: object, identity: Identity) -> Dict[str, Any]:
-    """The state, if it is complete and of these data; StateError with the field and both values if not."""
+def _refuse_other_data(known: Dict[str, Any], identity: Identity) -> None:
+    """The names are the same and the contents are not. Of several datasets the first one that differs is named."""
+    grow = ("; at an epoch's end, load_state_dict(state, allow_growth=True) begins the next epoch with what there is now"
+            if identity.samples != STREAM else "")
+    for theirs, mine in zip(known.get("parts", []), identity.parts):
+        if tuple(theirs) != mine:
+            raise StateError(f"state: digest: dataset {mine[0]} had {theirs[2]} samples with the digest {theirs[1]!r} "
+                             f"when the state was saved, now it has {mine[2]} with {mine[1]!r}{_advice('digest')}{grow}")
+    name = "digest" if known["digest"] != identity.digest else "samples"
+    raise StateError(f"state: {name}: the state was saved with {known[name]!r}, this loader has "
+                     f"{getattr(identity, name)!r}{_advice(name)}{grow}")
+
+
+def _check_growth(known: Dict[str, Any], identity: Identity) -> None:
+    """Data may be others only where no part of an epoch is left: its order was that of the old data."""
+    if identity.samples == STREAM or known["samples"] == STREAM:
+        raise StateError("state: allow_growth: a stream grows within an epoch, and needs no permission; with another "
+                         "digest it is another stream")
+    if known["position"] not in (0, known["samples"]):
+        raise StateError(f"state: position: the dataset has changed, which is allowed at an epoch's end, and the state "
+                         f"is at {known['position']} of the {known['samples']} positions of epoch {known['epoch']}")
+
+
+def verify(state: object, identity: Identity, allow_growth: bool = False) -> Dict[str, Any]:
+    """The state, if it is complete and of these data; StateError with the field and both values if not. With
+    allow_growth the contents of the datasets may have changed if the state is at an epoch's end."""
     known = _check_shape(state)
     try:
         check = _checksum(known)
@@ -133,9 +170,17 @@ def verify(state: object, identity: Identity) -> Dict[str, Any]:
     if check != known["check"]:
         raise StateError(f"state: check: the state says {_shown(known['check'])}, its fields give {check!r}: "
                          f"it was truncated or edited")
+    samples = identity.samples
     for name, mine in identity._asdict().items():
-        theirs = known.get(name, 0)  # all but draws and shuffle_buffer are there
-        if theirs != mine:
+        theirs = known.get(name, 0)  # all but draws, shuffle_buffer and parts are there
+        if name == "parts":
+            continue  # the digest is made of theirs
+        if theirs != mine and name in ("digest", "samples"):
+            if not allow_growth:
+                _refuse_other_data(known, identity)
+            _check_growth(known, identity)
+            samples = known["samples"]
+        elif theirs != mine:
             raise StateError(f"state: {name}: the state was saved with {theirs!r}, this loader has {mine!r}"
                              f"{_advice(name)}")
     _check_loop(known)
@@ -144,8 +189,8 @@ def verify(state: object, identity: Identity) -> Dict[str, Any]:
     if identity.samples == STREAM:
         if known["position"] < 0:
             raise StateError(f"state: position: {known['position']}; it must not be negative")
-    elif not 0 <= known["position"] <= identity.samples:
-        raise StateError(f"state: position: {known['position']}; 0 to {identity.samples} are allowed")
+    elif not 0 <= known["position"] <= samples:
+        raise StateError(f"state: position: {known['position']}; 0 to {samples} are allowed")
     return known
 
 

@@ -58,7 +58,7 @@ static void output(const struct value *values, uint32_t *height, uint32_t *width
         if (*width == 0)
                 return; /* depends on the picture, and still does */
         *width += padding.left + padding.right;
-        *height += padding.top + padding.bottom;
+        *height += padding.top + padding.bottom; /* the same of a bound */
 }
 
 static int convert(const struct value *values, struct conversion *conversion, struct why *why) {
@@ -75,5 +75,6 @@ const struct step_type step_pad = {
         },
         .plan = plan,
         .output = output,
+        .bound = output,
         .convert = convert,
 };

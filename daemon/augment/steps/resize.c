@@ -59,6 +59,14 @@ static void output(const struct value *values, uint32_t *height, uint32_t *width
         *height = limited(new_height);
 }
 
+/* Without max, the long side of a picture may have any length. */
+static void bound(const struct value *values, uint32_t *height, uint32_t *width) {
+        bool is_fixed = values[SIZE].width > 0, has_max = values[MAX].n_list > 0;
+
+        *height = is_fixed ? values[SIZE].height : has_max ? (uint32_t)values[MAX].list[0] : 0;
+        *width = is_fixed ? values[SIZE].width : *height;
+}
+
 static int convert(const struct value *values, struct conversion *conversion, struct why *why) {
         int r = filter_check(&values[INTERPOLATION], conversion, why);
 
@@ -85,5 +93,6 @@ const struct step_type step_resize = {
         },
         .plan = plan,
         .output = output,
+        .bound = bound,
         .convert = convert,
 };

@@ -168,6 +168,9 @@ static void describe_fields(const struct index *index, struct schema *schema) {
         if (index->header->n_classes > 0 && !has_field(schema, "label"))
                 schema->fields[schema->n_fields++] =
                         (struct schema_field){ .name = "label", .kind = FIELD_VALUE, .dtype = DLP_DTYPE_INT64 };
+        for (uint32_t i = 0; i < schema->n_fields; i++)
+                schema->fields[i].is_class = index->header->n_classes > 0 &&
+                                             strcmp(schema->fields[i].name, "label") == 0;
         if (!has_field(schema, INDEX_KEY_NAME))
                 schema->fields[schema->n_fields++] = (struct schema_field){ .name = INDEX_KEY_NAME,
                                                                             .kind = FIELD_NAME };

@@ -52,6 +52,9 @@ void catalog_dataset_unref(struct catalog_dataset *dataset) {
         outage_free(dataset->outage);
         ledger_unref(dataset->ledger);
         dataset_unref(dataset->dataset);
+        for (uint32_t k = 0; k < dataset->n_parts; k++)
+                catalog_dataset_unref(dataset->parts[k]);
+        free(dataset->parts);
         version_lock_free(dataset->lock); /* after the last file is closed */
         pthread_mutex_destroy(&dataset->error_lock);
         free(dataset);
@@ -275,6 +278,7 @@ int catalog_init(struct catalog *catalog, struct background *background, const c
 
         *catalog = (struct catalog){ .background = background, .index_dir = strdup(index_dir), .budget = budget };
         TAILQ_INIT(&catalog->entries);
+        TAILQ_INIT(&catalog->joined);
         if (!catalog->index_dir)
                 return -ENOMEM;
         dataset_sweep(index_dir);
@@ -295,6 +299,7 @@ void catalog_cancel(struct catalog *catalog) {
 void catalog_fini(struct catalog *catalog) {
         struct catalog_entry *entry;
 
+        joined_fini(catalog);
         while ((entry = TAILQ_FIRST(&catalog->entries))) {
                 TAILQ_REMOVE(&catalog->entries, entry, entry);
                 entry_free(entry);
@@ -375,6 +380,7 @@ int catalog_configure(struct catalog *catalog, const struct catalog_wish *wishes
         struct catalog_entry *entry, *next;
         int r;
 
+        joined_drop_unused(catalog);
         TAILQ_FOREACH_SAFE(entry, &catalog->entries, entry, next) {
                 const struct catalog_wish *wish = NULL;
 

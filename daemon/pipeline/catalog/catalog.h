@@ -40,8 +40,13 @@ struct catalog_dataset {
         struct version_lock *lock;          /* of a staged version, against its removal; NULL: not staged */
         TAILQ_ENTRY(catalog_dataset) older; /* in catalog_staged.older; main thread */
         uint64_t kept_until_ns;             /* in that list it is kept until then even if unused; main thread */
-        char name[DLP_NAME_MAX];
+        char name[DLP_DATASET_MAX];
         _Atomic uint32_t refs;
+
+        /* Of a joined dataset: a reference to each part. Ledger, outage, lock and errors are those of the parts. */
+        struct catalog_dataset **parts;
+        uint32_t n_parts;                    /* 0: it is not joined */
+        TAILQ_ENTRY(catalog_dataset) joined; /* in catalog.joined; main thread */
 
         /* Errors of samples since it was opened; each time counts. Any worker. */
         pthread_mutex_t error_lock; /* guards last_error; a leaf */
@@ -104,6 +109,7 @@ struct catalog_waiter {
 
 struct catalog {
         TAILQ_HEAD(, catalog_entry) entries;
+        TAILQ_HEAD(, catalog_dataset) joined; /* while jobs are served from them */
         struct background *background;
         struct ledgers *ledgers;
         char *index_dir;
@@ -150,6 +156,34 @@ int catalog_get(struct catalog *catalog, const char *name, struct catalog_datase
  * as long as that is on disk; -EAGAIN while it is being searched for. */
 int catalog_get_again(struct catalog *catalog, const char *name, const char *digest,
                       struct catalog_dataset **ret_dataset, struct why *why);
+
+/* ---- several datasets as one (catalog_joined.c) ----------------------------------------------------------------- */
+
+/* "a + b" names two datasets, unless the configuration has one of this name. Writes the names, in their one normal
+ * spelling, to ret_text: one name, or several with " + " between them. -EINVAL if a name is empty or comes twice, if
+ * there are too many, or if the text is too long. */
+int catalog_normal_text(struct catalog *catalog, const char *text, char ret_text[DLP_DATASET_MAX], struct why *why);
+
+/* Does the text name several? */
+bool catalog_is_joined(struct catalog *catalog, const char *text);
+
+/* The names of such a text, one after the other: `*at` begins at NULL. Returns false after the last one. */
+bool catalog_next_name(struct catalog *catalog, const char *text, const char **at, char ret_name[DLP_NAME_MAX]);
+
+/* As catalog_get_again() for one name; for several, an open dataset that joins them. `digests` are those of the parts
+ * that a job was served from before the daemon restarted, as many as there are names; NULL: none. */
+int catalog_get_joined(struct catalog *catalog, const char *text, const char *digest, char *const *digests,
+                       size_t n_digests, struct catalog_dataset **ret_dataset, struct why *why);
+
+/* The part that has the sample, whose number becomes the part's; the dataset itself if it is not joined. Any thread. */
+struct catalog_dataset *catalog_dataset_with(struct catalog_dataset *dataset, uint64_t *sample);
+
+/* As outage_is_held() and outage_poke() of any and each part, and the sum of outage_n_ended(). Any thread. */
+bool catalog_dataset_is_held(struct catalog_dataset *dataset, struct why *ret_why);
+void catalog_dataset_poke(struct catalog_dataset *dataset);
+uint64_t catalog_dataset_n_ended(struct catalog_dataset *dataset);
+
+/* ------------------------------------------------------------------------------------------------------------------ */
 
 struct catalog_dataset *catalog_dataset_ref(struct catalog_dataset *dataset);
 void catalog_dataset_unref(struct catalog_dataset *dataset);

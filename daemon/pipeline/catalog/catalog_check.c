@@ -81,6 +81,7 @@ int catalog_check(struct catalog *catalog, const char *name, struct catalog_wait
 
         if (!entry || catalog->is_ending)
                 return 0;
+        joined_drop_unused(catalog);
         entry_check(entry);
         if (!entry->is_checking)
                 return 0;

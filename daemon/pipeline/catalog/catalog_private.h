@@ -1,7 +1,8 @@
 /* pipeline/catalog/catalog_private.h: what the files of the catalog share.
  *
  *   catalog.c         the list; opening in the background      catalog_staged.c    datasets with an origin
- *   catalog_check.c   has a folder changed?                    catalog_versions.c  versions of them */
+ *   catalog_check.c   has a folder changed?                    catalog_versions.c  versions of them
+ *   catalog_joined.c  several as one */
 #pragma once
 
 #include "daemon/pipeline/catalog/catalog.h"
@@ -68,6 +69,12 @@ void entry_wake_waiters(struct catalog_entry *entry);
 
 /* Waiters that have waited for long continue without the look. Called once a second. */
 void catalog_wake_late(struct catalog *catalog);
+
+/* ---- catalog_joined.c ---------------------------------------------------------------------------------------- */
+
+/* Releases what no job is served from any more: only then the parts count as unused. */
+void joined_drop_unused(struct catalog *catalog);
+void joined_fini(struct catalog *catalog);
 
 /* ---- catalog_versions.c -------------------------------------------------------------------------------------- */
 

@@ -250,6 +250,7 @@ static void entry_look(struct catalog_entry *entry) {
 void catalog_look(struct catalog *catalog) {
         struct catalog_entry *entry;
 
+        joined_drop_unused(catalog);
         catalog_wake_late(catalog);
         TAILQ_FOREACH(entry, &catalog->entries, entry)
                 if (entry->staged && !entry->staged->is_looking && !catalog->is_ending)

@@ -13,23 +13,37 @@
 #define SHORTAGE_REST_NS  100000000ull
 #define SUBSTITUTES_MAX   4096u /* damaged samples in a row of the order before the job gives up */
 
-static void name_sample(struct task *task, const char *text, struct why *ret_named) {
-        const struct catalog_dataset *dataset = task->batch->stream->dataset;
-        char name[SOURCE_NAME_SIZE];
+/* The dataset that has the candidate, and its number there. */
+static struct catalog_dataset *dataset_of(const struct task *task, uint64_t *ret_sample) {
+        *ret_sample = task->candidate;
+        return catalog_dataset_with(task->batch->stream->dataset, ret_sample);
+}
 
-        source_name(dataset_source(dataset->dataset), task->candidate, name);
-        why_set(ret_named, 0, "%s: sample %llu (%.200s): %.250s", dataset->name, (unsigned long long)task->candidate,
-                name, text);
+static void name_sample(struct task *task, const char *text, struct why *ret_named) {
+        const struct catalog_dataset *all = task->batch->stream->dataset;
+        char name[SOURCE_NAME_SIZE];
+        uint64_t sample;
+        const struct catalog_dataset *dataset = dataset_of(task, &sample);
+
+        source_name(dataset_source(dataset->dataset), sample, name);
+        if (dataset == all)
+                why_set(ret_named, 0, "%s: sample %llu (%.200s): %.250s", dataset->name, (unsigned long long)sample,
+                        name, text);
+        else
+                why_set(ret_named, 0, "%s: sample %llu (%.120s; number %llu of %.60s): %.200s", dataset->name,
+                        (unsigned long long)sample, name, (unsigned long long)task->candidate, all->name, text);
 }
 
 static void report(struct task *task, const struct why *named, const char *what_next) {
-        uint64_t n_before = catalog_dataset_error(task->batch->stream->dataset, named->text);
+        uint64_t sample;
+        struct catalog_dataset *dataset = dataset_of(task, &sample);
+        uint64_t n_before = catalog_dataset_error(dataset, named->text);
 
         if (n_before < LOGGED_ERRORS_MAX)
                 log_warning("sample", "%s; %s", named->text, what_next);
         else if (n_before == LOGGED_ERRORS_MAX)
                 log_warning("sample", "%s has more than %u errors; further ones are counted only, see dlctl errors",
-                            task->batch->stream->dataset->name, LOGGED_ERRORS_MAX);
+                            dataset->name, LOGGED_ERRORS_MAX);
 }
 
 /* These errors may be temporary: another job decodes large pictures, or many files are opened at once. */
@@ -89,7 +103,8 @@ static enum failure substitute(struct task *task, const struct why *named) {
                 batch_forget_shape(task->batch);
                 return FAILURE_SUBSTITUTE;
         }
-        why_set(&none, 0, "%s: no good sample found to take the place of sample %llu in %llu tries; the first: %.300s",
+        why_set(&none, 0,
+                "%.100s: no good sample found to take the place of sample %llu in %llu tries; the first: %.300s",
                 stream->dataset->name, (unsigned long long)task->index, (unsigned long long)task->n_tries,
                 task->reason.text);
         return end_job(task, &none);
@@ -97,12 +112,13 @@ static enum failure substitute(struct task *task, const struct why *named) {
 
 static enum failure end_too_many(struct task *task, const struct why *last) {
         const struct stream *stream = task->batch->stream;
+        uint64_t sample;
         unsigned long long n_allowed = stream->job->damage.n_allowed;
         struct why why;
 
         why_set(&why, 0,
-                "%s: %llu damaged samples, max_errors allows %llu; the last: %.300s; dlctl errors %s lists them",
-                stream->dataset->name, n_allowed + 1, n_allowed, last->text, stream->dataset->name);
+                "%.100s: %llu damaged samples, max_errors allows %llu; the last: %.300s; dlctl errors %.60s lists them",
+                stream->dataset->name, n_allowed + 1, n_allowed, last->text, dataset_of(task, &sample)->name);
         return end_job(task, &why);
 }
 
@@ -128,12 +144,14 @@ static void describe(const struct task *task, const char *text, struct why *ret_
 
 enum failure failure_handle(struct task *task, int error, const struct why *why, struct counters *counters) {
         struct job *job = task->batch->stream->job;
+        uint64_t sample;
+        struct catalog_dataset *dataset = dataset_of(task, &sample);
         struct why text, named;
 
         describe(task, why->text, &text);
         name_sample(task, text.text, &named);
-        if (is_to_be_judged(task, error) && outage_judge(task->batch->stream->dataset->outage, task->candidate, error,
-                                                         &task->held_round) == OUTAGE_WAIT)
+        if (is_to_be_judged(task, error) &&
+            outage_judge(dataset->outage, sample, error, &task->held_round) == OUTAGE_WAIT)
                 return hold(task, &named);
         counter_add(&counters->n_sample_errors, 1);
         if (is_shortage(error) && task->n_shortages < SHORTAGE_TRIES)
@@ -143,8 +161,7 @@ enum failure failure_handle(struct task *task, int error, const struct why *why,
 
         if (!is_damage(error))
                 return end_job(task, &named);
-        ledger_meet(task->batch->stream->dataset->ledger, task->candidate, task->bad_field ? task->bad_field : "",
-                    text.text);
+        ledger_meet(dataset->ledger, sample, task->bad_field ? task->bad_field : "", text.text);
         if (!damage_meet(&job->damage, task->candidate))
                 return end_too_many(task, &named);
         switch (job->terms.on_error) {

@@ -91,6 +91,12 @@ static void give_up(struct planner *planner, struct stream *stream, struct parke
         batch_sample_done(batch, planner->options.counters);
 }
 
+static struct outage *outage_of(const struct stream *stream, const struct parked *parked) {
+        uint64_t sample = parked->candidate;
+
+        return catalog_dataset_with(stream->dataset, &sample)->outage;
+}
+
 static bool is_too_late(const struct planner *planner, const struct parked *parked, uint64_t now_ns) {
         uint64_t timeout_ns = atomic_load_explicit(&planner->outage_timeout_ns, memory_order_relaxed);
 
@@ -100,9 +106,9 @@ static bool is_too_late(const struct planner *planner, const struct parked *park
 static void give_up_late(struct planner *planner, struct stream *stream, struct parked *parked, uint64_t now_ns) {
         struct why why, reason;
 
-        if (!outage_is_held(stream->dataset->outage, &reason))
+        if (!outage_is_held(outage_of(stream, parked), &reason))
                 reason = parked->failing; /* a look can open the dataset, but reads fail */
-        why_set(&why, 0, "%s could not be read for %llu s (outage_timeout): %.350s", stream->dataset->name,
+        why_set(&why, 0, "%.100s could not be read for %llu s (outage_timeout): %.350s", stream->dataset->name,
                 (unsigned long long)(now_ns - parked->failing_ns) / 1000000000u, reason.text);
         if (!stream->is_given_up)
                 log_error("outage", "%s; the job ends job=%s rank=%u", why.text, stream->job->name, stream->rank);
@@ -145,7 +151,7 @@ static void tell_slow(struct stream *stream, uint64_t now_ns) {
 
         if (is_told_lately(stream, now_ns))
                 return;
-        why_set(&text, 0, "on hold: %s: reading %.300s has not come back for %llu s", stream->dataset->name,
+        why_set(&text, 0, "on hold: %.100s: reading %.300s has not come back for %llu s", stream->dataset->name,
                 stream->slow->path, (unsigned long long)task_reading_ns(stream->slow, now_ns) / 1000000000u);
         if (is_first)
                 log_warning("outage", "%s: its disk or server may hang; the job waits job=%s rank=%u",
@@ -210,15 +216,14 @@ static bool is_slow(const struct stream *stream, uint64_t now_ns) {
 /* ---- continuing ---------------------------------------------------------------------------------------------- */
 
 static void go_on(struct planner *planner, struct stream *stream, uint64_t now_ns) {
-        struct outage *outage = stream->dataset->outage;
-        uint64_t n_ended = outage_n_ended(outage);
+        uint64_t n_ended = catalog_dataset_n_ended(stream->dataset);
         struct parked *parked, *next;
         struct why why;
 
-        outage_poke(outage);
+        catalog_dataset_poke(stream->dataset);
         if (stream->n_outages != n_ended) { /* open files may belong to a mount that is gone */
                 stream->n_outages = n_ended;
-                reader_forget(planner->options.reader, stream->dataset->dataset);
+                planner_forget_files(planner, stream);
         }
         TAILQ_FOREACH_SAFE(parked, &stream->parked, entry, next) {
                 bool failed = atomic_load_explicit(&stream->job->failed, memory_order_acquire);
@@ -231,7 +236,8 @@ static void go_on(struct planner *planner, struct stream *stream, uint64_t now_n
                         give_up(planner, stream, parked, &why);
                 else if (is_too_late(planner, parked, now_ns))
                         give_up_late(planner, stream, parked, now_ns);
-                else if (outage_has_cleared(outage, parked->round) && schedule_may_take(planner, stream))
+                else if (outage_has_cleared(outage_of(stream, parked), parked->round) &&
+                         schedule_may_take(planner, stream))
                         read_again(planner, stream, parked);
         }
 }
@@ -249,7 +255,7 @@ void hold_go_on(struct planner *planner) {
         TAILQ_FOREACH(stream, &planner->streams, entry) {
                 if (!TAILQ_EMPTY(&stream->parked))
                         go_on(planner, stream, now_ns);
-                stream->is_held = !TAILQ_EMPTY(&stream->parked) && outage_is_held(stream->dataset->outage, &why);
+                stream->is_held = !TAILQ_EMPTY(&stream->parked) && catalog_dataset_is_held(stream->dataset, &why);
                 planner->any_held |= stream->is_held;
                 if (stream->is_held)
                         tell(planner, stream, &why, now_ns);

@@ -1,0 +1,232 @@
+#include "daemon/codec/programs/programs.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/data/joined/joined.h"
+#include "proto/base/cleanup.h"
+
+struct programs {
+        const struct source *source;
+        uint32_t n_parts;
+        struct program *parts[]; /* n_parts */
+};
+
+static void programs_freep(struct programs **programs) {
+        programs_free(*programs);
+}
+
+void programs_free(struct programs *programs) {
+        if (!programs)
+                return;
+        for (uint32_t k = 0; k < programs->n_parts; k++)
+                program_free(programs->parts[k]);
+        free(programs);
+}
+
+const struct program *programs_first(const struct programs *programs) {
+        return programs->parts[0];
+}
+
+const struct program *programs_with(const struct programs *programs, uint64_t sample) {
+        return programs->parts[programs->n_parts > 1 ? source_part_of(programs->source, sample) : 0];
+}
+
+uint32_t programs_n_parts(const struct programs *programs) {
+        return programs->n_parts;
+}
+
+const struct program *programs_part(const struct programs *programs, uint32_t idx) {
+        return programs->parts[idx];
+}
+
+const struct source *programs_source(const struct programs *programs, uint32_t idx) {
+        return programs->source->n_parts > 0 ? programs->source->parts[idx].source : programs->source;
+}
+
+static const char *part_name(const struct programs *programs, uint32_t idx) {
+        return programs->source->parts[idx].name;
+}
+
+/* ---- do the parts deliver the same fields? --------------------------------------------------------------------- */
+
+static const struct schema_field *field_of(const struct programs *programs, uint32_t part, uint32_t idx) {
+        const struct source *source = programs_source(programs, part);
+
+        return &source->schema.fields[codec_field(program_codec(programs->parts[part], idx))];
+}
+
+static void list_delivered(const struct programs *programs, uint32_t part, char *text, size_t size) {
+        size_t n = 0;
+
+        text[0] = '\0';
+        for (uint32_t i = 0; i < program_n_fields(programs->parts[part]) && n < size; i++)
+                n += (size_t)snprintf(text + n, size - n, "%s%s", n ? ", " : "", field_of(programs, part, i)->name);
+}
+
+/* Fields have the same numbers in all parts. */
+static int compare_fields(const struct programs *programs, uint32_t part, struct why *why) {
+        uint32_t n = program_n_fields(programs->parts[0]);
+        bool is_same = program_n_fields(programs->parts[part]) == n;
+        char first[160], other[160];
+
+        for (uint32_t i = 0; i < n && is_same; i++)
+                is_same = codec_field(program_codec(programs->parts[0], i)) ==
+                          codec_field(program_codec(programs->parts[part], i));
+        if (is_same)
+                return 0;
+        list_delivered(programs, 0, first, sizeof(first));
+        list_delivered(programs, part, other, sizeof(other));
+        return why_set(why, -EINVAL,
+                       "pipeline: it would deliver %s of %.60s and %s of %.60s; name the fields, as in \"%s: ...\"",
+                       first, part_name(programs, 0), other, part_name(programs, part), field_of(programs, 0, 0)->name);
+}
+
+/* Numbers of classes mean the same only if the classes are the same. */
+static int check_classes(const struct programs *programs, struct why *why) {
+        struct why difference;
+
+        if (joined_check_classes(programs->source, &difference) == 0)
+                return 0;
+        for (uint32_t k = 0; k < programs->n_parts; k++)
+                for (uint32_t i = 0; i < program_n_fields(programs->parts[k]); i++)
+                        if (field_of(programs, k, i)->is_class)
+                                return why_set(why, -EINVAL,
+                                               "pipeline: field %s cannot be delivered, as its numbers are those of "
+                                               "other classes in each dataset: %.250s; give all of them the same "
+                                               "class folders (they may be empty), or name the fields without it",
+                                               field_of(programs, k, i)->name, difference.text);
+        return 0;
+}
+
+static int parse_part(struct programs *programs, uint32_t part, const char *text, struct tokenizers *tokenizers,
+                      struct why *why) {
+        struct why bare;
+        int r = program_parse(text, programs_source(programs, part), tokenizers, &programs->parts[part], why);
+
+        if (r == 0 || programs->source->n_parts == 0)
+                return r;
+        bare = *why;
+        return why_set(why, r, "dataset %.60s: %.400s", part_name(programs, part), bare.text);
+}
+
+int programs_parse(const char *text, const struct source *source, struct tokenizers *tokenizers,
+                   struct programs **ret_programs, struct why *why) {
+        uint32_t n_parts = source->n_parts > 0 ? source->n_parts : 1;
+        _cleanup_(programs_freep) struct programs *programs = calloc(1, sizeof(*programs) +
+                                                                                n_parts * sizeof(struct program *));
+        int r = 0;
+
+        if (!programs)
+                return why_errno(why, -ENOMEM, "pipeline");
+        programs->source = source;
+        while (programs->n_parts < n_parts && r == 0) {
+                r = parse_part(programs, programs->n_parts++, text, tokenizers, why);
+                if (r == 0 && programs->n_parts > 1)
+                        r = compare_fields(programs, programs->n_parts - 1, why);
+        }
+        if (r == 0)
+                r = check_classes(programs, why);
+        if (r < 0)
+                return r;
+        *ret_programs = TAKE_PTR(programs);
+        return 0;
+}
+
+/* ---- one form for all parts ------------------------------------------------------------------------------------ */
+
+/* "float32 [-1, 4]" */
+static void print_form(const struct field_form *form, char text[160]) {
+        size_t n = (size_t)snprintf(text, 160, "%s [", dlp_dtype_name(form->dtype));
+
+        for (uint32_t i = 0; i < form->n_dims && n < 140; i++)
+                n += (size_t)snprintf(text + n, 160 - n, "%s%" PRId64, i > 0 ? ", " : "", form->shape[i]);
+        snprintf(text + n, 160 - n, "]");
+}
+
+static int refuse_form(const struct programs *programs, uint32_t part, const struct field_form *all,
+                       const struct field_form *form, struct why *why) {
+        char first[160], other[160];
+
+        print_form(all, first);
+        print_form(form, other);
+        return why_set(
+                why, -EINVAL,
+                "pipeline: field %s is %s in %.60s and %s in %.60s, which cannot stand in one batch; let steps make "
+                "them alike, such as to(int64), or name the fields without it",
+                form->name, first, part_name(programs, 0), other, part_name(programs, part));
+}
+
+/* The dimensions in which samples may differ must be so in all parts: for a stack because its room is planned
+ * otherwise, for a ragged field because only the first one is each sample's own. */
+static bool is_alike(const struct field_form *all, const struct field_form *form) {
+        return all->dtype == form->dtype && all->how == form->how && all->n_dims == form->n_dims &&
+               memcmp(all->shape, form->shape, form->n_dims * sizeof(form->shape[0])) == 0;
+}
+
+static uint64_t larger(uint64_t one, uint64_t other) {
+        return one > other ? one : other;
+}
+
+static uint64_t common_unit(uint64_t one, uint64_t other) {
+        while (other != 0) {
+                uint64_t rest = one % other;
+
+                one = other;
+                other = rest;
+        }
+        return one;
+}
+
+/* A batch may hold the longest samples of all parts. A part in which the field is always absent adds nothing. */
+static uint64_t together(const struct field_form *all, const struct field_form *form) {
+        uint64_t sum;
+
+        if (form->max_bytes == 0)
+                return all->together_bytes;
+        if (all->max_bytes == 0)
+                return form->together_bytes;
+        if (all->together_bytes == 0 || form->together_bytes == 0 ||
+            __builtin_add_overflow(all->together_bytes, form->together_bytes, &sum))
+                return 0; /* the longest one times the batch size */
+        return sum;
+}
+
+static void add_form(struct field_form *all, const struct field_form *form) {
+        all->together_bytes = together(all, form);
+        all->unit_bytes = common_unit(all->unit_bytes, form->unit_bytes);
+        all->max_bytes = larger(all->max_bytes, form->max_bytes);
+        all->asked_bytes = larger(all->asked_bytes, form->asked_bytes);
+        all->more_bytes = larger(all->more_bytes, form->more_bytes);
+        all->fails_late |= form->fails_late;
+        all->takes_share |= form->takes_share;
+        all->is_gathered |= form->is_gathered;
+        for (uint32_t i = 0; i < PADDED_DIMS_MAX; i++)
+                all->bounds[i] = all->bounds[i] && form->bounds[i] ? larger(all->bounds[i], form->bounds[i]) : 0;
+}
+
+int programs_form(const struct programs *programs, uint32_t idx, const struct codec_terms *terms,
+                  struct field_form *ret_form, struct why *why) {
+        struct codec_terms part_terms = *terms;
+        struct field_form all, form;
+
+        for (uint32_t k = 0; k < programs->n_parts; k++) {
+                int r;
+
+                part_terms.source = programs_source(programs, k);
+                r = program_form(programs->parts[k], idx, &part_terms, &form, why);
+                if (r < 0)
+                        return r;
+                if (k > 0 && !is_alike(&all, &form))
+                        return refuse_form(programs, k, &all, &form, why);
+                if (k == 0)
+                        all = form;
+                else
+                        add_form(&all, &form);
+        }
+        *ret_form = all;
+        return 0;
+}
