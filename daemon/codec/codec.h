@@ -134,6 +134,9 @@ bool codec_is_gathered(const struct codec *codec);
  * client that writes there meanwhile changes its own elements and nothing else. Quick; any thread. */
 void codec_settle_row(const struct codec *codec, uint8_t *row);
 
+/* What its part of the pipeline draws from. Each part draws its own random numbers, even if its steps are the same. */
+uint64_t codec_seed(const struct codec *codec, const struct codec_input *input);
+
 /* Its steps in their one normal spelling; "" for none. Owned by the codec. */
 const char *codec_text(const struct codec *codec);
 

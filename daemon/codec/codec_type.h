@@ -113,9 +113,6 @@ const struct codec_type *codec_value_type(const struct codec *codec);
 /* Copies the rows that stay, n_row_bytes each, one after the other. */
 void codec_copy_kept(const struct codec_kept *kept, const uint8_t *rows, uint64_t n_row_bytes, uint8_t *out);
 
-/* What its part of the pipeline draws from. Each part draws its own random numbers, even if its steps are the same. */
-uint64_t codec_seed(const struct codec *codec, const struct codec_input *input);
-
 /* The room of a ragged field, of which each stored byte becomes at most `factor` bytes. -ENOMEM. */
 int codec_form_ragged(const struct codec *codec, const struct codec_terms *terms, uint64_t factor,
                       struct field_form *form, struct why *why);

@@ -572,7 +572,8 @@ static int parse_named(struct program *program, const struct source *source, con
                         parts[i] = n_parts;
                 n_parts++;
                 /* A part without steps must not change what the others draw. */
-                n_with_steps += part.steps + strspn(text + part.steps, BLANKS) < part.steps_end;
+                n_with_steps += part.collation.has_mlm ||
+                                part.steps + strspn(text + part.steps, BLANKS) < part.steps_end;
                 begin = part_end + 1;
                 if (part_end < end && begin + strspn(text + begin, BLANKS) == end) /* "a;" is the field a */
                         break;

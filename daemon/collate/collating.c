@@ -118,6 +118,18 @@ int collating_place(struct collating *collating, uint32_t idx_field, uint32_t id
         return 0;
 }
 
+void collating_hide(struct collating *collating, uint32_t idx_field, uint32_t idx_sample, uint8_t *tokens,
+                    uint64_t seed, uint32_t epoch, uint64_t sample) {
+        const struct field_layout *field = &collating->layout->fields[idx_field];
+        const struct dlp_extent *extent;
+
+        if (field->form.how != COLLATE_PADDED || field->form.pad.labels != PADDING_LABELS_WRITTEN)
+                return;
+        extent = &extents_of(collating, field)[idx_sample];
+        mlm_hide(&field->form.mlm, seed, epoch, sample, field->form.dtype, tokens, extent->n[0],
+                 padding_labels_at(field, collating->slot, idx_sample, extent));
+}
+
 void collating_leave_out(struct collating *collating, uint32_t idx_field, uint32_t idx_sample) {
         places_of(collating,
                   &collating->layout->fields[idx_field])[idx_sample] = (struct dlp_place){ .offset = DLP_PLACE_ABSENT };

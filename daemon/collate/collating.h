@@ -50,6 +50,11 @@ static inline uint8_t *collating_row(const struct collating *collating, uint32_t
         return collating->slot + field->offset + field->sample_bytes * idx_sample;
 }
 
+/* A padded field of sample `idx_sample` has been written to `tokens`, its place. With `mlm` some of them are hidden,
+ * and labels written; else nothing is done. `seed` is that of its part of the pipeline. Any worker. */
+void collating_hide(struct collating *collating, uint32_t idx_field, uint32_t idx_sample, uint8_t *tokens,
+                    uint64_t seed, uint32_t epoch, uint64_t sample);
+
 /* A ragged or padded field that a sample does not have: its place says so. Any worker. */
 void collating_leave_out(struct collating *collating, uint32_t idx_field, uint32_t idx_sample);
 

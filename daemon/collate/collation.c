@@ -88,27 +88,38 @@ static const struct collation_type *type_of(const char *text, const struct word 
         return type && type->of_step && is_step(type, text + word->begin + word->n) ? NULL : type;
 }
 
-static int read_collation(const char *text, const struct word *word, const struct collation_type *type,
-                          struct collation *ret_collation, struct why *why) {
+static int read_word(const char *text, const struct word *word, const struct collation_type *type,
+                     struct collation *collation, struct why *why) {
         struct step_text reader = { .what = "pipeline", .text = text, .at = text + word->begin + word->n, .why = why };
-        struct collation collation = { .type = type, .column = word->begin + 1 };
         struct why detail;
         int r;
 
         if (type->init)
-                type->init(&collation);
-        r = collation_read_arguments(&reader, &collation);
-        if (r == 0 && type->check && type->check(&collation, &detail) < 0)
-                r = why_set(why, -EINVAL, "pipeline, column %zu: %s: %s", collation.column, type->name, detail.text);
-        if (r == 0)
-                *ret_collation = collation;
+                type->init(collation);
+        r = collation_read_arguments(&reader, type, collation);
+        if (r == 0 && type->check && type->check(collation, &detail) < 0)
+                r = why_set(why, -EINVAL, "pipeline, column %zu: %s: %s", word->begin + 1, type->name, detail.text);
         return r;
+}
+
+static bool is_mlm(const char *text, const struct word *word) {
+        return word_is(text + word->begin, word->n, COLLATION_MLM.name);
+}
+
+static int refuse_mlm(const char *text, const struct word *word, struct why *why) {
+        (void)text;
+        return why_set(why, -EINVAL,
+                       "pipeline, column %zu: mlm makes labels, which are padded with their tokens: the next step is "
+                       "pad, and the last",
+                       word->begin + 1);
 }
 
 int collation_take(const char *text, size_t begin, size_t end, struct collation *ret_collation, size_t *ret_steps_end,
                    struct why *why) {
-        struct word word = { .end = begin }, found = { 0 };
+        struct word word = { .end = begin }, found = { 0 }, before = { 0 };
+        struct collation collation = { 0 };
         const struct collation_type *type = NULL;
+        int r = 0;
 
         *ret_collation = (struct collation){ 0 };
         *ret_steps_end = end;
@@ -119,8 +130,13 @@ int collation_take(const char *text, size_t begin, size_t end, struct collation 
                                        "and is the last step",
                                        word.begin + 1, word_shown(word.n), text + word.begin, type->name);
                 type = type_of(text, &word);
+                before = found;
                 found = word;
+                if (is_mlm(text, &before) && type != &COLLATION_PAD)
+                        return refuse_mlm(text, &before, why);
         }
+        if (is_mlm(text, &found))
+                return refuse_mlm(text, &found, why);
         if (!type)
                 return 0;
         if (word.begin < end) { /* no step: that is said of what follows the collation */
@@ -128,8 +144,16 @@ int collation_take(const char *text, size_t begin, size_t end, struct collation 
 
                 return step_text_refuse_here(&reader, "the end: the step before says how samples become a batch");
         }
-        *ret_steps_end = found.begin;
-        return read_collation(text, &found, type, ret_collation, why);
+        collation = (struct collation){ .type = type, .column = found.begin + 1, .has_mlm = is_mlm(text, &before) };
+        if (collation.has_mlm)
+                r = read_word(text, &before, &COLLATION_MLM, &collation, why);
+        if (r == 0)
+                r = read_word(text, &found, type, &collation, why);
+        if (r < 0)
+                return r;
+        *ret_steps_end = collation.has_mlm ? before.begin : found.begin;
+        *ret_collation = collation;
+        return 0;
 }
 
 /* ---- what it says ---------------------------------------------------------------------------------------------- */
@@ -141,7 +165,11 @@ char *collation_text(const struct collation *collation) {
 
         if (!stream)
                 return NULL;
-        collation_print(collation, stream);
+        if (collation->has_mlm) {
+                collation_print(&COLLATION_MLM, collation, stream);
+                fputs(" ", stream);
+        }
+        collation_print(collation->type, collation, stream);
         if (fclose(stream) != 0) {
                 free(text);
                 return NULL;
@@ -164,7 +192,10 @@ unsigned collation_n_added(const struct collation *collation) {
 int collation_apply(const struct collation *collation, struct field_form *form, struct why *why) {
         struct why detail;
 
-        if (!collation->type || collation->type->apply(collation, form, &detail) == 0)
+        if (!collation->type)
+                return 0;
+        if (collation->type->apply(collation, form, &detail) == 0 &&
+            (!collation->has_mlm || COLLATION_MLM.apply(collation, form, &detail) == 0))
                 return 0;
         return why_set(why, -EINVAL, "pipeline, column %zu: %s: field %s %s", collation->column, collation->type->name,
                        form->name, detail.text);

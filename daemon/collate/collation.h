@@ -2,6 +2,7 @@
  *
  *      tokens: to(int32) pad(value=0, max=512, truncate=true)
  *      image, boxes, labels: resize(short=800, max=1333) pad
+ *      tokens: mlm(mask=103, vocab=30522) pad
  *      tokens: ragged(joined=true)
  *
  * Without such a step the codec decides (struct field_form). Each collation is a struct collation_type
@@ -20,10 +21,13 @@ struct collation {
         size_t column;                     /* of its name in the text, for messages */
         uint32_t is_joined;                /* ragged: 0 or 1 */
         struct padding_terms pad;          /* pad */
+        bool has_mlm;                      /* the step before pad hides tokens */
+        struct mlm_terms mlm;
 };
 
-/* Looks for a collation at the end of the steps that are text[begin] to text[end - 1]. It finds none where
- * the text is not made of steps: their parser says what is wrong. Returns 0 with where the steps before it end
+/* Looks for a collation, and mlm before it, at the end of the steps that are text[begin] to text[end - 1]. It finds
+ * none where the text is not made of steps: their parser says what is wrong. Returns 0 with where the steps before it
+ * end
  * (`end` if there is none); -EINVAL with the column: its arguments are wrong, or steps follow it. */
 int collation_take(const char *text, size_t begin, size_t end, struct collation *ret_collation, size_t *ret_steps_end,
                    struct why *why);

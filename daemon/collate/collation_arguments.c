@@ -39,21 +39,38 @@ static int read_number(struct step_text *reader, double *ret_number) {
         return 0;
 }
 
-static int read_count(struct step_text *reader, uint32_t *ret_count) {
+static int read_whole(struct step_text *reader, unsigned long minimum, uint32_t *ret_count) {
         char *after;
         unsigned long count;
 
         if (*reader->at < '0' || *reader->at > '9')
-                return step_text_refuse_here(reader, "a whole number, 1 or more");
+                return step_text_refuse_here(reader, minimum > 0 ? "a whole number, 1 or more" : "a whole number");
         errno = 0;
         count = strtoul(reader->at, &after, 10);
-        if (errno != 0 || count < 1 || count > COUNT_MAX)
-                return why_set(reader->why, -EINVAL, "pipeline, column %zu: \"%.*s\"; expected 1 to %lu",
+        if (errno != 0 || count < minimum || count > COUNT_MAX)
+                return why_set(reader->why, -EINVAL, "pipeline, column %zu: \"%.*s\"; expected %lu to %lu",
                                step_text_column(reader, reader->at), word_shown((size_t)(after - reader->at)),
-                               reader->at, COUNT_MAX);
+                               reader->at, minimum, COUNT_MAX);
         *ret_count = (uint32_t)count;
         reader->at = after;
         return 0;
+}
+
+static int read_count(struct step_text *reader, uint32_t *ret_count) {
+        return read_whole(reader, 1, ret_count);
+}
+
+static int read_list(struct step_text *reader, uint32_t *ret_n, uint32_t *ret_list) {
+        uint32_t n = 0;
+        int r;
+
+        do {
+                if (n == MLM_SPECIAL_MAX)
+                        return step_text_refuse_here(reader, "the end of the list, which has 16 numbers at most");
+                r = read_whole(reader, 0, &ret_list[n++]);
+        } while (r == 0 && *reader->at == ':' && reader->at++);
+        *ret_n = n;
+        return r;
 }
 
 static int read_size(struct step_text *reader, const struct collation_argument *argument, uint32_t *ret_size) {
@@ -110,6 +127,10 @@ static int read_value(struct step_text *reader, const struct collation_argument 
                 return read_number(reader, number_at(collation, argument));
         case COLLATION_COUNT:
                 return read_count(reader, count_at(collation, argument));
+        case COLLATION_WHOLE:
+                return read_whole(reader, 0, count_at(collation, argument));
+        case COLLATION_LIST:
+                return read_list(reader, count_at(collation, argument), count_at(collation, argument) + 1);
         case COLLATION_SIZE:
                 return read_size(reader, argument, count_at(collation, argument));
         default:
@@ -154,8 +175,7 @@ static int read_key(struct step_text *reader, const struct collation_type *type,
         return refuse_key(reader, type, n);
 }
 
-int collation_read_arguments(struct step_text *reader, struct collation *collation) {
-        const struct collation_type *type = collation->type;
+int collation_read_arguments(struct step_text *reader, const struct collation_type *type, struct collation *collation) {
         unsigned given = 0, idx = 0;
         int r;
 
@@ -199,6 +219,9 @@ static void print_value(const struct collation_argument *argument, const struct 
 
         if (argument->kind == COLLATION_NUMBER)
                 print_number(*number_at(collation, argument), stream);
+        else if (argument->kind == COLLATION_LIST)
+                for (uint32_t i = 0; i < *count; i++)
+                        fprintf(stream, "%s%u", i > 0 ? ":" : "", count[1 + i]);
         else if (argument->kind == COLLATION_CHOICE)
                 fputs(argument->choices[*count], stream);
         else if (argument->kind == COLLATION_SIZE && count[0] == 0)
@@ -209,8 +232,7 @@ static void print_value(const struct collation_argument *argument, const struct 
                 fprintf(stream, "%u", *count);
 }
 
-void collation_print(const struct collation *collation, FILE *stream) {
-        const struct collation_type *type = collation->type;
+void collation_print(const struct collation_type *type, const struct collation *collation, FILE *stream) {
         bool is_first = true;
 
         fputs(type->name, stream);

@@ -29,10 +29,12 @@ static int check(const struct collation *collation, struct why *why) {
 }
 
 static const char *added(const struct collation *collation, unsigned idx) {
-        return idx == 0 ? "mask" : idx == 1 && collation->pad.labels != PADDING_LABELS_NONE ? "labels" : NULL;
+        bool has_labels = collation->has_mlm || collation->pad.labels != PADDING_LABELS_NONE;
+
+        return idx == 0 ? "mask" : idx == 1 && has_labels ? "labels" : NULL;
 }
 
-static bool is_whole_dtype(enum dlp_dtype dtype, double *ret_minimum, double *ret_maximum) {
+bool collation_is_whole(enum dlp_dtype dtype, double *ret_minimum, double *ret_maximum) {
         uint64_t bits = 8 * dlp_dtype_bytes(dtype);
 
         switch (dtype) {
@@ -62,7 +64,7 @@ static bool is_whole_dtype(enum dlp_dtype dtype, double *ret_minimum, double *re
 static int check_value(double value, enum dlp_dtype dtype, struct why *why) {
         double minimum, maximum;
 
-        if (!is_whole_dtype(dtype, &minimum, &maximum))
+        if (!collation_is_whole(dtype, &minimum, &maximum))
                 return 0;
         /* 2^53: above it a double does not say which whole number is meant */
         if (value == floor(value) && value >= minimum && value <= maximum && fabs(value) <= 0x1p53)
@@ -73,7 +75,7 @@ static int check_value(double value, enum dlp_dtype dtype, struct why *why) {
 static int check_labels(const struct field_form *form, struct why *why) {
         double minimum, maximum;
 
-        if (form->n_dims == 1 && is_whole_dtype(form->dtype, &minimum, &maximum))
+        if (form->n_dims == 1 && collation_is_whole(form->dtype, &minimum, &maximum))
                 return 0;
         return why_set(why, -EINVAL, "is %s with %u dimensions; labels are made of whole numbers in one dimension",
                        dlp_dtype_name(form->dtype), form->n_dims);

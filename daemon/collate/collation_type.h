@@ -11,6 +11,8 @@
 enum collation_argument_kind {
         COLLATION_NUMBER, /* double: any finite number */
         COLLATION_COUNT,  /* uint32_t: 1 or more */
+        COLLATION_WHOLE,  /* uint32_t: 0 or more */
+        COLLATION_LIST,   /* uint32_t n, uint32_t[MLM_SPECIAL_MAX]: whole numbers with ":" between them */
         COLLATION_SIZE,   /* uint32_t[2]: N = N:N, or N:M; 0:0 is `word`, or not given if there is none */
         COLLATION_CHOICE, /* uint32_t: which of `choices` */
 };
@@ -46,11 +48,17 @@ struct collation_type {
         int (*apply)(const struct collation *collation, struct field_form *form, struct why *why);
 };
 
+/* The step before pad that hides tokens; it is not in the table of collations. */
+extern const struct collation_type COLLATION_MLM;
+
 /* Reads "(key=value, ...)" if it is there. */
-int collation_read_arguments(struct step_text *reader, struct collation *collation);
+int collation_read_arguments(struct step_text *reader, const struct collation_type *type, struct collation *collation);
 
 /* Prints "name(key=value, ...)". */
-void collation_print(const struct collation *collation, FILE *stream);
+void collation_print(const struct collation_type *type, const struct collation *collation, FILE *stream);
+
+/* Is it a dtype of whole numbers, and which can it hold? */
+bool collation_is_whole(enum dlp_dtype dtype, double *ret_minimum, double *ret_maximum);
 
 extern const struct collation_type COLLATION_STACK;
 extern const struct collation_type COLLATION_RAGGED;

@@ -20,6 +20,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "daemon/collate/mlm.h"
 #include "proto/base/why.h"
 #include "proto/layout.h"
 
@@ -37,6 +38,7 @@ enum padding_labels {
         PADDING_LABELS_NONE,
         PADDING_LABELS_SAME,    /* the elements */
         PADDING_LABELS_SHIFTED, /* each element's successor */
+        PADDING_LABELS_WRITTEN, /* written with the sample: those of `mlm` */
 };
 
 #define LABEL_IGNORED (-100) /* where there is nothing to predict: what losses of torch leave out */
@@ -77,6 +79,7 @@ struct field_form {
         uint32_t padded_dim, n_padded_dims;
         uint64_t bounds[PADDED_DIMS_MAX]; /* elements that no sample exceeds; 0: unknown */
         struct padding_terms pad;
+        struct mlm_terms mlm; /* with PADDING_LABELS_WRITTEN */
 };
 
 /* Where a padded field and the tensors that come with it have their room. */

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "daemon/base/half.h"
+#include "daemon/collate/elements.h"
 
 /* ---- when a rank attaches -------------------------------------------------------------------------------------- */
 
@@ -136,14 +137,24 @@ int padding_refuse(const struct field_layout *field, const int64_t *shape, struc
                        form->pad.to[0] > 0 ? "to" : "max");
 }
 
+/* Elements before the sample's first one, where it is first written. */
+static uint64_t elements_before(const struct field_layout *field, const struct dlp_extent *extent) {
+        bool is_final = field->form.pad.is_left && field->form.pad.to[0] > 0;
+
+        return is_final && extent->n[0] != DLP_PLACE_ABSENT ? field->padded.room[0] - extent->n[0] : 0;
+}
+
 uint8_t *padding_at(const struct field_layout *field, uint8_t *slot, uint32_t idx_sample,
                     const struct dlp_extent *extent) {
-        const struct padded_layout *padded = &field->padded;
-        uint64_t before = 0;
+        return slot + field->offset + field->sample_bytes * idx_sample +
+               elements_before(field, extent) * field->padded.element_bytes;
+}
 
-        if (field->form.pad.is_left && field->form.pad.to[0] > 0)
-                before = padded->room[0] - extent->n[0];
-        return slot + field->offset + field->sample_bytes * idx_sample + before * padded->element_bytes;
+int64_t *padding_labels_at(const struct field_layout *field, uint8_t *slot, uint32_t idx_sample,
+                           const struct dlp_extent *extent) {
+        int64_t *labels = (int64_t *)(void *)(slot + field->padded.labels_offset);
+
+        return labels + field->padded.room[0] * idx_sample + elements_before(field, extent);
 }
 
 static bool is_absent(const struct dlp_extent *extent) {
@@ -180,6 +191,10 @@ void padding_move(const struct field_layout *field, uint8_t *slot, const struct 
 
         for (uint64_t i = 0; i < padded->n_planes && n_bytes > 0; i++)
                 memcpy(into + i * plane_bytes(padded), begin + i * plane_bytes(padded), n_bytes);
+        if (field->form.pad.labels == PADDING_LABELS_WRITTEN)
+                memcpy(padding_labels_at(field, slot, to, &extents[from]),
+                       padding_labels_at(field, slot, from, &extents[from]),
+                       length_of(&extents[from], 0) * sizeof(int64_t));
 }
 
 /* ---- a whole batch --------------------------------------------------------------------------------------------- */
@@ -285,27 +300,6 @@ static void make_mask(const struct finishing *f) {
         }
 }
 
-/* An element as a label. */
-static int64_t label_of(enum dlp_dtype dtype, const uint8_t *bytes) {
-        switch (dtype) {
-        case DLP_DTYPE_INT8:
-                return *(const int8_t *)(const void *)bytes;
-        case DLP_DTYPE_INT16:
-                return *(const int16_t *)(const void *)bytes;
-        case DLP_DTYPE_UINT16:
-                return *(const uint16_t *)(const void *)bytes;
-        case DLP_DTYPE_INT32:
-                return *(const int32_t *)(const void *)bytes;
-        case DLP_DTYPE_UINT32:
-                return *(const uint32_t *)(const void *)bytes;
-        case DLP_DTYPE_INT64:
-        case DLP_DTYPE_UINT64:
-                return *(const int64_t *)(const void *)bytes;
-        default:
-                return *bytes;
-        }
-}
-
 /* What follows a sample's last element is unknown, so that shifted labels have nothing there. */
 static void make_labels(const struct finishing *f) {
         const struct field_form *form = &f->field->form;
@@ -319,7 +313,7 @@ static void make_labels(const struct finishing *f) {
 
                 for (uint64_t k = 0; k < length; k++)
                         labels[k] = k >= first && k + shift < first + n
-                                            ? label_of(form->dtype, row + (k + shift) * size)
+                                            ? element_whole(form->dtype, row + (k + shift) * size)
                                             : LABEL_IGNORED;
         }
 }
@@ -395,7 +389,11 @@ void padding_finish(const struct field_layout *field, uint8_t *slot, const struc
         describe_dense(&f, DLP_DTYPE_BOOL, field->padded.mask_offset, &tensors[1]);
         if (form->pad.labels == PADDING_LABELS_NONE)
                 return;
-        make_labels(&f);
+        if (form->pad.labels == PADDING_LABELS_WRITTEN)
+                join(&f, slot + field->padded.labels_offset, field->padded.room[0] * sizeof(int64_t), sizeof(int64_t),
+                     sizeof(int64_t), (uint64_t)(int64_t)LABEL_IGNORED);
+        else
+                make_labels(&f);
         name_added(&tensors[2], form->name, "labels");
         describe_dense(&f, DLP_DTYPE_INT64, field->padded.labels_offset, &tensors[2]);
         describe_extents(&f, &tensors[2]);

@@ -41,6 +41,10 @@ int padding_refuse(const struct field_layout *field, const int64_t *shape, struc
 uint8_t *padding_at(const struct field_layout *field, uint8_t *slot, uint32_t idx_sample,
                     const struct dlp_extent *extent);
 
+/* The same of the labels that are written with it: PADDING_LABELS_WRITTEN. */
+int64_t *padding_labels_at(const struct field_layout *field, uint8_t *slot, uint32_t idx_sample,
+                           const struct dlp_extent *extent);
+
 /* Bytes from row to row of a picture, and from plane to plane. 0: its rows follow one another. */
 uint64_t padding_row_stride(const struct field_layout *field);
 uint64_t padding_plane_stride(const struct field_layout *field);

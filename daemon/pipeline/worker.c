@@ -111,9 +111,14 @@ static int place_and_render(struct worker *worker, struct task *task, uint32_t i
         if (r == COLLATE_DIFFERS)
                 return codec_refuse_shape(codec, opened, other, why);
         if (is_too_long(field, opened))
-                return codec_render_beginning(codec, worker->tools, input, opened->n_bytes,
-                                              (uint64_t)shape[0] * field->padded.element_bytes, out, why);
-        return codec_render(codec, worker->tools, input, out, why);
+                r = codec_render_beginning(codec, worker->tools, input, opened->n_bytes,
+                                           (uint64_t)shape[0] * field->padded.element_bytes, out, why);
+        else
+                r = codec_render(codec, worker->tools, input, out, why);
+        if (r == 0)
+                collating_hide(&task->batch->collating, idx_field, task->idx_sample, out, codec_seed(codec, input),
+                               input->epoch, input->sample);
+        return r;
 }
 
 static bool is_ragged(const struct stream *stream, uint32_t idx_field) {

@@ -176,6 +176,41 @@ def _(box):
         equal(values, [rows[i]["tokens"] for i in chosen], "elements")
 
 
+@case("mlm hides tokens by seed, epoch and sample alone: the same in any batch, on either side, however many ranks there are")
+def _(box):
+    rows = rows_of(random.Random(10), longest=300)
+    rows[7]["tokens"] = [70000]
+    daemon = serve(box, rows)
+    mlm = "to(int16) mlm(mask=1, vocab=29000, p=0.3, special=2:3)"
+    plain = None
+    for pad, batch, world in (("pad", 1, 1), ("pad(side=left)", 9, 1), ("pad(to=300, side=left)", 8, 2), ("pad(multiple=8)", 16, 2)):
+        mine = {}
+        for lines in daemon.read_ranks("d", world, batch=batch, pipeline=f"tokens: {mlm} {pad}", epochs=2, seed=3, on_error="skip"):
+            for line in lines:
+                mine[line["epoch"], line["index"]] = line["fields"]["tokens"], line["fields"]["tokens_labels"]
+        plain = plain or mine
+        equal(mine, plain, f"{pad}, batches of {batch}, {world} ranks")
+    equal(len(plain), 2 * (N - 1), "samples")
+    equal(sum(plain[0, i] != plain[1, i] for i in range(N) if i != 7 and len(rows[i]["tokens"]) > 50) > 30, True, "another epoch")
+    n_tokens = n_chosen = n_masked = 0
+    for chosen, tokens, labels, mask in trainer(box, daemon, f"""
+        loader = dlclient.Loader("d", batch_size=8, pipeline="tokens: {mlm} pad(side=left)", seed=3, on_error="skip")
+        for batch in loader:
+            out([batch.indices.tolist(), batch["tokens"].tolist(), batch["tokens_labels"].tolist(), batch["tokens_mask"].tolist()])
+        loader.close()
+    """):
+        for i, token, label, real in zip(chosen, tokens, labels, mask):
+            was = [0] * (len(token) - len(rows[i]["tokens"])) + rows[i]["tokens"]
+            same = [a for a, b in zip(token, label) if b == -100]
+            equal(same, [a for a, b in zip(was, label) if b == -100], "what was not chosen")
+            equal([b for b in label if b != -100], [a for a, b in zip(was, label) if b != -100], "labels")
+            equal([b for b, c in zip(label, real) if not c and b != -100], [], "labels of padding")
+            n_tokens += len(rows[i]["tokens"])
+            n_chosen += sum(b != -100 for b in label)
+            n_masked += sum(b != -100 and a == 1 for a, b in zip(token, label))
+    equal(abs(n_chosen - 0.3 * n_tokens) < 300 and abs(n_masked - 0.8 * n_chosen) < 250, True, f"{n_masked} of {n_chosen} of {n_tokens}")
+
+
 @case("a ragged field in Python: values, offsets and a padded array, without a copy where samples are joined")
 def _(box):
     rows = rows_of(random.Random(9))
@@ -235,6 +270,8 @@ def _(box):
             "text: text stack": ("column 12", "stack", "text"),
             "tokens: pad(value=1.5)": ("int64", "1.5"),
             "tokens: to(uint8) pad(value=-1)": ("column 19", "uint8", "-1"),
+            "tokens: mlm(mask=1, vocab=9)": ("column 9", "the next step is pad"),
+            "tokens: mlm(mask=1, vocab=9) pad(labels=same)": ("leave labels out",),
             "tokens: pad to(int32)": ("column 13", "to", "pad", "last"),
             "tokens: pad ragged": ("column 13", "ragged", "last"),
             "tokens: pad(lenght=3)": ("column 13", "lenght", "value, multiple, to"),

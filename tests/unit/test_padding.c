@@ -375,6 +375,21 @@ static const struct {
         { "a stack()", "stack", 2 },
         { "ragged", "ragged(joined=false)", 0 },
         { "ragged(joined=true)", "ragged(joined=true)", 0 },
+        { "mlm(mask=103, vocab=30522, special=0:101) pad",
+          "mlm(mask=103, vocab=30522, p=0.15, masked=0.8, random=0.1, special=0:101) pad(value=0, multiple=1, to=longest, "
+          "side=right, truncate=false)",
+          0 },
+        { "to(int32) mlm(vocab=9,mask=0, p=1) pad(to=3)",
+          "mlm(mask=0, vocab=9, p=1, masked=0.8, random=0.1) pad(value=0, multiple=1, to=3, side=right, truncate=false)",
+          10 },
+        { "mlm(mask=1, vocab=3)", "!the next step is pad", 0 },
+        { "mlm(mask=1, vocab=3) ragged", "!the next step is pad", 0 },
+        { "mlm(mask=1, vocab=3) to(int32) pad", "!column 1: mlm makes labels", 0 },
+        { "mlm pad", "!it needs the token", 0 },
+        { "mlm(mask=1, vocab=3, p=2) pad", "!p is 2", 0 },
+        { "mlm(mask=1, vocab=3, random=0.3) pad", "!random 0.3", 0 },
+        { "mlm(mask=1, vocab=3, special=1:) pad", "!a whole number", 0 },
+        { "mlm(mask=1, vocab=3, special=0:0:0:0:0:0:0:0:0:0:0:0:0:0:0:0:0) pad", "!16 numbers at most", 0 },
         { "pad(4)", NULL, 6 },
         { "resize(8) pad(padding=4, fill=1)", NULL, 32 },
         { "pad(4) pad(value=1)", "pad(value=1, multiple=1, to=longest, side=right, truncate=false)", 7 },
@@ -460,6 +475,15 @@ START_TEST(a_field_that_cannot_be_collated_so_is_refused_by_name) {
                 { "pad(labels=same)",
                   "labels",
                   { .name = "f", .n_dims = 2, .shape = { -1, 2 }, .dtype = DLP_DTYPE_INT32 } },
+                { "mlm(mask=9, vocab=9) pad(labels=same)",
+                  "leave labels out",
+                  { .name = "f", .n_dims = 1, .shape = { -1 }, .dtype = DLP_DTYPE_INT32 } },
+                { "mlm(mask=9, vocab=257) pad",
+                  "cannot hold the token 256",
+                  { .name = "f", .n_dims = 1, .shape = { -1 }, .dtype = DLP_DTYPE_UINT8 } },
+                { "mlm(mask=9, vocab=9) pad",
+                  "float32 with 1",
+                  { .name = "f", .n_dims = 1, .shape = { -1 }, .dtype = DLP_DTYPE_FLOAT32 } },
                 { "ragged",
                   "pictures",
                   { .name = "f", .n_dims = 3, .shape = { -1, -1, 3 }, .n_padded_dims = 2, .dtype = DLP_DTYPE_UINT8 } },
@@ -476,6 +500,56 @@ START_TEST(a_field_that_cannot_be_collated_so_is_refused_by_name) {
         ck_assert_int_eq(collation_apply(&collation, &form, &why), -EINVAL);
         ck_assert_ptr_nonnull(strstr(why.text, "field f "));
         ck_assert_msg(strstr(why.text, ROWS[_i].words) != NULL, "%s", why.text);
+}
+END_TEST
+
+/* What becomes of tokens, as it is written down in the header. */
+START_TEST(tokens_are_hidden_as_often_as_it_is_said_and_each_label_is_what_was_there) {
+        const struct mlm_terms terms = { .mask = 103,
+                                         .vocab = 30522,
+                                         .p = 0.15,
+                                         .masked = 0.8,
+                                         .random = 0.1,
+                                         .n_special = 2,
+                                         .special = { 0, 101 } };
+        enum {
+                N = 200000
+        };
+        int n_chosen = 0, n_masked = 0, n_same = 0;
+        int32_t *tokens = calloc(N, sizeof(*tokens)), *again = calloc(N, sizeof(*again));
+        int64_t *labels = calloc(N, sizeof(*labels)), *labels_again = calloc(N, sizeof(*labels_again));
+
+        ck_assert(tokens && again && labels && labels_again);
+        for (uint32_t i = 0; i < N; i++)
+                tokens[i] = again[i] = i % 10 == 0 ? (int32_t)terms.special[i / 10 % 2] : (int32_t)(1000 + i % 20000);
+        mlm_hide(&terms, 5, 1, 7, DLP_DTYPE_INT32, (uint8_t *)tokens, N, labels);
+        mlm_hide(&terms, 5, 1, 7, DLP_DTYPE_INT32, (uint8_t *)again, N / 2, labels_again); /* of a sample that is cut */
+        ck_assert_mem_eq(tokens, again, N / 2 * sizeof(*tokens));
+        ck_assert_mem_eq(labels, labels_again, N / 2 * sizeof(*labels));
+        for (uint32_t i = 0; i < N; i++) {
+                int64_t was = i % 10 == 0 ? (int64_t)terms.special[i / 10 % 2] : 1000 + i % 20000;
+
+                if (labels[i] == LABEL_IGNORED) {
+                        ck_assert_int_eq(tokens[i], was);
+                        continue;
+                }
+                ck_assert_int_eq(labels[i], was);
+                ck_assert_uint_ne(i % 10, 0);
+                ck_assert(tokens[i] >= 0 && tokens[i] < 30522);
+                n_chosen++;
+                n_masked += tokens[i] == 103;
+                n_same += tokens[i] == was;
+        }
+        /* within 6 deviations; the draws are the same each time */
+        ck_assert_int_lt(abs(n_chosen - 27000), 910);
+        ck_assert_int_lt(abs(n_masked - n_chosen * 8 / 10), 400);
+        ck_assert_int_lt(abs(n_same - n_chosen / 10), 300);
+        mlm_hide(&terms, 5, 2, 7, DLP_DTYPE_INT32, (uint8_t *)again, N / 2, labels_again);
+        ck_assert(memcmp(labels, labels_again, N / 2 * sizeof(*labels)) != 0);
+        free(tokens);
+        free(again);
+        free(labels);
+        free(labels_again);
 }
 END_TEST
 
@@ -521,11 +595,12 @@ int main(void) {
                 { "batches", rows_are_padded_as_a_plain_loop_does_it_whatever_came_when_and_was_left_out, 0 },
                 { "batches", each_dtype_is_filled_with_the_value, 8 },
                 { "batches", pictures_are_padded_where_they_lie_in_both_layouts, 0 },
+                { "tokens", tokens_are_hidden_as_often_as_it_is_said_and_each_label_is_what_was_there, 0 },
                 { "batches", joined_samples_lie_one_after_the_other, 0 },
                 { "layouts", room_follows_from_the_longest_sample_or_from_what_is_said_and_else_from_memory_limit, 0 },
                 { "texts", a_collation_is_the_last_step_in_its_one_normal_spelling_or_refused_with_the_column,
                   ARRAY_LENGTH(TEXTS) },
-                { "texts", a_field_that_cannot_be_collated_so_is_refused_by_name, 11 },
+                { "texts", a_field_that_cannot_be_collated_so_is_refused_by_name, 14 },
         };
 
         return suite_run("padding", rows, ARRAY_LENGTH(rows));
