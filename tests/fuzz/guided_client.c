@@ -133,6 +133,22 @@ static struct offer make_offer(struct input *input) {
         return offer;
 }
 
+/* Two parts, whose samples may not add up. */
+static void add_parts(Dlp__Attached *attached, struct input *input) {
+        static Dlp__Part parts[2], *pointers[2]; /* lock */
+
+        for (uint32_t i = 0; i < 2; i++) {
+                dlp__part__init(&parts[i]);
+                parts[i].name = (char *)(uintptr_t)(i == 0 ? "a" : "b");
+                parts[i].digest = attached->dataset_digest;
+                pointers[i] = &parts[i];
+        }
+        parts[0].n_samples = input_below(input, N_SAMPLES + 1);
+        parts[1].n_samples = input_byte(input) & 1 ? input_number(input) : N_SAMPLES - parts[0].n_samples;
+        attached->parts = pointers;
+        attached->n_parts = 2;
+}
+
 static void spoil_attached(Dlp__Attached *attached, struct input *input) {
         uint64_t *const FIELDS[] = { &attached->n_samples,     &attached->rank_samples,  &attached->rank_batches,
                                      &attached->control_bytes, &attached->payload_bytes, &attached->stream };
@@ -164,6 +180,8 @@ static bool answer_attach(int fd, uint64_t id, struct input *input) {
         Dlp__Reply reply = DLP__REPLY__INIT;
         bool is_good;
 
+        if (input_byte(input) & 0x80)
+                add_parts(&offer.attached, input);
         spoil_attached(&offer.attached, input);
         reply.id = id;
         reply.body_case = DLP__REPLY__BODY_ATTACHED;
@@ -308,6 +326,7 @@ static void read_batch(struct dlc_loader *loader, const struct dlc_batch *batch)
 static void act(struct dlc_loader *loader, struct input *input, const struct dlc_batch **held, uint32_t *n_held) {
         uint64_t epoch, position;
         const struct dlc_batch *batch;
+        struct dlc_part part;
 
         switch (input_below(input, 8)) {
         case 0:
@@ -325,6 +344,8 @@ static void act(struct dlc_loader *loader, struct input *input, const struct dlc
                 dlc_seek(loader, input_below(input, 3), input_below(input, N_SAMPLES + 2));
                 break;
         case 4:
+                for (uint32_t i = 0; dlc_get_part(loader, i, &part, sizeof(part)) == 0; i++)
+                        read_bytes(part.name, strlen(part.name) + 1);
                 for (int64_t i = 0, n = dlc_n_classes(loader); i < n; i++)
                         read_bytes(dlc_class_name(loader, (uint64_t)i), 1);
                 break;

@@ -55,7 +55,8 @@ static void fill_attach(Dlp__Attach *attach, struct input *input) {
         static const char *const DEALINGS[] = { "", "batch", "chunk", "strided" };
         static const double SHARES[] = { 0, 0.5, 1, 3, -1, 1e300 };
 
-        attach->dataset = CHOOSE_TEXT(input, dataset, "files", "pictures", "gone", "nothing", "");
+        attach->dataset = CHOOSE_TEXT(input, dataset, "files", "pictures", "gone", "nothing", "", "files + pictures",
+                                      "pictures + files", "files + gone", " +  + ", "files + files");
         attach->job = CHOOSE_TEXT(input, job, "one", "two", "three", "");
         attach->pipeline = CHOOSE_TEXT(input, pipeline, "raw", "decode", "random_resized_crop(8) hflip(0.5)",
                                        "center_crop(4)", "resize(8) to(float32, chw)", "resize(5000, 5000)", "none(");

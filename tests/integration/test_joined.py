@@ -70,6 +70,31 @@ def _(box):
                       (*rows[line["index"]], "int64"), f"{name}, {pipeline}: sample {line['index']}")
 
 
+@case("shards of two parts have the same numbers and are never taken for one another")
+def _(box):
+    samples = []
+    for name, size in (("v", 900), ("w", 500)):
+        for shard in range(3):
+            members = [(f"{number:03d}.bin", identity_bytes(1000 * shard + number, size)) for number in range(20)]
+            archive(box.path(name, f"{shard}.tar"), members)
+            samples += [hashlib.sha256(content).hexdigest() for _, content in members]
+    daemon = box.daemon({"v": web(box.path("v")), "w": web(box.path("w"))})
+    lines = daemon.read("v + w", pipeline="bin: raw", batch=16, epochs=2)
+    equal(indices(lines, 0), expected_order(120), "order")
+    equal([line["fields"]["bin"]["sha256"] for line in lines], [samples[line["index"]] for line in lines], "bytes")
+
+
+@case("random draws are those of the sample's number among all: equal pictures of two parts get crops of their own")
+def _(box):
+    pictures = box.folder_of_pictures("f", 12)
+    daemon = box.daemon({"a": pictures, "b": pictures})
+    lines = daemon.read("a + b", pipeline="random_crop(3)", shuffle=False, batch=6)
+    crops = [line["fields"]["image"]["sha256"] for line in lines]
+    equal(sum(one != other for one, other in zip(crops[:12], crops[12:])) > 6, True, "most crops differ")
+    equal(crops[:12], [line["fields"]["image"]["sha256"] for line in
+                       daemon.read("a", pipeline="random_crop(3)", shuffle=False, batch=6)], "the first part's are its own")
+
+
 @case("__dataset__ says which part a sample is of, where it is named and not otherwise")
 def _(box):
     a, b = two_folders(box)
@@ -114,6 +139,27 @@ def _(box):
     daemon.refused("x + flat", "float32 [3, 5] in x", "float32 [5] in flat")
     daemon.refused("x + wide", "float32 [3, 5] in x", "float32 [3, 6] in wide")
     equal(len(daemon.read("x + z", pipeline="data: to(float64)", batch=16)), 70, "converted")
+
+
+@case("an array that is cut while it is served never gives rows of zeroes, whichever part it is")
+def _(box):
+    need("numpy")
+    import numpy
+    parts = [numpy.arange(1, 1 + 400 * 256, dtype="<i4").reshape(400, 256) * (k + 1) for k in range(2)]
+    rows = [hashlib.sha256(row.tobytes()).hexdigest() for part in parts for row in part]
+    for cut in range(2):
+        paths = [box.path(f"{name}{cut}.npy") for name in "xy"]
+        for path, part in zip(paths, parts):
+            numpy.save(path, part)
+        daemon = box.daemon({name: {"path": path, "format": "npy"} for name, path in zip("xy", paths)})
+        reader = daemon.reader("x + y", batch=8, slots=2, delay_ms=2, on_error="skip", epochs=2)
+        reader.wait_lines(16)
+        os.truncate(paths[cut], 128 + 397 * 1024 + 100)  # within a page: no touch of a row that is gone would be noticed
+        lines = reader.good()
+        equal([line["fields"]["data"]["sha256"] for line in lines], [rows[line["index"]] for line in lines], "rows")
+        equal(1590 < len(lines) < 1600, True, f"{len(lines)} rows came")
+        equal({row["dataset"] for row in daemon.objects("errors")}, {"xy"[cut]}, "whose damage it is")
+        daemon.stop()
 
 
 @case("tables: a field that only some have is absent in the others, and texts are stored as their format has them")

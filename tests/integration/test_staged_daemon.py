@@ -190,6 +190,34 @@ def _(box):
     check_bytes(lines, samples_of(old))
 
 
+@case("where it is one of several datasets, a late rank and a daemon that begins anew serve the same versions of all")
+def _(box):
+    place = Place(box)
+    old = place.stage(N)
+    other = box.folder_of_files("other", 20, size=90)
+    daemon = box.daemon({"d": place.keys, "o": other})
+    within(20, lambda: all(row["state"] == "ready" for row in daemon.objects("datasets")), "both are ready")
+    terms = {"job": "long", "world": 2, "epochs": 2, "shuffle": False}
+    first = daemon.reader("o + d", rank=0, delay_ms=50, on_restart="wait", **terms)
+    first.wait_lines(3)
+    first.process.send_signal(signal.SIGSTOP)  # it would be through before all this has happened
+    newest = place.stage(N + 10)
+    daemon.wait_log(f"version {os.path.basename(newest)} replaces", 10)
+    check_sequence(daemon.read("o + d", job="new"), 20 + N + 10)
+    second = daemon.reader("o + d", rank=1, **terms)  # one that comes late
+    second.wait_lines(3)
+    daemon.kill()
+    daemon.start()
+    second.finish()
+    first.process.send_signal(signal.SIGCONT)
+    daemon.wait_log("is open for a job that had it before", 20)
+    within(20, lambda: daemon.log().count("rank attached job=long rank=0") == 2, "the job is there again")
+    second = daemon.reader("o + d", rank=1, **terms)  # while the job is there
+    lines = first.good() + second.good()
+    equal(sorted(line["index"] for line in lines), sorted(2 * list(range(20 + N))), "samples of the old version, twice")
+    check_bytes(lines, samples_of(other) + samples_of(old))
+
+
 @case("a stamp that vanishes or is damaged ends nobody's job, lets nobody in, and is said once")
 def _(box):
     place = Place(box)
