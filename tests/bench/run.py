@@ -43,6 +43,7 @@ their speed drifts. Times here are reported, never asserted.
     listing_*              the pass that makes an index of JSON Lines, CSV and text, over reading the file, and over the same pass
                            on one CPU (tests/bench/listings.py)
     tables_*               the same of Parquet, Arrow and MDS (tests/bench/tables.py)
+    padding_*              padded batches of pictures and of tokens beside the same samples unpadded (tests/bench/padding.py)
     coco_*                 pictures with boxes and labels (resize(short=800, max=1333), hflip, sanitize) beside torchvision's reference
                            pipeline (tests/bench/coco.py); needs torch and torchvision, which `make bench-peers` installs
     npy_rows               rows/s of 2,049 uint16 out of a 4 GB array in the page cache, batches of 1,024, two workers;
@@ -578,6 +579,11 @@ def coco():
     measurement.run(daemon, emit, ROOT, BUILD, photos(), os.path.join(OUT, "coco"), REPEATS, 200)
 
 
+def padding():
+    import padding as measurement
+    measurement.run(daemon, emit, ROOT, BUILD, OUT, REPEATS, 600, 60000)
+
+
 def tfrecord():
     import tfrecord as measurement
     measurement.run(daemon, emit, ROOT, BUILD, photos(), os.path.join(OUT, "tfrecord"), REPEATS, IMAGES // BATCH)
@@ -738,6 +744,7 @@ MEASUREMENTS = [
     (("listing",), listing),
     (("tables",), tables),
     (("coco",), coco),
+    (("padding",), padding),
     (("npy",), npy),
     (("megatron",), megatron),
     (("arrow",), arrow),
