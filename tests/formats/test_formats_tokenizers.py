@@ -25,7 +25,7 @@ def translations():
         try:
             with open(path, "rb") as file:
                 yield from gettext.GNUTranslations(file)._catalog.values()
-        except (OSError, UnicodeError, ValueError):
+        except (OSError, UnicodeError, ValueError, IndexError):  # some are not well-formed
             pass
 
 
