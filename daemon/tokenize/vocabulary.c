@@ -69,7 +69,8 @@ int vocabulary_add(struct vocabulary *vocabulary, const void *bytes, size_t n_by
                 ((struct vocabulary_entry *)vocabulary->entries.items)[*slot - 1].token = token;
                 return 0;
         }
-        if (grow_more(&vocabulary->bytes, n_bytes) < 0 || grow_more(&vocabulary->entries, sizeof(*entry)) < 0)
+        /* A byte more, so that a token without bytes has an address, too. */
+        if (grow_more(&vocabulary->bytes, n_bytes + 1) < 0 || grow_more(&vocabulary->entries, sizeof(*entry)) < 0)
                 return -ENOMEM;
         entry = (struct vocabulary_entry *)vocabulary->entries.items + vocabulary->n_entries;
         *entry = (struct vocabulary_entry){ (uint32_t)vocabulary->bytes.n, (uint32_t)n_bytes, token };
