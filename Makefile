@@ -90,8 +90,8 @@ SRC_staging := $(filter-out daemon/staging/nodes/cluster_mpi_absent.c,$(SRC_stag
 else
 SRC_staging := $(filter-out $(addprefix daemon/staging/nodes/cluster_mpi,.c _words.c _spread.c),$(SRC_staging))
 endif
-SRC_client := $(wildcard client/lib/*.c)
-SRC_dlctl := $(wildcard client/dlctl/*.c)
+SRC_client := $(wildcard client/lib/*.c client/lib/*/*.c)
+SRC_dlctl := $(wildcard client/dlctl/*.c client/dlctl/*/*.c)
 SRC_support := $(wildcard tests/support/*.c)
 SRC_unit := $(wildcard tests/unit/test_*.c)
 SRC_bench := $(wildcard tests/bench/*.c)

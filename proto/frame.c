@@ -107,8 +107,8 @@ static int send_packed(int socket, const ProtobufCMessage *message, const int *f
         return r;
 }
 
-int dlp_request_send(int socket, const Dlp__Request *request, int flags) {
-        return send_packed(socket, &request->base, NULL, 0, flags);
+int dlp_request_send(int socket, const Dlp__Request *request, const int *fds, size_t n_fds, int flags) {
+        return send_packed(socket, &request->base, fds, n_fds, flags);
 }
 
 int dlp_reply_send(int socket, const Dlp__Reply *reply, const int *fds, size_t n_fds, int flags) {

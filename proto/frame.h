@@ -27,7 +27,7 @@ ssize_t dlp_frame_receive(int socket, void *buffer, size_t capacity, int *fds, s
                           int flags);
 
 /* Packs and sends. -EMSGSIZE if the packed message is over DLP_PACKET_MAX. */
-int dlp_request_send(int socket, const Dlp__Request *request, int flags);
+int dlp_request_send(int socket, const Dlp__Request *request, const int *fds, size_t n_fds, int flags);
 int dlp_reply_send(int socket, const Dlp__Reply *reply, const int *fds, size_t n_fds, int flags);
 
 /* Fills sun_path. -ENAMETOOLONG over DLP_SOCKET_PATH_MAX, -EINVAL if empty. */

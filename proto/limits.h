@@ -4,7 +4,7 @@
 #pragma once
 
 #define DLP_PROTOCOL_VERSION 3u /* raised when an old peer would misread a message */
-#define DLP_LAYOUT_VERSION   6u /* raised when an old peer would misread the shared memory */
+#define DLP_LAYOUT_VERSION   7u /* raised when an old peer would misread the shared memory */
 
 /* Bytes, one control message: below the default socket buffer (212,992); protobuf-c amplifies packed integers
  * eightfold, so a hostile packet costs half a megabyte at most. */
@@ -18,6 +18,7 @@
 #define DLP_TEXT_MAX     512u  /* bytes with NUL: one error text; longer ones are cut, the end is marked */
 #define DLP_PIPELINE_MAX 4096u /* bytes with NUL: pipeline text; far above any written by hand */
 #define DLP_STEPS_MAX    32u   /* steps in a pipeline: the draw counter has 16 bits for it, people write three */
+#define DLP_SAMPLER_MAX  2048u /* bytes with NUL: text of a sampler */
 
 #define DLP_WORLD_MAX 1048576u /* ranks in a job: a hundred times the largest known; keeps step * world in 64 bits */
 /* Ranks of one job on one node: eight times the GPUs of the largest; a job's reply fits a packet. */

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define ROWS_MAX  32u
+#define ROWS_MAX  40u
 #define FIRST_ROW 1000 /* getopt's value for row 0: above all characters, which it returns for mistakes */
 
 struct table {

@@ -9,6 +9,7 @@
 
 #include "client/dlctl/control.h"
 #include "client/dlctl/options.h"
+#include "client/dlctl/orders/made.h"
 #include "client/dlctl/text.h"
 #include "proto/limits.h"
 #include "proto/order/epoch_plan.h"
@@ -22,6 +23,9 @@ struct order {
         struct dlp_epoch_plan plan;
         uint64_t world, rank, batch_size, position, shuffle_buffer; /* as asked for */
         enum dlp_dealing dealing;
+        const char *steps; /* text of a sampler; "": none */
+        struct option_list columns, parts;
+        struct made made;
         enum dlp_partition partition;
         bool drop_last;
         uint64_t n_served; /* samples of the rank that come in batches */
@@ -80,6 +84,53 @@ static int print_all(struct order *order) {
         return EXIT_DONE;
 }
 
+/* ---- an order that a sampler's steps make --------------------------------------------------------------------- */
+
+static void print_pair(struct order *order, const char *name, uint64_t value) {
+        text_string(&order->text, name);
+        text_u64(&order->text, value);
+}
+
+static void print_position(struct order *order, uint64_t unit, uint64_t position) {
+        const struct dlp_order *made = &order->made.order;
+
+        if (order->format != OUTPUT_JSON) {
+                print_index(order, dlp_order_sample(made, position));
+                return;
+        }
+        print_pair(order, "{\"index\":", dlp_order_sample(made, position));
+        if (made->starts)
+                print_pair(order, ",\"unit\":", unit);
+        if (made->pieces) {
+                print_pair(order, ",\"begin\":", made->pieces[position].begin);
+                print_pair(order, ",\"elements\":", made->pieces[position].n_elements);
+        }
+        text_string(&order->text, "}\n");
+}
+
+static void print_made(struct order *order) {
+        const struct dlp_order *made = &order->made.order;
+
+        for (uint64_t k = 0; k < order->n_served && order->text.error == 0; k++) {
+                uint64_t unit = dlp_epoch_plan_position(&order->plan, k);
+
+                for (uint64_t i = dlp_order_start(made, unit); i < dlp_order_start(made, unit + 1); i++)
+                        print_position(order, unit, i);
+        }
+}
+
+static int make(struct order *order) {
+        struct made_wish wish = { .sampler = order->steps,
+                                  .columns = &order->columns,
+                                  .parts = &order->parts,
+                                  .base = order->terms,
+                                  .batch_size = order->batch_size > 0 ? (uint32_t)order->batch_size : 1 };
+
+        if (order->terms.n_samples == 0)
+                return fail(EXIT_REFUSED, "order: a sampler needs a dataset with samples");
+        return made_make(&wish, &order->made);
+}
+
 static int check(const struct order *order, bool has_samples) {
         if (!has_samples)
                 return fail(EXIT_USAGE, "order: --samples is missing\nTry 'dlctl order --help'.");
@@ -94,9 +145,6 @@ static int check(const struct order *order, bool has_samples) {
         if (order->batch_size > DLP_BATCH_MAX)
                 return fail(EXIT_REFUSED, "batch: %" PRIu64 "; 1 to %u samples are allowed", order->batch_size,
                             DLP_BATCH_MAX);
-        if (order->position > order->terms.n_samples)
-                return fail(EXIT_REFUSED, "position: %" PRIu64 "; 0 to %" PRIu64 ", the number of samples, are allowed",
-                            order->position, order->terms.n_samples);
         if (order->terms.epoch > DLP_EPOCH_MAX)
                 return fail(EXIT_REFUSED, "epoch: %" PRIu64 "; 0 to %llu are allowed", order->terms.epoch,
                             DLP_EPOCH_MAX);
@@ -127,7 +175,7 @@ static uint64_t count_served(const struct dlp_epoch_plan *plan) {
 }
 
 int order_run(struct context *context, const struct command *command, int argc, char **argv) {
-        static struct order order = { .terms = { .shuffle = true }, .world = 1 };
+        static struct order order = { .terms = { .shuffle = true }, .world = 1, .steps = "" };
         struct dlp_epoch_terms epoch_terms;
         const char *dealing = "strided", *partition = "pad", *name = "torch";
         const struct option_row rows[] = {
@@ -139,12 +187,18 @@ int order_run(struct context *context, const struct command *command, int argc, 
                 { "no-shuffle", OPTION_FLAG_OFF, &order.terms.shuffle, NULL, "in the dataset's own order" },
                 { "dealing", OPTION_TEXT, &dealing, "D",
                   "how samples are dealt to ranks: strided, or in whole batches: chunk or batch (default strided)" },
-                { "batch", OPTION_NUMBER, &order.batch_size, "B", "samples a batch, for --dealing chunk and batch" },
+                { "batch", OPTION_NUMBER, &order.batch_size, "B", "samples a batch, for --dealing chunk and batch, and for samplers" },
                 { "drop-last", OPTION_FLAG, &order.drop_last, NULL, "leave out the last batch if it is incomplete" },
                 { "partition", OPTION_TEXT, &partition, "P", "pad, drop or exact (default pad)" },
                 { "order", OPTION_TEXT, &name, "O", "torch, tdperm or buffer (default torch)" },
                 { "shuffle-buffer", OPTION_NUMBER, &order.shuffle_buffer, "N",
                   "samples in the shuffle buffer of --order buffer (default 1000)" },
+                { "sampler", OPTION_TEXT, &order.steps, "TEXT",
+                  "steps that make the order, such as weighted(column=w)" },
+                { "column", OPTION_LIST, &order.columns, "NAME=FILE",
+                  "numbers for the sampler, one a line; may be given several times" },
+                { "part", OPTION_LIST, &order.parts, "NAME=SAMPLES",
+                  "of a dataset of several: one of them, in their sequence" },
                 { "position", OPTION_NUMBER, &order.position, "P",
                   "the rest of the epoch from this global position on (default 0)" },
         };
@@ -171,16 +225,34 @@ int order_run(struct context *context, const struct command *command, int argc, 
         order.terms.shuffle_buffer = (uint32_t)order.shuffle_buffer;
 
         order.format = context->format;
-        epoch_terms = (struct dlp_epoch_terms){ .n_positions = dlp_sampler_n_positions(&order.terms),
+        if (order.steps[0]) {
+                r = make(&order);
+                if (r != EXIT_DONE) {
+                        made_free(&order.made);
+                        return r;
+                }
+        }
+        epoch_terms = (struct dlp_epoch_terms){ .n_positions = order.steps[0] ? order.made.order.n_units
+                                                                              : dlp_sampler_n_positions(&order.terms),
                                                 .world = (uint32_t)order.world,
                                                 .batch_size = order.batch_size > 0 ? (uint32_t)order.batch_size : 1,
                                                 .dealing = order.dealing,
                                                 .partition = order.partition,
                                                 .drop_last = order.drop_last };
+        if (order.position > epoch_terms.n_positions) {
+                made_free(&order.made);
+                return fail(EXIT_REFUSED,
+                            "position: %" PRIu64 "; 0 to %" PRIu64 ", the positions of an epoch, are allowed",
+                            order.position, epoch_terms.n_positions);
+        }
         order.plan = dlp_epoch_plan_make(&epoch_terms, (uint32_t)order.rank, order.position);
         order.n_served = count_served(&order.plan);
         text_init(&order.text, STDOUT_FILENO);
-        r = order.n_served > 0 ? print_all(&order) : EXIT_DONE;
+        if (order.steps[0])
+                print_made(&order);
+        else
+                r = order.n_served > 0 ? print_all(&order) : EXIT_DONE;
+        made_free(&order.made);
         if (text_flush(&order.text) < 0 && order.text.error != -EPIPE)
                 return fail(EXIT_REFUSED, "cannot write: %s", strerror(-order.text.error));
         return r;

@@ -11,6 +11,7 @@
 
 #include "client/dlctl/control.h"
 #include "client/dlctl/options.h"
+#include "client/dlctl/orders/given.h"
 #include "client/dlctl/sample.h"
 #include "client/include/dlclient.h"
 #include "proto/limits.h"
@@ -149,6 +150,8 @@ static void default_job(struct dlc_options *options, char *name, size_t capacity
 int read_run(struct context *context, const struct command *command, int argc, char **argv) {
         static struct reading reading = { .n_epochs = 1, .n_left = UINT64_MAX };
         struct dlc_options o = DLC_OPTIONS_INIT;
+        static struct option_list columns;
+        static struct given given;
         const char *fields = NULL;
         char job[64], named[DLP_PIPELINE_MAX + 2]; /* what is too long is refused, as any pipeline is */
         const struct option_row rows[] = {
@@ -175,6 +178,9 @@ int read_run(struct context *context, const struct command *command, int argc, c
                   "torch, tdperm or buffer (default torch; a stream: always buffer)" },
                 { "shuffle-buffer", OPTION_COUNT, &o.shuffle_buffer, "N",
                   "samples in the shuffle buffer of a stream, or of --order buffer (default 1000)" },
+                { "sampler", OPTION_TEXT, &o.sampler, "TEXT", "steps that make the order, such as weighted(column=w)" },
+                { "column", OPTION_LIST, &columns, "NAME=FILE",
+                  "numbers for the sampler, one a line; may be given several times" },
                 { "pipeline", OPTION_TEXT, &o.pipeline, "TEXT",
                   "steps applied to a sample (default raw: the bytes as stored)" },
                 { "fields", OPTION_TEXT, &fields, "A,B",
@@ -216,5 +222,11 @@ int read_run(struct context *context, const struct command *command, int argc, c
         o.on_progress = show_progress;
         default_job(&o, job, sizeof(job));
         text_init(&reading.text, STDOUT_FILENO);
-        return run(&o, &reading, context->format);
+        r = given_read(&columns, &given);
+        o.columns = given.columns;
+        o.n_columns = (int)given.n;
+        if (r == EXIT_DONE)
+                r = run(&o, &reading, context->format);
+        given_free(&given);
+        return r;
 }

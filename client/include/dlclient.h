@@ -73,6 +73,14 @@ struct dlc_loader;
  * 120000 files so far", valid during the call. */
 typedef void (*dlc_progress_fn)(void *userdata, const char *text);
 
+/* Numbers that a sampler needs, such as weights: see the option sampler. */
+struct dlc_column {
+        const char *name;
+        uint32_t dtype;     /* enum dlc_dtype: bool, an integer, float32 or float64 */
+        const void *values; /* n_values elements, one after the other; copied by dlc_open() */
+        uint64_t n_values;  /* as many as the dataset has samples; indices of a subset may be any number */
+};
+
 /* The options of a loader. Begin with DLC_OPTIONS_INIT and set those that differ; dlc_open() copies the texts. */
 struct dlc_options {
         size_t size; /* of this struct, as the caller was compiled; set by DLC_OPTIONS_INIT */
@@ -143,12 +151,20 @@ struct dlc_options {
          * DistributedSampler; "batch": whole batches in turn, as Accelerate and Hugging Face's Trainer do; "chunk": the
          * same, by the name that Megatron's users know. At the end, "partition" counts in batches then. */
         const char *dealing;
+
+        /* Steps that make the order of an epoch, such as "weighted(column=w)", "mix(a=0.7, b=0.3)" or
+         * "buckets(column=length, edges=64:128, tokens=8192)": see dataloaderd(8), SAMPLERS. NULL or "" (default): all
+         * samples, shuffled as shuffle and order say. Then dlc_epoch_batches() may differ from epoch to epoch, and is
+         * known once dlc_await_length() has returned. */
+        const char *sampler;
+        const struct dlc_column *columns; /* that the steps name and the dataset does not have; else NULL */
+        int n_columns;                    /* 0 .. 16 */
 };
 
 #define DLC_OPTIONS_INIT                                                                                               \
         {                                                                                                              \
                 sizeof(struct dlc_options), NULL, NULL, 1, 0, NULL, NULL, -1, -1, true, false, NULL, NULL, NULL, 0, 0, \
-                        0, -1, NULL, NULL, 0, NULL, 300000, 0.0, 0, 0, NULL                                            \
+                        0, -1, NULL, NULL, 0, NULL, 300000, 0.0, 0, 0, NULL, NULL, NULL, 0                             \
         }
 
 /* Attaches as a rank. The daemon begins to fill the rank's slots before this returns.
@@ -277,6 +293,12 @@ struct dlc_batch {
  * -EPROTO are final: the loader returns them again until it is closed. */
 DLC_API int dlc_next(struct dlc_loader *loader, int timeout_ms, const struct dlc_batch **ret_batch);
 
+/* Waits until it is known how many batches the current epoch has, where a sampler makes the order (dlc_info.is_made):
+ * until its first batch is ready, at most for timeout_ms (-1: as long as it takes). Returns at once for all other
+ * loaders, and returns what dlc_next() would if the order cannot be made, as with a weight that is negative. Returns 0,
+ * -ETIMEDOUT, -EINTR, -EAGAIN (timeout_ms 0), or another negative errno. */
+DLC_API int dlc_await_length(struct dlc_loader *loader, int timeout_ms);
+
 /* Returns a batch, so that its slot can be filled again; in any order, from any thread. Never blocks. After the call
  * the batch and its memory must not be touched. -EINVAL: this loader did not hand it out, or it was released before;
  * dlc_last_error() of the calling thread has the text. */
@@ -337,6 +359,10 @@ struct dlc_info {
         uint32_t n_restarts;   /* restarts of the daemon since dlc_open(); changes when memory_base changes */
         uint32_t is_waiting;   /* 1: the daemon has ended and dlc_next() waits until it is back */
         uint32_t is_stream;    /* 1: the dataset is a stream: its numbers become known when it has ended */
+        uint32_t is_made;      /* 1: a sampler makes the order: epoch_samples and epoch_batches are those of the current
+                                * epoch, DLC_UNKNOWN before its first batch; a position counts what ranks are dealt, which
+                                * may be whole batches */
+        uint64_t epoch_units;  /* how many positions the current epoch has: as many as samples, unless is_made */
 };
 
 /* Never NULL for a loader; valid until dlc_close(). Constant, except for what a restart of the daemon changes: memory,

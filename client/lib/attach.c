@@ -30,7 +30,8 @@ struct message {
         char *part_digests[DLP_PARTS_MAX];
 };
 
-static void message_make(struct message *message, const struct dlc_options *options) {
+static void message_make(struct message *message, struct dlc_loader *loader) {
+        const struct dlc_options *options = &loader->options;
         Dlp__Attach *attach = &message->attach;
 
         dlp__request__init(&message->request);
@@ -56,6 +57,11 @@ static void message_make(struct message *message, const struct dlc_options *opti
         attach->draws = options->draws;
         attach->shuffle_buffer = (uint32_t)options->shuffle_buffer;
         attach->pid = (uint32_t)getpid();
+        attach->sampler = (char *)(uintptr_t)options->sampler;
+        attach->columns = loader->columns.pointers;
+        attach->n_columns = loader->columns.n;
+        attach->columns_digest = loader->columns.digest;
+        loader->connection.sent_fd = loader->columns.fd;
         message->request.body_case = DLP__REQUEST__BODY_ATTACH;
         message->request.attach = attach;
 }
@@ -95,7 +101,7 @@ static int ask(struct dlc_loader *loader, Dlp__Reply **ret_reply, struct dli_des
         struct message message;
         int r;
 
-        message_make(&message, options);
+        message_make(&message, loader);
         for (;;) {
                 r = dli_connection_call(&loader->connection, &message.request, DLI_ANSWER_TIMEOUT_MS, &loader->reason,
                                         ret_reply, ret_descriptors->fd, DLI_N_DESCRIPTORS);
@@ -110,7 +116,7 @@ static int ask(struct dlc_loader *loader, Dlp__Reply **ret_reply, struct dli_des
 int dli_attach_ask(struct dlc_loader *loader) {
         struct message message;
 
-        message_make(&message, &loader->options);
+        message_make(&message, loader);
         message.attach.first_epoch = loader->epoch;
         message.attach.first_position = loader->plan.base;
         message.attach.first_step = loader->step;
@@ -140,6 +146,9 @@ static int keep_texts(struct dlc_loader *loader, const Dlp__Attached *attached) 
                 info->dataset_samples = attached->n_samples;
                 loader->is_stream = attached->n_samples == DLP_UNKNOWN;
                 info->is_stream = loader->is_stream;
+                info->is_made = loader->is_made = attached->order_is_made;
+                loader->deals_batches = attached->deals_batches;
+                loader->has_units = attached->has_units;
                 info->dataset_digest = loader->digest;
                 info->pipeline = loader->pipeline;
                 info->job = loader->job;
@@ -161,7 +170,7 @@ static int map_ring(struct dlc_loader *loader, const Dlp__Attached *attached, st
                 .control_bytes = attached->control_bytes,
                 .payload_bytes = attached->payload_bytes,
                 .n_slots = attached->n_slots,
-                .batch_size = (uint32_t)loader->options.batch_size,
+                .batch_size = loader->has_units ? 0 : (uint32_t)loader->options.batch_size,
                 .memory = attached->memory,
                 .control_fd = descriptors->fd[CONTROL],
                 .payload_fd = descriptors->fd[PAYLOAD],
@@ -186,7 +195,7 @@ static void install_ring(struct dlc_loader *loader, struct dli_ring *ring) {
         ring->n_before = older ? older->n_before + older->sequence : 0;
         info->memory = ring->memory;
         info->n_slots = ring->n_slots;
-        info->batch_size = ring->control->batch_size;
+        info->batch_size = (uint32_t)loader->options.batch_size;
         info->memory_base = (uint8_t *)ring->payload_mapping.base + ring->control->slots_offset;
         info->memory_bytes = ring->control->slot_bytes * ring->n_slots;
         atomic_store_explicit(&loader->ring, ring, memory_order_release); /* dlc_release() must see it whole */
@@ -217,8 +226,11 @@ static int take_over(struct dlc_loader *loader, const Dlp__Attached *attached, s
         /* A signal must not end the call: an interrupted seek would leave us without the new stream's number. */
         loader->connection.interruptible = false;
         loader->state = DLI_ATTACHED;
-        terms = dli_epoch_terms(options, info->dataset_samples);
+        if (loader->is_made && info->epoch_units > 0) /* known before the daemon was away */
+                return 0;
+        terms = dli_epoch_terms(loader);
         whole = dlp_epoch_plan_make(&terms, info->rank, 0);
+        info->epoch_units = terms.n_positions;
         info->epoch_samples = whole.n_samples;
         info->epoch_batches = whole.n_batches;
         return 0;
@@ -251,8 +263,11 @@ int dli_attach(struct dlc_loader *loader, const struct dlc_options *options) {
         int r;
 
         r = keep_options(loader, options);
+        if (r == 0)
+                r = dli_columns_make(options, &loader->columns, &loader->reason);
         if (r < 0)
                 return r;
+        loader->options.columns = NULL; /* the caller's: copied */
         r = dli_connection_open(&loader->connection, options->socket, "libdlclient " DLP_VERSION, &loader->reason);
         if (r < 0)
                 return r;

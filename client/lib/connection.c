@@ -68,7 +68,7 @@ static int open_socket(struct dli_connection *connection, const char *path, cons
         struct sockaddr_un address;
         int r;
 
-        *connection = (struct dli_connection){ .socket = -1, .client = client, .interruptible = true };
+        *connection = (struct dli_connection){ .socket = -1, .sent_fd = -1, .client = client, .interruptible = true };
         if (!path)
                 path = dlp_socket_default();
         r = dlp_socket_address(path, &address);
@@ -250,13 +250,15 @@ static int receive_reply(struct dli_connection *connection, uint64_t deadline_ns
 }
 
 int dli_connection_send(struct dli_connection *connection, Dlp__Request *request, struct why *reason) {
+        bool has_fd;
         int r;
 
         request->protocol = DLP_PROTOCOL_VERSION;
         request->id = ++connection->n_calls;
         request->client = (char *)(uintptr_t)connection->client;
 
-        r = dlp_request_send(connection->socket, request, 0);
+        has_fd = connection->sent_fd >= 0 && request->body_case == DLP__REQUEST__BODY_ATTACH;
+        r = dlp_request_send(connection->socket, request, &connection->sent_fd, has_fd ? 1 : 0, 0);
         if (r == -EPIPE || r == -ECONNRESET) {
                 /* The daemon may have sent the reason before it closed. */
                 r = dli_connection_drain(connection, reason);

@@ -21,6 +21,7 @@ struct dli_connection {
         bool interruptible; /* a signal ends a call with -EINTR; otherwise the call continues */
         uint64_t n_calls;
         const char *client; /* name of the caller, for the daemon's log; static */
+        int sent_fd;        /* goes with each request to attach, and stays the caller's; -1: none */
         uint8_t *packet;    /* DLP_PACKET_MAX bytes */
         char path[DLP_SOCKET_PATH_MAX + 1];
         int farewell_code;   /* errno that the daemon sent before it closed the connection; 0: none */

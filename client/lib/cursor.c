@@ -5,13 +5,15 @@
  * and end. */
 
 #include <errno.h>
+#include <stdlib.h>
 
 #include "client/lib/loader.h"
+#include "proto/order/making/order_text.h"
 #include "proto/ring.h"
 
 /* ---- the plan ------------------------------------------------------------------------------------------------ */
 
-struct dlp_epoch_terms dli_epoch_terms(const struct dlc_options *options, uint64_t n_samples) {
+static struct dlp_epoch_terms terms_of(const struct dlc_options *options, uint64_t n_samples) {
         struct dlp_sampler_terms sampler = { .n_samples = n_samples,
                                              .seed = options->seed,
                                              .shuffle = options->shuffle,
@@ -27,8 +29,18 @@ struct dlp_epoch_terms dli_epoch_terms(const struct dlc_options *options, uint64
         return terms;
 }
 
+struct dlp_epoch_terms dli_epoch_terms(const struct dlc_loader *loader) {
+        struct dlp_epoch_terms terms = terms_of(&loader->options, loader->info.dataset_samples);
+
+        if (loader->is_made)
+                terms.n_positions = DLP_UNKNOWN;
+        if (loader->deals_batches)
+                terms.batch_size = 1;
+        return terms;
+}
+
 void dli_cursor_set(struct dlc_loader *loader, uint64_t epoch, uint64_t position) {
-        struct dlp_epoch_terms terms = dli_epoch_terms(&loader->options, loader->info.dataset_samples);
+        struct dlp_epoch_terms terms = dli_epoch_terms(loader);
 
         loader->epoch = epoch;
         loader->step = 0;
@@ -44,12 +56,32 @@ bool dli_cursor_learn(struct dlc_loader *loader) {
 
         if (n_samples > DLP_SAMPLES_MAX || n_samples < loader->plan.base) /* the daemon ends such a run */
                 return false;
-        terms = dli_epoch_terms(&loader->options, n_samples);
+        terms = terms_of(&loader->options, n_samples);
         loader->plan = dlp_epoch_plan_make(&terms, info->rank, loader->plan.base);
         whole = dlp_epoch_plan_make(&terms, info->rank, 0);
         info->dataset_samples = n_samples;
         info->epoch_samples = whole.n_samples;
         info->epoch_batches = whole.n_batches;
+        return true;
+}
+
+/* Samples of units that have several are not counted: only the daemon knows them. */
+static void say_length(struct dlc_loader *loader, const struct dlp_epoch_terms *terms) {
+        struct dlp_epoch_plan whole = dlp_epoch_plan_make(terms, loader->info.rank, 0);
+
+        loader->info.epoch_units = terms->n_positions;
+        loader->info.epoch_samples = loader->has_units ? DLP_UNKNOWN : whole.n_samples;
+        loader->info.epoch_batches = whole.n_batches;
+}
+
+bool dli_cursor_learn_units(struct dlc_loader *loader, uint64_t n_units) {
+        struct dlp_epoch_terms terms = dli_epoch_terms(loader);
+
+        if (n_units > DLP_SAMPLES_MAX || n_units < loader->plan.base)
+                return false;
+        terms.n_positions = n_units;
+        loader->plan = dlp_epoch_plan_make(&terms, loader->info.rank, loader->plan.base);
+        say_length(loader, &terms);
         return true;
 }
 
@@ -87,7 +119,7 @@ static int seek(struct dlc_loader *loader, uint64_t epoch, uint64_t position) {
         int r = 0;
 
         /* A rank that never has samples has no batches to seek. */
-        if (loader->state == DLI_ATTACHED && loader->info.epoch_batches > 0)
+        if (loader->state == DLI_ATTACHED && (loader->info.epoch_batches > 0 || loader->is_made))
                 r = ask(loader, epoch, position);
         if (r < 0)
                 return r;
@@ -114,7 +146,7 @@ static int go_to(struct dlc_loader *loader, uint64_t epoch, uint64_t position) {
         if (epoch > DLP_EPOCH_MAX)
                 return why_set(&loader->reason, -EINVAL, "epoch: %llu; 0 to %llu are allowed",
                                (unsigned long long)epoch, DLP_EPOCH_MAX);
-        if (position > loader->info.dataset_samples)
+        if (position > (loader->is_made ? DLP_SAMPLES_MAX : loader->info.dataset_samples))
                 return why_set(&loader->reason, -EINVAL, "position: %llu; 0 to %llu, the samples of %s, are allowed",
                                (unsigned long long)position, (unsigned long long)loader->info.dataset_samples,
                                loader->options.dataset);
@@ -185,6 +217,30 @@ int dlc_get_cursor(struct dlc_loader *loader, uint64_t *ret_epoch, uint64_t *ret
 
 /* ---- computing a cursor without a daemon --------------------------------------------------------------------- */
 
+/* With a sampler n_samples is the number of positions, which its steps have made. */
+static int cursor_terms(const struct dlc_options *options, uint64_t n_samples, struct why *reason,
+                        struct dlp_epoch_terms *ret_terms) {
+        struct dlp_order_text *text;
+        int r;
+
+        *ret_terms = terms_of(options, n_samples);
+        if (!options->sampler || !*options->sampler)
+                return 0;
+        text = malloc(sizeof(*text));
+        if (!text)
+                return why_errno(reason, -ENOMEM, "sampler");
+        r = dlp_order_text_parse(options->sampler, text, reason);
+        if (r == 0) {
+                const struct dlp_step *grouper = dlp_order_text_grouper(text);
+
+                ret_terms->n_positions = n_samples;
+                if (grouper && grouper->type->is_batch)
+                        ret_terms->batch_size = 1;
+        }
+        free(text);
+        return r;
+}
+
 static int cursor_after(const struct dlc_options *options, uint64_t n_samples, struct why *reason, uint64_t n_batches,
                         uint64_t *epoch, uint64_t *position) {
         uint64_t end_epoch, end_position;
@@ -199,7 +255,9 @@ static int cursor_after(const struct dlc_options *options, uint64_t n_samples, s
         if (n_samples > DLP_SAMPLES_MAX && n_samples != DLP_UNKNOWN)
                 return why_set(reason, -EINVAL, "n_samples: %llu; 0 to %llu are allowed", (unsigned long long)n_samples,
                                DLP_SAMPLES_MAX);
-        terms = dli_epoch_terms(&resolved, n_samples);
+        r = cursor_terms(&resolved, n_samples, reason, &terms);
+        if (r < 0)
+                return r;
         if (*position > terms.n_positions)
                 return why_set(reason, -EINVAL, "position: %llu; 0 to %llu, the samples of %s, are allowed",
                                (unsigned long long)*position, (unsigned long long)terms.n_positions, resolved.dataset);

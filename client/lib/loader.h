@@ -20,6 +20,7 @@
 #include "client/include/dlclient.h"
 #include "client/lib/connection.h"
 #include "client/lib/environment.h"
+#include "client/lib/orders/columns.h"
 #include "client/lib/ring.h"
 #include "proto/order/epoch_plan.h"
 #include "proto/order/sampler.h"
@@ -79,7 +80,11 @@ struct dlc_loader {
         struct why told;          /* the last reported one: the text of dlc_warning() */
         struct dli_launch launch; /* as found at the opening; n_local is 0 after the check of the ranks */
         bool is_stream;           /* its dataset has no end yet, or had none when it was opened */
-        bool has_ended;           /* an epoch has ended at least once */
+        bool is_made;             /* a sampler makes the order: a batch's record says how long its epoch is */
+        bool deals_batches;       /* and what ranks are dealt are whole batches */
+        bool has_units;           /* or rows of a batch with several samples each */
+        struct dli_columns columns;
+        bool has_ended; /* an epoch has ended at least once */
         struct dlc_info info;
         char *digest, *pipeline, *job; /* owned: info points to these */
         struct dlc_part *parts;        /* owned, with their texts; NULL: one dataset */
@@ -181,8 +186,12 @@ int dli_batch_fill(struct dlc_loader *loader, struct dli_ring *ring, uint32_t id
 
 /* ---- cursor.c ------------------------------------------------------------------------------------------------ */
 
-/* The terms that all epochs of a run share. `options` are resolved. */
-struct dlp_epoch_terms dli_epoch_terms(const struct dlc_options *options, uint64_t n_samples);
+/* The terms of the loader's epochs: whose length is DLP_UNKNOWN if a sampler makes the order, or if its dataset is a
+ * stream that has not ended. */
+struct dlp_epoch_terms dli_epoch_terms(const struct dlc_loader *loader);
+
+/* A record has said how long the current epoch is. Returns false if that makes no sense. */
+bool dli_cursor_learn_units(struct dlc_loader *loader, uint64_t n_units);
 
 /* Sets the cursor to the epoch's batches from `position` on, at most the number of the dataset's samples. */
 void dli_cursor_set(struct dlc_loader *loader, uint64_t epoch, uint64_t position);

@@ -60,7 +60,8 @@ static void look_at_hold(struct dlc_loader *loader, uint64_t slept_ns) {
 
 /* Has the daemon said how long the stream is, which the loader did not know when it began to wait? */
 static bool has_news_of_end(const struct dlc_loader *loader) {
-        return loader->plan.n_batches == DLP_UNKNOWN && dlp_ring_length(dli_ring_of(loader)->control) != DLP_UNKNOWN;
+        return !loader->is_made && loader->plan.n_batches == DLP_UNKNOWN &&
+               dlp_ring_length(dli_ring_of(loader)->control) != DLP_UNKNOWN;
 }
 
 /* Sleeps in slices: the daemon's death does not wake the futex, only the socket shows it. */
@@ -181,6 +182,12 @@ static int take(struct dlc_loader *loader, const struct dlc_batch **ret_batch) {
                 return job_failed(loader, record);
         if (record->epoch != loader->epoch || record->step != loader->step)
                 return damaged(loader, "the place in the epoch");
+        if (loader->is_made && loader->plan.n_batches == DLP_UNKNOWN) {
+                if (!dli_cursor_learn_units(loader, record->epoch_units))
+                        return damaged(loader, "the length of the epoch");
+                if (record->n_planned == 0 && dlp_epoch_plan_is_over(&loader->plan, loader->step))
+                        return pass_over(ring, idx_slot); /* that was all that it had to say */
+        }
         if (record->n_samples == 0 && record->n_skipped > 0 && record->n_skipped <= ring->control->batch_size) {
                 count(&loader->counts, record);
                 loader->step++;
@@ -224,7 +231,7 @@ static int next(struct dlc_loader *loader, struct wait *wait, const struct dlc_b
                 bool ready = loader->state != DLI_AWAY && is_ready(dli_ring_of(loader));
 
                 /* After the look for a batch: if it is of the next epoch, the end of this one was told before it. */
-                if (loader->plan.n_batches == DLP_UNKNOWN && loader->state != DLI_AWAY)
+                if (!loader->is_made && loader->plan.n_batches == DLP_UNKNOWN && loader->state != DLI_AWAY)
                         dli_cursor_learn(loader);
                 if (dlp_epoch_plan_is_over(&loader->plan, loader->step)) {
                         r = pass_end(loader);
@@ -255,5 +262,53 @@ int dlc_next(struct dlc_loader *loader, int timeout_ms, const struct dlc_batch *
         r = next(loader, &wait, ret_batch);
         if (wait.began_ns)
                 loader->counts.waited_ns += clock_now_ns() - wait.began_ns;
+        return r < 0 && r != -EAGAIN ? dli_report(&loader->reason, r) : r;
+}
+
+/* ---- the length of an epoch ------------------------------------------------------------------------------------ */
+
+/* Looks at the next batch without taking it. Returns 0 when the length is known; PASSED_OVER if the batch is of another
+ * place; or a final error. */
+static int look_at_length(struct dlc_loader *loader) {
+        struct dli_ring *ring = dli_ring_of(loader);
+        uint32_t idx_slot = dlp_ring_slot(ring->control, ring->sequence);
+        const struct dlp_slot_record *record;
+
+        if (idx_slot >= ring->n_slots)
+                return damaged(loader, "the slot");
+        record = dlp_slot_record(ring->control, idx_slot);
+        if (record->sequence != ring->sequence)
+                return damaged(loader, "the sequence");
+        if (record->stream != ring->stream)
+                return pass_over(ring, idx_slot);
+        if (record->status == DLP_BATCH_FAILED)
+                return job_failed(loader, record);
+        if (record->epoch != loader->epoch || !dli_cursor_learn_units(loader, record->epoch_units))
+                return damaged(loader, "the length of the epoch");
+        return 0;
+}
+
+static int await_length(struct dlc_loader *loader, struct wait *wait) {
+        int r = 0;
+
+        while (loader->is_made && loader->plan.n_batches == DLP_UNKNOWN) {
+                bool ready = loader->state != DLI_AWAY && is_ready(dli_ring_of(loader));
+
+                r = ready ? look_at_length(loader) : wait_for_batch(loader, wait);
+                if (r < 0)
+                        return r;
+        }
+        return 0;
+}
+
+int dlc_await_length(struct dlc_loader *loader, int timeout_ms) {
+        struct wait wait = { .timeout_ms = timeout_ms };
+        int r = dli_loader_enter(loader, "dlc_await_length", false);
+
+        if (r < 0)
+                return r;
+        if (loader->ended) /* of the epoch that has ended */
+                return 0;
+        r = await_length(loader, &wait);
         return r < 0 && r != -EAGAIN ? dli_report(&loader->reason, r) : r;
 }

@@ -100,6 +100,7 @@ int dlc_open(const struct dlc_options *options, struct dlc_loader **ret_loader) 
                 return dli_refuse(-ENOMEM, "no memory for a loader");
         memset(loader, 0, sizeof(*loader));
         loader->connection.socket = loader->poll_fd = loader->timer_fd = -1;
+        loader->connection.sent_fd = loader->columns.fd = -1;
         loader->warning = launch.remark;
         loader->launch = launch;
         watch_fork(loader);
@@ -124,6 +125,7 @@ void dlc_close(struct dlc_loader *loader) {
         dli_rings_free(dli_ring_of(loader), dli_loader_check(loader) == 0);
         dli_unmap(&loader->fork_mapping);
         dli_classes_free(loader);
+        dli_columns_free(&loader->columns);
         dli_options_free(&loader->options);
         free(loader->digest);
         dli_parts_free(loader);

@@ -48,6 +48,7 @@ static int check_texts(const struct dlc_options *options, struct why *reason) {
                 { "order", options->order, DLP_NAME_MAX },
                 { "on_error", options->on_error, DLP_NAME_MAX },
                 { "on_restart", options->on_restart, DLP_NAME_MAX },
+                { "sampler", options->sampler, DLP_SAMPLER_MAX },
         };
         int r;
 
@@ -154,6 +155,8 @@ int dli_options_resolve(const struct dlc_options *options, struct why *reason, s
                 resolved.order = "torch";
         if (!resolved.on_error)
                 resolved.on_error = "fail";
+        if (!resolved.sampler)
+                resolved.sampler = "";
         if (!resolved.on_restart)
                 resolved.on_restart = "wait";
         r = check_choices(&resolved, reason);
@@ -170,7 +173,7 @@ static const size_t TEXTS[] = {
         offsetof(struct dlc_options, socket),    offsetof(struct dlc_options, job),
         offsetof(struct dlc_options, partition), offsetof(struct dlc_options, order),
         offsetof(struct dlc_options, on_error),  offsetof(struct dlc_options, on_restart),
-        offsetof(struct dlc_options, dealing),
+        offsetof(struct dlc_options, dealing),   offsetof(struct dlc_options, sampler),
 };
 #define N_TEXTS (sizeof(TEXTS) / sizeof(TEXTS[0]))
 

@@ -64,7 +64,8 @@ static int map_ring(struct dli_ring *ring, const struct dli_offer *offer, struct
                 *ret_layout_version = control->layout_version;
                 return r;
         }
-        if (r < 0 || control->batch_size != offer->batch_size || control->n_slots != offer->n_slots)
+        if (r < 0 || (offer->batch_size > 0 && control->batch_size != offer->batch_size) ||
+            control->n_slots != offer->n_slots)
                 return why_set(reason, -EPROTO, "the daemon's ring is damaged");
         ring->control = control;
         ring->page = ring->payload_mapping.base;

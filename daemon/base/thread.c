@@ -42,6 +42,13 @@ int thread_wait_until(pthread_cond_t *condition, pthread_mutex_t *lock, uint64_t
         return pthread_cond_clockwait(condition, lock, CLOCK_MONOTONIC, &until);
 }
 
+void thread_detach(pthread_t thread) {
+        int r = pthread_detach(thread);
+
+        assert(r == 0);
+        (void)r;
+}
+
 void thread_join(pthread_t thread) {
         int r = pthread_join(thread, NULL);
 

@@ -12,6 +12,7 @@
 #include "daemon/ctl/access.h"
 #include "daemon/ctl/handlers.h"
 #include "daemon/ring/numa.h"
+#include "proto/base/cleanup.h"
 #include "proto/base/text.h"
 
 struct attach {
@@ -20,6 +21,8 @@ struct attach {
         struct catalog_waiter waiter;
         Dlp__Attach *wish; /* a copy */
         const char *at;    /* in the names of its datasets: those before it have been checked */
+        int columns_fd;    /* memory of the sampler's columns; -1: there are none */
+        struct sampling *sampling;
         struct stream_options options;
         struct pipeline *pipeline;
         struct stream *stream;
@@ -148,6 +151,49 @@ static int settle_order(struct job_terms *terms, const struct source *source, st
         return 0;
 }
 
+/* What makes the order of its epochs, if the wish asks for more than shuffling. */
+static int settle_sampling(struct attach *attach, const Dlp__Attach *wish, const struct source *source,
+                           struct job_terms *terms, struct why *why) {
+        struct sampling_column columns[SAMPLING_COLUMNS_MAX];
+        const struct dlp_step *grouper;
+        int r;
+
+        if (wish->n_columns > SAMPLING_COLUMNS_MAX)
+                return why_set(why, -EINVAL, "columns: %zu; at most %u are allowed", wish->n_columns,
+                               SAMPLING_COLUMNS_MAX);
+        for (size_t i = 0; i < wish->n_columns; i++)
+                columns[i] = (struct sampling_column){ .name = wish->columns[i]->name,
+                                                       .dtype = wish->columns[i]->dtype,
+                                                       .offset = wish->columns[i]->offset,
+                                                       .n_values = wish->columns[i]->n_values };
+        if (wish->n_columns > 0 && attach->columns_fd < 0)
+                return why_set(why, -EINVAL, "columns: their memory did not come with the request");
+        if (strlen(wish->columns_digest) >= sizeof(terms->columns))
+                return why_set(why, -EINVAL, "columns: a digest of at most %zu bytes is allowed",
+                               sizeof(terms->columns) - 1);
+        r = sampling_new(wish->sampler, attach->columns_fd, columns, (uint32_t)wish->n_columns, &attach->sampling, why);
+        if (r < 0)
+                return r;
+        terms->is_made = attach->sampling->text.n_steps > 0;
+        if (!terms->is_made)
+                return 0;
+        if (source->growth)
+                return why_set(why, -EINVAL,
+                               "sampler: it needs to know how many samples there are, and %.100s is a stream",
+                               terms->dataset);
+        if (source->n_samples == 0)
+                return why_set(why, -EINVAL, "sampler: %.100s has no samples", terms->dataset);
+        if (terms->shuffle && terms->order == DLP_ORDER_BUFFER)
+                return why_set(why, -EINVAL, "sampler: the order \"buffer\" cannot be combined with one");
+        grouper = dlp_order_text_grouper(&attach->sampling->text);
+        terms->repeats = attach->sampling->text.steps[0].type->repeats;
+        terms->has_units = grouper != NULL;
+        terms->deals_batches = grouper && grouper->type->is_batch;
+        snprintf(terms->columns, sizeof(terms->columns), "%s", wish->columns_digest);
+        r = dlp_order_text_print(&attach->sampling->text, terms->sampler, why);
+        return r < 0 ? r : sampling_check(attach->sampling, source, why);
+}
+
 /* ---- making the ring and sending it -------------------------------------------------------------------------- */
 
 static void attach_work(void *userdata) {
@@ -167,6 +213,8 @@ static void attach_free(void *userdata) {
 
         if (attach->wish)
                 dlp__attach__free_unpacked(attach->wish, NULL);
+        closep(&attach->columns_fd);
+        sampling_unref(attach->sampling);
         if (!attach->stream) { /* otherwise the stream owns them now */
                 job_unref(attach->options.job);
                 catalog_dataset_unref(attach->options.dataset);
@@ -215,6 +263,10 @@ static void hand_over(struct session *session, uint64_t id, struct stream *strea
         attached.memory = (char *)(uintptr_t)ring->payload_segment.obtained;
         attached.job = stream->job->name;
         tell_parts(&attached, dataset_source(stream->dataset->dataset), &parts);
+        attached.order_is_made = stream->job->terms.is_made;
+        attached.deals_batches = stream->job->terms.deals_batches;
+        attached.has_units = stream->job->terms.has_units;
+        attached.sampler = stream->job->terms.sampler;
         reply.id = id;
         reply.body_case = DLP__REPLY__BODY_ATTACHED;
         reply.attached = &attached;
@@ -324,6 +376,8 @@ static int attach_prepare(struct attach *attach, const Dlp__Attach *wish, struct
         snprintf(terms.digest, sizeof(terms.digest), "%s", source->digest);
         terms.n_samples = source->n_samples;
         r = settle_order(&terms, source, why);
+        if (r == 0)
+                r = settle_sampling(attach, wish, source, &terms, why);
         if (r < 0)
                 return r;
 
@@ -345,8 +399,8 @@ static int attach_prepare(struct attach *attach, const Dlp__Attach *wish, struct
         r = quota_user(session, &user, &attach->options.budget);
         if (r < 0)
                 return why_errno(why, r, "attach");
-        r = job_join(&server->jobs, job, user, wish->job, &terms, wish->rank, pid, &session->job, &session->member,
-                     why);
+        r = job_join(&server->jobs, job, user, wish->job, &terms, terms.is_made ? attach->sampling : NULL, wish->rank,
+                     pid, &session->job, &session->member, why);
         if (r < 0)
                 return r;
         session->member->process = session->process;
@@ -475,6 +529,7 @@ void handle_attach(struct session *session, const Dlp__Request *request) {
         attach->id = request->id;
         attach->pipeline = session->server->options.pipeline;
         attach->options.wake_socket = -1;
+        attach->columns_fd = take_fd(&session->sent_fd);
         attach->waiter.done = attach_checked;
         attach_check(attach);
 }

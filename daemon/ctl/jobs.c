@@ -69,6 +69,7 @@ static void fill_job(Dlp__Job *message, struct job *job) {
         message->pipeline = job->terms.pipeline;
         message->seed = terms->seed;
         message->draws = terms->draws;
+        message->sampler = job->terms.sampler;
         message->shuffle_buffer = terms->shuffle_buffer;
         message->shuffle = terms->shuffle;
         message->order = (char *)(uintptr_t)dlp_order_kind_name(terms->order);

@@ -10,6 +10,7 @@
 #include "daemon/base/log.h"
 #include "daemon/ctl/access.h"
 #include "daemon/ctl/handlers.h"
+#include "proto/base/cleanup.h"
 #include "proto/base/text.h"
 
 #define PACKETS_AT_ONCE 16 /* packets of one session before other sessions get a turn */
@@ -101,11 +102,14 @@ static void handle(struct session *session, const Dlp__Request *request) {
 static void dispatch(struct session *session, const uint8_t *bytes, size_t n_bytes) {
         Dlp__Request *request = dlp__request__unpack(NULL, n_bytes, bytes);
 
-        if (!request) {
+        if (!request)
                 session_close(session, "its packet is not a request");
+        else if (session->sent_fd >= 0 && request->body_case != DLP__REQUEST__BODY_ATTACH)
+                session_close(session, "it sent descriptors, which no such request has");
+        else
+                handle(session, request);
+        if (!request)
                 return;
-        }
-        handle(session, request);
         dlp__request__free_unpacked(request, NULL);
 }
 
@@ -114,7 +118,8 @@ static void on_readable(evutil_socket_t fd, short what, void *userdata) {
         struct session *session = userdata;
 
         for (int i = 0; i < PACKETS_AT_ONCE && !session->closed && session->state != SESSION_ATTACHING; i++) {
-                ssize_t n = dlp_frame_receive(fd, buffer, sizeof(buffer), NULL, 0, NULL, MSG_DONTWAIT);
+                size_t n_fds = 0;
+                ssize_t n = dlp_frame_receive(fd, buffer, sizeof(buffer), &session->sent_fd, 1, &n_fds, MSG_DONTWAIT);
 
                 if (n == -EAGAIN || n == -EINTR)
                         return;
@@ -123,7 +128,7 @@ static void on_readable(evutil_socket_t fd, short what, void *userdata) {
                         return;
                 }
                 if (n == -EPROTO) {
-                        session_close(session, "it sent descriptors, which no request has");
+                        session_close(session, "it sent descriptors that did not arrive, or more than a request has");
                         return;
                 }
                 if (n <= 0) {
@@ -131,6 +136,8 @@ static void on_readable(evutil_socket_t fd, short what, void *userdata) {
                         return;
                 }
                 dispatch(session, buffer, (size_t)n);
+                closep(&session->sent_fd);
+                session->sent_fd = -1;
         }
 }
 
@@ -234,6 +241,7 @@ void session_open(struct server *server, int fd) {
         }
         session->server = server;
         session->fd = fd;
+        session->sent_fd = -1;
         session->process = PROCESS_NONE;
         getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &session->peer, &length);
         access_read_groups(session);

@@ -34,6 +34,7 @@ struct session {
         char user[USER_NAME_SIZE];   /* buffer of session_user() */
         char client[64];             /* the name that the client gives itself */
         enum session_state state;
+        int sent_fd; /* that came with the request which is being handled; -1: none. A handler may take it over */
         bool closed; /* true once closed; a session that was attaching keeps its job until attach_done() */
 
         /* Set when it attaches. */

@@ -19,17 +19,38 @@ static void record_begin(struct batch *batch) {
         record->n_errors = 0;
         record->n_skipped = 0;
         record->n_planned = batch->n_samples;
+        record->epoch_units = batch->stream->plan.terms.n_positions;
+}
+
+/* Looks up which positions the units of the batch have. */
+static uint32_t list_positions(struct batch *batch, const struct dlp_epoch_plan *plan, const struct dlp_order *order) {
+        uint32_t n = 0;
+
+        for (uint32_t i = 0; i < batch->n_units; i++) {
+                uint64_t unit = dlp_epoch_plan_position(plan, batch->first + i);
+
+                for (uint64_t at = order->starts[unit]; at < order->starts[unit + 1]; at++) {
+                        assert(n < batch->stream->batch_samples); /* n_unit_max() of the grouper */
+                        batch->positions[n++] = at;
+                }
+        }
+        return n;
 }
 
 void batch_begin(struct batch *batch, struct stream *stream, struct order_table *order) {
-        struct dlp_plan_batch planned = dlp_epoch_plan_batch(&stream->plan, stream->step);
+        struct dlp_plan_batch planned = { 0 };
+
+        if (!dlp_epoch_plan_is_over(&stream->plan, stream->step)) /* else only the epoch's length is told */
+                planned = dlp_epoch_plan_batch(&stream->plan, stream->step);
 
         batch->order = order ? order_table_ref(order) : NULL;
         batch->number = stream->planned_number;
         batch->epoch = stream->epoch;
         batch->step = stream->step;
         batch->first = planned.first;
-        batch->n_samples = planned.n_samples;
+        batch->n_units = batch->n_samples = planned.n_samples;
+        if (batch->positions && planned.n_samples > 0 && stream->plan.n_batches != DLP_UNKNOWN)
+                batch->n_samples = list_positions(batch, &stream->plan, order_table_made(order));
         batch->n_errors = 0;
         batch->failed = false;
         atomic_store_explicit(&batch->n_left, batch->n_samples, memory_order_relaxed);
@@ -97,6 +118,10 @@ void batch_abandon(struct batch *batch, uint32_t idx_first, struct counters *cou
                 why_set(&failure, 0, "the rank seeked elsewhere before this batch was complete");
         batch_failed(batch, idx_first, &failure);
         batch_samples_done(batch, batch->n_samples - idx_first, counters);
+}
+
+void batch_tell_length(struct batch *batch, struct counters *counters) {
+        batch_publish(batch, counters);
 }
 
 void batch_fail_whole(struct batch *batch, const struct why *why, struct counters *counters) {

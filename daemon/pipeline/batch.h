@@ -10,6 +10,10 @@
 /* Planner: the batch of the stream's cursor, in the slot that it belongs to. Takes a reference to the order. */
 void batch_begin(struct batch *batch, struct stream *stream, struct order_table *order);
 
+/* Planner: publishes a batch without samples, which tells the client how long the epoch is: this rank has no batch of
+ * it that could. */
+void batch_tell_length(struct batch *batch, struct counters *counters);
+
 /* Planner: the samples from `idx_first` on will not be planned (a seek, a failed job): the batch is not delivered. */
 void batch_abandon(struct batch *batch, uint32_t idx_first, struct counters *counters);
 

@@ -88,6 +88,10 @@ static int job_agree(const struct job *job, const struct job_terms *mine, struct
         if (theirs->order != mine->order)
                 return differ(why, job->name, "order", dlp_order_kind_name(theirs->order),
                               dlp_order_kind_name(mine->order));
+        if (strcmp(theirs->sampler, mine->sampler) != 0)
+                return differ(why, job->name, "sampler", theirs->sampler, mine->sampler);
+        if (strcmp(theirs->columns, mine->columns) != 0)
+                return differ(why, job->name, "digest of the columns", theirs->columns, mine->columns);
         if (theirs->shuffle_buffer != mine->shuffle_buffer)
                 return differ_number(why, job->name, "shuffle_buffer", theirs->shuffle_buffer, mine->shuffle_buffer);
         if (theirs->on_error != mine->on_error)
@@ -147,7 +151,8 @@ static int job_admit(const struct job *job, const struct job_terms *terms, uint3
         return 0;
 }
 
-static struct job *job_new(struct user *user, const char *name, const struct job_terms *terms) {
+static struct job *job_new(struct user *user, const char *name, const struct job_terms *terms,
+                           struct sampling *sampling) {
         struct job *job = aligned_alloc(_Alignof(struct job), sizeof(*job));
 
         if (!job)
@@ -157,9 +162,11 @@ static struct job *job_new(struct user *user, const char *name, const struct job
         job->uid = user->uid;
         job->user = user;
         job->terms = *terms;
+        job->sampling = sampling_ref(sampling);
         attendance_recall(user->uid, name, &job->attendance);
         if (damage_init(&job->damage, terms->max_errors, terms->n_samples) < 0) {
                 damage_fini(&job->damage);
+                sampling_unref(job->sampling);
                 free(job);
                 return NULL;
         }
@@ -171,7 +178,8 @@ static struct job *job_new(struct user *user, const char *name, const struct job
 }
 
 int job_join(struct jobs *jobs, struct job *job, struct user *user, const char *name, const struct job_terms *terms,
-             uint32_t rank, uint32_t pid, struct job **ret_job, struct job_member **ret_member, struct why *why) {
+             struct sampling *sampling, uint32_t rank, uint32_t pid, struct job **ret_job,
+             struct job_member **ret_member, struct why *why) {
         struct job_member *member;
         int r;
 
@@ -183,7 +191,7 @@ int job_join(struct jobs *jobs, struct job *job, struct user *user, const char *
 
         member = calloc(1, sizeof(*member)); /* before the job: a job without members would never be removed */
         if (member && !job) {
-                job = job_new(user, name, terms);
+                job = job_new(user, name, terms, sampling);
                 if (job)
                         LIST_INSERT_HEAD(jobs, job, entry);
         }
@@ -214,10 +222,11 @@ struct dlp_sampler_terms job_sampler_terms(const struct job_terms *terms, uint64
 
 struct dlp_epoch_terms job_epoch_terms(const struct job_terms *terms, uint64_t n_samples) {
         struct dlp_sampler_terms sampler = job_sampler_terms(terms, n_samples, 0);
+        uint64_t n_positions = terms->is_made ? DLP_UNKNOWN : dlp_sampler_n_positions(&sampler);
 
-        return (struct dlp_epoch_terms){ .n_positions = dlp_sampler_n_positions(&sampler),
+        return (struct dlp_epoch_terms){ .n_positions = n_positions,
                                          .world = terms->world,
-                                         .batch_size = terms->batch_size,
+                                         .batch_size = terms->deals_batches ? 1 : terms->batch_size,
                                          .dealing = terms->dealing,
                                          .partition = terms->partition,
                                          .drop_last = terms->drop_last };
@@ -296,6 +305,7 @@ void job_unref(struct job *job) {
         if (job->orders_budget)
                 budget_release(job->orders_budget, job->orders_bytes);
         damage_fini(&job->damage);
+        sampling_unref(job->sampling);
         pthread_mutex_destroy(&job->lock);
         free(job);
 }

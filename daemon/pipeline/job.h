@@ -14,6 +14,7 @@
 #include "daemon/base/fair_queue.h"
 #include "daemon/base/machine/process.h"
 #include "daemon/base/queue.h"
+#include "daemon/data/orders/sampling.h"
 #include "daemon/io/reader.h"
 #include "daemon/pipeline/attendance.h"
 #include "daemon/pipeline/failure/damage.h"
@@ -47,7 +48,13 @@ struct job_terms {
         uint64_t n_samples; /* of the dataset */
         double max_errors;  /* as asked for, checked */
         bool shuffle;
-        enum dlp_order_kind order; /* of the shuffling */
+        enum dlp_order_kind order;     /* of the shuffling */
+        char sampler[DLP_SAMPLER_MAX]; /* canonical spelling; "": none */
+        char columns[65];              /* digest of the trainer's columns; "": none */
+        bool is_made;                  /* a sampler's steps make the order: how long an epoch is is not known before */
+        bool repeats;                  /* and may have a sample several times */
+        bool has_units;                /* and units of several samples */
+        bool deals_batches;            /* and a unit of it is a whole batch */
         bool drop_last;
         enum dlp_dealing dealing;
         enum dlp_partition partition;
@@ -76,6 +83,7 @@ struct job {
         uid_t uid;         /* the user who started it. Two users may have jobs with the same name. */
         struct user *user; /* the account to which all of its ranks count */
         struct job_terms terms;
+        struct sampling *sampling; /* a reference; NULL: the terms alone say the order */
         LIST_HEAD(, job_member) members;
         uint32_t n_members;
         struct attendance attendance;
@@ -103,9 +111,11 @@ struct job *job_find(struct jobs *jobs, uid_t uid, const char *name);
 /* Enters a rank into `job`, or, if that is NULL, into a new one of `user`, whose account outlives the job. -EINVAL a
  * term differs, -EADDRINUSE the rank is taken (names its pid), -EBUSY the job has failed, -EUSERS too many ranks of one
  * job on this node; -EAGAIN instead of the first three if the ranks in the way belong to processes that are ending: a
- * restarted run gets in once these are gone. The job holds one reference for the member. */
+ * restarted run gets in once these are gone. The job holds one reference for the member, and a new job takes one to
+ * `sampling`, which may be NULL. */
 int job_join(struct jobs *jobs, struct job *job, struct user *user, const char *name, const struct job_terms *terms,
-             uint32_t rank, uint32_t pid, struct job **ret_job, struct job_member **ret_member, struct why *why);
+             struct sampling *sampling, uint32_t rank, uint32_t pid, struct job **ret_job,
+             struct job_member **ret_member, struct why *why);
 
 /* Remembers where a member begins. -EINVAL if another one asked for the same epoch from a position that deals out its
  * samples otherwise: then they loaded different states, and samples would come twice or never. Positions that are
@@ -113,7 +123,8 @@ int job_join(struct jobs *jobs, struct job *job, struct user *user, const char *
  * if the other one is ending. */
 int job_place(const struct job *job, struct job_member *member, const struct cursor *cursor, struct why *why);
 
-/* The terms of an epoch's order, and those of how it is dealt out and cut into batches, for a dataset of n_samples. */
+/* The terms of an epoch's order, and those of how it is dealt out and cut into batches, for a dataset of n_samples. If
+ * a sampler makes the order, the number of positions is DLP_UNKNOWN: order_table_n_units() knows it. */
 struct dlp_sampler_terms job_sampler_terms(const struct job_terms *terms, uint64_t n_samples, uint64_t epoch);
 struct dlp_epoch_terms job_epoch_terms(const struct job_terms *terms, uint64_t n_samples);
 

@@ -164,8 +164,10 @@ static void look_up_rows(struct stream *stream, struct task *task) {
         while (task->n_rows < n && task->n_rows < n_left) {
                 struct task_row *row = &task->rows[task->n_rows];
 
-                row->position = dlp_epoch_plan_position(&stream->plan,
-                                                        batch->first + stream->idx_sample + task->n_rows);
+                uint32_t idx_sample = stream->idx_sample + task->n_rows;
+
+                row->position = batch->positions ? batch->positions[idx_sample]
+                                                 : dlp_epoch_plan_position(&stream->plan, batch->first + idx_sample);
                 if (order_table_at(batch->order, row->position, &row->index) != 0)
                         return;
                 task->n_rows++;
@@ -220,6 +222,37 @@ static bool stream_has_arrived(struct planner *planner, struct stream *stream) {
         return false;
 }
 
+/* This rank has no batch in the epoch, so no batch can tell the client how long the epoch is. */
+static bool stream_tell_length(struct planner *planner, struct stream *stream) {
+        if (!stream_begin_batch(planner, stream))
+                return false;
+        batch_tell_length(stream->batch, planner->options.counters);
+        stream->batch = NULL;
+        stream_next_epoch(stream);
+        return true;
+}
+
+/* Is it known how long the epoch is whose order a sampler makes? Returns false if the stream cannot go on now. */
+static bool stream_has_length(struct planner *planner, struct stream *stream) {
+        uint64_t n_units = order_table_n_units(stream->order);
+        struct why why;
+
+        if (order_table_has_failed(stream->order, &why) ||
+            (n_units != DLP_UNKNOWN && stream_learn_units(stream, n_units, &why) < 0)) {
+                job_fail(stream->job, why.text);
+                stream_end_failed(planner, stream);
+                return false;
+        }
+        if (n_units == DLP_UNKNOWN) {
+                stream->needs_order = true;
+                return false;
+        }
+        if (!dlp_epoch_plan_is_over(&stream->plan, stream->step))
+                return true;
+        stream_tell_length(planner, stream);
+        return false;
+}
+
 /* Brings the stream to the point where it has a batch to plan. */
 static bool stream_prepare(struct planner *planner, struct stream *stream) {
         if (atomic_load_explicit(&stream->job->failed, memory_order_acquire)) {
@@ -232,6 +265,8 @@ static bool stream_prepare(struct planner *planner, struct stream *stream) {
         if (!stream->order)
                 return false;
         if (stream->length == DLP_UNKNOWN && !stream_has_arrived(planner, stream))
+                return false;
+        if (stream->job->terms.is_made && stream->plan.n_batches == DLP_UNKNOWN && !stream_has_length(planner, stream))
                 return false;
         return stream_begin_batch(planner, stream);
 }

@@ -35,12 +35,13 @@ static int stream_plan_layout(struct stream *stream, const struct stream_options
                               const struct stream_memory *memory, struct why *why) {
         const struct job_terms *terms = &options->job->terms;
         const struct codec_terms codec_terms = {
-                .batch_size = terms->batch_size,
-                .may_repeat = terms->on_error == ON_ERROR_SUBSTITUTE || dlp_epoch_may_repeat(&stream->whole.terms),
+                .batch_size = stream->batch_samples,
+                .may_repeat = terms->on_error == ON_ERROR_SUBSTITUTE || terms->repeats ||
+                              dlp_epoch_may_repeat(&stream->whole.terms),
                 .max_pixels = memory->max_pixels,
         };
         const struct layout_limits limits = {
-                .batch_size = terms->batch_size,
+                .batch_size = stream->batch_samples,
                 .n_slots = options->n_slots,
                 .memory_limit = memory->budget->limit_bytes,
                 .is_spread = has_several_reads(options),
@@ -62,7 +63,7 @@ static int stream_make_ring(struct stream *stream, const struct stream_options *
         struct ring_options ring_options = {
                 .geometry = {
                         .n_slots = options->n_slots,
-                        .batch_size = options->job->terms.batch_size,
+                        .batch_size = stream->batch_samples,
                         .slot_bytes = stream->layout.slot_bytes,
                         .n_ragged = stream->layout.n_ragged,
                 },
@@ -82,6 +83,25 @@ static int stream_make_ring(struct stream *stream, const struct stream_options *
         if (getrandom(&ring_options.generation, sizeof(ring_options.generation), 0) < 0)
                 return why_errno(why, -errno, "ring");
         return ring_new(&ring_options, &stream->ring, why);
+}
+
+/* Where units have several samples, a batch keeps which positions it holds. */
+static int positions_init(struct stream *stream) {
+        const struct sampling *sampling = stream->job->sampling;
+
+        if (!sampling || !dlp_order_text_grouper(&sampling->text))
+                return 0;
+        for (uint32_t i = 0; i < stream->ring->n_slots; i++) {
+                stream->batches[i].positions = calloc(stream->batch_samples, sizeof(uint64_t));
+                if (!stream->batches[i].positions)
+                        return -ENOMEM;
+        }
+        return 0;
+}
+
+static void positions_fini(struct stream *stream) {
+        for (uint32_t i = 0; i < DLP_SLOTS_MAX; i++)
+                free(stream->batches[i].positions);
 }
 
 static void batches_init(struct stream *stream) {
@@ -161,6 +181,33 @@ static int stream_reserve_large(struct stream *stream, const struct stream_optio
         return r;
 }
 
+/* Reads the sampler's columns, and says how many samples a batch has at most. */
+static int load_sampling(struct stream *stream, const struct stream_memory *memory, struct why *why) {
+        const struct job_terms *terms = &stream->job->terms;
+        struct sampling *sampling = stream->job->sampling;
+        uint64_t n = terms->batch_size, n_unit;
+        int r;
+
+        stream->batch_samples = terms->batch_size;
+        if (!sampling)
+                return 0;
+        r = sampling_load(sampling, dataset_source(stream->dataset->dataset), memory->budget, why);
+        if (r < 0)
+                return r;
+        n_unit = sampling_unit_max(sampling, terms->batch_size);
+        if (terms->deals_batches)
+                n = n_unit;
+        else if (__builtin_mul_overflow(n, n_unit, &n))
+                n = UINT64_MAX;
+        if (n > DLP_BATCH_MAX)
+                return why_set(why, -EOVERFLOW,
+                               "sampler: a batch may have up to %llu samples; at most %u are possible. Ask for smaller "
+                               "batches, or limit the samples of each",
+                               (unsigned long long)n, DLP_BATCH_MAX);
+        stream->batch_samples = (uint32_t)n;
+        return 0;
+}
+
 /* A stream that has ended is told to the client before it asks for its first batch. */
 static void learn_at_once(struct stream *stream) {
         const struct growth *growth = dataset_source(stream->dataset->dataset)->growth;
@@ -223,7 +270,9 @@ int stream_new(const struct stream_options *options, const struct stream_memory 
                                     : DLP_EPOCH_MAX + 1;
         stream_go_to(stream, &options->first);
 
-        r = stream_plan_layout(stream, options, memory, why);
+        r = load_sampling(stream, memory, why);
+        if (r == 0)
+                r = stream_plan_layout(stream, options, memory, why);
         spec = stream_order_spec(stream, stream->epoch);
         if (r == 0) /* once for each job: so the end of an epoch never needs memory that is not available */
                 r = job_reserve_orders(options->job, memory->budget, 2 * order_table_bytes(&spec), why);
@@ -237,6 +286,11 @@ int stream_new(const struct stream_options *options, const struct stream_memory 
                 r = stream_reserve_large(stream, options, why);
         if (r == 0)
                 r = stream_make_ring(stream, options, memory, why);
+        if (r == 0 && positions_init(stream) < 0) {
+                positions_fini(stream);
+                ring_free(stream->ring);
+                r = why_errno(why, -ENOMEM, "stream");
+        }
         if (r < 0) {
                 if (stream->order)
                         order_table_put(stream->order);
@@ -266,6 +320,7 @@ void stream_free(struct stream *stream) {
                 if (stream->batches[i].slot)
                         collating_fini(&stream->batches[i].collating);
         }
+        positions_fini(stream);
         if (stream->order)
                 order_table_put(stream->order);
         if (stream->next_order)
@@ -287,7 +342,9 @@ struct order_spec stream_order_spec(const struct stream *stream, uint64_t epoch)
         return (struct order_spec){ .terms = job_sampler_terms(&stream->job->terms, stream->n_samples, epoch),
                                     .payer = stream->job,
                                     .growth = dataset_source(stream->dataset->dataset)->growth,
-                                    .budget = stream->budget };
+                                    .budget = stream->budget,
+                                    .sampling = stream->job->sampling,
+                                    .batch_size = stream->job->terms.batch_size };
 }
 
 static void stream_begin_at(struct stream *stream, uint64_t epoch, uint64_t position) {
@@ -339,6 +396,20 @@ void stream_learn_length(struct stream *stream, uint64_t n_samples) {
                 stream_wake(stream);
         if (!stream->is_ended && dlp_epoch_plan_is_over(&stream->plan, stream->step))
                 stream_next_epoch(stream);
+}
+
+int stream_learn_units(struct stream *stream, uint64_t n_units, struct why *why) {
+        struct dlp_epoch_terms terms = stream->plan.terms;
+
+        if (stream->plan.base > n_units)
+                return why_set(why, -EINVAL,
+                               "position: the run was to continue epoch %llu of %s at %llu, but its sampler gives %llu "
+                               "positions in that epoch",
+                               (unsigned long long)stream->epoch, stream->dataset->name,
+                               (unsigned long long)stream->plan.base, (unsigned long long)n_units);
+        terms.n_positions = n_units;
+        stream->plan = dlp_epoch_plan_make(&terms, stream->rank, stream->plan.base);
+        return 0;
 }
 
 void stream_end(struct stream *stream) {

@@ -13,7 +13,7 @@
 #include "daemon/base/queue.h"
 #include "daemon/codec/programs/programs.h"
 #include "daemon/collate/collating.h"
-#include "daemon/data/order_table.h"
+#include "daemon/data/orders/order_table.h"
 #include "daemon/pipeline/catalog/catalog.h"
 #include "daemon/pipeline/job.h"
 #include "daemon/pipeline/memory/large_buffers.h"
@@ -39,8 +39,10 @@ struct batch {
         uint64_t number;           /* of the stream (seek) that it was planned for */
         uint64_t epoch;
         uint64_t step;
-        uint64_t first; /* the rank's number of its first sample, for the epoch plan */
-        uint32_t n_samples;
+        uint64_t first; /* the rank's number of its first unit, for the epoch plan */
+        uint32_t n_units;
+        uint32_t n_samples;  /* of these units together */
+        uint64_t *positions; /* batch_samples: of each sample, if units have several; else NULL */
 
         _Alignas(64) _Atomic uint32_t n_left; /* samples under way; the worker that takes it to 0 completes the batch */
 
@@ -84,6 +86,7 @@ struct stream {
         bool has_rows;               /* its samples can be copied from mapped arrays (pipeline/rows.h) */
         bool may_hang;               /* its files are on a file system where a read may never return */
         uint64_t n_samples;          /* of the dataset; DLP_UNKNOWN of one that is a stream */
+        uint32_t batch_samples;      /* that a batch has at most */
         uint64_t large_max;          /* bytes of a file that can be read */
         struct budget *budget;       /* memory_limit */
         struct dlp_epoch_plan whole; /* of an epoch from its beginning */
@@ -158,6 +161,10 @@ void stream_next_epoch(struct stream *stream);
 
 /* Planner: the dataset, a stream, has ended with n_samples. What is planned is still right; the client is told. */
 void stream_learn_length(struct stream *stream, uint64_t n_samples);
+
+/* Planner: how many units the epoch has whose order a sampler has made. -EINVAL with `why` if it is resumed after their
+ * end. */
+int stream_learn_units(struct stream *stream, uint64_t n_units, struct why *why);
 
 /* Planner: plans nothing more until a seek. Frees the memory of its orders; batches under way hold their own reference.
  */

@@ -63,10 +63,18 @@ static void worker_count_decoded(struct worker *worker) {
                 counter_add(&worker->counters->n_jpeg_handed_over, counts.n_handed_over);
 }
 
+/* A sample that comes several times in an epoch is cropped and coloured differently each time: its place in the order
+ * is a part of the seed then. */
+static uint64_t seed_of(const struct task *task) {
+        const struct job *job = task->batch->stream->job;
+        uint64_t seed = dlp_philox_seed(job->terms.seed, job->terms.draws);
+
+        return job->terms.repeats ? dlp_philox_seed(seed, 1 + task->position) : seed;
+}
+
 /* A whole file may have become longer than the index says: then the field is all of it. */
 static struct codec_input input_of(struct task *task, uint32_t idx_field) {
         const struct stream *stream = task->batch->stream;
-        const struct job_terms *terms = &stream->job->terms;
         const struct field_bytes *field = &task->fields[idx_field];
         const struct field_layout *layout = &stream->layout.fields[idx_field];
         uint32_t lead = codec_lead(program_codec(task->program, idx_field));
@@ -79,7 +87,7 @@ static struct codec_input input_of(struct task *task, uint32_t idx_field) {
                 .lead_width = lead == CODEC_NONE ? 0 : task->sizes[lead].width,
                 .lead_height = lead == CODEC_NONE ? 0 : task->sizes[lead].height,
                 .kept = &task->kept,
-                .seed = dlp_philox_seed(terms->seed, terms->draws),
+                .seed = seed_of(task),
                 .epoch = (uint32_t)task->batch->epoch,
                 .row_stride = padding_row_stride(layout),
                 .plane_stride = padding_plane_stride(layout),

@@ -1,8 +1,8 @@
 /* proto/base/step_text.h: a text of steps while it is read: name(argument, key=value) and blanks between them.
  *
- * Pipelines (augment/recipe.h), samplers (order/order_text.h) and the steps of staging (staging/prepare/prepare.h)
- * have the same syntax and the same
- * errors: the column, what was found there and what was expected. Which steps there are is up to the caller. */
+ * Pipelines (augment/recipe.h), samplers (order/making/order_text.h) and the steps of staging
+ * (staging/prepare/prepare.h) have the same syntax and the same errors: the column, what was found there and what was
+ * expected. Which steps there are is up to the caller. */
 #pragma once
 
 #include <stdbool.h>

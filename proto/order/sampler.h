@@ -9,8 +9,8 @@
  *   buffer      a shuffle buffer, which streams have: a table (order/shuffle_buffer.h)
  *
  * A sampler either computes each position, or fills a table that belongs to the caller, in steps: after each step more
- * leading positions are final. The daemon fills tables in the background (daemon/data/order_table.h), `dlctl order`
- * while it prints.
+ * leading positions are final. The daemon fills tables in the background (daemon/data/orders/order_table.h), `dlctl
+ * order` while it prints.
  *
  * Each is a file order/sampler_NAME.c with a struct dlp_sampler_type, and a row in sampler.c. libc only, no allocation,
  * no locks. dlp_sampler_advance() is for one thread; any number of threads may meanwhile ask for final positions. */

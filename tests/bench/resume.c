@@ -8,7 +8,7 @@
 #include <time.h>
 
 #include "client/include/dlclient.h"
-#include "daemon/data/order_table.h"
+#include "daemon/data/orders/order_table.h"
 
 #define N_SAMPLES 100000000ull
 #define N_TDPERM  1001

@@ -201,8 +201,8 @@ static int rank_join(struct rank *rank, struct programs *programs, struct why *w
         const char *name = options->job ? options->job : "job";
 
         return job_join(&rank->serving->jobs, job_find(&rank->serving->jobs, getuid(), name),
-                        user_get(&rank->serving->users, getuid()), name, &terms, options->rank, 1000 + options->rank,
-                        &rank->job, &rank->member, why);
+                        user_get(&rank->serving->users, getuid()), name, &terms, NULL, options->rank,
+                        1000 + options->rank, &rank->job, &rank->member, why);
 }
 
 static void rank_map(struct rank *rank) {

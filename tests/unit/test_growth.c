@@ -12,7 +12,7 @@
 #include <time.h>
 
 #include "daemon/data/intake/pieces.h"
-#include "daemon/data/order_table.h"
+#include "daemon/data/orders/order_table.h"
 #include "proto/order/epoch_plan.h"
 #include "proto/ring.h"
 

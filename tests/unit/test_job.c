@@ -33,14 +33,14 @@ static struct job_terms terms_of_first(void) {
 
 static int join_as(uid_t uid, const char *name, const struct job_terms *terms, uint32_t rank, struct job **ret_job,
                    struct job_member **ret_member) {
-        return job_join(&jobs, job_find(&jobs, uid, name), user_get(&users, uid), name, terms, rank, 1000 + rank,
+        return job_join(&jobs, job_find(&jobs, uid, name), user_get(&users, uid), name, terms, NULL, rank, 1000 + rank,
                         ret_job, ret_member, NULL);
 }
 
 static int join(const char *name, const struct job_terms *terms, uint32_t rank, struct job **ret_job,
                 struct job_member **ret_member, struct why *why) {
-        return job_join(&jobs, job_find(&jobs, 7, name), user_get(&users, 7), name, terms, rank, 1000 + rank, ret_job,
-                        ret_member, why);
+        return job_join(&jobs, job_find(&jobs, 7, name), user_get(&users, 7), name, terms, NULL, rank, 1000 + rank,
+                        ret_job, ret_member, why);
 }
 
 /* ---- agreement ----------------------------------------------------------------------------------------------- */
@@ -264,7 +264,7 @@ START_TEST(a_rank_that_is_taken_is_refused_with_the_process_that_has_it) {
 
         LIST_INIT(&jobs);
         ck_assert_int_eq(join("run", &terms, 3, &job, &members[0], &why), 0);
-        ck_assert_int_eq(job_join(&jobs, job, user_get(&users, 7), "run", &terms, 3, 4711, &same, &none, &why),
+        ck_assert_int_eq(job_join(&jobs, job, user_get(&users, 7), "run", &terms, NULL, 3, 4711, &same, &none, &why),
                          -EADDRINUSE);
         ck_assert_ptr_nonnull(strstr(why.text, "rank 3"));
         ck_assert_ptr_nonnull(strstr(why.text, "1003"));

@@ -1,6 +1,6 @@
 /* Order tables: the right order, made once, usable before it is done, gone when nobody wants it. Clean under TSan. */
 
-#include "daemon/data/order_table.h"
+#include "daemon/data/orders/order_table.h"
 
 #include <check.h>
 #include <errno.h>

@@ -263,7 +263,7 @@ START_TEST(messages_survive_the_way_and_are_no_wake_ups) {
         request.body_case = DLP__REQUEST__BODY_SEEK;
         request.seek = &seek;
         seek.epoch = DLP_EPOCH_MAX;
-        ck_assert_int_eq(dlp_request_send(pair.ends[0], &request, 0), 0);
+        ck_assert_int_eq(dlp_request_send(pair.ends[0], &request, NULL, 0, 0), 0);
         n = dlp_frame_receive(pair.ends[1], in, sizeof(in), NULL, 0, NULL, 0);
         ck_assert_int_gt(n, 1);
         received = dlp__request__unpack(NULL, (size_t)n, in);

@@ -1,4 +1,4 @@
-#include "daemon/data/order_growing.h"
+#include "daemon/data/orders/order_growing.h"
 
 #include <errno.h>
 #include <stdlib.h>

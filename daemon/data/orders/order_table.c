@@ -1,4 +1,4 @@
-#include "daemon/data/order_table.h"
+#include "daemon/data/orders/order_table.h"
 
 /* A list of tables under one mutex, and a thread that advances them chunk by chunk.
  *
@@ -19,7 +19,8 @@
 
 #include "daemon/base/queue.h"
 #include "daemon/base/thread.h"
-#include "daemon/data/order_growing.h"
+#include "daemon/data/orders/order_growing.h"
+#include "daemon/data/orders/order_made.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/clock.h"
 #include "proto/limits.h"
@@ -49,18 +50,26 @@ struct order_table {
         struct order_growing growing; /* of a stream; advanced by the thread only */
         atomic_bool has_more;         /* there may be more of it to make */
         struct why lack;              /* mutex: why there is no memory for more of it; "" */
+
+        bool is_made;           /* by a sampler's steps: `made` is used, and `n` is DLP_UNKNOWN at first */
+        struct order_made made; /* its own thread */
+        _Atomic uint64_t n_units;
 };
 
 struct order_tables {
         struct order_tables_options options;
         pthread_t thread;
         pthread_mutex_t mutex;
-        pthread_cond_t work;            /* a table was added, or stop */
-        bool stop;                      /* mutex */
+        pthread_cond_t work; /* a table was added, or stop */
+        bool stop;           /* mutex */
+        uint32_t n_makers;   /* mutex; threads that make orders of samplers */
+        pthread_cond_t maker_ended;
         TAILQ_HEAD(, order_table) list; /* mutex; oldest first */
 };
 
 uint64_t order_table_bytes(const struct order_spec *spec) {
+        if (spec->sampling)
+                return order_made_bytes(spec->sampling, &spec->terms, spec->batch_size);
         return spec->growth ? 0 : dlp_sampler_table_bytes(&spec->terms);
 }
 
@@ -78,8 +87,11 @@ static void table_free(struct order_table *table) {
                 if (tables->options.release) /* nothing; but the payer was kept for it */
                         tables->options.release(tables->options.userdata, table->spec.payer, 0);
         }
-        if (table->memory) {
+        if (table->is_made)
+                order_made_fini(&table->made);
+        if (table->memory)
                 munmap(table->memory, table->n_bytes);
+        if (table->memory || table->is_made) {
                 if (tables->options.release)
                         tables->options.release(tables->options.userdata, table->spec.payer, table->n_bytes);
         }
@@ -98,7 +110,7 @@ static struct order_table *next_work(struct order_tables *tables) {
         struct order_table *table, *oldest = NULL;
 
         TAILQ_FOREACH(table, &tables->list, entry) {
-                if (table->n_refs == 0 || is_done(table))
+                if (table->n_refs == 0 || table->is_made || is_done(table))
                         continue;
                 if (table->growing.growth && !atomic_load_explicit(&table->has_more, memory_order_relaxed))
                         continue;
@@ -192,6 +204,64 @@ static void *run(void *argument) {
         return NULL;
 }
 
+/* ---- orders of samplers: a thread each -------------------------------------------------------------------------- */
+
+static void call_ready(struct order_table *table) {
+        struct order_tables *tables = table->tables;
+
+        if (atomic_exchange(&table->is_wanted, false) && tables->options.ready)
+                tables->options.ready(tables->options.userdata);
+}
+
+/* As in make_chunk(): everything is stored first, and is_wanted is read after that. */
+static void on_published(struct order_made *made, uint64_t n_positions, uint64_t n_units, uint64_t n_final) {
+        struct order_table *table = (struct order_table *)((uint8_t *)made - offsetof(struct order_table, made));
+
+        atomic_store(&table->n, n_positions);
+        atomic_store(&table->n_units, n_units);
+        atomic_store(&table->n_final, n_final);
+        call_ready(table);
+}
+
+static void *make(void *argument) {
+        struct order_table *table = argument;
+        struct order_tables *tables = table->tables;
+        bool is_last;
+
+        order_made_run(&table->made);
+        call_ready(table);
+        pthread_mutex_lock(&tables->mutex);
+        table->is_worked_on = false;
+        is_last = table->n_refs == 0;
+        if (is_last)
+                table_remove(table);
+        pthread_mutex_unlock(&tables->mutex);
+        if (is_last) {
+                table_free(table);
+                if (tables->options.ready) /* a caller may wait for its memory */
+                        tables->options.ready(tables->options.userdata);
+        }
+        pthread_mutex_lock(&tables->mutex);
+        tables->n_makers--;
+        pthread_cond_signal(&tables->maker_ended);
+        pthread_mutex_unlock(&tables->mutex);
+        return NULL;
+}
+
+/* With the mutex, before the table is in the list: starts its thread, which nobody joins. */
+static int start_maker(struct order_table *table) {
+        struct order_tables *tables = table->tables;
+        pthread_t thread;
+        int r = thread_start(&thread, "sampler", make, table);
+
+        if (r < 0)
+                return r;
+        thread_detach(thread);
+        table->is_worked_on = true;
+        tables->n_makers++;
+        return 0;
+}
+
 int order_tables_new(const struct order_tables_options *options, struct order_tables **ret_tables) {
         _cleanup_(freep) struct order_tables *tables = calloc(1, sizeof(*tables));
         int r;
@@ -202,10 +272,12 @@ int order_tables_new(const struct order_tables_options *options, struct order_ta
         TAILQ_INIT(&tables->list);
         pthread_mutex_init(&tables->mutex, NULL);
         pthread_cond_init(&tables->work, NULL);
+        pthread_cond_init(&tables->maker_ended, NULL);
 
         r = thread_start(&tables->thread, "order", run, tables);
         if (r < 0) {
                 pthread_cond_destroy(&tables->work);
+                pthread_cond_destroy(&tables->maker_ended);
                 pthread_mutex_destroy(&tables->mutex);
                 return r;
         }
@@ -219,11 +291,14 @@ void order_tables_free(struct order_tables *tables) {
         pthread_mutex_lock(&tables->mutex);
         tables->stop = true;
         pthread_cond_signal(&tables->work);
+        while (tables->n_makers > 0) /* nobody wants their orders, so they end soon */
+                pthread_cond_wait(&tables->maker_ended, &tables->mutex);
         pthread_mutex_unlock(&tables->mutex);
         thread_join(tables->thread);
 
         assert(TAILQ_EMPTY(&tables->list));
         pthread_cond_destroy(&tables->work);
+        pthread_cond_destroy(&tables->maker_ended);
         pthread_mutex_destroy(&tables->mutex);
         free(tables);
 }
@@ -288,6 +363,27 @@ static int begin_growing(struct order_table *table, struct why *why) {
         return 0;
 }
 
+/* The order of a sampler: its memory is reserved, its thread is started when it is in the list. */
+static int begin_making(struct order_table *table, struct why *why) {
+        const struct order_tables_options *options = &table->tables->options;
+        const struct order_spec *spec = &table->spec;
+        uint64_t n_bytes = order_table_bytes(spec);
+        int r = options->reserve
+                        ? options->reserve(options->userdata, spec->payer, n_bytes, "the order of a sampler", why)
+                        : 0;
+
+        if (r < 0)
+                return r;
+        table->n_bytes = n_bytes;
+        table->is_made = true;
+        order_made_init(&table->made, spec->sampling, &spec->terms, spec->batch_size);
+        table->made.publish = on_published;
+        atomic_init(&table->n, DLP_UNKNOWN);
+        atomic_init(&table->n_units, DLP_UNKNOWN);
+        atomic_init(&table->n_final, 0);
+        return 0;
+}
+
 static int table_new(struct order_tables *tables, const struct order_spec *spec, struct order_table **ret_table,
                      struct why *why) {
         _cleanup_(freep) struct order_table *table = NULL;
@@ -304,8 +400,8 @@ static int table_new(struct order_tables *tables, const struct order_spec *spec,
         table->n_refs = 1;
         table->spec = *spec;
         table->chunk_steps = CHUNK_STEPS_MIN;
-        if (spec->growth) {
-                r = begin_growing(table, why);
+        if (spec->growth || spec->sampling) {
+                r = spec->sampling ? begin_making(table, why) : begin_growing(table, why);
                 if (r == 0)
                         *ret_table = TAKE_PTR(table);
                 return r;
@@ -328,7 +424,8 @@ static struct order_table *find(struct order_tables *tables, const struct order_
 
         TAILQ_FOREACH(table, &tables->list, entry)
                 if (table->n_refs > 0 && table->spec.payer == spec->payer && table->spec.growth == spec->growth &&
-                    dlp_sampler_is_same(&table->spec.terms, &spec->terms))
+                    table->spec.sampling == spec->sampling && dlp_sampler_is_same(&table->spec.terms, &spec->terms) &&
+                    (!spec->sampling || table->spec.terms.epoch == spec->terms.epoch))
                         return table;
         return NULL;
 }
@@ -362,13 +459,18 @@ int order_table_get(struct order_tables *tables, const struct order_spec *spec, 
         pthread_mutex_lock(&tables->mutex);
         table = find_and_ref(tables, spec); /* another thread may have been faster */
         if (!table) {
-                table = TAKE_PTR(made);
-                TAILQ_INSERT_TAIL(&tables->list, table, entry);
-                pthread_cond_signal(&tables->work);
+                r = made->is_made ? start_maker(made) : 0;
+                if (r == 0) {
+                        table = TAKE_PTR(made);
+                        TAILQ_INSERT_TAIL(&tables->list, table, entry);
+                        pthread_cond_signal(&tables->work);
+                }
         }
         pthread_mutex_unlock(&tables->mutex);
         if (made)
                 table_free(made);
+        if (r < 0)
+                return why_errno(why, r, "no thread for the order of a sampler");
         *ret_table = table;
         return 0;
 }
@@ -391,6 +493,8 @@ void order_table_put(struct order_table *table) {
         pthread_mutex_lock(&tables->mutex);
         assert(table->n_refs > 0);
         last = --table->n_refs == 0 && !table->is_worked_on;
+        if (table->n_refs == 0 && table->is_made)
+                atomic_store_explicit(&table->made.is_unwanted, true, memory_order_relaxed);
         if (last)
                 table_remove(table);
         pthread_mutex_unlock(&tables->mutex);
@@ -415,6 +519,26 @@ bool order_table_is_short(struct order_table *table, struct why *ret_why) {
         return ret_why->text[0] != '\0';
 }
 
+uint64_t order_table_n_units(struct order_table *table) {
+        if (!table->is_made)
+                return atomic_load_explicit(&table->n, memory_order_relaxed);
+        if (atomic_load(&table->n_final) > 0)
+                return atomic_load(&table->n_units);
+        atomic_store(&table->is_wanted, true);
+        return atomic_load(&table->n_final) > 0 ? atomic_load(&table->n_units) : DLP_UNKNOWN; /* see on_published() */
+}
+
+bool order_table_has_failed(struct order_table *table, struct why *ret_why) {
+        if (!table->is_made || !atomic_load_explicit(&table->made.has_failed, memory_order_acquire))
+                return false;
+        *ret_why = table->made.failure;
+        return true;
+}
+
+const struct dlp_order *order_table_made(const struct order_table *table) {
+        return table->is_made ? &table->made.order : NULL;
+}
+
 int order_table_at(struct order_table *table, uint64_t position, uint64_t *ret_index) {
         uint64_t n = atomic_load_explicit(&table->n, memory_order_relaxed), at;
 
@@ -423,7 +547,8 @@ int order_table_at(struct order_table *table, uint64_t position, uint64_t *ret_i
         at = position < n ? position : position % n;
         if (!order_table_has(table, at + 1))
                 return ORDER_NOT_YET;
-        *ret_index = table->growing.growth ? order_growing_at(&table->growing, at)
-                                           : dlp_sampler_at(&table->sampler, at);
+        *ret_index = table->is_made          ? dlp_order_sample(&table->made.order, at)
+                     : table->growing.growth ? order_growing_at(&table->growing, at)
+                                             : dlp_sampler_at(&table->sampler, at);
         return 0;
 }

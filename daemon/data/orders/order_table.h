@@ -1,11 +1,12 @@
-/* data/order_table.h: the order of an epoch, made once on a node for all ranks and jobs that need it.
+/* data/orders/order_table.h: the order of an epoch, made once on a node for all ranks and jobs that need it.
  *
  * A sampler (proto/order/sampler.h) defines an order; this file gives it memory, a background thread and users. A
  * caller gets the existing table of an order, or a new one that the thread fills chunk by chunk. The first elements can
  * be used before the last ones are made, so no batch waits for a whole shuffle. Ask for the next epoch early, so that
  * it is ready in time. Where torch itself must shuffle to the end (DLP_SHUFFLE_WIDE_FROM), no element is available
  * before that. An order that is computed (tdperm, sequential) takes no memory and is ready at once. The order of a
- * stream is made as its samples arrive (data/growth.h).
+ * stream is made as its samples arrive (data/growth.h). What a sampler's steps make (orders/sampling.h) is made by a
+ * thread of its own; how many positions and units it has is known once they are made or published.
  *
  * Tables are reference-counted. The last put frees the memory at once, or a few milliseconds later if the thread is
  * working on the table. The memory is taken through the owner's callbacks, because this module does not know budgets.
@@ -19,6 +20,7 @@
 
 #include "daemon/base/budget.h"
 #include "daemon/data/growth.h"
+#include "daemon/data/orders/sampling.h"
 #include "proto/base/why.h"
 #include "proto/order/sampler.h"
 
@@ -49,9 +51,12 @@ struct order_spec {
         struct growth *growth;          /* of a stream; else NULL */
         struct budget *budget; /* of a stream: pays for the table as it grows, and lives as long as the payer; it may
                                   be NULL */
+        struct sampling *sampling; /* loaded; the payer keeps it. NULL: the order of `terms` alone */
+        uint32_t batch_size;       /* for the sampler's steps */
 };
 
-/* The memory that a table of this order takes; 0 of a stream, whose table pays as it grows. */
+/* The memory that a table of this order takes; 0 of a stream, whose table pays as it grows. Of a sampler's steps the
+ * most that making it takes. */
 uint64_t order_table_bytes(const struct order_spec *spec);
 
 /* Starts the background thread. Returns 0 or an errno. */
@@ -73,6 +78,17 @@ void order_table_put(struct order_table *table);
 
 /* Are the first n positions there? If not, ready() says when to ask again. For streams; any thread, no lock. */
 bool order_table_has(struct order_table *table, uint64_t n);
+
+/* Units of an epoch (proto/order/making/order.h), or DLP_UNKNOWN while they are not known: then ready() says when to
+ * ask again. Any thread. */
+uint64_t order_table_n_units(struct order_table *table);
+
+/* Could the order not be made? Then `ret_why` says why, and it never will be. Any thread. */
+bool order_table_has_failed(struct order_table *table, struct why *ret_why);
+
+/* What a sampler's steps have made, once the number of its units is known; NULL for all other orders. Its samples may
+ * not be there yet, everything else is. Lives as long as the caller's reference. */
+const struct dlp_order *order_table_made(const struct order_table *table);
 
 /* Is the order of a stream held up because there is no memory for it? Any thread. */
 bool order_table_is_short(struct order_table *table, struct why *ret_why);

@@ -1,0 +1,16 @@
+#include "proto/order/steps/steps.h"
+
+#include "proto/base/step_text.h"
+
+static const struct dlp_step_type *const TYPES[] = {
+        &dlp_step_random,
+        &dlp_step_subset,
+};
+const char dlp_step_names[] = "random subset"; /* names as in TYPES */
+
+const struct dlp_step_type *dlp_step_type_find(const char *name, size_t n) {
+        for (size_t i = 0; i < sizeof(TYPES) / sizeof(TYPES[0]); i++)
+                if (word_is(name, n, TYPES[i]->name))
+                        return TYPES[i];
+        return NULL;
+}

@@ -1,0 +1,7 @@
+/* order/steps/steps.h: the list of steps, for the table in steps.c. */
+#pragma once
+
+#include "proto/order/steps/step.h"
+
+extern const struct dlp_step_type dlp_step_random;
+extern const struct dlp_step_type dlp_step_subset;
