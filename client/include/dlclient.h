@@ -362,7 +362,10 @@ struct dlc_info {
         uint32_t is_made;      /* 1: a sampler makes the order: epoch_samples and epoch_batches are those of the current
                                 * epoch, DLC_UNKNOWN before its first batch; a position counts what ranks are dealt, which
                                 * may be whole batches */
-        uint64_t epoch_units;  /* how many positions the current epoch has: as many as samples, unless is_made */
+        uint32_t uses_batch_size;   /* 1: and the order depends on the batch size */
+        uint64_t epoch_units;       /* how many positions the current epoch has: as many as samples, unless is_made */
+        const char *sampler;        /* in its canonical spelling; "": none */
+        const char *columns_digest; /* hex: identifies the columns that were handed over; "": none */
 };
 
 /* Never NULL for a loader; valid until dlc_close(). Constant, except for what a restart of the daemon changes: memory,

@@ -141,7 +141,8 @@ static int keep_texts(struct dlc_loader *loader, const Dlp__Attached *attached) 
                 loader->digest = strdup(attached->dataset_digest);
                 loader->pipeline = strdup(attached->pipeline);
                 loader->job = strdup(attached->job);
-                if (!loader->digest || !loader->pipeline || !loader->job)
+                loader->sampler = strdup(attached->sampler);
+                if (!loader->digest || !loader->pipeline || !loader->job || !loader->sampler)
                         return why_set(&loader->reason, -ENOMEM, "no memory for a loader");
                 info->dataset_samples = attached->n_samples;
                 loader->is_stream = attached->n_samples == DLP_UNKNOWN;
@@ -152,6 +153,9 @@ static int keep_texts(struct dlc_loader *loader, const Dlp__Attached *attached) 
                 info->dataset_digest = loader->digest;
                 info->pipeline = loader->pipeline;
                 info->job = loader->job;
+                info->sampler = loader->sampler;
+                info->columns_digest = loader->columns.digest;
+                info->uses_batch_size = attached->uses_batch_size;
                 return dli_parts_keep(loader, attached);
         }
         if ((loader->is_stream ? attached->n_samples == DLP_UNKNOWN : attached->n_samples == info->dataset_samples) &&

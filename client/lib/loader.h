@@ -86,7 +86,7 @@ struct dlc_loader {
         struct dli_columns columns;
         bool has_ended; /* an epoch has ended at least once */
         struct dlc_info info;
-        char *digest, *pipeline, *job; /* owned: info points to these */
+        char *digest, *pipeline, *job, *sampler; /* owned: info points to these */
         struct dlc_part *parts;        /* owned, with their texts; NULL: one dataset */
         uint32_t n_parts;
         char **classes; /* owned, n_classes of them; NULL until dlc_classes() fetches them */

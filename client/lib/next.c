@@ -122,8 +122,10 @@ static int wait_for_batch(struct dlc_loader *loader, struct wait *wait) {
 
 /* The job has failed. The text is the daemon's, bounded by its field. */
 static int job_failed(struct dlc_loader *loader, const struct dlp_slot_record *record) {
-        why_set(&loader->reason, -EBADMSG, "%.*s", (int)strnlen(record->text, sizeof(record->text)), record->text);
-        return dli_loader_fail(loader, -EBADMSG);
+        int error = record->code == EINVAL ? -EINVAL : -EBADMSG;
+
+        why_set(&loader->reason, error, "%.*s", (int)strnlen(record->text, sizeof(record->text)), record->text);
+        return dli_loader_fail(loader, error);
 }
 
 /* Prefetches the description of the batch after this one, if it is there, while the caller works on this one: another

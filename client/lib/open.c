@@ -131,6 +131,7 @@ void dlc_close(struct dlc_loader *loader) {
         dli_parts_free(loader);
         free(loader->pipeline);
         free(loader->job);
+        free(loader->sampler);
         free(loader);
 }
 

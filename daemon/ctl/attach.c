@@ -187,6 +187,7 @@ static int settle_sampling(struct attach *attach, const Dlp__Attach *wish, const
                 return why_set(why, -EINVAL, "sampler: the order \"buffer\" cannot be combined with one");
         grouper = dlp_order_text_grouper(&attach->sampling->text);
         terms->repeats = attach->sampling->text.steps[0].type->repeats;
+        terms->uses_batch_size = dlp_order_text_uses_batch_size(&attach->sampling->text);
         terms->has_units = grouper != NULL;
         terms->deals_batches = grouper && grouper->type->is_batch;
         snprintf(terms->columns, sizeof(terms->columns), "%s", wish->columns_digest);
@@ -265,6 +266,7 @@ static void hand_over(struct session *session, uint64_t id, struct stream *strea
         tell_parts(&attached, dataset_source(stream->dataset->dataset), &parts);
         attached.order_is_made = stream->job->terms.is_made;
         attached.deals_batches = stream->job->terms.deals_batches;
+        attached.uses_batch_size = stream->job->terms.uses_batch_size;
         attached.has_units = stream->job->terms.has_units;
         attached.sampler = stream->job->terms.sampler;
         reply.id = id;

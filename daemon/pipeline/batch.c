@@ -73,6 +73,7 @@ static void batch_publish(struct batch *batch, struct counters *counters) {
         record->decode_ns = atomic_load_explicit(&batch->decode_ns, memory_order_relaxed);
         if (batch->failed) {
                 record->status = DLP_BATCH_FAILED;
+                record->code = job_failure_code(stream->job);
                 record->n_samples = record->n_planned = 0;
                 record->n_tensors = 0;
                 memcpy(record->text, batch->failure.text, sizeof(record->text));

@@ -360,6 +360,16 @@ bool job_fail(struct job *job, const char *text) {
         return first;
 }
 
+bool job_refuse(struct job *job, const char *text) {
+        if (!atomic_load_explicit(&job->failed, memory_order_relaxed))
+                atomic_store_explicit(&job->is_refused, true, memory_order_relaxed);
+        return job_fail(job, text);
+}
+
+uint32_t job_failure_code(const struct job *job) {
+        return atomic_load_explicit(&job->is_refused, memory_order_relaxed) ? EINVAL : EBADMSG;
+}
+
 void job_failure(struct job *job, struct why *ret_why) {
         pthread_mutex_lock(&job->lock);
         *ret_why = job->failure;

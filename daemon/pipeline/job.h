@@ -53,6 +53,7 @@ struct job_terms {
         char columns[65];              /* digest of the trainer's columns; "": none */
         bool is_made;                  /* a sampler's steps make the order: how long an epoch is is not known before */
         bool repeats;                  /* and may have a sample several times */
+        bool uses_batch_size;          /* and depends on it */
         bool has_units;                /* and units of several samples */
         bool deals_batches;            /* and a unit of it is a whole batch */
         bool drop_last;
@@ -94,6 +95,7 @@ struct job {
         struct budget *orders_budget;             /* paid for orders_bytes; NULL: none has yet */
         uint64_t orders_bytes, orders_used_bytes; /* for the tables of the orders of its epochs */
         _Atomic bool failed;
+        _Atomic bool is_refused; /* set before `failed` */
         struct why failure; /* the first one */
 
         struct task_share tasks;        /* planner */
@@ -144,6 +146,12 @@ void job_unref(struct job *job);
 
 /* Ends the job with this failure. Only the first failure counts; returns true if this is it. Any thread. */
 bool job_fail(struct job *job, const char *text);
+
+/* The same, because of what was asked for (a sampler whose order cannot be made), not of a damaged sample. */
+bool job_refuse(struct job *job, const char *text);
+
+/* The errno with which its ranks end, positive: EBADMSG, or EINVAL after job_refuse(). Any thread. */
+uint32_t job_failure_code(const struct job *job);
 
 /* Reserves memory for the orders of its epochs, once: later calls do nothing. It is released with the job. -ENOMEM
  * with the numbers. Any thread. */

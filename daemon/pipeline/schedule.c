@@ -239,7 +239,7 @@ static bool stream_has_length(struct planner *planner, struct stream *stream) {
 
         if (order_table_has_failed(stream->order, &why) ||
             (n_units != DLP_UNKNOWN && stream_learn_units(stream, n_units, &why) < 0)) {
-                job_fail(stream->job, why.text);
+                job_refuse(stream->job, why.text);
                 stream_end_failed(planner, stream);
                 return false;
         }

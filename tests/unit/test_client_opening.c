@@ -16,7 +16,7 @@ START_TEST(other_versions_are_refused_naming_both) {
         struct stand_in *stand_in = stand_in_start(&manners);
         struct dlc_options options = options_for(stand_in, 4);
 
-        check_refused(&options, -EPROTONOSUPPORT, "speaks protocol 2, the daemon");
+        check_refused(&options, -EPROTONOSUPPORT, "speaks protocol 3, the daemon");
         check_refused(&options, -EPROTONOSUPPORT, "speaks protocol 7");
         stand_in_stop(stand_in);
 

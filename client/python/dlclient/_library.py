@@ -20,6 +20,17 @@ END_OF_EPOCH = 1
 ProgressFunction = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_char_p)
 
 
+class Column(ctypes.Structure):
+    """struct dlc_column"""
+
+    _fields_ = [
+        ("name", ctypes.c_char_p),
+        ("dtype", ctypes.c_uint32),
+        ("values", ctypes.c_void_p),
+        ("n_values", ctypes.c_uint64),
+    ]
+
+
 class Options(ctypes.Structure):
     """struct dlc_options"""
 
@@ -51,6 +62,9 @@ class Options(ctypes.Structure):
         ("draws", ctypes.c_uint64),
         ("shuffle_buffer", ctypes.c_int),
         ("dealing", ctypes.c_char_p),
+        ("sampler", ctypes.c_char_p),
+        ("columns", ctypes.POINTER(Column)),
+        ("n_columns", ctypes.c_int),
     ]
 
 
@@ -131,6 +145,11 @@ class Info(ctypes.Structure):
         ("n_restarts", ctypes.c_uint32),
         ("is_waiting", ctypes.c_uint32),
         ("is_stream", ctypes.c_uint32),
+        ("is_made", ctypes.c_uint32),
+        ("uses_batch_size", ctypes.c_uint32),
+        ("epoch_units", ctypes.c_uint64),
+        ("sampler", ctypes.c_char_p),
+        ("columns_digest", ctypes.c_char_p),
     ]
 
 
@@ -224,6 +243,7 @@ _FUNCTIONS: List[Tuple[str, Any, List[Any]]] = [
     ("dlc_close", None, [_LOADER]),
     ("dlc_detach", None, [_LOADER]),
     ("dlc_next", ctypes.c_int, [_LOADER, ctypes.c_int, _OUT]),
+    ("dlc_await_length", ctypes.c_int, [_LOADER, ctypes.c_int]),
     ("dlc_release", ctypes.c_int, [_LOADER, ctypes.c_void_p]),
     ("dlc_sample_error", ctypes.c_char_p, [_LOADER, ctypes.c_void_p, ctypes.c_uint32]),
     ("dlc_set_epoch", ctypes.c_int, [_LOADER, ctypes.c_uint64]),
@@ -256,6 +276,7 @@ class Functions:
     close: Any
     detach: Any
     next: Any
+    await_length: Any
     release: Any
     sample_error: Any
     set_epoch: Any

@@ -5,7 +5,7 @@ import atexit
 import errno
 import threading
 import weakref
-from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tuple, Union
+from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple, Union
 
 from . import _convert, _launch, _library, _opening, _options, _state
 from ._dataset import Dataset, Sampler, known
@@ -62,6 +62,9 @@ class Loader:
         drop_last       leave out a rank's last batch if it is incomplete
         dealing         how samples are dealt to the ranks: "strided" (one by one, as DistributedSampler), "batch"
                         (whole batches in turn, as Accelerate and the Trainer), or "chunk" (the same, as Megatron has it)
+        sampler         steps that make the order of an epoch, such as "weighted(column=w)", see dataloaderd(8). Then
+                        epochs may differ in length, and len() is that of the current one
+        columns         numbers that these steps need and the dataset does not have: {"w": array}, one a sample
         partition       "pad" (all ranks get the same number of samples, as with DistributedSampler), "drop", or "exact"
                         (each sample once)
 
@@ -127,14 +130,15 @@ class Loader:
                  max_errors: Union[int, float, None] = None, on_restart: str = "wait",
                  restart_timeout: Optional[float] = 300.0, slots: Optional[int] = None, framework: str = "numpy",
                  copy: bool = False, timeout: Optional[float] = None, open_timeout: Optional[float] = None,
-                 persistent: bool = True, progress: Optional[Callable[[str], None]] = None) -> None:
+                 persistent: bool = True, progress: Optional[Callable[[str], None]] = None,
+                 sampler: Optional[str] = None, columns: Optional[Mapping[str, Any]] = None) -> None:
         self._closed = "the loader was never opened"
         self._wish = _options.Wish(dataset=dataset, batch_size=batch_size, pipeline=pipeline, seed=seed,
                                    draws=draws, shuffle=shuffle, drop_last=drop_last, dealing=dealing,
                                    partition=partition, order=order, shuffle_buffer=shuffle_buffer, rank=rank,
                                    world_size=world_size, ranks=ranks, job=job, socket=socket, on_error=on_error,
                                    max_errors=max_errors, on_restart=on_restart, restart_timeout=restart_timeout,
-                                   slots=slots, open_timeout=open_timeout)
+                                   slots=slots, open_timeout=open_timeout, sampler=sampler, columns=columns)
         self._span = Span(None if epochs is None else _options.integer("epochs", epochs, 1, 2**32 - 1),
                           None if steps_per_epoch is None else _options.integer("steps_per_epoch", steps_per_epoch, 1,
                                                                                 2**40))
@@ -181,16 +185,17 @@ class Loader:
                sampler=Sampler(weakref.WeakMethod(self._first_handle), ranks[0].number, world,
                                weakref.WeakMethod(self.set_epoch)))
         self._is_stream = ranks[0].is_stream
+        self._is_made = bool(info.is_made)
+        self._refuse_steps()
         self._epoch_batches = self._count_batches()
         parts = tuple((part.name, part.digest, part.n_samples) for part in self.dataset.parts)
         self._saver.identity = self._identity = Identity(self.dataset.name, self.dataset.digest,
                                                          _state.STREAM if self._is_stream else len(self.dataset),
                                                          self.pipeline, self.order, self.shuffle, self.seed, self.draws,
-                                                         self.shuffle_buffer, parts if len(parts) > 1 else ())
-        if self._span.steps is not None and self.partition == "exact" and self.world_size > 1:
-            self.close()
-            raise OptionError("steps_per_epoch: with partition=\"exact\" ranks have epochs of different lengths; take "
-                              "\"pad\" or \"drop\"")
+                                                         self.shuffle_buffer, parts if len(parts) > 1 else (),
+                                                         _library.text_of(info.sampler),
+                                                         _library.text_of(info.columns_digest),
+                                                         self.batch_size if info.uses_batch_size else 0)
         self._stats = StatsTaker()
         self._place = Place(0, 0)
         self._next_place: Optional[Place] = Place(0, 0)
@@ -204,6 +209,19 @@ class Loader:
         _open.add(self)
         self._has_ended = False  # an epoch, for the first time
         self._warn()
+
+    def _refuse_steps(self) -> None:
+        """steps_per_epoch counts batches from epoch to epoch, so all epochs must have the same number."""
+        if self._span.steps is None:
+            return
+        if self.partition == "exact" and self.world_size > 1:
+            self.close()
+            raise OptionError("steps_per_epoch: with partition=\"exact\" ranks have epochs of different lengths; take "
+                              "\"pad\" or \"drop\"")
+        if self._is_made:
+            self.close()
+            raise OptionError("steps_per_epoch: the epochs of a sampler may differ in length; say in the sampler how many "
+                              "samples an epoch has, such as random(n=100000), or break out of the loop")
 
     def _warn(self) -> None:
         """Shows the library's warnings, each sentence once."""
@@ -342,12 +360,16 @@ class Loader:
             return self._span.steps
         if self._span.epochs is None:
             raise TypeError("a Loader with epochs=None has no end and so no len()")
-        if self._is_stream:
+        if self._is_stream or self._is_made:
             self._epoch_batches = self._count_batches()
         return known(self._epoch_batches, f"the dataset {self.dataset.name}") * self._span.epochs
 
     def _count_batches(self) -> int:
-        """Batches of an epoch; UNKNOWN of a stream that has not ended."""
+        """Batches of an epoch; UNKNOWN of a stream that has not ended. A sampler's epoch is the one that is running, or
+        the one that comes: its order has to be made first."""
+        if self._is_made:
+            for rank in self._ranks():
+                rank.await_length(self._timeout)
         return max(int(rank.handle.info.epoch_batches) for rank in self._ranks())
 
     # -- where it stands
@@ -379,7 +401,9 @@ class Loader:
                                      (epoch, position), n_batches)
 
     def _samples(self) -> int:
-        """Samples of the dataset; UNKNOWN of a stream that has not ended."""
+        """Positions of an epoch; UNKNOWN of a stream that has not ended, and of a sampler, whose epochs differ."""
+        if self._is_made:
+            return _library.UNKNOWN
         return int(self._first_handle().info.dataset_samples) if self._is_stream else self._identity.samples
 
     def _current(self) -> Place:

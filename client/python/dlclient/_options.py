@@ -12,6 +12,7 @@ import os
 from typing import Any, Callable, List, Optional, TypeVar, cast
 
 from . import _launch, _library
+from ._columns import Columns
 from ._errors import OptionError
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -97,6 +98,17 @@ def errors_allowed(value: object) -> float:
     return float(value)
 
 
+def sampler_text(value: object) -> str:
+    """The steps that make the order; "" for none."""
+    if value is None:
+        return ""
+    if not isinstance(value, str):
+        raise OptionError(f"sampler: {type(value).__name__}; the daemon makes the order: give its steps as text, such as "
+                          f"sampler=\"weighted(column=w)\" with columns={{\"w\": array}}, or "
+                          f"sampler=\"subset(column=i)\" with the indices as that column")
+    return text("sampler", value)
+
+
 def rank_list(ranks: object, rank: object, world: Optional[int]) -> Optional[List[int]]:
     """The ranks that one process serves, or None for a single one."""
     if ranks is None:
@@ -125,7 +137,7 @@ class Wish:
                  shuffle: object, drop_last: object, dealing: object, partition: object, order: object,
                  shuffle_buffer: object, rank: object, world_size: object, ranks: object, job: object, socket: object,
                  on_error: object, max_errors: object, on_restart: object, restart_timeout: object, slots: object,
-                 open_timeout: object) -> None:
+                 open_timeout: object, sampler: object = None, columns: object = None) -> None:
         self.dataset = dataset_names(dataset)
         self.batch_size = integer("batch_size", batch_size, 1, 65536)
         self.pipeline = optional_text("pipeline", pipeline)
@@ -150,6 +162,8 @@ class Wish:
         self.restart_timeout = seconds("restart_timeout", restart_timeout)
         self.slots = 0 if slots is None else integer("slots", slots, 2, 64)
         self.open_timeout = seconds("open_timeout", open_timeout)
+        self.sampler = sampler_text(sampler)
+        self.columns = Columns(columns)
 
     def settle(self, library: _library.Library) -> None:
         """Completes rank and world with what only this process can know."""
@@ -189,5 +203,7 @@ class Wish:
         options.on_restart = encoded(self.on_restart)
         options.restart_timeout_ms = milliseconds(self.restart_timeout)
         options.max_errors = self.max_errors
+        options.sampler = encoded(self.sampler)
+        self.columns.fill(options)
         options.dealing = encoded(self.dealing)
         return options

@@ -86,6 +86,21 @@ class Rank:
 
     # -- waiting
 
+    def await_length(self, timeout: Optional[float]) -> None:
+        """Waits until it is known how many batches the current epoch has, where a sampler makes the order."""
+        handle = self.handle
+        deadline = None if timeout is None else time.monotonic() + timeout
+        while True:
+            handle.check()
+            result = handle.library.await_length(handle.pointer, SLICE_MS)
+            if result == 0:
+                return
+            if result not in _AGAIN:
+                raise error_of(result, handle.library.error_text())
+            if deadline is not None and time.monotonic() >= deadline:
+                raise DaemonTimeout(f"the order of the epoch is not made within timeout={timeout:g} s", errno.ETIMEDOUT)
+            self._look_for_hold()
+
     def _wait(self, result: int, timeout: Optional[float]) -> int:
         handle = self.handle
         deadline = None if timeout is None else time.monotonic() + timeout

@@ -6,6 +6,8 @@
     parts      if there are several datasets: name, digest and samples of each
     draws      the stream of draws, if it is not 0
     shuffle_buffer   its size, if one was given
+    sampler, columns, batch_size     steps that make the order, the digest of their columns, and the batch size if the
+                     order depends on it, if there are any
     epoch, position                  global positions below it were consumed by all ranks together
     virtual    where the loop stands, if one `for` is not one epoch: None, or
                {"steps_per_epoch": N, "epoch": v, "step": i} or {"epochs": N, "done": k}
@@ -29,6 +31,7 @@ _KINDS: Dict[str, Any] = {
     "version": int, "dataset": str, "digest": str, "samples": int, "pipeline": str, "order": str, "shuffle": bool,
     "seed": int, "epoch": int, "position": int, "virtual": (dict, type(None)), "check": str,
 }
+_LATER: Dict[str, Any] = {"draws": int, "shuffle_buffer": int, "sampler": str, "columns": str, "batch_size": int}
 _LOOPS = ({"steps_per_epoch", "epoch", "step"}, {"epochs", "done"})
 
 
@@ -55,12 +58,15 @@ class Identity(NamedTuple):
     draws: int = 0
     shuffle_buffer: int = 0
     parts: Tuple[Tuple[str, str, int], ...] = ()  # name, digest, samples; of one dataset none
+    sampler: str = ""
+    columns: str = ""
+    batch_size: int = 0
 
     def told(self) -> Dict[str, Any]:
         """As a state has it."""
         fields = self._asdict()
-        for name in ("draws", "shuffle_buffer"):
-            if fields[name] == 0:  # states without it look as they did before it existed
+        for name, kind in _LATER.items():
+            if fields[name] == kind():  # states without it look as they did before it existed
                 del fields[name]
         fields["parts"] = [list(part) for part in self.parts]
         if not self.parts:
@@ -109,8 +115,8 @@ def _check_shape(state: object) -> Dict[str, Any]:
             raise StateError(f"state: {name}: is missing; the state was truncated")
         if not _is_kind(state[name], kind):
             raise StateError(f"state: {name}: {_shown(state[name])} is of the wrong type")
-    for name in ("draws", "shuffle_buffer"):
-        if not _is_kind(state.get(name, 0), int):
+    for name, kind in _LATER.items():
+        if not _is_kind(state.get(name, kind()), kind):
             raise StateError(f"state: {name}: {_shown(state[name])} is of the wrong type")
     parts = state.get("parts", [])
     if not _is_kind(parts, (list, tuple)) or not all(_is_part(part) for part in parts):
@@ -154,7 +160,8 @@ def _check_growth(known: Dict[str, Any], identity: Identity) -> None:
     if identity.samples == STREAM or known["samples"] == STREAM:
         raise StateError("state: allow_growth: a stream grows within an epoch, and needs no permission; with another "
                          "digest it is another stream")
-    if known["position"] not in (0, known["samples"]):
+    ends = (0,) if known.get("sampler") else (0, known["samples"])
+    if known["position"] not in ends:
         raise StateError(f"state: position: the dataset has changed, which is allowed at an epoch's end, and the state "
                          f"is at {known['position']} of the {known['samples']} positions of epoch {known['epoch']}")
 
@@ -172,9 +179,9 @@ def verify(state: object, identity: Identity, allow_growth: bool = False) -> Dic
                          f"it was truncated or edited")
     samples = identity.samples
     for name, mine in identity._asdict().items():
-        theirs = known.get(name, 0)  # all but draws, shuffle_buffer and parts are there
         if name == "parts":
             continue  # the digest is made of theirs
+        theirs = known[name] if name in _KINDS else known.get(name, _LATER[name]())
         if theirs != mine and name in ("digest", "samples"):
             if not allow_growth:
                 _refuse_other_data(known, identity)
@@ -189,6 +196,8 @@ def verify(state: object, identity: Identity, allow_growth: bool = False) -> Dic
     if identity.samples == STREAM:
         if known["position"] < 0:
             raise StateError(f"state: position: {known['position']}; it must not be negative")
+    elif identity.sampler and known["position"] >= 0:
+        pass  # how many positions the epoch has is known when its order has been made
     elif not 0 <= known["position"] <= samples:
         raise StateError(f"state: position: {known['position']}; 0 to {samples} are allowed")
     return known

@@ -245,6 +245,10 @@ const struct dlp_step *dlp_order_text_grouper(const struct dlp_order_text *text)
         return last && last->type->role == DLP_GROUPER ? last : NULL;
 }
 
+bool dlp_order_text_uses_batch_size(const struct dlp_order_text *text) {
+        return text->n_steps > 0 && text->steps[text->n_steps - 1].type->role != DLP_CHOOSER;
+}
+
 uint32_t dlp_order_text_columns(const struct dlp_order_text *text, struct dlp_column_wish *ret_wishes, uint32_t n) {
         uint32_t n_wishes = 0;
 

@@ -37,6 +37,9 @@ int dlp_order_text_print(const struct dlp_order_text *text, char *ret_text, stru
 /* The step that makes units, which is the last one; NULL: there is none. */
 const struct dlp_step *dlp_order_text_grouper(const struct dlp_order_text *text);
 
+/* May the order depend on the batch size? What only chooses samples does not. */
+bool dlp_order_text_uses_batch_size(const struct dlp_order_text *text);
+
 /* A column that a step asks for. */
 struct dlp_column_wish {
         const char *name; /* belongs to the text */
