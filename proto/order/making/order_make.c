@@ -189,7 +189,9 @@ uint64_t dlp_order_scratch_max(const struct dlp_order_text *text, const struct d
                 if (__builtin_mul_overflow(n, (uint64_t)type->position_bytes, &own) ||
                     __builtin_add_overflow(bytes, own, &bytes) ||
                     __builtin_mul_overflow(n_samples, (uint64_t)type->sample_bytes, &own) ||
-                    __builtin_add_overflow(bytes, own, &bytes))
+                    __builtin_add_overflow(bytes, own, &bytes) ||
+                    (type->scratch_bytes &&
+                     __builtin_add_overflow(bytes, type->scratch_bytes(&text->steps[i], terms, n), &bytes)))
                         return UINT64_MAX;
                 if (bytes > most)
                         most = bytes;
@@ -206,6 +208,8 @@ int dlp_order_make(const struct dlp_order_text *text, struct dlp_making *making,
         struct dlp_order order = { 0 };
         int r = 0;
 
+        if (text->n_steps > 0 && making->terms->base.n_samples == 0)
+                return why_set(making->why, -EINVAL, "%s: the dataset has no samples", text->steps[0].type->name);
         if (text->n_steps == 0 || text->steps[0].type->role != DLP_CHOOSER) {
                 making->is_last = text->n_steps == 0;
                 r = dlp_making_permute(making, making->terms->base.n_samples, making->is_last, &order);

@@ -57,7 +57,7 @@ static int permute_all(struct dlp_making *making, struct dlp_torch_random *rando
                 dlp_shuffle_init(&shuffle, random, table, n_samples, making->terms->base.compat);
                 while (r == 0 && n_done < n_samples) { /* all of it, so that the generator is where torch's is */
                         n_done = dlp_shuffle_advance(&shuffle, 65536);
-                        if (!making->go_on(making, i + n_done, order->n_positions))
+                        if (!making->go_on(making, i + (n_done < n ? n_done : n), order->n_positions))
                                 r = -ECANCELED;
                 }
                 for (uint64_t k = 0; k < n; k++)

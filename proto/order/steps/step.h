@@ -95,6 +95,9 @@ struct dlp_step_type {
          * and for each of n positions that come in. */
         uint32_t sample_bytes, position_bytes;
 
+        /* The same where it depends on the arguments, in addition. NULL: nothing. Saturates. */
+        uint64_t (*scratch_bytes)(const struct dlp_step *step, const struct dlp_making_terms *terms, uint64_t n);
+
         /* Makes its part. A chooser fills `order`, which is empty; the others change it, or replace it (and give the
          * old one back). Checks the columns' values. On error the caller frees `order`. -EINVAL with `why`, -ENOMEM,
          * -ECANCELED. */

@@ -3,5 +3,8 @@
 
 #include "proto/order/steps/step.h"
 
+extern const struct dlp_step_type dlp_step_class_balanced;
 extern const struct dlp_step_type dlp_step_random;
+extern const struct dlp_step_type dlp_step_random_split;
 extern const struct dlp_step_type dlp_step_subset;
+extern const struct dlp_step_type dlp_step_weighted;

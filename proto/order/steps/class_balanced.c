@@ -1,0 +1,108 @@
+/* class_balanced(column=label, n=N): each class as often as each other one.
+ *
+ * Drawn with replacement as weighted() does, with the weight 1 / (samples of its class) for each sample: what people
+ * give torch's WeightedRandomSampler. */
+#include <errno.h>
+
+#include "proto/order/making/classes.h"
+#include "proto/order/making/weights.h"
+#include "proto/order/steps/steps.h"
+
+enum {
+        COLUMN,
+        N,
+};
+
+static uint64_t n_wanted(const struct dlp_step *step, uint64_t n_samples) {
+        return step->values[N].is_set ? step->values[N].whole : n_samples;
+}
+
+static uint64_t n_positions_max(const struct dlp_step *step, const struct dlp_making_terms *terms, uint64_t n) {
+        (void)terms;
+        return n_wanted(step, n);
+}
+
+static uint64_t scratch_bytes(const struct dlp_step *step, const struct dlp_making_terms *terms, uint64_t n) {
+        (void)step;
+        (void)n;
+        return dlp_weights_bytes(terms->base.n_samples) + dlp_classes_bytes_max(terms->base.n_samples) +
+               terms->base.n_samples * sizeof(double);
+}
+
+struct balance {
+        const struct dlp_column *column;
+        struct dlp_classes classes;
+        double *weights; /* of each class */
+        uint64_t n_room;
+};
+
+static const double *read(const void *userdata, uint64_t i, uint64_t n, double *buffer) {
+        const struct balance *balance = userdata;
+        uint32_t classes[DLP_WEIGHTS_BLOCK];
+
+        dlp_classes_read(&balance->classes, balance->column, i, n, classes);
+        for (uint64_t k = 0; k < n; k++)
+                buffer[k] = balance->weights[classes[k]];
+        return buffer;
+}
+
+static int make_weights(struct dlp_making *making, struct balance *balance) {
+        int r = dlp_classes_init(making, "class_balanced", balance->column, &balance->classes);
+
+        if (r < 0)
+                return r;
+        r = dlp_making_allocate(making, balance->classes.n, sizeof(*balance->weights), &balance->weights);
+        if (r < 0)
+                return r;
+        balance->n_room = balance->classes.n;
+        for (uint32_t i = 0; i < balance->classes.n; i++)
+                balance->weights[i] = 1.0 / (double)balance->classes.counts[i];
+        return 0;
+}
+
+static int draw(struct dlp_making *making, const struct balance *balance, const struct dlp_order *order) {
+        struct dlp_weights_source source = { .read = read,
+                                             .userdata = balance,
+                                             .memory = balance->column->values,
+                                             .n_bytes = (uint32_t)dlp_dtype_bytes(balance->column->dtype),
+                                             .step = "class_balanced",
+                                             .name = balance->column->name };
+        struct dlp_weights weights = { 0 };
+        struct dlp_torch_random random;
+        int r;
+
+        dlp_making_seed(making, &random);
+        r = dlp_weights_init(making, &source, making->terms->base.n_samples, &weights);
+        if (r == 0)
+                r = dlp_weights_draw(making, &weights, &random, order);
+        dlp_weights_fini(making, &weights);
+        return r;
+}
+
+static int make(struct dlp_making *making, const struct dlp_step *step, struct dlp_order *order) {
+        struct balance balance = { 0 };
+        int r = dlp_making_column(making, "class_balanced", step->values[COLUMN].text, &balance.column);
+
+        if (r == 0)
+                r = dlp_making_samples(making, n_wanted(step, making->terms->base.n_samples), order);
+        if (r == 0)
+                r = make_weights(making, &balance);
+        if (r == 0)
+                r = draw(making, &balance, order);
+        dlp_classes_fini(making, &balance.classes);
+        making->release(making, balance.weights, balance.n_room * sizeof(*balance.weights));
+        return r;
+}
+
+const struct dlp_step_type dlp_step_class_balanced = {
+        .name = "class_balanced",
+        .role = DLP_CHOOSER,
+        .example = "class_balanced(column=label, n=50000)",
+        .arguments = {
+                { DLP_ARGUMENT_COLUMN, "column", .form = "labels of samples" },
+                { DLP_ARGUMENT_WHOLE, "n", .minimum = 1, .maximum = (double)DLP_SAMPLES_MAX, .is_optional = true },
+        },
+        .n_positions_max = n_positions_max,
+        .scratch_bytes = scratch_bytes,
+        .make = make,
+};
