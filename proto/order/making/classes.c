@@ -5,7 +5,7 @@
 
 #define AT_ONCE    1024u
 #define LOOK       65536u /* values between two looks at whether the order is still wanted */
-#define DIRECT_MIN 65536u /* so many values may lie apart, however few there are */
+#define DIRECT_MIN 65536u /* a table of this size costs nothing worth counting */
 #define SLOTS_MIN  1024u
 
 /* ---- hashing --------------------------------------------------------------------------------------------------- */

@@ -58,20 +58,24 @@ static uint64_t block_length(const struct dlp_weights *weights, uint64_t block) 
         return n_left < BLOCK ? n_left : BLOCK;
 }
 
-/* A whole block in lanes. *is_bad: some weight is negative or not a number; infinite ones are seen in the total. */
-static double sum_in_lanes(const double *values, bool *is_bad) {
-        double lanes[LANES] = { 0 };
-        unsigned n_bad[LANES] = { 0 }, bad = 0;
+typedef double lanes_t __attribute__((vector_size(LANES * sizeof(double)), aligned(sizeof(double))));
+typedef int64_t marks_t __attribute__((vector_size(LANES * sizeof(int64_t))));
 
-        for (unsigned i = 0; i < BLOCK; i += LANES)
-                for (unsigned k = 0; k < LANES; k++) {
-                        lanes[k] += values[i + k];
-                        n_bad[k] |= !(values[i + k] >= 0);
-                }
-        for (unsigned k = 0; k < LANES; k++)
-                bad |= n_bad[k];
-        *is_bad = bad;
-        return ((lanes[0] + lanes[1]) + (lanes[2] + lanes[3])) + ((lanes[4] + lanes[5]) + (lanes[6] + lanes[7]));
+/* A whole block in lanes. *is_bad: some weight is negative; infinite ones and NaN are seen in the total. */
+static double sum_in_lanes(const double *values, bool *is_bad) {
+        const lanes_t *rows = (const lanes_t *)values, none = { 0 };
+        lanes_t sum = { 0 };
+        marks_t bad = { 0 };
+        int64_t any_bad = 0;
+
+        for (unsigned i = 0; i < BLOCK / LANES; i++) {
+                sum += rows[i];
+                bad |= rows[i] < none;
+        }
+        for (unsigned i = 0; i < LANES; i++)
+                any_bad |= bad[i];
+        *is_bad = any_bad != 0;
+        return ((sum[0] + sum[1]) + (sum[2] + sum[3])) + ((sum[4] + sum[5]) + (sum[6] + sum[7]));
 }
 
 /* `sum` and the weights of a block, one after the other. */
@@ -184,9 +188,9 @@ static uint64_t block_of(const struct dlp_weights *weights, uint64_t guide, doub
 
 /* The first sample of the block at which the sum is reached. Where sums are of lanes, they may differ in the last bit
  * from the sum up to here: then it is the last sample that has a weight. */
-static uint64_t sample_in(const struct dlp_weights *weights, uint64_t block, double sum) {
+static uint64_t sample_in(const struct dlp_weights *weights, uint64_t block, double sum, double buffer[BLOCK]) {
         uint64_t n = block_length(weights, block), last = n - 1;
-        double buffer[BLOCK], at = block > 0 ? weights->ends[block - 1] : 0;
+        double at = block > 0 ? weights->ends[block - 1] : 0;
         const double *values = weights->source->read(weights->source->userdata, block * BLOCK, n, buffer);
 
         for (uint64_t i = 0; i < n; i++) {
@@ -256,7 +260,7 @@ static void prefetch_block(const struct dlp_weights_source *source, uint64_t blo
 /* Draws n <= AT_ONCE samples. What each needs next is asked of the memory before the first of them is looked at. */
 static void draw_some(const struct dlp_weights *weights, struct dlp_torch_random *random, uint64_t n,
                       uint64_t *ret_samples) {
-        double sums[AT_ONCE];
+        double sums[AT_ONCE], buffer[BLOCK];
         uint64_t guides[AT_ONCE], blocks[AT_ONCE];
 
         for (uint64_t i = 0; i < n; i++) {
@@ -273,7 +277,7 @@ static void draw_some(const struct dlp_weights *weights, struct dlp_torch_random
                 prefetch_block(weights->source, blocks[i]);
         }
         for (uint64_t i = 0; i < n; i++)
-                ret_samples[i] = sample_in(weights, blocks[i], sums[i]);
+                ret_samples[i] = sample_in(weights, blocks[i], sums[i], buffer);
 }
 
 int dlp_weights_draw(struct dlp_making *making, const struct dlp_weights *weights, struct dlp_torch_random *random,

@@ -5,13 +5,13 @@
  * added up in eight lanes: so the first draw does not wait for one addition after the other, and the result is as
  * defined as the other one. A weight of 0 is never drawn there.
  *
- * Only the sums at the ends of blocks are kept, with a table that leads from a draw to its block: a sixth of a byte a
- * sample and more. Within the block the weights are added up again, in the same sequence. */
+ * Only the sums at the ends of blocks are kept, with a table that leads from a draw to its block: a third of a byte a
+ * sample. Within the block the weights are added up again, in the same sequence. */
 #pragma once
 
 #include "proto/order/making/making.h"
 
-#define DLP_WEIGHTS_BLOCK     64u
+#define DLP_WEIGHTS_BLOCK     32u /* 64 take thrice the time of a draw, 16 twice the memory */
 #define DLP_WEIGHTS_TORCH_MAX (1ull << 24)
 
 /* Where the weights come from: a column, or a number for each class (order/making/classes.h). */
