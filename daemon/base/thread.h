@@ -16,7 +16,7 @@ int thread_start(pthread_t *ret_thread, const char *name, void *(*main)(void *),
  * or ETIMEDOUT as pthread_cond_timedwait() does; both may come early or late, so look at what was waited for. */
 int thread_wait_until(pthread_cond_t *condition, pthread_mutex_t *lock, uint64_t until_ns);
 
-/* Nobody will join the thread. Who ends must still be waited for by other means before what it uses is freed. */
+/* Nobody will join the thread. Its end must be known by other means before what it uses is freed. */
 void thread_detach(pthread_t thread);
 
 /* Waits until the thread has ended; blocks as long as that takes. */

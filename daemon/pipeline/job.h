@@ -96,7 +96,7 @@ struct job {
         uint64_t orders_bytes, orders_used_bytes; /* for the tables of the orders of its epochs */
         _Atomic bool failed;
         _Atomic bool is_refused; /* set before `failed` */
-        struct why failure; /* the first one */
+        struct why failure;      /* the first one */
 
         struct task_share tasks;        /* planner */
         struct read_share reading;      /* the reader's */

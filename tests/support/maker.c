@@ -124,7 +124,7 @@ static void check(struct maker *maker) {
         must(scratch > UINT64_MAX - bytes || maker->n_bytes_peak <= bytes + scratch, "more memory than was promised");
 }
 
-int maker_make(struct maker *maker, const char *text) {
+int maker_order(struct maker *maker, const char *text) {
         int r;
 
         maker_fini(maker);

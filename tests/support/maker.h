@@ -36,7 +36,7 @@ void maker_part(struct maker *maker, const char *name, uint64_t n_samples);
 /* Reads the text and makes the order, freeing the one before. Returns what went wrong, with maker->why; the order is
  * empty then. Aborts for what must never be: samples outside the dataset, more positions or memory than was promised,
  * starts that do not increase, published positions that change, memory that is not given back. */
-int maker_make(struct maker *maker, const char *text);
+int maker_order(struct maker *maker, const char *text);
 
 /* Frees the order. */
 void maker_fini(struct maker *maker);

@@ -14,14 +14,14 @@ static struct maker maker;
 /* ---- help ------------------------------------------------------------------------------------------------------ */
 
 static void must_make(const char *text) {
-        int r = maker_make(&maker, text);
+        int r = maker_order(&maker, text);
 
         if (r < 0)
                 ck_abort_msg("%s: %s", text, maker.why.text);
 }
 
 static void must_refuse(const char *text, const char *reason) {
-        int r = maker_make(&maker, text);
+        int r = maker_order(&maker, text);
 
         if (r != -EINVAL)
                 ck_abort_msg("%s: %d instead of -EINVAL", text, r);
@@ -194,7 +194,7 @@ START_TEST(weights_that_cannot_be_drawn_are_refused_with_their_sample) {
         must_refuse("weighted(column=w)",
                     "weighted: \"w\" has the weight inf at sample 73; a weight is a finite number, 0 or more");
         weights[73] = NAN;
-        ck_assert_int_eq(maker_make(&maker, "weighted(column=w)"), -EINVAL);
+        ck_assert_int_eq(maker_order(&maker, "weighted(column=w)"), -EINVAL);
         ck_assert_ptr_nonnull(strstr(maker.why.text, "nan at sample 73"));
         weights[73] = 1e308;
         weights[74] = 1e308;
@@ -322,7 +322,7 @@ static void check_split(const struct vectors *vectors, const char *lengths, size
                 snprintf(text, sizeof(text), "random_split(%s, part=%zu, seed=%d)", lengths, part,
                          vector_int(vectors->line, "seed"));
                 if (n == 0) {
-                        ck_assert_int_eq(maker_make(&maker, text), -EINVAL);
+                        ck_assert_int_eq(maker_order(&maker, text), -EINVAL);
                         continue;
                 }
                 must_make(text);
@@ -419,14 +419,14 @@ START_TEST(a_sampler_that_lacks_memory_or_is_not_wanted_any_more_gives_back_all)
         prepare();
         for (uint64_t n = 0; n < 20; n++) {
                 maker.n_allocations_left = n;
-                if (maker_make(&maker, text) == 0)
+                if (maker_order(&maker, text) == 0)
                         break;
                 ck_assert_str_eq(maker.why.text, "no memory");
                 ck_assert_uint_lt(n, 19);
         }
         maker.n_allocations_left = UINT64_MAX;
         maker.n_looks_left = 0;
-        ck_assert_int_eq(maker_make(&maker, text), -ECANCELED);
+        ck_assert_int_eq(maker_order(&maker, text), -ECANCELED);
         maker_fini(&maker);
 }
 END_TEST

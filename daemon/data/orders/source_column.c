@@ -93,7 +93,7 @@ uint64_t source_column_bytes(const struct source *source, uint32_t field, bool i
         return n_values(source, field) * dlp_dtype_bytes(described->dtype) + source->n_samples * sizeof(uint64_t);
 }
 
-/* Longer ones than uint32_t can say are no useful samples; they are written as the largest number. */
+/* What uint32_t cannot hold is written as its largest number. */
 static int read_lengths(const struct source *source, uint32_t field, struct dlp_column *column) {
         uint64_t each = row_bytes(&source->schema.fields[field]);
         uint32_t *lengths = malloc((source->n_samples + 1) * sizeof(*lengths));

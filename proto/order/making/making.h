@@ -52,8 +52,8 @@ struct dlp_making {
         bool is_last; /* of the steps; set by dlp_order_make() */
 };
 
-/* As release() and allocate(); n elements of n_bytes each, -ENOMEM if that overflows. Takes n = 0: NULL is returned,
- * and it is no error. */
+/* As release() and allocate(); n elements of n_bytes each, -ENOMEM if that overflows. For n = 0 it gives
+ * NULL and returns 0. */
 int dlp_making_allocate(struct dlp_making *making, uint64_t n, uint64_t n_bytes, void *ret_memory);
 
 /* An order of n_positions samples, all 0, each of them a unit. A step may set n_positions lower afterwards. -ENOMEM. */

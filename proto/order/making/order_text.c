@@ -167,6 +167,7 @@ static int read_step(struct step_text *steps, struct dlp_order_text *text) {
                 return why_set(steps->why, -EINVAL, "%s, column %zu: more than %u steps", steps->what,
                                step_text_column(steps, at), DLP_ORDER_STEPS_MAX);
         step->type = dlp_step_type_find(at, n);
+        step->follows_chooser = text->n_steps > 0 && text->steps[0].type->role == DLP_CHOOSER;
         if (!step->type)
                 return why_set(steps->why, -EINVAL, "%s, column %zu: \"%.*s\" is unknown; choose one of: %s",
                                steps->what, step_text_column(steps, at), word_shown(n), at, dlp_step_names);

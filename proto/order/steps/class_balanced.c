@@ -104,5 +104,6 @@ const struct dlp_step_type dlp_step_class_balanced = {
         },
         .n_positions_max = n_positions_max,
         .scratch_bytes = scratch_bytes,
+        .repeats = true,
         .make = make,
 };

@@ -67,6 +67,7 @@ struct dlp_step_type;
 struct dlp_step {
         const struct dlp_step_type *type;
         struct dlp_value values[DLP_ARGUMENTS_MAX]; /* in the sequence of type->arguments */
+        bool follows_chooser;                       /* else each sample of the dataset comes to it once */
 };
 
 struct dlp_step_type {
@@ -87,6 +88,11 @@ struct dlp_step_type {
 
         /* A chooser: may a sample come several times? Then what is drawn for it, as crops, differs each time. */
         bool repeats;
+
+        /* A grouper: the most elements of a unit whose samples are padded to its longest one, in the column's measure:
+         * a slot needs no more, even where n_unit_max() is large because some samples are short. 0, or no function: not
+         * known. */
+        uint64_t (*n_elements_max)(const struct dlp_step *step, const struct dlp_making_terms *terms);
 
         /* A grouper: is a unit a whole batch? Else it is a row of one. */
         bool is_batch;

@@ -3,7 +3,11 @@
 
 #include "proto/order/steps/step.h"
 
+extern const struct dlp_step_type dlp_step_buckets;
 extern const struct dlp_step_type dlp_step_class_balanced;
+extern const struct dlp_step_type dlp_step_grouped;
+extern const struct dlp_step_type dlp_step_max_tokens;
+extern const struct dlp_step_type dlp_step_pack;
 extern const struct dlp_step_type dlp_step_random;
 extern const struct dlp_step_type dlp_step_random_split;
 extern const struct dlp_step_type dlp_step_subset;

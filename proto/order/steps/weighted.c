@@ -139,5 +139,6 @@ const struct dlp_step_type dlp_step_weighted = {
         },
         .n_positions_max = n_positions_max,
         .scratch_bytes = scratch_bytes,
+        .repeats = true,
         .make = make,
 };
