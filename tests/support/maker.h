@@ -5,7 +5,7 @@
 #include "proto/order/making/order_text.h"
 
 #define MAKER_COLUMNS_MAX 4u
-#define MAKER_PARTS_MAX   8u
+#define MAKER_PARTS_MAX   16u
 
 struct maker {
         struct dlp_making_terms terms;

@@ -387,12 +387,461 @@ START_TEST(parts_of_a_split_are_all_samples_once_in_each_epoch) {
 }
 END_TEST
 
+/* ---- orders of other programs ----------------------------------------------------------------------------------- */
+
+/* The lists of the ranks, dealt as DistributedSampler does: position k * world + rank, from the start again at the end.
+ */
+static void must_be_dealt(const struct vectors *vectors) {
+        size_t world, n;
+        const cJSON *ranks = vector_array(vectors->line, "ranks", &world);
+
+        for (size_t rank = 0; rank < world; rank++) {
+                const cJSON *list = cJSON_GetArrayItem(ranks, (int)rank);
+
+                n = (size_t)cJSON_GetArraySize(list);
+                for (size_t k = 0; k < n; k++) {
+                        uint64_t position = (k * world + rank) % maker.order.n_positions;
+
+                        suite_must((int64_t)dlp_order_sample(&maker.order, position) == vector_item(list, k));
+                }
+        }
+}
+
+START_TEST(length_grouped_is_hugging_faces) {
+        struct vectors vectors;
+        unsigned n_lines = 0;
+
+        vectors_open(&vectors, "samplers.jsonl");
+        while (vectors_next(&vectors)) {
+                int32_t lengths[1000];
+                const cJSON *list;
+                char text[64];
+                size_t n;
+
+                if (!vectors_kind(&vectors, "length_grouped"))
+                        continue;
+                list = vector_array(vectors.line, "lengths", &n);
+                for (size_t i = 0; i < n; i++)
+                        lengths[i] = (int32_t)vector_item(list, i);
+                maker_init(&maker, n);
+                maker_column(&maker, "length", DLP_DTYPE_INT32, lengths, n);
+                maker.terms.base.seed = vector_u64(vectors.text, "seed");
+                maker.terms.base.epoch = vector_u64(vectors.text, "epoch");
+                snprintf(text, sizeof(text), "length_grouped(length, batch=%d)", vector_int(vectors.line, "batch"));
+                must_make(text);
+                ck_assert_uint_eq(maker.order.n_positions, n);
+                must_be_dealt(&vectors);
+                maker.terms.batch_size = (uint32_t)vector_int(vectors.line, "batch");
+                must_make("length_grouped(length)");
+                must_be_dealt(&vectors);
+                maker_fini(&maker);
+                n_lines++;
+        }
+        ck_assert_uint_eq(n_lines, 6);
+}
+END_TEST
+
+START_TEST(lengths_that_are_none_are_refused) {
+        int64_t lengths[4] = { 1, -2, 3, 4 };
+        float reals[4] = { 1, 2, 3, 4 };
+
+        maker_init(&maker, 4);
+        maker_column(&maker, "length", DLP_DTYPE_INT64, lengths, 4);
+        maker_column(&maker, "real", DLP_DTYPE_FLOAT32, reals, 4);
+        must_refuse("length_grouped(length)",
+                    "length_grouped: \"length\" has the length -2 at sample 1; 0 to 4294967295 is allowed");
+        must_refuse("length_grouped(real)", "length_grouped: \"real\" has float32; lengths are whole numbers");
+        must_refuse(
+                "length_grouped(length, mega=10000, batch=10000)",
+                "length_grouped: mega = 10000 batches of 10000 are 100000000 samples; at most 16777216 are allowed");
+}
+END_TEST
+
+START_TEST(repeat_is_timms) {
+        struct vectors vectors;
+        unsigned n_lines = 0;
+
+        vectors_open(&vectors, "samplers.jsonl");
+        while (vectors_next(&vectors)) {
+                char text[64];
+
+                if (!vectors_kind(&vectors, "repeat"))
+                        continue;
+                maker_init(&maker, vector_u64(vectors.text, "n"));
+                maker.terms.base.epoch = vector_u64(vectors.text, "epoch");
+                snprintf(text, sizeof(text), "repeat(%d, n=%d)", vector_int(vectors.line, "times"),
+                         vector_int(vectors.line, "num_samples"));
+                must_make(text);
+                ck_assert_uint_eq(maker.order.n_positions, vector_u64(vectors.text, "num_samples"));
+                must_be_dealt(&vectors);
+                maker_fini(&maker);
+                n_lines++;
+        }
+        ck_assert_uint_eq(n_lines, 4);
+}
+END_TEST
+
+START_TEST(repeat_gives_each_sample_so_many_times_in_a_row) {
+        uint32_t *counts;
+
+        maker_init(&maker, 1000);
+        must_make("repeat(3)");
+        ck_assert_uint_eq(maker.order.n_positions, 3000);
+        counts = maker_counts(&maker);
+        for (uint64_t i = 0; i < 1000; i++)
+                suite_must(counts[i] == 3);
+        for (uint64_t i = 0; i < 3000; i++)
+                suite_must(dlp_order_sample(&maker.order, i) == dlp_order_sample(&maker.order, i / 3 * 3));
+        free(counts);
+        must_refuse("repeat(3, n=3001)", "repeat: n = 3001, but 1000 samples, 3 times each, are 3000");
+        maker_fini(&maker);
+}
+END_TEST
+
+START_TEST(repeat_factor_is_detectrons) {
+        struct vectors vectors;
+        unsigned n_lines = 0;
+
+        vectors_open(&vectors, "samplers.jsonl");
+        while (vectors_next(&vectors)) {
+                int64_t values[4000];
+                uint64_t ends[1000], n_values = 0;
+                const cJSON *list;
+                char text[64];
+                size_t n;
+
+                if (!vectors_kind(&vectors, "repeat_factor"))
+                        continue;
+                list = vector_array(vectors.line, "labels", &n);
+                for (size_t i = 0; i < n; i++) {
+                        const cJSON *each = cJSON_GetArrayItem(list, (int)i);
+
+                        for (int k = 0; k < cJSON_GetArraySize(each); k++)
+                                values[n_values++] = vector_item(each, (size_t)k);
+                        ends[i] = n_values;
+                }
+                maker_init(&maker, n);
+                if (n_values == n) /* one label each: not as lists, too */
+                        maker_column(&maker, "label", DLP_DTYPE_INT64, values, n);
+                else
+                        maker_lists(&maker, "label", values, ends);
+                maker.terms.base.seed = vector_u64(vectors.text, "seed");
+                snprintf(text, sizeof(text), "repeat_factor(label, t=%.17g)", vector_number(vectors.line, "t"));
+                must_make(text);
+                must_be_listed(&vectors, "indices");
+                maker_fini(&maker);
+                n_lines++;
+        }
+        ck_assert_uint_eq(n_lines, 4);
+}
+END_TEST
+
+/* ---- stratified, curriculum ------------------------------------------------------------------------------------- */
+
+START_TEST(each_beginning_of_a_stratified_order_has_the_classes_in_proportion) {
+        for (unsigned round = 0; round < 60; round++) {
+                uint64_t n = 1 + draw(3000), n_classes = 1 + draw(round % 3 == 0 ? 500 : 12), counts[500] = { 0 };
+                uint64_t given[500] = { 0 };
+                int32_t *column = calloc(n, sizeof(*column));
+                uint32_t *seen;
+
+                for (uint64_t i = 0; i < n; i++)
+                        counts[column[i] = (int32_t)(draw(n_classes) * draw(n_classes) / n_classes)]++;
+                maker_init(&maker, n);
+                maker_column(&maker, "label", DLP_DTYPE_INT32, column, n);
+                maker.terms.base.seed = round;
+                must_make("stratified(label)");
+                for (uint64_t k = 0; k < n; k++) {
+                        given[column[dlp_order_sample(&maker.order, k)]]++;
+                        for (uint64_t i = 0; i < n_classes; i++) {
+                                uint64_t exact = counts[i] * (k + 1); /* times n */
+
+                                suite_must(given[i] * n < exact + n && exact < given[i] * n + n);
+                        }
+                }
+                seen = maker_counts(&maker);
+                for (uint64_t i = 0; i < n; i++)
+                        suite_must(seen[i] == 1);
+                free(seen);
+                free(column);
+                maker_fini(&maker);
+        }
+}
+END_TEST
+
+START_TEST(stratified_keeps_the_sequence_within_a_class) {
+        uint64_t last[3] = { 0 };
+        uint8_t column[300];
+
+        for (unsigned i = 0; i < 300; i++)
+                column[i] = (uint8_t)(i % 7 % 3);
+        maker_init(&maker, 300);
+        maker_column(&maker, "label", DLP_DTYPE_UINT8, column, 300);
+        maker.terms.base.shuffle = false;
+        must_make("stratified(label)");
+        for (uint64_t i = 0; i < 300; i++) {
+                uint64_t sample = dlp_order_sample(&maker.order, i);
+
+                ck_assert_uint_ge(sample + 1, last[column[sample]]);
+                last[column[sample]] = sample + 1;
+        }
+        maker_fini(&maker);
+}
+END_TEST
+
+START_TEST(a_curriculum_has_the_easiest_samples_of_its_stage) {
+        static const uint64_t N_STAGE[] = { 250, 250, 500, 500, 1000, 1000 };
+        double column[1000];
+
+        maker_init(&maker, 1000);
+        for (unsigned i = 0; i < 1000; i++)
+                column[i] = (double)((i * 7 + 3) % 1000) - 500;
+        maker_column(&maker, "c", DLP_DTYPE_FLOAT64, column, 1000);
+        for (uint64_t epoch = 0; epoch < 6; epoch++)
+                for (int descends = 0; descends < 2; descends++) {
+                        uint8_t seen[1000] = { 0 };
+
+                        maker.terms.base.epoch = epoch;
+                        must_make(descends ? "curriculum(c, stages=0.25:0.5, epochs=2:4, descending=true)"
+                                           : "curriculum(c, stages=0.25:0.5:1, epochs=2:4)");
+                        ck_assert_uint_eq(maker.order.n_positions, N_STAGE[epoch]);
+                        for (uint64_t i = 0; i < N_STAGE[epoch]; i++) {
+                                uint64_t sample = dlp_order_sample(&maker.order, i);
+                                double hard = descends ? 499 - column[sample] : column[sample] + 500;
+
+                                suite_must(hard < (double)N_STAGE[epoch] && seen[sample]++ == 0);
+                        }
+                }
+        maker.terms.base.shuffle = false;
+        maker.terms.base.epoch = 0;
+        must_make("curriculum(c, stages=0.25:0.5:1, epochs=2:4)");
+        for (uint64_t i = 0; i < 250; i++)
+                suite_must(column[dlp_order_sample(&maker.order, i)] == (double)i - 500);
+        column[77] = NAN;
+        must_refuse("curriculum(c, stages=0.25, epochs=2)", "curriculum: \"c\" is not a number at sample 77");
+        must_refuse("curriculum(c, stages=0.25:0.5, epochs=2)",
+                    "sampler, column 1: curriculum: stage 2, a share of 0.5, never ends: there are 1 epochs for 2 "
+                    "stages; give each stage the epoch at which it ends");
+        must_refuse("curriculum(c, stages=0.5:0.25, epochs=2:4)",
+                    "sampler, column 1: curriculum: stages: 0.25 after 0.5; each stage has more samples than the one "
+                    "before");
+        must_refuse("curriculum(c, stages=0.25:0.5, epochs=4:4)",
+                    "sampler, column 1: curriculum: epochs: 4 after 4; each stage ends later than the one before");
+        must_refuse("curriculum(c, stages=0.25, epochs=2:4)",
+                    "sampler, column 1: curriculum: 2 epochs for 1 stages; give each stage the epoch at which it ends");
+        maker_fini(&maker);
+}
+END_TEST
+
+/* ---- mixtures --------------------------------------------------------------------------------------------------- */
+
+static uint32_t part_of(uint64_t sample) {
+        uint32_t i = 0;
+
+        while (sample >= maker.parts[i].first + maker.parts[i].n_samples)
+                i++;
+        return i;
+}
+
+START_TEST(a_blend_is_megatrons) {
+        struct vectors vectors;
+        unsigned n_lines = 0;
+
+        vectors_open(&vectors, "samplers.jsonl");
+        while (vectors_next(&vectors)) {
+                static const char *const NAMES[] = { "a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k" };
+                const cJSON *list, *parts;
+                char text[256] = "mix(";
+                size_t n_parts, n;
+
+                if (!vectors_kind(&vectors, "blend"))
+                        continue;
+                list = vector_array(vectors.line, "weights", &n_parts);
+                parts = vector_array(vectors.line, "parts", &n);
+                maker_init(&maker, 60 * n_parts);
+                for (size_t i = 0; i < n_parts; i++) {
+                        maker_part(&maker, NAMES[i], 60);
+                        snprintf(text + strlen(text), sizeof(text) - strlen(text), "%s=%.17g, ", NAMES[i],
+                                 cJSON_GetArrayItem(list, (int)i)->valuedouble);
+                }
+                snprintf(text + strlen(text), sizeof(text) - strlen(text), "n=%zu, how=blend)", n);
+                must_make(text);
+                ck_assert_uint_eq(maker.order.n_positions, n);
+                for (size_t i = 0; i < n; i++)
+                        ck_assert_int_eq(part_of(dlp_order_sample(&maker.order, i)), vector_item(parts, i));
+                maker_fini(&maker);
+                n_lines++;
+        }
+        ck_assert_uint_eq(n_lines, 5);
+}
+END_TEST
+
+/* Makes epochs 0 .. n_epochs-1 and checks after each that no sample of a part has come two times more than another. */
+static void check_passes(const char *text, uint64_t n_epochs) {
+        uint64_t n_samples = maker.terms.base.n_samples;
+        uint32_t *sums = calloc(n_samples, sizeof(*sums));
+
+        for (uint64_t epoch = 0; epoch < n_epochs; epoch++) {
+                uint32_t *counts, least[MAKER_PARTS_MAX], most[MAKER_PARTS_MAX] = { 0 };
+
+                memset(least, 0xff, sizeof(least));
+                maker.terms.base.epoch = epoch;
+                must_make(text);
+                counts = maker_counts(&maker);
+                for (uint64_t i = 0; i < n_samples; i++) {
+                        uint32_t part = part_of(i);
+
+                        sums[i] += counts[i];
+                        least[part] = sums[i] < least[part] ? sums[i] : least[part];
+                        most[part] = sums[i] > most[part] ? sums[i] : most[part];
+                }
+                for (uint32_t i = 0; i < maker.terms.n_parts; i++)
+                        if (most[i] > least[i] + 1 && maker.parts[i].n_samples > 0)
+                                ck_abort_msg("%s: epoch %ju, part %u: %u and %u times", text, (uintmax_t)epoch, i,
+                                             least[i], most[i]);
+                free(counts);
+        }
+        free(sums);
+        maker_fini(&maker);
+}
+
+static void prepare_parts(void) {
+        maker_init(&maker, 360);
+        maker_part(&maker, "a", 100);
+        maker_part(&maker, "b", 200);
+        maker_part(&maker, "c", 10);
+        maker_part(&maker, "empty", 0);
+        maker_part(&maker, "d", 50);
+}
+
+static const char *const MIXTURES[] = {
+        "mix(a=0.7, b=0.3)",
+        "mix(b=0.7, a=0.2, c=0.1, n=333)",
+        "mix(a=1, b=1, even=true, n=77)",
+        "mix(a=2.5, c=0.35, empty=0, how=repeat)",
+        "mix(a=17, c=3, d=1000, how=choose)",
+        "mix(a=1, b=2, d=0.7, how=blend, n=123)",
+        "mix(temperature=3)",
+        "mix(a=1, b=1, c=1, until=first)",
+        "mix(a=1, b=1, c=1, until=all, even=true)",
+        "mix(a=0.9, to=0.1:0.9:0:1, c=0.1, at=3:5, n=91)",
+        "mix(a=1, b=0.1, to=0:2, at=4, how=repeat)",
+};
+
+#define N_MIXTURES (sizeof(MIXTURES) / sizeof(MIXTURES[0]))
+
+START_TEST(no_sample_of_a_mixture_comes_twice_before_all_of_its_part_have_come) {
+        for (int kind = 0; kind < 3; kind++) {
+                prepare_parts();
+                maker.terms.base.kind = kind == 1 ? DLP_ORDER_TDPERM : DLP_ORDER_TORCH;
+                maker.terms.base.shuffle = kind != 2;
+                maker.terms.base.seed = 5;
+                check_passes(MIXTURES[_i], 9);
+        }
+}
+END_TEST
+
+/* How many samples of a, b, c, d. */
+static void must_mix(const char *text, uint64_t epoch, uint64_t a, uint64_t b, uint64_t c, uint64_t d) {
+        uint64_t n[MAKER_PARTS_MAX] = { 0 };
+
+        maker.terms.base.epoch = epoch;
+        must_make(text);
+        for (uint64_t i = 0; i < maker.order.n_positions; i++)
+                n[part_of(dlp_order_sample(&maker.order, i))]++;
+        if (n[0] != a || n[1] != b || n[2] != c || n[4] != d)
+                ck_abort_msg("%s, epoch %ju: %ju %ju %ju %ju", text, (uintmax_t)epoch, (uintmax_t)n[0], (uintmax_t)n[1],
+                             (uintmax_t)n[2], (uintmax_t)n[4]);
+}
+
+START_TEST(a_mixture_has_as_many_samples_of_a_part_as_its_weight_says) {
+        prepare_parts();
+        must_mix("mix(a=0.7, b=0.3, n=1000)", 0, 700, 300, 0, 0);
+        must_mix("mix(a=7, b=3)", 0, 210, 90, 0, 0);
+        must_mix("mix(a=1, b=1, c=1, n=100)", 0, 34, 33, 33, 0);
+        must_mix("mix(a=1, b=1, c=1, d=1, n=2)", 0, 1, 1, 0, 0);
+        must_mix("mix()", 0, 100, 200, 10, 50);
+        must_mix("mix(temperature=1000000)", 0, 90, 90, 90, 90);
+        must_mix("mix(temperature=2, n=1000)", 0, 291, 411, 92, 206); /* shares are as square roots of sizes */
+        must_mix("mix(a=2.5, c=0.39, how=repeat)", 0, 250, 0, 3, 0);
+        must_mix("mix(a=17, d=1000, how=choose)", 0, 17, 0, 0, 1000);
+        must_mix("mix(a=1, b=1, c=1, until=first)", 0, 10, 10, 10, 0);
+        must_mix("mix(a=1, b=1, c=1, until=all)", 0, 200, 200, 200, 0);
+        must_mix("mix(a=1, b=0, to=0:1, at=10, n=100)", 0, 100, 0, 0, 0);
+        must_mix("mix(a=1, b=0, to=0:1, at=10, n=100)", 3, 70, 30, 0, 0);
+        must_mix("mix(a=1, b=0, to=0:1, at=10, n=100)", 10, 0, 100, 0, 0);
+        must_mix("mix(a=1, b=0, to=0:1, at=10, n=100)", 4000000000, 0, 100, 0, 0);
+        must_mix("mix(a=1, b=0, to=0:1:1:1, at=10:20, n=100)", 15, 33, 67, 0, 0);
+        maker_fini(&maker);
+}
+END_TEST
+
+START_TEST(an_even_mixture_has_its_shares_in_each_beginning) {
+        uint64_t n_first = 0;
+
+        prepare_parts();
+        must_make("mix(a=0.3, b=0.7, n=5000, even=true)");
+        for (uint64_t k = 0; k < 5000; k++) {
+                n_first += part_of(dlp_order_sample(&maker.order, k)) == 0;
+                ck_assert_double_lt(fabs((double)n_first - 0.3 * (double)(k + 1)), 1);
+        }
+        maker_fini(&maker);
+}
+END_TEST
+
+START_TEST(mixtures_that_cannot_be_made_are_refused) {
+        prepare_parts();
+        must_refuse("mix(a=1, x=2)", "mix: there is no part \"x\"; the parts are: a b c empty d");
+        must_refuse("mix(a=1, empty=2)", "mix: part \"empty\" has no samples, but the weight 2; give it the weight 0");
+        must_refuse("mix(a=0, b=0)", "sampler, column 1: mix: all weights are 0");
+        must_refuse("mix(a=1, b=1, to=0:0, at=3)", "sampler, column 1: mix: all weights are 0 from epoch 3 on");
+        must_refuse("mix(a=1, b=1, to=0.5, at=3)",
+                    "sampler, column 1: mix: to has 1 numbers; 2 parts and 1 epochs in `at` need 2: the weights of all "
+                    "parts for each of these epochs");
+        must_refuse("mix(a=0.001, how=repeat)", "mix: the weights leave no sample of 100 in epoch 0");
+        must_refuse("mix(a=0.5, how=choose)",
+                    "sampler, column 1: mix: a = 0.5; how=choose takes whole numbers of samples");
+        must_refuse("mix(a=1, n=5, until=all)",
+                    "sampler, column 1: mix: n and until both say how long an epoch is; give one of them");
+        must_refuse("mix(a=1, n=5, how=repeat)",
+                    "sampler, column 1: mix: the weights say how many samples an epoch has; n and until are for "
+                    "how=proportion and how=blend");
+        must_refuse("mix(a=1, how=repeat, temperature=2)",
+                    "sampler, column 1: mix: temperature is for how=proportion and how=blend");
+        must_refuse("mix(how=choose)", "sampler, column 1: mix: the parts and their weights are missing");
+        must_refuse(
+                "mix(a=1, b=1, to=1:0, at=3, how=blend)",
+                "sampler, column 1: mix: how=blend keeps its weights; with `to`, take how=proportion and even=true");
+        must_refuse(
+                "mix(a=1e-300, b=1, until=all)",
+                "mix: all parts come once in 1e+302 samples, at most 1099511627776 are allowed; give larger weights "
+                "to the large parts");
+        maker_init(&maker, 10);
+        must_refuse("mix(a=1)", "mix: the dataset is not made of several; there are no parts to mix");
+}
+END_TEST
+
 /* ---- every sampler --------------------------------------------------------------------------------------------- */
 
 static const char *const TEXTS[] = {
-        "random(replacement=true, n=70000)", "random(n=70001)",
-        "weighted(column=w, n=70000)",       "weighted(column=w, replacement=false, n=300)",
-        "class_balanced(column=label)",      "random_split(0.5, 0.5, part=1, seed=3)",
+        "random(replacement=true, n=70000)",
+        "random(n=70001)",
+        "weighted(column=w, n=70000)",
+        "weighted(column=w, replacement=false, n=300)",
+        "class_balanced(column=label)",
+        "random_split(0.5, 0.5, part=1, seed=3)",
+        "length_grouped(label)",
+        "length_grouped(label, mega=10000, batch=3)",
+        "stratified(label)",
+        "repeat(2)",
+        "repeat(3, n=70000)",
+        "repeat_factor(label, t=0.01)",
+        "curriculum(w, stages=0.5, epochs=3)",
+        "mix(a=0.5, b=0.3, c=0.2)",
+        "mix(a=1, c=1, until=all, even=true)",
+        "mix(a=1, b=0.01, how=blend, n=100000)",
+        "mix(a=1, b=0, to=0:1, at=10, n=66666)",
+        "class_balanced(label) stratified(label) length_grouped(label)",
 };
 
 #define N_TEXTS (sizeof(TEXTS) / sizeof(TEXTS[0]))
@@ -481,6 +930,19 @@ int main(void) {
                 { "torch", subset_is_torchs_subset_random_sampler },
                 { "torch", random_split_is_torchs },
                 { "torch", parts_of_a_split_are_all_samples_once_in_each_epoch },
+                { "others", length_grouped_is_hugging_faces },
+                { "others", lengths_that_are_none_are_refused },
+                { "others", repeat_is_timms },
+                { "others", repeat_gives_each_sample_so_many_times_in_a_row },
+                { "others", repeat_factor_is_detectrons },
+                { "stages", each_beginning_of_a_stratified_order_has_the_classes_in_proportion },
+                { "stages", stratified_keeps_the_sequence_within_a_class },
+                { "stages", a_curriculum_has_the_easiest_samples_of_its_stage },
+                { "mix", a_blend_is_megatrons },
+                { "mix", no_sample_of_a_mixture_comes_twice_before_all_of_its_part_have_come, N_MIXTURES },
+                { "mix", a_mixture_has_as_many_samples_of_a_part_as_its_weight_says },
+                { "mix", an_even_mixture_has_its_shares_in_each_beginning },
+                { "mix", mixtures_that_cannot_be_made_are_refused },
                 { "every", a_sampler_that_lacks_memory_or_is_not_wanted_any_more_gives_back_all, N_TEXTS },
                 { "every", a_sampler_gives_the_same_order_again_and_another_one_in_another_epoch, N_TEXTS },
                 { "every", a_samplers_normal_text_is_read_as_the_same, N_TEXTS },

@@ -140,8 +140,23 @@ int dlp_argument_read(const struct dlp_argument *argument, const char *word, siz
         return r;
 }
 
-/* Lists of several arguments never grow at the same time, except numbers and weights, which no step has both of: so a
- * list stays in one piece. */
+/* A list stays in one piece: if another one was read in between, as in mix(a=1, to=1:2, b=1), it moves to the end. */
+static bool move_to_end(struct dlp_order_text *text, struct dlp_value *value) {
+        uint32_t begin = (uint32_t)(value->list - text->numbers), end = begin + value->n_list;
+
+        if (end == text->n_numbers)
+                return true;
+        if (text->n_numbers + value->n_list >= sizeof(text->numbers) / sizeof(text->numbers[0]))
+                return false;
+        for (uint32_t i = begin; i < end; i++, text->n_numbers++) {
+                text->numbers[text->n_numbers] = text->numbers[i];
+                text->names[text->n_numbers] = text->names[i];
+        }
+        value->list = &text->numbers[text->n_numbers - value->n_list];
+        value->names = &text->names[text->n_numbers - value->n_list];
+        return true;
+}
+
 int dlp_argument_add(const struct dlp_argument *argument, const char *name, size_t n_name, const char *word, size_t n,
                      struct dlp_order_text *text, struct dlp_value *value, struct why *why) {
         size_t n_room = sizeof(text->numbers) / sizeof(text->numbers[0]);
@@ -153,7 +168,8 @@ int dlp_argument_add(const struct dlp_argument *argument, const char *name, size
         if (!read_number(word, n, &number) || !is_within(argument, number) ||
             (argument->is_whole && rint(number) != number))
                 return refuse(argument, word, n, expected, why);
-        if (value->n_list == DLP_LIST_MAX || text->n_numbers == n_room)
+        if (value->n_list == DLP_LIST_MAX || text->n_numbers == n_room ||
+            (value->n_list > 0 && !move_to_end(text, value)))
                 return why_set(why, -EINVAL, "%s: more than %u numbers", argument->name, DLP_LIST_MAX);
         if (value->n_list == 0) {
                 value->list = &text->numbers[text->n_numbers];

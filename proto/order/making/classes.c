@@ -4,8 +4,8 @@
 #include <stdlib.h>
 
 #define AT_ONCE    1024u
-#define LOOK       65536u /* values between two looks at whether the order is still wanted */
-#define DIRECT_MIN 65536u /* a table of this size costs nothing worth counting */
+#define LOOK       65536u     /* values between two looks at whether the order is still wanted */
+#define DIRECT_MAX (1u << 24) /* labels that lie further apart are hashed */
 #define SLOTS_MIN  1024u
 
 /* ---- hashing --------------------------------------------------------------------------------------------------- */
@@ -65,10 +65,12 @@ static int for_each(struct dlp_making *making, const struct dlp_column *column, 
 
 static int mark_slot(struct dlp_making *making, struct dlp_classes *classes, int64_t label) {
         struct dlp_class_slot *slot;
-        int r = 2ull * (classes->n + 1ull) > classes->n_slots ? grow_slots(making, classes) : 0;
+        int r = 2 * (classes->n + 1) > classes->n_slots ? grow_slots(making, classes) : 0;
 
         if (r < 0)
                 return r;
+        if (classes->n > DLP_CLASSES_MAX)
+                return -E2BIG;
         slot = slot_of(classes, label);
         if (slot->class_after == 0)
                 *slot = (struct dlp_class_slot){ .label = label, .class_after = ++classes->n };
@@ -90,7 +92,7 @@ static int count_one(struct dlp_making *making, struct dlp_classes *classes, int
         return 0;
 }
 
-/* The distance from the smallest to the largest label, if a table of it is not much larger than the column. */
+/* A table for labels that lie close together; else slots. */
 static int choose_way(struct dlp_making *making, const struct dlp_column *column, struct dlp_classes *classes) {
         int64_t minimum = INT64_MAX, maximum = INT64_MIN, labels[AT_ONCE];
         uint64_t span;
@@ -109,7 +111,7 @@ static int choose_way(struct dlp_making *making, const struct dlp_column *column
         if (column->n_values == 0)
                 return 0;
         span = (uint64_t)maximum - (uint64_t)minimum;
-        if (span >= UINT32_MAX || (span >= DIRECT_MIN && span >= column->n_values))
+        if (span >= DIRECT_MAX)
                 return 0;
         classes->minimum = minimum;
         classes->n_direct = span + 1;
@@ -149,12 +151,12 @@ int dlp_classes_init(struct dlp_making *making, const char *step, const struct d
         if (!dlp_column_is_whole(column))
                 return why_set(making->why, -EINVAL, "%s: \"%.60s\" has %s; labels are whole numbers", step,
                                column->name, dlp_dtype_name(column->dtype));
-        if (column->n_values >= UINT32_MAX)
-                return why_set(making->why, -EINVAL, "%s: \"%.60s\" has %llu labels; fewer than %u are allowed", step,
-                               column->name, (unsigned long long)column->n_values, UINT32_MAX);
         r = choose_way(making, column, classes);
         if (r == 0)
                 r = for_each(making, column, classes, classes->n_direct > 0 ? mark_direct : mark_slot);
+        if (r == -E2BIG || classes->n > DLP_CLASSES_MAX)
+                r = why_set(making->why, -EINVAL, "%s: \"%.60s\" has more than %u classes; give a column of labels",
+                            step, column->name, DLP_CLASSES_MAX);
         if (r == 0) {
                 classes->n_room = classes->n;
                 r = dlp_making_allocate(making, classes->n_room, sizeof(*classes->counts), &classes->counts);
@@ -198,9 +200,11 @@ void dlp_classes_read(const struct dlp_classes *classes, const struct dlp_column
 
 /* Slots before and after they grow for the last time, or the table; and two numbers a class. */
 uint64_t dlp_classes_bytes_max(uint64_t n) {
-        uint64_t n_slots = SLOTS_MIN, direct = (n > DIRECT_MIN ? n : DIRECT_MIN) * sizeof(uint32_t), slots;
+        uint64_t n_slots = SLOTS_MIN, direct = DIRECT_MAX * sizeof(uint32_t), slots;
 
-        while (n_slots < 2 * n)
+        if (n > DLP_CLASSES_MAX)
+                n = DLP_CLASSES_MAX;
+        while (n_slots < 2 * (n + 2))
                 n_slots *= 2;
         slots = (n_slots + n_slots / 2) * sizeof(struct dlp_class_slot);
         return (direct > slots ? direct : slots) + 2 * n * sizeof(uint64_t);

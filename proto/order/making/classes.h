@@ -5,6 +5,8 @@
 
 #include "proto/order/making/making.h"
 
+#define DLP_CLASSES_MAX (1u << 20) /* more of them cannot be labels: ids, or a wrong column */
+
 struct dlp_classes {
         uint32_t n;
         uint64_t *counts; /* n: how many values of the column each class has */
@@ -24,8 +26,8 @@ struct dlp_class_slot {
         uint32_t unused;
 };
 
-/* Finds the classes of all values. -EINVAL: they are not whole numbers; -ENOMEM; -ECANCELED. Undone by
- * dlp_classes_fini(), also after an error. */
+/* Finds the classes of all values. -EINVAL: they are not whole numbers, or there are too many; -ENOMEM; -ECANCELED.
+ * Undone by dlp_classes_fini(), also after an error. */
 int dlp_classes_init(struct dlp_making *making, const char *step, const struct dlp_column *column,
                      struct dlp_classes *ret_classes);
 void dlp_classes_fini(struct dlp_making *making, struct dlp_classes *classes);

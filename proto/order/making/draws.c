@@ -48,21 +48,11 @@ int dlp_making_randperm(struct dlp_making *making, struct dlp_torch_random *rand
         return r;
 }
 
-int dlp_making_permute_of(struct dlp_making *making, uint64_t seed, uint64_t epoch, uint64_t n,
-                          struct dlp_order *ret_order) {
-        struct dlp_making_terms terms = *making->terms;
-        struct dlp_making own = *making;
-
-        terms.base.seed = seed;
-        terms.base.epoch = epoch;
-        own.terms = &terms;
-        return dlp_making_permute(&own, n, false, ret_order);
-}
+static const double LN2_HIGH = 0x1.62e42feep-1, LN2_LOW = 0x1.a39ef35793c76p-33; /* high: 32 bits */
 
 /* x = m * 2^e with m between sqrt(1/2) and sqrt(2); with s = (m - 1) / (m + 1), log m = 2 (s + s^3 / 3 + s^5 / 5 +
  * ...), of which the terms up to s^23 are enough. */
 double dlp_logarithm(double x) {
-        static const double LN2_HIGH = 0x1.62e42feep-1, LN2_LOW = 0x1.a39ef35793c76p-33; /* high: 32 bits */
         int exponent;
         double m = frexp(x, &exponent), s, square, sum = 0;
 
@@ -75,4 +65,13 @@ double dlp_logarithm(double x) {
         for (int k = 23; k >= 3; k -= 2)
                 sum = (sum + 1.0 / k) * square;
         return exponent * LN2_HIGH + (2 * s + (2 * s * sum + exponent * LN2_LOW));
+}
+
+/* x = k * log 2 + r with r between -0.35 and 0.35, and e^r = 1 + r + r^2 / 2 + ... + r^14 / 14! */
+double dlp_exponential(double x) {
+        double k = rint(x * 1.4426950408889634), r = (x - k * LN2_HIGH) - k * LN2_LOW, sum = 1;
+
+        for (int i = 14; i >= 1; i--)
+                sum = 1 + sum * r / i;
+        return ldexp(sum, (int)k);
 }

@@ -18,11 +18,9 @@ static inline float dlp_draw_f32(struct dlp_torch_random *random) {
 int dlp_making_randperm(struct dlp_making *making, struct dlp_torch_random *random, uint64_t n,
                         struct dlp_order *ret_order);
 
-/* dlp_making_permute() with another seed and epoch than the terms': for parts of an order that are shuffled on their
- * own. Publishes nothing. */
-int dlp_making_permute_of(struct dlp_making *making, uint64_t seed, uint64_t epoch, uint64_t n,
-                          struct dlp_order *ret_order);
-
 /* The natural logarithm of x, 0 < x <= 1, from additions, multiplications and divisions alone: unlike the C library's
  * it is the same on all machines. Within two units of the last place. */
 double dlp_logarithm(double x);
+
+/* e to the power of x, -700 <= x <= 0, in the same way. */
+double dlp_exponential(double x);

@@ -2,8 +2,9 @@
  *
  * A sample goes into the first bucket whose edge is not below its length. A bucket gives a batch when it is full, so
  * batches come in the sequence in which they get full: with `tokens` when the longest of them, rounded up to
- * `multiple`, times their number would be more than that with one more; with `sizes` when it has the number of samples given there; else
- * when it has batch_size. What is left comes at the end, as smaller batches from the first bucket to the last. */
+ * `multiple`, times their number would be more than that with one more; with `sizes` when it has the number of samples
+ * given there; else when it has batch_size. What is left comes at the end, as smaller batches from the first bucket to
+ * the last. */
 #include <errno.h>
 
 #include "proto/order/grouping/grouping.h"

@@ -1,0 +1,218 @@
+/* repeat_factor(column=label, t=0.001): samples of rare classes several times, as for LVIS.
+ *
+ * As detectron2's RepeatFactorTrainingSampler: with f(c) the share of the samples that have class c, a sample's factor
+ * is the largest max(1, sqrt(t / f(c))) of its classes, as float32; without a class it is 1. In each epoch a sample
+ * comes as often as the whole part of its factor says, and once more if torch.rand() is below the rest. The positions,
+ * in the sequence of samples, are then shuffled by the same generator, which is seeded with seed + epoch (detectron2
+ * seeds it once and goes on, so its first epoch is the same). Epochs differ in length. */
+#include <errno.h>
+#include <math.h>
+
+#include "proto/order/making/classes.h"
+#include "proto/order/making/draws.h"
+#include "proto/order/steps/steps.h"
+
+enum {
+        COLUMN,
+        T,
+};
+
+#define LOOK 16384u
+
+/* The factors of all samples add up to n and, for each class, sqrt(count * t * n) at most; the sum over the classes is
+ * largest if all are alike. Each sample may come once more. */
+static uint64_t n_positions_max(const struct dlp_step *step, const struct dlp_making_terms *terms, uint64_t n) {
+        double n_values = (double)n, n_classes, sum;
+
+        for (uint32_t i = 0; i < terms->n_columns; i++)
+                if (__builtin_strcmp(terms->columns[i].name, step->values[COLUMN].text) == 0)
+                        n_values = (double)terms->columns[i].n_values;
+        n_classes = n_values < DLP_CLASSES_MAX ? n_values : DLP_CLASSES_MAX;
+        sum = 2.0 * (double)n + ceil(sqrt(n_values * n_classes * step->values[T].real * (double)n));
+        return sum < (double)DLP_SAMPLES_MAX ? (uint64_t)sum + 1 : DLP_SAMPLES_MAX;
+}
+
+static uint64_t scratch_bytes(const struct dlp_step *step, const struct dlp_making_terms *terms, uint64_t n) {
+        (void)step;
+        return dlp_classes_bytes_max(UINT32_MAX) + DLP_CLASSES_MAX * (sizeof(double) + 2 * sizeof(uint64_t)) +
+               terms->base.n_samples * (sizeof(float) + sizeof(uint32_t)) + n_positions_max(step, terms, n) * 16;
+}
+
+struct factors {
+        const struct dlp_column *column;
+        struct dlp_classes classes;
+        uint64_t *counts; /* samples that have the class */
+        uint64_t *last;   /* the last sample that was counted, + 1 */
+        double *factors;  /* of classes */
+        uint64_t n_room;
+        uint32_t *times; /* of samples */
+        uint64_t n_samples;
+};
+
+/* The values of a sample. */
+static uint64_t begin_of(const struct dlp_column *column, uint64_t sample) {
+        return !column->ends ? sample : sample > 0 ? column->ends[sample - 1] : 0;
+}
+
+static uint64_t end_of(const struct dlp_column *column, uint64_t sample) {
+        return column->ends ? column->ends[sample] : sample + 1;
+}
+
+static int count(struct dlp_making *making, struct factors *factors) {
+        for (uint64_t i = 0; i < factors->n_samples; i++) {
+                for (uint64_t k = begin_of(factors->column, i); k < end_of(factors->column, i); k++) {
+                        uint32_t idx = dlp_classes_find(&factors->classes, dlp_column_whole(factors->column, k));
+
+                        factors->counts[idx] += factors->last[idx] != i + 1;
+                        factors->last[idx] = i + 1;
+                }
+                if (i % LOOK == 0 && !making->go_on(making, 0, factors->n_samples))
+                        return -ECANCELED;
+        }
+        return 0;
+}
+
+static float factor_of(const struct factors *factors, uint64_t sample) {
+        double factor = 1;
+
+        for (uint64_t k = begin_of(factors->column, sample); k < end_of(factors->column, sample); k++) {
+                uint32_t idx = dlp_classes_find(&factors->classes, dlp_column_whole(factors->column, k));
+
+                factor = factors->factors[idx] > factor ? factors->factors[idx] : factor;
+        }
+        return (float)factor;
+}
+
+/* How often each sample comes; *ret_n: how often all do. */
+static int draw(struct dlp_making *making, struct factors *factors, double t, struct dlp_torch_random *random,
+                uint64_t *ret_n) {
+        uint64_t n = 0;
+
+        for (uint32_t i = 0; i < factors->classes.n; i++) {
+                double share = (double)factors->counts[i] / (double)factors->n_samples, factor = sqrt(t / share);
+
+                factors->factors[i] = factor > 1 ? factor : 1;
+        }
+        for (uint64_t i = 0; i < factors->n_samples; i++) {
+                float factor = factor_of(factors, i), whole = truncf(factor);
+
+                factors->times[i] = (uint32_t)whole + (dlp_draw_f32(random) < factor - whole);
+                n += factors->times[i];
+                if (i % LOOK == 0 && !making->go_on(making, 0, factors->n_samples))
+                        return -ECANCELED;
+        }
+        *ret_n = n;
+        return 0;
+}
+
+static int list(struct dlp_making *making, const struct factors *factors, const struct dlp_order *listed) {
+        uint64_t at = 0;
+
+        for (uint64_t i = 0; i < factors->n_samples; i++) {
+                for (uint32_t k = 0; k < factors->times[i]; k++)
+                        dlp_order_set_sample(listed, at++, i);
+                if (i % LOOK == 0 && !making->go_on(making, 0, factors->n_samples))
+                        return -ECANCELED;
+        }
+        return 0;
+}
+
+/* Shuffles what is listed: torch's generator goes on from its draws. */
+static int shuffle(struct dlp_making *making, struct dlp_torch_random *random, const struct dlp_order *listed,
+                   struct dlp_order *order) {
+        const struct dlp_sampler_terms *base = &making->terms->base;
+        int r = base->shuffle && base->kind == DLP_ORDER_TORCH
+                        ? dlp_making_randperm(making, random, listed->n_positions, order)
+                        : dlp_making_permute(making, listed->n_positions, false, order);
+
+        for (uint64_t i = 0; r == 0 && i < order->n_positions; i++)
+                dlp_order_set_sample(order, i, dlp_order_sample(listed, dlp_order_sample(order, i)));
+        return r;
+}
+
+static int prepare(struct dlp_making *making, struct factors *factors) {
+        int r = dlp_classes_init(making, "repeat_factor", factors->column, &factors->classes);
+
+        factors->n_room = factors->classes.n;
+        if (r == 0)
+                r = dlp_making_allocate(making, factors->n_room, sizeof(*factors->counts), &factors->counts);
+        if (r == 0)
+                r = dlp_making_allocate(making, factors->n_room, sizeof(*factors->last), &factors->last);
+        if (r == 0)
+                r = dlp_making_allocate(making, factors->n_room, sizeof(*factors->factors), &factors->factors);
+        if (r == 0)
+                r = dlp_making_allocate(making, factors->n_samples, sizeof(*factors->times), &factors->times);
+        return r < 0 ? r : count(making, factors);
+}
+
+static int make_all(struct dlp_making *making, const struct dlp_step *step, struct factors *factors,
+                    struct dlp_order *order) {
+        struct dlp_torch_random random;
+        struct dlp_order listed;
+        uint64_t n = 0;
+        int r = prepare(making, factors);
+
+        if (r < 0)
+                return r;
+        dlp_making_seed(making, &random);
+        r = draw(making, factors, step->values[T].real, &random, &n);
+        if (r < 0)
+                return r;
+        if (n > DLP_SAMPLES_MAX)
+                return why_set(making->why, -EINVAL,
+                               "repeat_factor: %llu positions; at most %llu are allowed; give a "
+                               "smaller t",
+                               (unsigned long long)n, DLP_SAMPLES_MAX);
+        r = dlp_making_samples(making, n, &listed);
+        if (r < 0)
+                return r;
+        r = list(making, factors, &listed);
+        if (r == 0)
+                r = shuffle(making, &random, &listed, order);
+        dlp_making_free(making, &listed);
+        return r;
+}
+
+static int check_lists(const struct dlp_making *making, const struct dlp_column *column) {
+        uint64_t n_samples = making->terms->base.n_samples;
+
+        if (column->ends && column->n_samples != n_samples)
+                return why_set(making->why, -EINVAL,
+                               "repeat_factor: \"%.60s\" has lists for %llu samples, but the "
+                               "dataset has %llu",
+                               column->name, (unsigned long long)column->n_samples, (unsigned long long)n_samples);
+        return 0;
+}
+
+static int make(struct dlp_making *making, const struct dlp_step *step, struct dlp_order *order) {
+        struct factors factors = { .n_samples = making->terms->base.n_samples };
+        int r = dlp_making_any_column(making, "repeat_factor", step->values[COLUMN].text, &factors.column);
+
+        if (r < 0)
+                return r;
+        r = factors.column->ends
+                    ? check_lists(making, factors.column)
+                    : dlp_making_column(making, "repeat_factor", step->values[COLUMN].text, &factors.column);
+        if (r == 0)
+                r = make_all(making, step, &factors, order);
+        making->release(making, factors.counts, factors.n_room * sizeof(*factors.counts));
+        making->release(making, factors.last, factors.n_room * sizeof(*factors.last));
+        making->release(making, factors.factors, factors.n_room * sizeof(*factors.factors));
+        making->release(making, factors.times, factors.n_samples * sizeof(*factors.times));
+        dlp_classes_fini(making, &factors.classes);
+        return r;
+}
+
+const struct dlp_step_type dlp_step_repeat_factor = {
+        .name = "repeat_factor",
+        .role = DLP_CHOOSER,
+        .example = "repeat_factor(column=label, t=0.001)",
+        .arguments = {
+                { DLP_ARGUMENT_COLUMN, "column", .form = "labels of samples" },
+                { DLP_ARGUMENT_REAL, "t", "0.001", .minimum = 1e-12, .maximum = 1 },
+        },
+        .n_positions_max = n_positions_max,
+        .scratch_bytes = scratch_bytes,
+        .repeats = true,
+        .make = make,
+};
