@@ -87,7 +87,7 @@ struct dlc_loader {
         bool has_ended; /* an epoch has ended at least once */
         struct dlc_info info;
         char *digest, *pipeline, *job, *sampler; /* owned: info points to these */
-        struct dlc_part *parts;        /* owned, with their texts; NULL: one dataset */
+        struct dlc_part *parts;                  /* owned, with their texts; NULL: one dataset */
         uint32_t n_parts;
         char **classes; /* owned, n_classes of them; NULL until dlc_classes() fetches them */
         uint64_t n_classes;

@@ -317,7 +317,7 @@ static void check_split(const struct vectors *vectors, const char *lengths, size
         for (size_t part = 0; part < n_parts; part++) {
                 const cJSON *split = cJSON_GetArrayItem(splits, (int)part);
                 uint64_t n = (uint64_t)cJSON_GetArraySize(split);
-                char text[512];
+                char text[640];
 
                 snprintf(text, sizeof(text), "random_split(%s, part=%zu, seed=%d)", lengths, part,
                          vector_int(vectors->line, "seed"));

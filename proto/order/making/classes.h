@@ -5,7 +5,7 @@
 
 #include "proto/order/making/making.h"
 
-#define DLP_CLASSES_MAX (1u << 20) /* more of them cannot be labels: ids, or a wrong column */
+#define DLP_CLASSES_MAX (1u << 20) /* more of them are ids, or a wrong column */
 
 struct dlp_classes {
         uint32_t n;

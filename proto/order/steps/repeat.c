@@ -1,4 +1,4 @@
-/* repeat(3): each sample that number of times in a row, so that ranks get it at the same time and augment it
+/* repeat(3): each sample three times in a row, so that ranks get it at the same time and augment it
  * differently.
  *
  * As timm's RepeatAugSampler, which gives each of W ranks only the first floor(256 * floor(samples / 256) / W) of its
