@@ -14,7 +14,7 @@ RELEASE_OBJECTS = $(patsubst $(B)/%,build/release/%,$(OBJ_client) $(OBJ_proto))
 build/wheel/$(SONAME): $(RELEASE_OBJECTS) client/lib/libdlclient.map
 	@mkdir -p $(@D)
 	$(CC) -pthread $(CFLAGS_release) $(LDFLAGS) -Wl,--as-needed -shared -s -Wl,-soname,$(SONAME) \
-		-Wl,--version-script=client/lib/libdlclient.map -Wl,-z,defs -o $@ $(RELEASE_OBJECTS) -l:libprotobuf-c.a
+		-Wl,--version-script=client/lib/libdlclient.map -Wl,-z,defs -o $@ $(RELEASE_OBJECTS) -l:libprotobuf-c.a -lm
 
 ifneq ($(VARIANT),release)
 $(RELEASE_OBJECTS):

@@ -47,7 +47,7 @@ _KEYWORDS = frozenset("""dataset batch_size pipeline seed draws shuffle drop_las
 
 # Names that are not attributes of a Loader, but that users of its keywords or of torch's DataLoader may try to set.
 NAMES = ("ranks", "epochs", "steps_per_epoch", "on_error", "max_errors", "on_restart", "restart_timeout", "slots",
-         "framework", "copy", "timeout", "open_timeout", "persistent", "progress", "persistent_workers",
+         "framework", "copy", "timeout", "open_timeout", "persistent", "progress", "columns", "persistent_workers",
          "prefetch_factor", "collate_fn", "worker_init_fn", "generator", "multiprocessing_context", "pin_memory_device",
          "in_order")
 

@@ -66,7 +66,12 @@ static void publish(struct dlp_making *making, const struct dlp_order *order, ui
 static struct dlp_making_terms terms_of(const struct sampling *sampling, const struct dlp_sampler_terms *base,
                                         uint32_t batch_size) {
         return (struct dlp_making_terms){
-                .base = *base, .batch_size = batch_size, .columns = sampling->columns, .n_columns = sampling->n_columns
+                .base = *base,
+                .batch_size = batch_size,
+                .columns = sampling->columns,
+                .n_columns = sampling->n_columns,
+                .parts = sampling->parts,
+                .n_parts = sampling->n_parts,
         };
 }
 

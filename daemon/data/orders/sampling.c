@@ -189,11 +189,21 @@ static int load_column(struct sampling *sampling, const struct source *source, c
         return 0;
 }
 
+/* The names belong to the source, which the job keeps. */
+static void load_parts(struct sampling *sampling, const struct source *source) {
+        for (uint32_t i = 0; i < source->n_parts; i++)
+                sampling->parts[i] = (struct dlp_part){ .name = source->parts[i].name,
+                                                        .first = source->parts[i].first,
+                                                        .n_samples = source->parts[i].source->n_samples };
+        sampling->n_parts = source->n_parts;
+}
+
 static int load(struct sampling *sampling, const struct source *source, struct why *why) {
         struct dlp_column_wish wishes[DLP_ORDER_STEPS_MAX * DLP_ARGUMENTS_MAX];
         uint32_t n = dlp_order_text_columns(&sampling->text, wishes, DLP_ORDER_STEPS_MAX * DLP_ARGUMENTS_MAX);
         int r = 0;
 
+        load_parts(sampling, source);
         for (uint32_t i = 0; r == 0 && i < n; i++)
                 if (!has_column(sampling, wishes[i].name))
                         r = load_column(sampling, source, &wishes[i], why);

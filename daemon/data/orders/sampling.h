@@ -32,6 +32,8 @@ struct sampling {
         struct dlp_column columns[SAMPLING_COLUMNS_MAX];
         uint32_t n_columns;
         uint32_t n_given; /* of them, the first ones are the trainer's */
+        struct dlp_part parts[DLP_PARTS_MAX];
+        uint32_t n_parts;
 
         _Atomic uint32_t refs;
         pthread_mutex_t lock;
