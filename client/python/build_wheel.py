@@ -16,7 +16,7 @@ import zipfile
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
 SONAME = "libdlclient.so.0"
-ALLOWED = re.compile(r"libc\.so\.6|ld-linux[\w-]*\.so\.\d|libpthread\.so\.0|libgcc_s\.so\.1")
+ALLOWED = re.compile(r"libc\.so\.6|libm\.so\.6|ld-linux[\w-]*\.so\.\d|libpthread\.so\.0|libgcc_s\.so\.1")
 
 
 def read(*parts):
