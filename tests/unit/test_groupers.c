@@ -2,6 +2,7 @@
  * lengths none has more than it may, and no sample is lost. */
 #include <errno.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -122,14 +123,449 @@ START_TEST(units_are_those_of_trl_grain_fairseq_and_torchvision) {
 }
 END_TEST
 
+/* ---- any lengths ----------------------------------------------------------------------------------------------- */
+
+/* A case: lengths, and how often each sample is chosen before it is grouped. */
+static int64_t lengths[N_MOST];
+static uint32_t chosen[N_MOST];
+static uint64_t n_samples;
+
+static void draw_lengths(uint64_t most) {
+        uint64_t how = draw(4);
+
+        for (uint64_t i = 0; i < n_samples; i++)
+                lengths[i] = (int64_t)(how == 0   ? draw(most + 1)
+                                       : how == 1 ? 1 + draw(most < 3 ? most : 3)
+                                       : how == 2 ? most - draw(most / 4 + 1)
+                                                  : draw(draw(most + 1) + 1));
+}
+
+/* Makes a case, and says in `chooser` what comes before the grouper. False: it would choose nothing. */
+static bool draw_case(uint64_t most, char *chooser, size_t size) {
+        uint32_t *counts;
+
+        n_samples = 1 + draw(draw(4) == 0 ? 3 : N_MOST);
+        draw_lengths(most);
+        begin(n_samples, lengths);
+        maker.terms.base.shuffle = draw(2);
+        maker.terms.base.epoch = draw(5);
+        maker.terms.batch_size = 1 + (uint32_t)draw(9);
+        snprintf(chooser, size, "%s", "");
+        for (uint64_t i = 0; i < n_samples; i++)
+                chosen[i] = 1;
+        if (draw(3) > 0)
+                return true;
+        snprintf(chooser, size, "random(replacement=true, n=%llu) ", (unsigned long long)(1 + draw(N_MOST)));
+        must_make(chooser);
+        counts = maker_counts(&maker);
+        memcpy(chosen, counts, n_samples * sizeof(*chosen));
+        free(counts);
+        return true;
+}
+
+/* Makes it; an order that would be empty must be refused. False: it was. */
+static bool make_or_empty(const char *text, bool is_empty) {
+        int r = maker_make(&maker, text);
+
+        if (r < 0 && !is_empty)
+                ck_abort_msg("%s: %s", text, maker.why.text);
+        suite_must(r == 0 || r == -EINVAL);
+        suite_must((r < 0) == is_empty);
+        return r == 0;
+}
+
+static uint64_t length_of(uint64_t position) {
+        return (uint64_t)lengths[dlp_order_sample(order(), position)];
+}
+
+static uint64_t unit_size(uint64_t unit) {
+        return dlp_order_start(order(), unit + 1) - dlp_order_start(order(), unit);
+}
+
+/* The bounds that slots are planned by. */
+static void check_units(uint64_t n_max) {
+        const struct dlp_step *step = dlp_order_text_grouper(&maker.text);
+        uint64_t n_promised = step->type->n_unit_max(step, &maker.terms);
+
+        for (uint64_t u = 0; u < order()->n_units; u++)
+                suite_must(unit_size(u) > 0 && unit_size(u) <= n_max && unit_size(u) <= n_promised);
+}
+
+/* A sample that is chosen `times` times has each of its first n elements in so many pieces: the squares of where pieces
+ * end less those of where they begin add up to n squared only if they neither overlap nor leave anything out. */
+static void check_pieces(const uint64_t *n_delivered) {
+        uint64_t sums[N_MOST] = { 0 }, squares[N_MOST] = { 0 };
+
+        for (uint64_t i = 0; i < order()->n_positions; i++) {
+                uint64_t begins = order()->pieces[i].begin, n = order()->pieces[i].n_elements;
+                uint64_t sample = dlp_order_sample(order(), i);
+
+                suite_must(n > 0 && begins + n <= (uint64_t)lengths[sample]);
+                sums[sample] += n;
+                squares[sample] += (begins + n) * (begins + n) - begins * begins;
+        }
+        for (uint64_t i = 0; i < n_samples; i++) {
+                suite_must(sums[i] == n_delivered[i] * chosen[i]);
+                suite_must(squares[i] == n_delivered[i] * n_delivered[i] * chosen[i]);
+        }
+}
+
+static uint64_t fill_of(uint64_t unit) {
+        uint64_t n = 0;
+
+        for (uint64_t i = dlp_order_start(order(), unit); i < dlp_order_start(order(), unit + 1); i++)
+                n += order()->pieces[i].n_elements;
+        return n;
+}
+
+START_TEST(packs_hold_every_element_once_and_no_more_than_their_size) {
+        const char *const strategies[] = { "bfd", "wrapped", "first_fit" };
+        const char *const longs[] = { "error", "truncate", "skip", "split" };
+
+        drawn = 1;
+        for (unsigned k = 0; k < N_CASES; k++) {
+                uint64_t size = 1 + draw(draw(2) ? 40 : 300), most = size * (1 + draw(4)), strategy = draw(3);
+                uint64_t on_long = strategy == 1 ? 2 + draw(2) : 1 + draw(3), n_delivered[N_MOST] = { 0 }, n_all = 0;
+                uint64_t max = strategy != 1 && draw(3) == 0 ? 1 + draw(6) : 0;
+                char text[256], chooser[64];
+                size_t at;
+
+                draw_case(most, chooser, sizeof(chooser));
+                at = (size_t)snprintf(text, sizeof(text), "%spack(%llu, column=c, strategy=%s, long=%s", chooser,
+                                      (unsigned long long)size, strategies[strategy], longs[on_long]);
+                if (strategy == 2)
+                        at += (size_t)snprintf(text + at, sizeof(text) - at, ", bins=%u", 1 + (unsigned)draw(9));
+                else if (draw(2))
+                        at += (size_t)snprintf(text + at, sizeof(text) - at, ", rows=%u", (unsigned)draw(30));
+                if (max > 0)
+                        at += (size_t)snprintf(text + at, sizeof(text) - at, ", max_samples=%u", (unsigned)max);
+                if (draw(2))
+                        at += (size_t)snprintf(text + at, sizeof(text) - at, ", shuffle=%s",
+                                               draw(2) ? "true" : "false");
+                snprintf(text + at, sizeof(text) - at, ")");
+                for (uint64_t i = 0; i < n_samples; i++) {
+                        uint64_t length = (uint64_t)lengths[i];
+
+                        n_delivered[i] = length <= size || on_long == 3 ? length : on_long == 1 ? size : 0;
+                        n_all += n_delivered[i] * chosen[i];
+                }
+                if (make_or_empty(text, n_all == 0)) {
+                        suite_must(order()->pieces);
+                        check_units(max > 0 ? max : size);
+                        check_pieces(n_delivered);
+                        for (uint64_t u = 0; u < order()->n_units; u++)
+                                suite_must(fill_of(u) <= size);
+                }
+                maker_fini(&maker);
+        }
+}
+END_TEST
+
+/* The longest of a unit, rounded up, times its samples. */
+static uint64_t padded(uint64_t unit, uint64_t multiple, uint64_t limit) {
+        uint64_t longest = 1;
+
+        for (uint64_t i = dlp_order_start(order(), unit); i < dlp_order_start(order(), unit + 1); i++)
+                if (length_of(i) > longest)
+                        longest = length_of(i);
+        if (longest > limit)
+                longest = limit;
+        return (longest + multiple - 1) / multiple * multiple * unit_size(unit);
+}
+
+static void check_padded(uint64_t multiple, uint64_t limit, uint64_t budget) {
+        const struct dlp_step *step = dlp_order_text_grouper(&maker.text);
+        uint64_t n_promised = step->type->n_elements_max(step, &maker.terms);
+
+        for (uint64_t u = 0; u < order()->n_units; u++) {
+                uint64_t n = padded(u, multiple, limit);
+
+                suite_must(n <= budget && (n_promised == 0 || n <= n_promised));
+        }
+}
+
+static uint64_t bucket_of(const uint64_t *edges, uint64_t length) {
+        uint64_t idx = 0;
+
+        while (length > edges[idx])
+                idx++;
+        return idx;
+}
+
+static void check_buckets(const uint64_t *edges, uint64_t limit) {
+        for (uint64_t u = 0; u < order()->n_units; u++)
+                for (uint64_t i = dlp_order_start(order(), u); i < dlp_order_start(order(), u + 1); i++) {
+                        uint64_t length = length_of(i) < limit ? length_of(i) : limit;
+                        uint64_t first = length_of(dlp_order_start(order(), u));
+
+                        suite_must(bucket_of(edges, length) == bucket_of(edges, first < limit ? first : limit));
+                        suite_must(!order()->pieces ||
+                                   (order()->pieces[i].begin == 0 && order()->pieces[i].n_elements == length));
+                }
+}
+
+/* Each sample as often as it was chosen, but those that are too long, if they are left out; none more often. */
+static void check_counts(bool is_whole, uint64_t limit) {
+        uint32_t *counts = maker_counts(&maker);
+
+        for (uint64_t i = 0; i < n_samples; i++) {
+                uint32_t n = (uint64_t)lengths[i] <= limit ? chosen[i] : 0;
+
+                suite_must(is_whole ? counts[i] == n : counts[i] <= n);
+        }
+        free(counts);
+}
+
+START_TEST(buckets_hold_every_sample_once_within_their_budget) {
+        drawn = 2;
+        for (unsigned k = 0; k < N_CASES; k++) {
+                uint64_t edges[3] = { 1 + draw(20) }, multiple = draw(2) ? 1 : 1 + draw(8), limit, budget = UINT64_MAX;
+                uint64_t on_long = 1 + draw(2), max = UINT64_MAX, how = draw(3), n_chosen = 0;
+                bool drops = draw(4) == 0;
+                char text[320], chooser[64];
+                size_t at;
+
+                edges[1] = edges[0] + 1 + draw(30);
+                edges[2] = limit = edges[1] + 1 + draw(60);
+                draw_case(edges[2] + draw(40), chooser, sizeof(chooser));
+                at = (size_t)snprintf(text, sizeof(text), "%sbuckets(column=c, edges=%u:%u:%u, multiple=%u, long=%s",
+                                      chooser, (unsigned)edges[0], (unsigned)edges[1], (unsigned)edges[2],
+                                      (unsigned)multiple, on_long == 1 ? "truncate" : "skip");
+                if (how == 0) {
+                        budget = multiple + draw(400);
+                        limit = budget / multiple * multiple < limit ? budget / multiple * multiple : limit;
+                        max = 1 + draw(20);
+                        at += (size_t)snprintf(text + at, sizeof(text) - at, ", tokens=%u, max=%u", (unsigned)budget,
+                                               (unsigned)max);
+                } else if (how == 1) {
+                        max = 9;
+                        at += (size_t)snprintf(text + at, sizeof(text) - at, ", sizes=9:%u:1", 1 + (unsigned)draw(8));
+                } else {
+                        max = maker.terms.batch_size;
+                }
+                snprintf(text + at, sizeof(text) - at, ", last=%s, shuffle=%s)", drops ? "drop" : "keep",
+                         draw(2) ? "true" : "false");
+                for (uint64_t i = 0; i < n_samples; i++)
+                        n_chosen += on_long == 1 || (uint64_t)lengths[i] <= limit ? chosen[i] : 0;
+                if (drops && maker_make(&maker, text) < 0)
+                        ck_assert_str_ne(maker.why.text, "");
+                else if (make_or_empty(text, n_chosen == 0)) {
+                        check_units(max);
+                        check_padded(multiple, limit, budget);
+                        check_buckets(edges, limit);
+                        check_counts(!drops, on_long == 1 ? UINT64_MAX : limit);
+                }
+                maker_fini(&maker);
+        }
+}
+END_TEST
+
+START_TEST(batches_of_most_tokens_are_within_their_budget_in_sequence) {
+        drawn = 3;
+        for (unsigned k = 0; k < N_CASES; k++) {
+                uint64_t most = 1 + draw(60), tokens = most + draw(400), sentences = 1 + draw(30), how = draw(3);
+                uint64_t multiple = draw(2) ? 1 : 1 + draw(9), budget = how == 1 ? UINT64_MAX : tokens;
+                char text[256], chooser[64];
+                size_t at;
+                bool shuffles = draw(2), has_zero = false;
+
+                draw_case(most, chooser, sizeof(chooser));
+                at = (size_t)snprintf(text, sizeof(text), "%smax_tokens(column=c, multiple=%u, shuffle=%s", chooser,
+                                      (unsigned)multiple, shuffles ? "true" : "false");
+                if (how != 1)
+                        at += (size_t)snprintf(text + at, sizeof(text) - at, ", tokens=%u", (unsigned)tokens);
+                if (how != 0)
+                        at += (size_t)snprintf(text + at, sizeof(text) - at, ", sentences=%u", (unsigned)sentences);
+                snprintf(text + at, sizeof(text) - at, ")");
+                for (uint64_t i = 0; i < n_samples; i++)
+                        has_zero |= chosen[i] > 0 && lengths[i] == 0;
+                if (make_or_empty(text, how == 0 && has_zero)) {
+                        check_units(how == 0 ? UINT64_MAX : sentences);
+                        for (uint64_t u = 0; u < order()->n_units && budget != UINT64_MAX; u++)
+                                suite_must(padded(u, 1, UINT64_MAX) <= budget ||
+                                           padded(u, 1, UINT64_MAX) == unit_size(u));
+                        check_counts(true, UINT64_MAX);
+                }
+                maker_fini(&maker);
+        }
+}
+END_TEST
+
+START_TEST(batches_of_a_group_are_full_and_of_one_group) {
+        drawn = 4;
+        for (unsigned k = 0; k < N_CASES; k++) {
+                uint64_t edges[3] = { 1 + draw(20) }, n_chosen = 0;
+                char text[256], chooser[64];
+                uint32_t n_batch;
+
+                edges[1] = edges[0] + 1 + draw(30);
+                edges[2] = UINT64_MAX;
+                draw_case(edges[1] + 10, chooser, sizeof(chooser));
+                n_batch = maker.terms.batch_size;
+                snprintf(text, sizeof(text), "%sgrouped(column=c, edges=%u:%u)", chooser, (unsigned)edges[0] + 1,
+                         (unsigned)edges[1] + 1); /* a value that is an edge belongs above it */
+                for (uint64_t i = 0; i < n_samples; i++)
+                        n_chosen += chosen[i];
+                if (make_or_empty(text, n_chosen < n_batch)) {
+                        suite_must(order()->n_units == n_chosen / n_batch);
+                        for (uint64_t u = 0; u < order()->n_units; u++)
+                                suite_must(unit_size(u) == n_batch);
+                        check_units(n_batch);
+                        check_buckets(edges, UINT64_MAX);
+                }
+                maker_fini(&maker);
+        }
+}
+END_TEST
+
+/* ---- what is said ---------------------------------------------------------------------------------------------- */
+
+START_TEST(a_shuffled_epoch_has_the_same_packs_in_another_sequence) {
+        const int64_t some[] = { 5, 9, 1, 2, 7, 8, 3, 3, 10, 6 };
+
+        begin(10, some);
+        must_make("pack(10, column=c, rows=0)");
+        ck_assert_str_eq(shown(), "8[0+10] | 1[0+9] 2[0+1] | 5[0+8] 3[0+2] | 4[0+7] 6[0+3] | 9[0+6] 7[0+3] | 0[0+5]");
+        must_make("pack(10, column=c, rows=0, shuffle=true)"); /* torch.randperm(6) of seed 0: 2 5 3 0 1 4 */
+        ck_assert_str_eq(shown(), "5[0+8] 3[0+2] | 0[0+5] | 4[0+7] 6[0+3] | 8[0+10] | 1[0+9] 2[0+1] | 9[0+6] 7[0+3]");
+        maker.terms.base.shuffle = true;
+        must_make("pack(10, column=c, rows=0)");
+        ck_assert_uint_eq(order()->n_units, 6);
+        ck_assert_str_ne(shown(), "8[0+10] | 1[0+9] 2[0+1] | 5[0+8] 3[0+2] | 4[0+7] 6[0+3] | 9[0+6] 7[0+3] | 0[0+5]");
+        maker_fini(&maker);
+}
+END_TEST
+
+START_TEST(an_order_that_is_no_longer_wanted_ends) {
+        const int64_t some[] = { 5, 9, 1, 2, 7, 8, 3, 3, 10, 6 };
+        const char *const texts[] = { "pack(10, column=c)",
+                                      "pack(10, column=c, strategy=wrapped)",
+                                      "pack(10, column=c, strategy=first_fit)",
+                                      "pack(4, column=c, long=split)",
+                                      "buckets(column=c, edges=10)",
+                                      "max_tokens(column=c, tokens=50)" };
+
+        for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
+                for (unsigned k = 0;; k++) {
+                        int r;
+
+                        begin(10, some);
+                        maker.n_looks_left = k;
+                        r = maker_make(&maker, texts[i]);
+                        maker_fini(&maker);
+                        if (r == 0)
+                                break;
+                        ck_assert_int_eq(r, -ECANCELED);
+                }
+}
+END_TEST
+
+START_TEST(memory_that_is_not_there_is_an_error) {
+        const int64_t some[] = { 5, 9, 1, 2, 7, 8, 3, 3, 10, 6 };
+        const char *const texts[] = { "pack(10, column=c, shuffle=true)",
+                                      "pack(10, column=c, strategy=wrapped)",
+                                      "pack(4, column=c, long=split, max_samples=2)",
+                                      "pack(10, column=c, strategy=first_fit)",
+                                      "buckets(column=c, edges=8, long=truncate, last=drop, shuffle=true)",
+                                      "max_tokens(column=c, tokens=50)",
+                                      "grouped(column=c, k=1)" };
+
+        for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
+                for (unsigned k = 0;; k++) {
+                        int r;
+
+                        begin(10, some);
+                        maker.n_allocations_left = k;
+                        r = maker_make(&maker, texts[i]);
+                        maker_fini(&maker);
+                        if (r == 0)
+                                break;
+                        ck_assert_int_eq(r, -ENOMEM);
+                }
+}
+END_TEST
+
+START_TEST(what_cannot_be_is_refused_with_its_numbers) {
+        const int64_t some[] = { 5, 300, 1 }, negative[] = { 5, -3, 1 }, zero[] = { 0, 0, 0 };
+        const double half[] = { 5, 2.5, NAN };
+
+        begin(3, some);
+        must_refuse("pack(0, column=c)",
+                    "sampler, column 6: pack: size: \"0\" is not allowed; expected a whole number from 1 to 16777216");
+        must_refuse("pack(8)", "sampler, column 1: pack lacks column; expected as in pack(4096, column=tokens)");
+        must_refuse("pack(8, column=d)", "pack: there is no column \"d\"");
+        must_refuse(
+                "pack(8, column=c, long=error)",
+                "pack: sample 1 has 300 elements, a pack has 8; choose what to do with such samples: long=truncate, skip or split");
+        must_refuse(
+                "pack(8, column=c, strategy=first_fit)",
+                "pack: sample 1 has 300 elements, a pack has 8; choose what to do with such samples: long=truncate, skip or split");
+        must_refuse("pack(8, column=c, bins=3)",
+                    "sampler, column 1: pack: bins is for strategy=first_fit, which keeps so many packs open");
+        must_refuse("pack(8, column=c, strategy=first_fit, rows=3)",
+                    "sampler, column 1: pack: rows is not for strategy=first_fit; say bins, the packs that are open");
+        must_refuse("pack(8, column=c, strategy=wrapped, max_samples=3)",
+                    "sampler, column 1: pack: max_samples is not for strategy=wrapped, which fills every pack");
+        must_refuse(
+                "pack(8, column=c, strategy=wrapped, long=truncate)",
+                "sampler, column 1: pack: long=truncate is not for strategy=wrapped; allowed are error, skip, split");
+        must_refuse("pack(8, column=c) buckets(column=c, edges=9)",
+                    "sampler, column 19: buckets cannot follow pack, which makes batches");
+        must_refuse(
+                "buckets(column=c, edges=64)",
+                "buckets: sample 1 has length 300, the last edge is 64; give a larger one, or choose long=truncate or long=skip");
+        must_refuse(
+                "buckets(column=c, edges=512, tokens=256)",
+                "buckets: sample 1 has length 300, which is padded to 300, more than tokens=256; give more, or choose long=truncate or long=skip");
+        must_refuse("buckets(column=c, edges=64:64)",
+                    "sampler, column 1: buckets: edges: 64 is not above 64; they must grow");
+        must_refuse("buckets(column=c, edges=64:128, sizes=4)",
+                    "sampler, column 1: buckets: sizes has 1 numbers, edges has 2; as many are needed");
+        must_refuse("buckets(column=c, edges=64, sizes=4, tokens=100)",
+                    "sampler, column 1: buckets: choose one of tokens and sizes");
+        must_refuse("buckets(column=c, edges=64, max=4)",
+                    "sampler, column 1: buckets: max is the most samples of a batch where tokens is given");
+        must_refuse("buckets(column=c, edges=64, tokens=4, multiple=8)",
+                    "sampler, column 1: buckets: tokens=4 is less than multiple=8: no sample would fit");
+        must_refuse("buckets(column=c, edges=4, sizes=3, long=skip, last=drop)",
+                    "buckets: no sample is left of the dataset's 3");
+        must_refuse("max_tokens(column=c)", "sampler, column 1: max_tokens: lacks tokens or sentences");
+        must_refuse("max_tokens(column=c, tokens=256)",
+                    "max_tokens: sample 1 has length 300, tokens is 256; give more, or leave it out with a subset");
+        must_refuse("grouped(column=c)", "sampler, column 1: grouped: choose one of k and edges");
+        must_refuse("grouped(column=c, edges=2:1)",
+                    "sampler, column 1: grouped: edges: 1 is not above 2; they must grow");
+        must_refuse("grouped(column=c, k=3)", "grouped: 3 samples do not make one batch of 4");
+        begin(3, negative);
+        must_refuse("pack(8, column=c)", "pack: sample 1 has the length -3 in \"c\"; allowed are 0 to 4294967295");
+        begin(3, zero);
+        must_refuse("pack(8, column=c)", "pack: no sample is left of the dataset's 3");
+        must_refuse(
+                "max_tokens(column=c, tokens=256)",
+                "max_tokens: sample 0 has length 0, and any number of such samples fit into a batch; give sentences");
+        maker_init(&maker, 3);
+        maker_column(&maker, "c", DLP_DTYPE_FLOAT64, half, 3);
+        must_refuse("buckets(column=c, edges=64)",
+                    "buckets: sample 2 has the length nan in \"c\"; allowed are whole numbers from 0 to 4294967295");
+        must_refuse("grouped(column=c, k=3)", "grouped: 3 samples do not make one batch of 4");
+        maker_init(&maker, 2);
+        maker_column(&maker, "c", DLP_DTYPE_FLOAT64, half, 3);
+        must_refuse("pack(8, column=c)", "pack: \"c\" has 3 values, but the dataset has 2 samples");
+}
+END_TEST
+
 int main(void) {
         const struct suite_row rows[] = {
                 { "vectors", units_are_those_of_trl_grain_fairseq_and_torchvision },
+                { "any", packs_hold_every_element_once_and_no_more_than_their_size },
+                { "any", buckets_hold_every_sample_once_within_their_budget },
+                { "any", batches_of_most_tokens_are_within_their_budget_in_sequence },
+                { "any", batches_of_a_group_are_full_and_of_one_group },
+                { "said", a_shuffled_epoch_has_the_same_packs_in_another_sequence },
+                { "said", an_order_that_is_no_longer_wanted_ends },
+                { "said", memory_that_is_not_there_is_an_error },
+                { "said", what_cannot_be_is_refused_with_its_numbers },
         };
 
-        (void)must_refuse;
-        (void)draw;
-        (void)begin;
-        (void)shown;
         return suite_run("groupers", rows, sizeof(rows) / sizeof(rows[0]));
 }

@@ -163,11 +163,12 @@ static int refuse(struct dlp_making *making, const struct dlp_step *step, uint64
                                "buckets: sample %llu has length %u, the last edge is %u; give a larger one, or choose "
                                "long=truncate or long=skip",
                                (unsigned long long)sample, length, last);
-        return why_set(making->why, -EINVAL,
-                       "buckets: sample %llu has length %u, rounded up %llu, but tokens is %llu; give more, or choose "
-                       "long=truncate or long=skip",
-                       (unsigned long long)sample, length, (unsigned long long)rounded(step, length),
-                       (unsigned long long)step->values[TOKENS].whole);
+        return why_set(
+                making->why, -EINVAL,
+                "buckets: sample %llu has length %u, which is padded to %llu, more than tokens=%llu; give more, or "
+                "choose long=truncate or long=skip",
+                (unsigned long long)sample, length, (unsigned long long)rounded(step, length),
+                (unsigned long long)step->values[TOKENS].whole);
 }
 
 static void end_batch(struct buckets *buckets, struct bucket *bucket) {

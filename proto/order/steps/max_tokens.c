@@ -49,15 +49,15 @@ static void find_shortest(void *userdata, const uint32_t *lengths, uint64_t n) {
 static uint64_t n_unit_max(const struct dlp_step *step, const struct dlp_making_terms *terms) {
         const struct dlp_column *column = dlp_lengths_of_terms(terms, step->values[COLUMN].text);
         struct batching batching = batching_of(step);
-        uint32_t shortest = column ? UINT32_MAX : 1;
+        uint32_t shortest = column ? UINT32_MAX : 0;
         uint64_t n;
 
         if (column && step->values[TOKENS].is_set)
                 dlp_lengths_visit(column, find_shortest, &shortest);
-        if (shortest > 0 && shortest <= batching.tokens)
-                n = batching.tokens / shortest;
-        else
-                n = shortest > 0 ? 1 : batching.tokens;
+        if (shortest == 0 && step->values[SENTENCES].is_set) /* samples without elements fit in any number */
+                return batching.sentences;
+        n = batching.tokens / (shortest > 0 ? shortest : 1);
+        n = n > 0 ? n : 1;
         return n < batching.sentences ? n : batching.sentences;
 }
 

@@ -112,7 +112,9 @@ static uint64_t n_positions_max(const struct dlp_step *step, const struct dlp_ma
         struct survey survey;
         uint64_t n_elements;
 
-        if (packing.on_long != DLP_LONG_SPLIT || !survey_lengths(step, terms, &survey))
+        if (packing.on_long != DLP_LONG_SPLIT && step->values[STRATEGY].choice != WRAPPED)
+                return n;
+        if (!survey_lengths(step, terms, &survey))
                 return n;
         n_elements = survey.n_elements;
         if (step->follows_chooser && __builtin_mul_overflow(n, (uint64_t)survey.longest, &n_elements))
