@@ -36,6 +36,8 @@ their speed drifts. Times here are reported, never asserted.
                            packed_cpu: CPU us a sample, submitting included; packed_fio_cpu: fio's
     packed_warm_vs_files   MB/s from shards in the page cache over the same samples as files in it, in turns; packed_warm_cpu,
                            packed_files_cpu: CPU us a sample of the two
+    packs_*                packs and batches by length: what planning 10^8 documents costs, beside TRL, and how much is padding
+                           (tests/bench/packs.py; only if asked for by name: minutes, and writes a part of docs/performance.md)
     webdataset_*           the same photos as tar archives over the folder: images/s, CPU, first batch; the speed of the pass
                            that makes an index, and of opening it again (tests/bench/webdataset.py)
     tfrecord_*             the same photos as TFRecord files over the folder, and over tf.data; the speed of the pass that makes an
@@ -600,6 +602,11 @@ def tables():
     measurement.run(emit, BUILD, os.path.join(OUT, "tables"), REPEATS)
 
 
+def packs():
+    import packs as measurement
+    measurement.run(emit, BUILD, OUT, REPEATS)
+
+
 def webdataset():
     import webdataset as measurement
     measurement.run(daemon, emit, BUILD, photos(), os.path.join(OUT, "webdataset"), REPEATS, IMAGES // BATCH)
@@ -761,10 +768,11 @@ MEASUREMENTS = [
     (("torch_vs_daemon", "torch"), torch_vs_daemon),
     (("compare",), compare),
     (("kills",), kills),
+    (("packs",), packs),
     (("growth",), growth),
     (("profile",), profile),
 ]
-NAMED_ONLY = (kills, growth, profile)
+NAMED_ONLY = (kills, packs, growth, profile)
 
 
 def names_asked(arguments):

@@ -165,7 +165,7 @@ static bool draw_case(uint64_t most, char *chooser, size_t size) {
 
 /* Makes it; an order that would be empty must be refused. False: it was. */
 static bool make_or_empty(const char *text, bool is_empty) {
-        int r = maker_make(&maker, text);
+        int r = maker_order(&maker, text);
 
         if (r < 0 && !is_empty)
                 ck_abort_msg("%s: %s", text, maker.why.text);
@@ -191,8 +191,8 @@ static void check_units(uint64_t n_max) {
                 suite_must(unit_size(u) > 0 && unit_size(u) <= n_max && unit_size(u) <= n_promised);
 }
 
-/* A sample that is chosen `times` times has each of its first n elements in so many pieces: the squares of where pieces
- * end less those of where they begin add up to n squared only if they neither overlap nor leave anything out. */
+/* Each sample's pieces cover its first n elements as often as it was chosen: the squares of where pieces end less those
+ * of where they begin add up to n squared only if pieces neither overlap nor leave anything out. */
 static void check_pieces(const uint64_t *n_delivered) {
         uint64_t sums[N_MOST] = { 0 }, squares[N_MOST] = { 0 };
 
@@ -347,7 +347,7 @@ START_TEST(buckets_hold_every_sample_once_within_their_budget) {
                          draw(2) ? "true" : "false");
                 for (uint64_t i = 0; i < n_samples; i++)
                         n_chosen += on_long == 1 || (uint64_t)lengths[i] <= limit ? chosen[i] : 0;
-                if (drops && maker_make(&maker, text) < 0)
+                if (drops && maker_order(&maker, text) < 0)
                         ck_assert_str_ne(maker.why.text, "");
                 else if (make_or_empty(text, n_chosen == 0)) {
                         check_units(max);
@@ -451,7 +451,7 @@ START_TEST(an_order_that_is_no_longer_wanted_ends) {
 
                         begin(10, some);
                         maker.n_looks_left = k;
-                        r = maker_make(&maker, texts[i]);
+                        r = maker_order(&maker, texts[i]);
                         maker_fini(&maker);
                         if (r == 0)
                                 break;
@@ -476,7 +476,7 @@ START_TEST(memory_that_is_not_there_is_an_error) {
 
                         begin(10, some);
                         maker.n_allocations_left = k;
-                        r = maker_make(&maker, texts[i]);
+                        r = maker_order(&maker, texts[i]);
                         maker_fini(&maker);
                         if (r == 0)
                                 break;
@@ -501,7 +501,7 @@ START_TEST(what_cannot_be_is_refused_with_its_numbers) {
                 "pack(8, column=c, strategy=first_fit)",
                 "pack: sample 1 has 300 elements, a pack has 8; choose what to do with such samples: long=truncate, skip or split");
         must_refuse("pack(8, column=c, bins=3)",
-                    "sampler, column 1: pack: bins is for strategy=first_fit, which keeps so many packs open");
+                    "sampler, column 1: pack: bins is for strategy=first_fit, and says how many packs are kept open");
         must_refuse("pack(8, column=c, strategy=first_fit, rows=3)",
                     "sampler, column 1: pack: rows is not for strategy=first_fit; say bins, the packs that are open");
         must_refuse("pack(8, column=c, strategy=wrapped, max_samples=3)",
