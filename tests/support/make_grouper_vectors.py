@@ -7,10 +7,9 @@
     PYTHONPATH=FOLDER_OF_data_utils_fast tests/support/make_grouper_vectors.py
 
 A line is a sampler's text, the samples' lengths (aspect ratios for `grouped`), and the units that must come of them if the
-epoch is not shuffled: samples, the starts of units, and of packs what each piece begins with and how long it is. Tokens bear
-their document and place, so that pieces are read from what was packed, not from what was meant to be packed.
+epoch is not shuffled: samples, the starts of units, and of packs what each piece begins with and how long it is.
 
-The sampler of torchvision's references is in no wheel: it is modelled below (group_by_aspect_ratio.py of 2025).
+The sampler of torchvision's references is in no wheel: it is modelled in group_models.py (group_by_aspect_ratio.py of 2025).
 """
 import bisect
 import json
@@ -18,30 +17,10 @@ import os
 import random
 
 import numpy as np
-from datasets import Dataset, disable_progress_bars
-from grain._src.python.dataset import dataset as grain_dataset
-from grain._src.python.dataset.transformations.packing import FirstFitPackIterDataset
-from trl import pack_dataset
 
-import data_utils_fast
+from group_models import fairseq_batches, grain_packs, grouped_batches, trl_packs
 
-PLACE = 1 << 20  # tokens: document * PLACE + place in it
 TARGET = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "vectors", "groupers.jsonl")
-
-
-def documents(lengths):
-    return [[i * PLACE + k for k in range(length)] for i, length in enumerate(lengths)]
-
-
-def pieces_of(tokens, bounds=None):
-    """Pieces of a pack: runs of consecutive tokens, cut also where a piece is said to end."""
-    pieces, ends = [], set(np.cumsum(bounds)) if bounds is not None else set()
-    for k, token in enumerate(tokens):
-        if pieces and token == tokens[k - 1] + 1 and k not in ends:
-            pieces[-1][2] += 1
-        else:
-            pieces.append([token // PLACE, token % PLACE, 1])
-    return pieces
 
 
 def line(out, source, sampler, lengths, units, batch=4):
@@ -56,74 +35,6 @@ def line(out, source, sampler, lengths, units, batch=4):
     out.write(json.dumps(record, separators=(",", ":")) + "\n")
 
 
-def trl_packs(lengths, size, strategy, rows):
-    packed = pack_dataset(Dataset.from_dict({"input_ids": documents(lengths)}), size, strategy,
-                          {"batch_size": rows if rows else len(lengths)})
-    bounds = packed["seq_lengths"] if strategy != "wrapped" else [None] * len(packed)
-    units = [pieces_of(tokens, ends) for tokens, ends in zip(packed["input_ids"], bounds)]
-    return [unit for unit in units if unit]
-
-
-class Documents(grain_dataset.IterDataset):
-    def __init__(self, lengths):
-        super().__init__()
-        self.lengths = lengths
-
-    def __iter__(self):
-        return Walk(self.lengths)
-
-
-class Walk(grain_dataset.DatasetIterator):
-    def __init__(self, lengths):
-        super().__init__()
-        self.documents, self.at = documents(lengths), 0
-
-    def __next__(self):
-        if self.at == len(self.documents):
-            raise StopIteration
-        self.at += 1
-        return {"x": np.array(self.documents[self.at - 1], dtype=np.int64)}
-
-    def get_state(self):
-        return {"at": self.at}
-
-    def set_state(self, state):
-        self.at = state["at"]
-
-
-def grain_packs(lengths, size, bins, max_samples):
-    rows = FirstFitPackIterDataset(Documents(lengths), length_struct={"x": size}, num_packing_bins=bins,
-                                   shuffle_bins=False, max_sequences_per_bin=max_samples)
-    units = []
-    for row in rows:
-        n = int((row["x_segment_ids"] > 0).sum())
-        bounds = [int((row["x_segment_ids"] == k + 1).sum()) for k in range(int(row["x_segment_ids"].max()))]
-        units.append(pieces_of([int(token) for token in row["x"][:n]], bounds))
-    return units
-
-
-def fairseq_batches(lengths, tokens, sentences, multiple):
-    return [list(batch) for batch in data_utils_fast.batch_by_size_vec(
-        np.arange(len(lengths)), np.array(lengths, dtype=np.int64), tokens, sentences, multiple)]
-
-
-def grouped_batches(groups, batch):
-    """The batches of one group as they are full; then, up to n div batch of them, what is left, the most first, each
-    filled from the beginning of its group. A group's place in the dictionary is that of its last batch."""
-    left, members, batches = {}, {}, []
-    for sample, group in enumerate(groups):
-        left.setdefault(group, []).append(sample)
-        members.setdefault(group, []).append(sample)
-        if len(left[group]) == batch:
-            batches.append(left.pop(group))
-            left[group] = []
-    n_more = len(groups) // batch - len(batches)
-    for group, samples in sorted(left.items(), key=lambda item: len(item[1]), reverse=True)[:n_more]:
-        n_lacking = batch - len(samples)
-        batches.append(samples + (members[group] * n_lacking)[:n_lacking])
-    return batches
-
-
 def some_lengths(chance, n, size, how):
     if how == "even":
         return [chance.randrange(0, size + 1) for _ in range(n)]
@@ -135,7 +46,6 @@ def some_lengths(chance, n, size, how):
 
 
 def main():
-    disable_progress_bars()
     chance = random.Random(14)
     with open(TARGET, "w", encoding="utf-8") as out:
         for how in ("even", "long", "few", "text"):
