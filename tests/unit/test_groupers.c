@@ -5,7 +5,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
+#include "proto/order/grouping/number_set.h"
 #include "tests/support/maker.h"
 #include "tests/support/suite.h"
 #include "tests/support/vectors.h"
@@ -554,6 +556,68 @@ START_TEST(what_cannot_be_is_refused_with_its_numbers) {
 }
 END_TEST
 
+/* ---- what they stand on ---------------------------------------------------------------------------------------- */
+
+static uint32_t nearest(const bool *has, uint32_t number, uint32_t n, int step) {
+        for (int64_t i = number; i >= 0 && i < n; i += step)
+                if (has[i])
+                        return (uint32_t)i;
+        return DLP_NUMBER_NONE;
+}
+
+START_TEST(a_set_of_numbers_finds_the_nearest_on_every_level) {
+        const uint32_t sizes[] = { 1, 64, 65, 4096, 4097, 262144, 262145, 1u << 20 };
+        uint32_t n = sizes[_i];
+        struct dlp_number_set set;
+        uint64_t *words = calloc(dlp_number_set_plan(&set, n), sizeof(*words));
+        bool *has = calloc(n, sizeof(*has));
+
+        drawn = 5;
+        dlp_number_set_init(&set, n, words);
+        for (unsigned k = 0; k < 600; k++) {
+                uint32_t number = (uint32_t)draw(n), at = k % 3 == 0 ? n - 1 : (uint32_t)draw(n);
+
+                if (has[number] || k % 100 > 60) {
+                        dlp_number_set_remove(&set, number);
+                        has[number] = false;
+                } else {
+                        dlp_number_set_add(&set, number);
+                        has[number] = true;
+                }
+                suite_must(dlp_number_set_has(&set, number) == has[number]);
+                suite_must(dlp_number_set_at_least(&set, at) == nearest(has, at, n, 1));
+                suite_must(dlp_number_set_at_most(&set, at) == nearest(has, at, n, -1));
+                suite_must(dlp_number_set_at_least(&set, 0) == nearest(has, 0, n, 1));
+        }
+        free(has);
+        free(words);
+}
+END_TEST
+
+/* Of more samples than 32 bits can number; nobody reads the lengths of those that are not chosen. */
+START_TEST(packs_of_more_samples_than_32_bits_can_number) {
+        const uint64_t n = (1ull << 32) + 100;
+        const int64_t subset[] = { 1ll << 32, 5, (1ll << 32) + 99, (1ll << 32) + 1 };
+        uint8_t *values = mmap(NULL, n, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+        ck_assert_ptr_ne(values, MAP_FAILED);
+        values[1ull << 32] = 3;
+        values[5] = 9;
+        values[(1ull << 32) + 99] = 7;
+        values[(1ull << 32) + 1] = 1;
+        maker_init(&maker, n);
+        maker.terms.base.shuffle = false;
+        maker_column(&maker, "c", DLP_DTYPE_UINT8, values, n);
+        maker_column(&maker, "i", DLP_DTYPE_INT64, subset, 4);
+        must_make("subset(column=i) pack(10, column=c)");
+        ck_assert_str_eq(shown(), "5[0+9] 4294967297[0+1] | 4294967395[0+7] 4294967296[0+3]");
+        must_make("subset(column=i) buckets(column=c, edges=4:10, sizes=2:2)");
+        ck_assert_str_eq(shown(), "5 4294967395 | 4294967296 4294967297");
+        maker_fini(&maker);
+        munmap(values, n);
+}
+END_TEST
+
 int main(void) {
         const struct suite_row rows[] = {
                 { "vectors", units_are_those_of_trl_grain_fairseq_and_torchvision },
@@ -565,6 +629,8 @@ int main(void) {
                 { "said", an_order_that_is_no_longer_wanted_ends },
                 { "said", memory_that_is_not_there_is_an_error },
                 { "said", what_cannot_be_is_refused_with_its_numbers },
+                { "below", a_set_of_numbers_finds_the_nearest_on_every_level, 8 },
+                { "below", packs_of_more_samples_than_32_bits_can_number },
         };
 
         return suite_run("groupers", rows, sizeof(rows) / sizeof(rows[0]));
