@@ -72,3 +72,31 @@ def grouped_batches(groups, batch):
         n_lacking = batch - len(samples)
         batches.append(samples + (members[group] * n_lacking)[:n_lacking])
     return batches
+
+
+def bucket_batches(lengths, edges, tokens=None, sizes=None, most=None, multiple=1, on_long="skip", keeps=True, batch=4):
+    """Our own definition, written once more: buckets hold lists, and each list is asked whether one more would fit."""
+    def cost(samples):
+        longest = max(taken[sample] for sample in samples)
+        return len(samples) * max(1, -(-longest // multiple)) * multiple
+
+    def fits(samples, bucket):
+        if tokens is not None:
+            return cost(samples) <= tokens and (most is None or len(samples) <= most)
+        return len(samples) <= (sizes[bucket] if sizes else batch)
+
+    limit = edges[-1] if tokens is None else min(edges[-1], tokens // multiple * multiple)
+    taken = {i: min(length, limit) for i, length in enumerate(lengths) if length <= limit or on_long == "truncate"}
+    buckets, batches = [[] for _ in edges], []
+    for sample, length in taken.items():
+        bucket = next(i for i, edge in enumerate(edges) if length <= edge)
+        if buckets[bucket] and not fits(buckets[bucket] + [sample], bucket):
+            batches.append(buckets[bucket])
+            buckets[bucket] = []
+        buckets[bucket].append(sample)
+        longest = max(buckets[bucket], key=taken.get)
+        if not fits(buckets[bucket] + [longest], bucket):
+            batches.append(buckets[bucket])
+            buckets[bucket] = []
+    batches += [samples for samples in buckets if samples and keeps]
+    return [[[sample, 0, taken[sample]] for sample in samples] for samples in batches] if on_long == "truncate" else batches

@@ -18,7 +18,7 @@ import random
 
 import numpy as np
 
-from group_models import fairseq_batches, grain_packs, grouped_batches, trl_packs
+from group_models import bucket_batches, fairseq_batches, grain_packs, grouped_batches, trl_packs
 
 TARGET = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "vectors", "groupers.jsonl")
 
@@ -78,6 +78,17 @@ def main():
                 bins = (2 ** np.linspace(-1, 1, 2 * k + 1)).tolist() if k > 0 else [1.0]
                 line(out, "torchvision's references, modelled", f"grouped(column=c, k={k})", ratios,
                      grouped_batches([bisect.bisect_right(bins, ratio) for ratio in ratios], batch), batch)
+        for how in ("even", "few", "text"):
+            for keys in ({"tokens": 200}, {"tokens": 300, "most": 5}, {"tokens": 256, "multiple": 8}, {"sizes": [9, 4, 1]}, {},
+                         {"tokens": 50, "multiple": 16, "on_long": "truncate"}, {"sizes": [3, 3, 2], "on_long": "truncate"},
+                         {"tokens": 150, "keeps": False}):
+                lengths = some_lengths(chance, 90, 64, how)
+                terms = {"long": keys.get("on_long", "skip"), "multiple": keys.get("multiple", 1), "tokens": keys.get("tokens"),
+                         "max": keys.get("most"), "sizes": ":".join(map(str, keys.get("sizes", []))),
+                         "last": "keep" if keys.get("keeps", True) else "drop"}
+                text = "".join(f", {name}={value}" for name, value in terms.items() if value)
+                line(out, "our definition, modelled", f"buckets(column=c, edges=8:24:60{text})", lengths,
+                     bucket_batches(lengths, [8, 24, 60], **keys))
     print(f"{os.path.relpath(TARGET)}: {os.path.getsize(TARGET)} bytes")
 
 

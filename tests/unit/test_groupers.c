@@ -1,5 +1,5 @@
-/* Units are what TRL, Grain, fairseq and torchvision's references make of the same lengths (tests/vectors/), and of any
- * lengths none has more than it may, and no sample is lost. */
+/* Units are what TRL, Grain, fairseq and torchvision's references make of the same lengths, and buckets what a second
+ * program makes of them (tests/vectors/); of any lengths no unit has more than it may, and no sample is lost. */
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -121,7 +121,7 @@ START_TEST(units_are_those_of_trl_grain_fairseq_and_torchvision) {
                 check_vector(&vectors);
                 n++;
         }
-        ck_assert_uint_ge(n, 140);
+        ck_assert_uint_ge(n, 170);
 }
 END_TEST
 

@@ -187,10 +187,9 @@ static void add(struct buckets *buckets, uint64_t sample, uint32_t length) {
         bucket = &buckets->buckets[idx];
         if (longest < bucket->longest)
                 longest = bucket->longest;
-        if (bucket->n_samples > 0 && is_above_budget(step, bucket->n_samples + 1, longest)) {
+        if (bucket->n_samples > 0 &&
+            is_above_budget(step, bucket->n_samples + 1, longest)) /* as it is longer than all */
                 end_batch(buckets, bucket);
-                longest = rounded(step, length);
-        }
         if (bucket->n_samples == 0)
                 bucket->unit = (uint32_t)buckets->grouping.n_units++;
         dlp_grouping_keep(&buckets->grouping, sample, bucket->unit);
