@@ -139,11 +139,12 @@ int main(int argc, char **argv) {
         before = make(&making, "", &text, &order);
         dlp_making_free(&making, &order);
         whole = make(&making, argv[1], &text, &order);
-        printf("{\"sampler\":\"%s\",\"n\":%llu,\"batch\":%u,\"cpu_seconds\":%.3f,\"seconds\":%.3f,\"seconds_before\":%.3f,\"units\":%llu,"
+        printf("{\"sampler\":\"%s\",\"n\":%llu,\"batch\":%u,\"cpu_seconds\":%.3f,\"cpu_seconds_before\":%.3f,"
+               "\"seconds\":%.3f,\"seconds_before\":%.3f,\"units\":%llu,"
                "\"positions\":%llu,\"filled\":%.6f,\"peak_bytes\":%llu,\"planned_bytes\":%llu}\n",
-               argv[1], (unsigned long long)n, terms.batch_size, whole.cpu - before.cpu, whole.wall - before.wall,
-               before.wall, (unsigned long long)order.n_units, (unsigned long long)order.n_positions,
-               filled(&text, &order, lengths), (unsigned long long)n_bytes_peak,
+               argv[1], (unsigned long long)n, terms.batch_size, whole.cpu - before.cpu, before.cpu,
+               whole.wall - before.wall, before.wall, (unsigned long long)order.n_units,
+               (unsigned long long)order.n_positions, filled(&text, &order, lengths), (unsigned long long)n_bytes_peak,
                (unsigned long long)(dlp_order_bytes_max(&text, &terms) + dlp_order_scratch_max(&text, &terms)));
         dlp_making_free(&making, &order);
         free(lengths);
