@@ -321,8 +321,11 @@ static void make_labels(const struct finishing *f) {
 /* ---- the record ------------------------------------------------------------------------------------------------ */
 
 static void name_added(struct dlp_tensor_record *tensor, const char *field, const char *what) {
+        char name[2 * DLP_TENSOR_NAME_MAX] = "";
+
+        snprintf(name, sizeof(name), "%s_%s", field, what);
         memset(tensor, 0, sizeof(*tensor));
-        snprintf(tensor->name, sizeof(tensor->name), "%s_%s", field, what); /* the program has checked its length */
+        memcpy(tensor->name, name, sizeof(tensor->name) - 1); /* the program has checked its length */
 }
 
 static void describe_dense(const struct finishing *f, enum dlp_dtype dtype, uint64_t offset,
