@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/tokenize/characters.h"
+#include "daemon/tokenize/characters/characters.h"
 #include "proto/base/cleanup.h"
 
 #define ADDED_MAX  (1u << 16)

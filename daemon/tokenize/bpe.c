@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "daemon/tokenize/byte_level.h"
-#include "daemon/tokenize/characters.h"
+#include "daemon/tokenize/characters/characters.h"
 #include "daemon/tokenize/merges.h"
 #include "daemon/tokenize/model.h"
 #include "proto/base/cleanup.h"

@@ -2,7 +2,7 @@
 
 #include <stdbool.h>
 
-#include "daemon/tokenize/characters.h"
+#include "daemon/tokenize/characters/characters.h"
 
 static bool prints_itself(uint32_t byte) {
         return (byte >= '!' && byte <= '~') || (byte >= 0xa1 && byte <= 0xac) || (byte >= 0xae && byte <= 0xff);

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "daemon/tokenize/characters.h"
+#include "daemon/tokenize/characters/characters.h"
 #include "daemon/tokenize/normalizer.h"
 
 #define RUN_BYTES 1024u /* of points that need no order */

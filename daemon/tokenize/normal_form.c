@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "daemon/tokenize/characters.h"
+#include "daemon/tokenize/characters/characters.h"
 #include "daemon/tokenize/normalizer.h"
 
 #define RANKS     64u

@@ -3,9 +3,9 @@
 #include <errno.h>
 #include <string.h>
 
-#include "daemon/tokenize/characters.h"
-#include "daemon/tokenize/pattern.h"
-#include "daemon/tokenize/pattern_node.h"
+#include "daemon/tokenize/characters/characters.h"
+#include "daemon/tokenize/patterns/pattern.h"
+#include "daemon/tokenize/patterns/pattern_node.h"
 
 /* ---- reading --------------------------------------------------------------------------------------------------- */
 

@@ -3,8 +3,8 @@
 #include <errno.h>
 #include <string.h>
 
-#include "daemon/tokenize/characters.h"
-#include "daemon/tokenize/pattern.h"
+#include "daemon/tokenize/characters/characters.h"
+#include "daemon/tokenize/patterns/pattern.h"
 
 struct splitting {
         const struct splitter *splitter;

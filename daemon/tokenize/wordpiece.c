@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/tokenize/characters.h"
+#include "daemon/tokenize/characters/characters.h"
 #include "daemon/tokenize/model.h"
 #include "proto/base/cleanup.h"
 

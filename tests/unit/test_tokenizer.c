@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "daemon/tokenize/model.h"
-#include "daemon/tokenize/pattern.h"
+#include "daemon/tokenize/patterns/pattern.h"
 #include "daemon/tokenize/tokenizer.h"
 #include "proto/base/cleanup.h"
 #include "tests/support/suite.h"

@@ -1,4 +1,4 @@
-#include "daemon/tokenize/pattern_node.h"
+#include "daemon/tokenize/patterns/pattern_node.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-#include "daemon/tokenize/characters.h"
+#include "daemon/tokenize/characters/characters.h"
 
 #include <string.h>
 

@@ -1,4 +1,4 @@
-/* tokenize/character_tables.h: what characters are to Hugging Face's tokenizers, made by
+/* tokenize/characters/character_tables.h: what characters are to Hugging Face's tokenizers, made by
  * tests/support/make_character_tables.py. Private to characters.c and .h. */
 #pragma once
 

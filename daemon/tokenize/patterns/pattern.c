@@ -1,11 +1,11 @@
-#include "daemon/tokenize/pattern.h"
+#include "daemon/tokenize/patterns/pattern.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "daemon/tokenize/grow.h"
-#include "daemon/tokenize/pattern_set.h"
+#include "daemon/tokenize/patterns/pattern_set.h"
 #include "proto/base/cleanup.h"
 
 #define NODES_MAX 512u

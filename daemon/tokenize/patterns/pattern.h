@@ -1,4 +1,4 @@
-/* tokenize/pattern.h: the regular expressions that tokenizers cut text with.
+/* tokenize/patterns/pattern.h: the regular expressions that tokenizers cut text with.
  *
  * What is in use is alternatives of a few classes with counts: \p{L}+, [^\s\p{L}\p{N}]+, \s+(?!\S), (?i:'s|'t|'re).
  * These are matched as Oniguruma does, the first alternative that matches, counts as long as possible: literals,

@@ -1,4 +1,4 @@
-/* tokenize/characters.h: what characters are: classes, lower case, normal forms.
+/* tokenize/characters/characters.h: what characters are: classes, lower case, normal forms.
  *
  * Hugging Face's tokenizers follow several versions of Unicode at once, each for something else, so these are tables of
  * our own (character_tables.h), and no library's. All functions are pure. Points are those of valid UTF-8. */
@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "daemon/tokenize/character_tables.h"
+#include "daemon/tokenize/characters/character_tables.h"
 
 /* Classes of the regular expressions. */
 #define CHARACTER_LETTER       (1u << 0)

@@ -1,11 +1,11 @@
-/* tokenize/pattern_set.h: a set of characters in a pattern, such as [^\s\p{L}]. Private to pattern.c. */
+/* tokenize/patterns/pattern_set.h: a set of characters in a pattern, such as [^\s\p{L}]. Private to pattern.c. */
 #pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#include "daemon/tokenize/characters.h"
+#include "daemon/tokenize/characters/characters.h"
 
 #define PATTERN_RANGES_MAX 16u
 

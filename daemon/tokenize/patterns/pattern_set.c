@@ -1,4 +1,4 @@
-#include "daemon/tokenize/pattern_set.h"
+#include "daemon/tokenize/patterns/pattern_set.h"
 
 #include <errno.h>
 #include <string.h>

@@ -1,7 +1,0 @@
-/* tokenize/pattern_node.h: a pattern as tokenizer.json writes it: {"String": "..."} or {"Regex": "..."}. */
-#pragma once
-
-#include "daemon/tokenize/json_node.h"
-#include "daemon/tokenize/pattern.h"
-
-int pattern_node_read(const struct json_node *node, struct pattern **ret_pattern, struct why *why);

@@ -1,0 +1,7 @@
+/* tokenize/patterns/pattern_node.h: a pattern as tokenizer.json writes it: {"String": "..."} or {"Regex": "..."}. */
+#pragma once
+
+#include "daemon/tokenize/json_node.h"
+#include "daemon/tokenize/patterns/pattern.h"
+
+int pattern_node_read(const struct json_node *node, struct pattern **ret_pattern, struct why *why);
