@@ -7,6 +7,7 @@ extern const struct dlp_step_type dlp_step_buckets;
 extern const struct dlp_step_type dlp_step_class_balanced;
 extern const struct dlp_step_type dlp_step_grouped;
 extern const struct dlp_step_type dlp_step_max_tokens;
+extern const struct dlp_step_type dlp_step_numpy_shuffle;
 extern const struct dlp_step_type dlp_step_pack;
 extern const struct dlp_step_type dlp_step_curriculum;
 extern const struct dlp_step_type dlp_step_length_grouped;
