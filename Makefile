@@ -114,7 +114,7 @@ OBJ_staging := $(call obj,$(SRC_staging))
 OBJ_client := $(call obj,$(SRC_client))
 OBJ_dlctl := $(call obj,$(SRC_dlctl))
 OBJ_support := $(call obj,$(SRC_support))
-OBJ_fuzz_support := $(call obj,$(SRC_fuzz_support))
+OBJ_fuzz_support := $(call obj,$(SRC_fuzz_support) tests/support/maker.c)
 
 UNIT := $(patsubst tests/unit/%.c,$(B)/tests/%,$(SRC_unit))
 BENCH_PROGRAMS := $(patsubst tests/bench/%.c,$(B)/bench/%,$(SRC_bench))

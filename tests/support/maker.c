@@ -5,10 +5,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+static const char *text_now; /* the text, for messages */
+
 static void must(bool holds, const char *what) {
         if (holds)
                 return;
-        fprintf(stderr, "maker: %s\n", what);
+        fprintf(stderr, "maker: %s: %s\n", text_now ? text_now : "", what);
         abort();
 }
 
@@ -16,7 +18,7 @@ static void *allocate(struct dlp_making *making, uint64_t n_bytes) {
         struct maker *maker = making->userdata;
         void *memory = NULL;
 
-        if (maker->n_allocations_left > 0 && n_bytes < 1ull << 36)
+        if (maker->n_allocations_left > 0 && n_bytes <= maker->n_bytes_max - maker->n_bytes)
                 memory = calloc(1, n_bytes);
         if (!memory) {
                 why_set(making->why, -ENOMEM, "no memory");
@@ -78,6 +80,7 @@ void maker_init(struct maker *maker, uint64_t n_samples) {
                                              .publish = publish,
                                              .why = &maker->why,
                                              .userdata = maker };
+        maker->n_bytes_max = 1ull << 36;
         maker->n_allocations_left = maker->n_looks_left = UINT64_MAX;
 }
 
@@ -128,6 +131,7 @@ int maker_order(struct maker *maker, const char *text) {
         int r;
 
         maker_fini(maker);
+        text_now = text;
         maker->n_bytes_peak = maker->n_published = maker->published_hash = 0;
         r = dlp_order_text_parse(text, &maker->text, &maker->why);
         if (r == 0)

@@ -17,6 +17,7 @@ struct maker {
         struct dlp_order_text text;
         struct dlp_order order;
         uint64_t n_bytes, n_bytes_peak; /* taken now, and at most so far */
+        uint64_t n_bytes_max;           /* an allocation that would take more fails */
         uint64_t n_allocations_left;    /* then they fail */
         uint64_t n_looks_left;          /* then nobody wants the order any more */
         uint64_t n_published;

@@ -5,7 +5,8 @@
 
 #define AT_ONCE    1024u
 #define LOOK       65536u     /* values between two looks at whether the order is still wanted */
-#define DIRECT_MAX (1u << 24) /* labels that lie further apart are hashed */
+#define DIRECT_MIN (1u << 16) /* values of a table that is made for any labels; labels that lie further apart... */
+#define DIRECT_MAX (1u << 24) /* ... than this, or than there are labels, are hashed */
 #define SLOTS_MIN  1024u
 
 /* ---- hashing --------------------------------------------------------------------------------------------------- */
@@ -92,6 +93,10 @@ static int count_one(struct dlp_making *making, struct dlp_classes *classes, int
         return 0;
 }
 
+static uint64_t n_direct_max(uint64_t n_values) {
+        return n_values < DIRECT_MIN ? DIRECT_MIN : n_values < DIRECT_MAX ? n_values : DIRECT_MAX;
+}
+
 /* A table for labels that lie close together; else slots. */
 static int choose_way(struct dlp_making *making, const struct dlp_column *column, struct dlp_classes *classes) {
         int64_t minimum = INT64_MAX, maximum = INT64_MIN, labels[AT_ONCE];
@@ -111,7 +116,7 @@ static int choose_way(struct dlp_making *making, const struct dlp_column *column
         if (column->n_values == 0)
                 return 0;
         span = (uint64_t)maximum - (uint64_t)minimum;
-        if (span >= DIRECT_MAX)
+        if (span >= n_direct_max(column->n_values))
                 return 0;
         classes->minimum = minimum;
         classes->n_direct = span + 1;
@@ -200,7 +205,7 @@ void dlp_classes_read(const struct dlp_classes *classes, const struct dlp_column
 
 /* Slots before and after they grow for the last time, or the table; and two numbers a class. */
 uint64_t dlp_classes_bytes_max(uint64_t n) {
-        uint64_t n_slots = SLOTS_MIN, direct = DIRECT_MAX * sizeof(uint32_t), slots;
+        uint64_t n_slots = SLOTS_MIN, direct = n_direct_max(n) * sizeof(uint32_t), slots;
 
         if (n > DLP_CLASSES_MAX)
                 n = DLP_CLASSES_MAX;

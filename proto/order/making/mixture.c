@@ -187,6 +187,8 @@ static int share_out_until(struct dlp_mixture *mixture, bool first, struct why *
         share_out(mixture, n_whole);
         while (!is_until(mixture, first))
                 share_out(mixture, first ? --n_whole : ++n_whole);
+        if (n_whole == 0)
+                return why_set(why, -EINVAL, "mix: a part comes a second time before any sample; give until=all");
         return 0;
 }
 
@@ -256,28 +258,4 @@ void dlp_mixture_before(const struct dlp_mixture_terms *mixing, const struct dlp
                 ret_passes[k] = size > 0 ? (uint64_t)(sums[k] / size) : 0;
                 ret_samples[k] = size > 0 ? (uint64_t)(sums[k] % size) : 0;
         }
-}
-
-uint64_t dlp_mixture_n_max(const struct dlp_mixture_terms *mixing, const struct dlp_making_terms *terms) {
-        struct dlp_mixture mixture;
-        double sum = 0;
-
-        if (mixing->n->is_set)
-                return mixing->n->whole;
-        if (dlp_mixture_make(mixing, terms, terms->base.epoch, &mixture, NULL) < 0)
-                return terms->base.n_samples;
-        if (mixing->at->n_list == 0)
-                return mixture.n;
-        if (mixing->until->is_set)
-                return mixing->until->choice == DLP_MIXTURE_FIRST ? n_samples_of(&mixture) : DLP_SAMPLES_MAX;
-        if (mixing->how == DLP_MIXTURE_PROPORTION)
-                return n_samples_of(&mixture);
-        for (uint32_t i = 0; i < mixture.n_parts; i++) {
-                double most = 0;
-
-                for (uint32_t knot = 0; knot <= mixing->at->n_list; knot++)
-                        most = fmax(most, weight_at(mixing, &mixture, knot, i));
-                sum += mixing->how == DLP_MIXTURE_REPEAT ? ceil(most * (double)mixture.parts[i].n_samples) : most;
-        }
-        return sum < (double)DLP_SAMPLES_MAX ? (uint64_t)sum : DLP_SAMPLES_MAX;
 }

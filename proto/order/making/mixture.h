@@ -46,6 +46,3 @@ int dlp_mixture_make(const struct dlp_mixture_terms *mixing, const struct dlp_ma
 void dlp_mixture_before(const struct dlp_mixture_terms *mixing, const struct dlp_making_terms *terms,
                         const struct dlp_mixture *mixture, uint64_t ret_passes[DLP_LIST_MAX],
                         uint64_t ret_samples[DLP_LIST_MAX]);
-
-/* The most positions of any epoch. */
-uint64_t dlp_mixture_n_max(const struct dlp_mixture_terms *mixing, const struct dlp_making_terms *terms);

@@ -177,10 +177,18 @@ uint64_t dlp_order_bytes_max(const struct dlp_order_text *text, const struct dlp
         return order_bytes(terms, dlp_order_n_positions_max(text, terms), dlp_order_text_grouper(text) != NULL);
 }
 
+/* What shuffling n samples takes beside a table with elements of the order's width. */
+static uint64_t shuffle_bytes(const struct dlp_making_terms *terms, uint64_t n) {
+        bool has_buffer = terms->base.shuffle && terms->base.kind == DLP_ORDER_BUFFER;
+
+        return sizeof(struct dlp_sampler) +
+               (has_buffer ? (n + dlp_sampler_buffer_size(&terms->base)) * sizeof(uint64_t) : 0);
+}
+
 /* The base order takes a table beside itself; each step has its own needs, and the order before it. */
 uint64_t dlp_order_scratch_max(const struct dlp_order_text *text, const struct dlp_making_terms *terms) {
         uint64_t n_samples = terms->base.n_samples;
-        uint64_t most = 2 * order_bytes(terms, n_samples, false) + sizeof(struct dlp_sampler);
+        uint64_t most = 2 * order_bytes(terms, n_samples, false) + shuffle_bytes(terms, n_samples);
 
         for (uint32_t i = 0; i < text->n_steps; i++) {
                 const struct dlp_step_type *type = text->steps[i].type;
@@ -191,7 +199,8 @@ uint64_t dlp_order_scratch_max(const struct dlp_order_text *text, const struct d
                     __builtin_mul_overflow(n_samples, (uint64_t)type->sample_bytes, &own) ||
                     __builtin_add_overflow(bytes, own, &bytes) ||
                     (type->scratch_bytes &&
-                     __builtin_add_overflow(bytes, type->scratch_bytes(&text->steps[i], terms, n), &bytes)))
+                     __builtin_add_overflow(bytes, type->scratch_bytes(&text->steps[i], terms, n), &bytes)) ||
+                    __builtin_add_overflow(bytes, shuffle_bytes(terms, n_after(text, terms, i + 1)), &bytes))
                         return UINT64_MAX;
                 if (bytes > most)
                         most = bytes;

@@ -55,7 +55,7 @@ uint32_t dlp_order_text_columns(const struct dlp_order_text *text, struct dlp_co
 uint64_t dlp_order_bytes_max(const struct dlp_order_text *text, const struct dlp_making_terms *terms);
 uint64_t dlp_order_scratch_max(const struct dlp_order_text *text, const struct dlp_making_terms *terms);
 
-/* Positions of an epoch at most. */
+/* Positions of the terms' epoch at most. */
 uint64_t dlp_order_n_positions_max(const struct dlp_order_text *text, const struct dlp_making_terms *terms);
 
 /* Makes the order of an epoch. Blocks until it is done. On success the caller owns what `ret_order` refers to

@@ -61,11 +61,9 @@ static uint64_t n_chosen(const struct dlp_step *step, const struct dlp_making_te
         return n_samples;
 }
 
-/* All samples: terms of another epoch may be asked with these. */
 static uint64_t n_positions_max(const struct dlp_step *step, const struct dlp_making_terms *terms, uint64_t n) {
-        (void)step;
-        (void)terms;
-        return n;
+        (void)n;
+        return n_chosen(step, terms);
 }
 
 static int make_keys(struct dlp_making *making, const struct dlp_column *column, bool descends, uint64_t *keys,

@@ -110,14 +110,13 @@ static int check(const struct dlp_step *step, struct why *why) {
 
 static uint64_t n_positions_max(const struct dlp_step *step, const struct dlp_making_terms *terms, uint64_t n) {
         struct dlp_mixture_terms mixing = terms_of(step);
+        struct dlp_mixture mixture;
 
-        (void)n;
-        return dlp_mixture_n_max(&mixing, terms);
+        return dlp_mixture_make(&mixing, terms, terms->base.epoch, &mixture, NULL) < 0 ? n : mixture.n;
 }
 
 static uint64_t scratch_bytes(const struct dlp_step *step, const struct dlp_making_terms *terms, uint64_t n) {
-        (void)n;
-        return 2 * sizeof(uint64_t) * n_positions_max(step, terms, 0) + sizeof(uint64_t) * terms->base.n_samples +
+        return 2 * sizeof(uint64_t) * n_positions_max(step, terms, n) + sizeof(uint64_t) * terms->base.n_samples +
                sizeof(struct dlp_sampler) + dlp_quota_bytes(DLP_LIST_MAX);
 }
 

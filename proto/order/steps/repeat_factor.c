@@ -17,25 +17,57 @@ enum {
         T,
 };
 
-#define LOOK 16384u
+#define LOOK     16384u
+#define SCAN_MAX (1u << 24) /* labels that are looked at only to know how many positions there may be: 20 ms */
 
-/* The factors of all samples add up to n and, for each class, sqrt(count * t * n) at most; the sum over the classes is
- * largest if all are alike. Each sample may come once more. */
-static uint64_t n_positions_max(const struct dlp_step *step, const struct dlp_making_terms *terms, uint64_t n) {
-        double n_values = (double)n, n_classes, sum;
-
+static const struct dlp_column *column_of(const struct dlp_step *step, const struct dlp_making_terms *terms) {
         for (uint32_t i = 0; i < terms->n_columns; i++)
                 if (__builtin_strcmp(terms->columns[i].name, step->values[COLUMN].text) == 0)
-                        n_values = (double)terms->columns[i].n_values;
-        n_classes = n_values < DLP_CLASSES_MAX ? n_values : DLP_CLASSES_MAX;
-        sum = 2.0 * (double)n + ceil(sqrt(n_values * n_classes * step->values[T].real * (double)n));
-        return sum < (double)DLP_SAMPLES_MAX ? (uint64_t)sum + 1 : DLP_SAMPLES_MAX;
+                        return &terms->columns[i];
+        return NULL;
+}
+
+/* At most so many classes are in the column: as many as whole numbers from its smallest to its largest. */
+static double n_classes_max(const struct dlp_column *column) {
+        int64_t minimum = INT64_MAX, maximum = INT64_MIN, labels[1024];
+        double n = (double)column->n_values < DLP_CLASSES_MAX ? (double)column->n_values : DLP_CLASSES_MAX;
+
+        if (!dlp_column_is_whole(column) || column->n_values > SCAN_MAX)
+                return n;
+        for (uint64_t i = 0; i < column->n_values; i += 1024) {
+                uint64_t n_left = column->n_values - i, n_some = n_left < 1024 ? n_left : 1024;
+
+                dlp_column_wholes(column, i, n_some, labels);
+                for (uint64_t k = 0; k < n_some; k++) {
+                        minimum = labels[k] < minimum ? labels[k] : minimum;
+                        maximum = labels[k] > maximum ? labels[k] : maximum;
+                }
+        }
+        return fmin(n, (double)maximum - (double)minimum + 1);
+}
+
+/* A class of m samples adds at most sqrt(m * t * n) to the sum of the factors, and only if m < t * n: so at most t * n,
+ * and all classes together most if they are alike. Beside that each sample comes once, and perhaps once more. */
+static uint64_t n_positions_max(const struct dlp_step *step, const struct dlp_making_terms *terms, uint64_t n) {
+        const struct dlp_column *column = column_of(step, terms);
+        double share = step->values[T].real * (double)n, n_classes, more;
+
+        if (!column)
+                return 2 * n;
+        n_classes = n_classes_max(column);
+        more = fmin(n_classes * share, sqrt((double)column->n_values * n_classes * share));
+        more = 2.0 * (double)n + ceil(more);
+        return more < (double)DLP_SAMPLES_MAX ? (uint64_t)more + 1 : DLP_SAMPLES_MAX;
 }
 
 static uint64_t scratch_bytes(const struct dlp_step *step, const struct dlp_making_terms *terms, uint64_t n) {
-        (void)step;
-        return dlp_classes_bytes_max(UINT32_MAX) + DLP_CLASSES_MAX * (sizeof(double) + 2 * sizeof(uint64_t)) +
-               terms->base.n_samples * (sizeof(float) + sizeof(uint32_t)) + n_positions_max(step, terms, n) * 16;
+        const struct dlp_column *column = column_of(step, terms);
+        uint64_t n_values = column ? column->n_values : n, n_positions = n_positions_max(step, terms, n);
+        uint64_t n_classes = n_values < DLP_CLASSES_MAX ? n_values : DLP_CLASSES_MAX;
+        uint64_t n_bytes = terms->base.n_samples > UINT32_MAX ? sizeof(uint64_t) : sizeof(uint32_t);
+
+        return dlp_classes_bytes_max(n_values) + n_classes * (sizeof(double) + 2 * sizeof(uint64_t)) +
+               n * sizeof(uint32_t) + 2 * n_positions * n_bytes + sizeof(struct dlp_sampler);
 }
 
 struct factors {
@@ -45,7 +77,7 @@ struct factors {
         uint64_t *last;   /* the last sample that was counted, + 1 */
         double *factors;  /* of classes */
         uint64_t n_room;
-        uint32_t *times; /* of samples */
+        uint32_t *times; /* of samples: how often it comes */
         uint64_t n_samples;
 };
 
