@@ -156,4 +156,46 @@ def _(box):
         contains(done.stderr, word)
 
 
+
+def numbers(box, name, values):
+    path = box.path(name)
+    with open(path, "w", encoding="utf-8") as file:
+        file.write("".join(f"{value}\n" for value in values))
+    return path
+
+
+@case("a sampler's mistake is told with the place in its text, the sample and the numbers")
+def _(box):
+    weights = numbers(box, "w.txt", [1, 2.5, -3, 0])
+    labels = numbers(box, "label.txt", [0, 1, 1, 5])
+    parts = ["--part", "photos=3", "--part", "sketches=1"]
+    for text, arguments, message in (
+            ("wieghted(w)", [], "sampler, column 1: \"wieghted\" is unknown"),
+            ("weighted(column=w, m=3)", [], "column 20: weighted does not take \"m\""),
+            ("weighted(n=3)", [], "weighted lacks column"),
+            ("weighted(column=w, n=0)", [], "a whole number from 1"),
+            ("weighted(w)", [], "there is no column \"w\"; give it as --column w=FILE"),
+            ("weighted(w)", ["--column", f"w={weights}"], "the weight -3 at sample 2"),
+            ("class_balanced(l)", ["--column", f"l={weights}"], "labels are whole numbers"),
+            ("stratified(l) weighted(w)", [], "it must come first"),
+            ("repeat(3, n=13)", [], "4 samples, 3 times each, are 12"),
+            ("mix(photos=1)", [], "there are no parts to mix"),
+            ("mix(pictures=1)", parts, "there is no part \"pictures\"; the parts are: photos sketches"),
+            ("random_split(0.5, 0.4, part=0)", [], "must add up to 1"),
+            ("curriculum(l, stages=0.5, epochs=2:3)", ["--column", f"l={labels}"], "2 epochs for 1 stages"),
+            ("length_grouped(l)", ["--column", f"l={weights}"], "lengths are whole numbers")):
+        contains(order("--samples", 4, "--sampler", text, *arguments, status=1), message)
+
+
+@case("a sampler is dealt to ranks as any order, and resumed at another world size")
+def _(box):
+    lengths = numbers(box, "length.txt", [random.randrange(1, 100) for _ in range(97)])
+    for text in ("weighted(length, n=150)", "length_grouped(length)", "repeat(2)", "class_balanced(length) stratified(length)"):
+        arguments = ["--samples", 97, "--sampler", text, "--column", f"length={lengths}", "--seed", 5, "--epoch", 2]
+        whole = order(*arguments)
+        parts = [order(*arguments, "--world", 3, "--rank", rank, "--partition", "exact") for rank in range(3)]
+        equal([parts[i % 3][i // 3] for i in range(len(whole))], whole, f"{text} in three ranks")
+        equal(order(*arguments, "--position", 60), whole[60:], f"{text} from position 60")
+
+
 main()
