@@ -1,8 +1,8 @@
 /* Times what makes orders, without a daemon: bench/orders SAMPLER COLUMN N [BATCH].
  *
  * The column, of N values, is made of a rule: "weights" are float64 of which some are 0, "weights32" the same as
- * float32, "lengths" int32 from 1 to 2048 as texts have them, "labels" int32 of 1000 classes. Prints one line: seconds
- * to the first position, seconds to the last one, and the most memory taken. */
+ * float32, "lengths" int32 from 1 to 2048 as texts have them, "labels" int32 of 1000 classes. Prints a line of JSON:
+ * seconds to the first position, seconds to the last one, CPU seconds, and the most memory taken. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -112,8 +112,9 @@ int main(int argc, char **argv) {
         clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &cpu);
         for (uint64_t i = 0; i < order.n_positions; i++)
                 sum = sum * 31 + dlp_order_sample(&order, i);
-        printf("%s: first %.3f s, whole %.3f s, CPU %.3f s, %.1f bytes a sample, %llu positions, digest %016llx\n",
-               argv[1], (double)((first_ns ? first_ns : end_ns) - begin_ns) / 1e9, (double)(end_ns - begin_ns) / 1e9,
+        printf("{\"first_s\": %.6f, \"whole_s\": %.6f, \"cpu_s\": %.6f, \"bytes_a_sample\": %.3f, "
+               "\"positions\": %llu, \"digest\": \"%016llx\"}\n",
+               (double)((first_ns ? first_ns : end_ns) - begin_ns) / 1e9, (double)(end_ns - begin_ns) / 1e9,
                (double)(cpu.tv_sec - cpu_before.tv_sec) + (double)(cpu.tv_nsec - cpu_before.tv_nsec) / 1e9,
                (double)n_bytes_peak / (double)n, (unsigned long long)order.n_positions, (unsigned long long)sum);
         dlp_making_free(&making, &order);

@@ -28,6 +28,8 @@ their speed drifts. Times here are reported, never asserted.
     pss_per_rank           bytes that a second rank adds to all processes together; ring_per_rank: its ring
     resume_tdperm_1e8      ms from asking for an order of 10^8 samples to its index at a random position
     resume_torch_1e8       the same for torch's order; _vs_shuffle: over the time of torch's whole shuffle, in turns
+    orders_*               orders that samplers make: weighted, grouped by length and others, beside torch and Python
+                           (tests/bench/orders.py)
     resume_seek_first_batch  ms from a seek to the middle of another epoch to its first batch, the ring full before
     jpeg_whole, jpeg_box   CPU us of our own JPEG decoder for a photo and for a box of random_resized_crop; _vs_libjpeg:
                            what libjpeg-turbo takes for the same, in turns, over that
@@ -321,6 +323,12 @@ def pss_per_rank():
     emit("pss_per_rank", sums[1] - sums[0], "bytes")
     emit("ring_per_rank", ring, "bytes")
     emit("pss_one_rank", sums[0], "bytes")
+
+
+def orders():
+    from orders import measure
+
+    measure(emit, BUILD)
 
 
 def resume():
@@ -751,6 +759,7 @@ MEASUREMENTS = [
     (("wake",), wake),
     (("pss_per_rank", "ring_per_rank", "pss_one_rank"), pss_per_rank),
     (("resume_tdperm_1e8", "resume_torch_1e8", "resume_seek_first_batch"), resume),
+    (("orders",), orders),
     (("jpeg_whole", "jpeg_box"), jpeg),
     (("packed",), packed),
     (("tfrecord",), tfrecord),

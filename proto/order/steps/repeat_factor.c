@@ -27,12 +27,12 @@ static const struct dlp_column *column_of(const struct dlp_step *step, const str
         return NULL;
 }
 
-/* At most so many classes are in the column: as many as whole numbers from its smallest to its largest. */
+/* The most classes that the column can have: as many as whole numbers from its smallest to its largest. */
 static double n_classes_max(const struct dlp_column *column) {
         int64_t minimum = INT64_MAX, maximum = INT64_MIN, labels[1024];
         double n = (double)column->n_values < DLP_CLASSES_MAX ? (double)column->n_values : DLP_CLASSES_MAX;
 
-        if (!dlp_column_is_whole(column) || column->n_values > SCAN_MAX)
+        if (!dlp_column_is_whole(column) || column->n_values == 0 || column->n_values > SCAN_MAX)
                 return n;
         for (uint64_t i = 0; i < column->n_values; i += 1024) {
                 uint64_t n_left = column->n_values - i, n_some = n_left < 1024 ? n_left : 1024;
