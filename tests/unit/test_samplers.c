@@ -767,6 +767,7 @@ START_TEST(a_mixture_has_as_many_samples_of_a_part_as_its_weight_says) {
         must_mix("mix(a=17, d=1000, how=choose)", 0, 17, 0, 0, 1000);
         must_mix("mix(a=1, b=1, c=1, until=first)", 0, 10, 10, 10, 0);
         must_mix("mix(a=1, b=1, c=1, until=all)", 0, 200, 200, 200, 0);
+        must_mix("mix(empty=0, a=0, b=1, how=blend, n=100)", 0, 0, 100, 0, 0);
         must_mix("mix(a=1, b=0, to=0:1, at=10, n=100)", 0, 100, 0, 0, 0);
         must_mix("mix(a=1, b=0, to=0:1, at=10, n=100)", 3, 70, 30, 0, 0);
         must_mix("mix(a=1, b=0, to=0:1, at=10, n=100)", 10, 0, 100, 0, 0);

@@ -7,8 +7,10 @@
  *
  * Which part stands where: shuffled as the order and seed + epoch say; with even=true or without shuffling evenly
  * (order/making/quota.h); with how=blend as Megatron has it: position k, counted from 0, gets the first part whose
- * share times max(k, 1) is farthest above what it has got. */
+ * share times max(k, 1) is farthest above what it has got. A part without weight gets none, also where all others have
+ * just got theirs. */
 #include <errno.h>
+#include <math.h>
 
 #include "proto/order/making/mixture.h"
 #include "proto/order/making/quota.h"
@@ -128,13 +130,13 @@ static int place_blended(struct dlp_making *making, struct dlp_mixture *mixture,
         for (uint32_t i = 0; i < n; i++)
                 mixture->counts[i] = 0;
         for (uint64_t k = 0; k < order->n_positions; k++) {
-                double at = k > 0 ? (double)k : 1.0, largest = 0;
+                double at = k > 0 ? (double)k : 1.0, largest = -HUGE_VAL;
                 uint32_t first = 0;
 
                 for (uint32_t i = 0; i < n; i++) {
                         double lack = mixture->shares[i] * at - (double)mixture->counts[i];
 
-                        if (i == 0 || lack > largest) {
+                        if (lack > largest && mixture->shares[i] > 0) {
                                 largest = lack;
                                 first = i;
                         }
