@@ -116,7 +116,7 @@ check-formats: build/formats/.installed ## the formats, as their current writers
 	$(SUBMAKE) build-release
 	@build/formats/bin/python tests/run.py $(patsubst %,release:%,$(wildcard tests/formats/test_*.py))
 
-NEON_SOURCES := tests/bench/resize_only.c $(wildcard daemon/augment/*.c daemon/augment/*/*.c) daemon/base/step_text.c \
+NEON_SOURCES := tests/bench/resize_only.c $(wildcard daemon/augment/*.c daemon/augment/*/*.c) \
 	$(wildcard proto/base/*.c) proto/layout.c proto/order/philox.c
 
 check-neon: ## does resizing give the same pixels with 64-bit ARM's instructions? (a cross compiler and qemu, half a GB)

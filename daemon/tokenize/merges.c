@@ -120,7 +120,7 @@ int merges_read(const struct json_node *node, const struct vocabulary *vocabular
         _cleanup_(freep) uint8_t *text = NULL;
         struct json_elements elements;
         struct json_node element;
-        size_t n_left, n;
+        size_t n_left = 0, n = 0;
         uint64_t n_all;
         int r = count(node, &n_all, why);
 

@@ -144,7 +144,7 @@ static int load(struct tokenizers *tokenizers, int fd, const char *path, const s
         _cleanup_(freep) uint8_t *bytes = NULL;
         struct tokenizer *tokenizer = NULL;
         struct why what;
-        size_t n;
+        size_t n = 0;
         int r = read_file(fd, path, stat, &bytes, &n, why);
 
         if (r < 0)

@@ -12,8 +12,8 @@ from ._errors import OptionError
 MOST = 16
 
 # enum dlc_dtype
-_DTYPES = {"bool": 8, "uint8": 1, "int8": 9, "int16": 10, "uint16": 11, "int32": 2, "uint32": 12, "int64": 3, "uint64": 13,
-           "float32": 6, "float64": 7}
+_DTYPES = {"bool": 8, "uint8": 1, "int8": 9, "int16": 10, "uint16": 11, "int32": 2, "uint32": 12, "int64": 3,
+           "uint64": 13, "float32": 6, "float64": 7}
 
 
 class Columns:
@@ -56,5 +56,6 @@ def _array(name: str, values: object) -> Any:
     if array.ndim != 1:
         raise OptionError(f"columns: {name}: its shape is {list(array.shape)}; one number for each sample is needed")
     if array.dtype.name not in _DTYPES:
-        raise OptionError(f"columns: {name}: its dtype is {array.dtype}; bool, integers, float32 and float64 are allowed")
+        raise OptionError(f"columns: {name}: its dtype is {array.dtype}; bool, integers, float32 and float64 are "
+                          "allowed")
     return array.astype(array.dtype.newbyteorder("="), copy=False)

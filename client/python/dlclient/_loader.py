@@ -61,7 +61,8 @@ class Loader:
         shuffle_buffer  how many samples that holds; None: 1000
         drop_last       leave out a rank's last batch if it is incomplete
         dealing         how samples are dealt to the ranks: "strided" (one by one, as DistributedSampler), "batch"
-                        (whole batches in turn, as Accelerate and the Trainer), or "chunk" (the same, as Megatron has it)
+                        (whole batches in turn, as Accelerate and the Trainer), or "chunk" (the same, as Megatron
+                        has it)
         sampler         steps that make the order of an epoch, such as "weighted(column=w)", see dataloaderd(8). Then
                         epochs may differ in length, and len() is that of the current one
         columns         numbers that these steps need and the dataset does not have: {"w": array}, one a sample
@@ -220,8 +221,8 @@ class Loader:
                               "\"pad\" or \"drop\"")
         if self._is_made:
             self.close()
-            raise OptionError("steps_per_epoch: the epochs of a sampler may differ in length; say in the sampler how many "
-                              "samples an epoch has, such as random(n=100000), or break out of the loop")
+            raise OptionError("steps_per_epoch: the epochs of a sampler may differ in length; say in the sampler how "
+                              "many samples an epoch has, such as random(n=100000), or break out of the loop")
 
     def _warn(self) -> None:
         """Shows the library's warnings, each sentence once."""

@@ -103,8 +103,8 @@ def sampler_text(value: object) -> str:
     if value is None:
         return ""
     if not isinstance(value, str):
-        raise OptionError(f"sampler: {type(value).__name__}; the daemon makes the order: give its steps as text, such as "
-                          f"sampler=\"weighted(column=w)\" with columns={{\"w\": array}}, or "
+        raise OptionError(f"sampler: {type(value).__name__}; the daemon makes the order: give its steps as text, such "
+                          f"as sampler=\"weighted(column=w)\" with columns={{\"w\": array}}, or "
                           f"sampler=\"subset(column=i)\" with the indices as that column")
     return text("sampler", value)
 

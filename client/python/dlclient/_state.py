@@ -144,12 +144,13 @@ def peek(state: object) -> Tuple[int, int]:
 
 def _refuse_other_data(known: Dict[str, Any], identity: Identity) -> None:
     """The names are the same and the contents are not. Of several datasets the first one that differs is named."""
-    grow = ("; at an epoch's end, load_state_dict(state, allow_growth=True) begins the next epoch with what there is now"
+    grow = ("; at an epoch's end, load_state_dict(state, allow_growth=True) begins the next epoch with what there is "
+            "now"
             if identity.samples != STREAM else "")
     for theirs, mine in zip(known.get("parts", []), identity.parts):
         if tuple(theirs) != mine:
-            raise StateError(f"state: digest: dataset {mine[0]} had {theirs[2]} samples with the digest {theirs[1]!r} "
-                             f"when the state was saved, now it has {mine[2]} with {mine[1]!r}{_advice('digest')}{grow}")
+            raise StateError(f"state: digest: dataset {mine[0]} had {theirs[2]} samples with the digest "
+                             f"{theirs[1]!r} when the state was saved, now it has {mine[2]} with {mine[1]!r}{_advice('digest')}{grow}")
     name = "digest" if known["digest"] != identity.digest else "samples"
     raise StateError(f"state: {name}: the state was saved with {known[name]!r}, this loader has "
                      f"{getattr(identity, name)!r}{_advice(name)}{grow}")

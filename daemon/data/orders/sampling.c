@@ -50,7 +50,7 @@ static int check_column(const struct sampling_column *column, uint64_t n_bytes, 
 
 static int take_columns(struct sampling *sampling, int fd, const struct sampling_column *columns, uint32_t n,
                         struct why *why) {
-        uint64_t n_bytes;
+        uint64_t n_bytes = 0;
         int r;
 
         if (n > SAMPLING_COLUMNS_MAX)
