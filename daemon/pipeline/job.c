@@ -325,14 +325,30 @@ int job_reserve_orders(struct job *job, struct budget *budget, uint64_t n_bytes,
         return r;
 }
 
-int job_take_order(struct job *job, uint64_t n_bytes) {
-        int r = 0;
+/* With the lock. A sampler's epochs may grow, as a curriculum's do: then the job reserves more. */
+static int reserve_longer_order(struct job *job, uint64_t n_bytes, struct why *why) {
+        uint64_t wanted = 2 * n_bytes;
+        int r;
+
+        if (!job->orders_budget || wanted <= job->orders_bytes)
+                return 0;
+        r = budget_reserve(job->orders_budget, wanted - job->orders_bytes, "the order of a longer epoch", why);
+        if (r == 0)
+                job->orders_bytes = wanted;
+        return r;
+}
+
+int job_take_order(struct job *job, uint64_t n_bytes, struct why *why) {
+        int r;
 
         pthread_mutex_lock(&job->lock);
-        if (n_bytes <= job->orders_bytes - job->orders_used_bytes)
+        r = reserve_longer_order(job, n_bytes, why);
+        if (r < 0)
+                ; /* no room for it, now or later */
+        else if (n_bytes <= job->orders_bytes - job->orders_used_bytes)
                 job->orders_used_bytes += n_bytes;
         else
-                r = -EAGAIN;
+                r = why_set(why, -EAGAIN, "the order of an epoch: two epochs' are in use");
         pthread_mutex_unlock(&job->lock);
         if (r == 0) /* the table may outlive the ranks, and gives its memory back later */
                 job_ref(job);

@@ -62,9 +62,7 @@ static void on_order_ready(void *userdata) {
 
 /* The memory comes out of what the job has reserved in stream_new(). */
 static int on_order_reserve(void *userdata, void *payer, uint64_t bytes, const char *what, struct why *why) {
-        int r = job_take_order(payer, bytes);
-
-        return r < 0 ? why_set(why, r, "%s: two epochs' are in use", what) : 0;
+        return job_take_order(payer, bytes, why);
 }
 
 static void on_order_release(void *userdata, void *payer, uint64_t bytes) {
