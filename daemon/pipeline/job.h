@@ -157,9 +157,8 @@ uint32_t job_failure_code(const struct job *job);
  * with the numbers. Any thread. */
 int job_reserve_orders(struct job *job, struct budget *budget, uint64_t n_bytes, struct why *why);
 
-/* Takes a part of that for a table, and a reference. -EAGAIN if tables of other epochs use it, until they are freed; -ENOMEM if
- * an epoch is longer than those before it and there is no memory for that.
- * Any thread. */
+/* Takes a part of that for a table, and a reference. -EAGAIN if tables of other epochs use it, until they are freed;
+ * -ENOMEM if an epoch is longer than those before it and there is no memory for that. Any thread. */
 int job_take_order(struct job *job, uint64_t n_bytes, struct why *why);
 void job_give_order(struct job *job, uint64_t n_bytes);
 
