@@ -48,6 +48,8 @@ enum dlp_tensor_layout {
         DLP_RAGGED, /* samples of different lengths, or of which some are absent: sample i is at places[i]
                      * of this tensor. shape[1] is -1 if the first dimension of a sample varies */
         DLP_PADDED, /* as DLP_DENSE; how much of sample i is real is in extents[i] of this tensor */
+        DLP_WHOLE,  /* as DLP_DENSE, but of the batch as a whole: shape[0] is not the number of samples */
+        DLP_PACKED, /* as DLP_WHOLE; sample i is at places[i] of this tensor, from its first element */
 };
 
 enum dlp_batch_status {

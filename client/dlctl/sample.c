@@ -238,7 +238,7 @@ static void print_shape(struct text *text, const struct dlc_tensor *tensor, uint
         for (uint32_t i = 1; i < tensor->n_dims; i++) {
                 if (i > 1)
                         text_string(text, ",");
-                if (tensor->shape[i] < 0)
+                if (tensor->shape[i] < 0 || tensor->is_whole) /* packed: a piece of a row */
                         text_u64(text, tensor->places[idx_sample].n_bytes / (uint64_t)tensor->strides[i]);
                 else
                         text_i64(text, real_elements(tensor, idx_sample, i, &first));
@@ -385,8 +385,10 @@ int sample_print_batch(struct sample_printer *printer, struct dlc_loader *loader
         for (uint32_t i = 0; i < batch->n_samples; i++) {
                 print_place(printer, batch, i, text);
                 text_string(text, json ? ",\"fields\":{" : "");
-                for (uint32_t k = 0; k < batch->n_tensors; k++) {
-                        if (json && k > 0)
+                for (uint32_t k = 0, n_printed = 0; k < batch->n_tensors; k++) {
+                        if (batch->tensors[k].is_whole && !batch->tensors[k].places)
+                                continue; /* of no sample */
+                        if (json && n_printed++ > 0)
                                 text_string(text, ",");
                         if (!print_field(printer, &batch->tensors[k], i, text))
                                 return -EIO;

@@ -229,6 +229,10 @@ struct dlc_extent {
  * next one): the first ones, or the last ones if pads_left. The tensor that follows it in the batch, FIELD_mask, says
  * the same for each element.
  *
+ * Packed (is_whole, and places is set), by the step pack: dense rows of one length, which several samples share. The
+ * elements of sample i are places[i].n_bytes at data + places[i].offset. FIELD_positions, FIELD_segments, FIELD_labels
+ * and cu_seqlens, which come with it, have is_whole and no places.
+ *
  * Ragged (places is set): samples differ in length, or some do not have the field. Sample i is at data +
  * places[i].offset, without gaps in C order. shape[1], ... are the dimensions of a sample; shape[1] is -1 if it varies:
  * then the sample has places[i].n_bytes / strides[1] rows. strides[0] has no meaning. Bytes, text and lists of
@@ -246,7 +250,8 @@ struct dlc_tensor {
         uint8_t padded_dim;
         uint8_t n_padded_dims;
         uint8_t pads_left;
-        uint8_t reserved[5]; /* zero */
+        uint8_t is_whole;    /* 1: it describes the whole batch: shape[0] does not count samples */
+        uint8_t reserved[4]; /* zero */
 };
 
 /* A batch. It and everything that it points to stay unchanged until dlc_release() or dlc_close(). */

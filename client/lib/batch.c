@@ -95,13 +95,32 @@ static bool fill_extents(const struct dli_ring *ring, uint32_t idx_slot, const s
         return padding_fits(record, extents, slot->n_samples);
 }
 
+/* Does it describe the whole batch, so that its first dimension does not count samples? */
+static bool is_whole(const struct dlp_tensor_record *record) {
+        return record->layout == DLP_WHOLE || record->layout == DLP_PACKED;
+}
+
+/* Do the pieces of all samples lie within the rows, which have no gaps? */
+static bool pieces_fit(const struct dlp_tensor_record *record, const struct dlp_place *places, uint32_t n_samples) {
+        uint64_t size = dlp_dtype_bytes(record->dtype);
+        uint64_t room = (uint64_t)record->shape[0] * (uint64_t)record->strides[0];
+
+        if (!places || record->n_dims != 2 || (uint64_t)record->strides[1] != size)
+                return false;
+        for (uint32_t i = 0; i < n_samples; i++)
+                if (places[i].offset > room || places[i].n_bytes > room - places[i].offset ||
+                    places[i].n_bytes % size != 0)
+                        return false;
+        return true;
+}
+
 static bool fill_tensor(const struct dli_ring *ring, uint32_t idx_slot, const struct dlp_slot_record *slot,
                         const struct dlp_tensor_record *record, struct dlc_tensor *tensor) {
         uint64_t slot_bytes = ring->control->slot_bytes;
         uint8_t *base = (uint8_t *)ring->page + dlp_slot_offset(ring->control, idx_slot);
 
         if (record->n_dims < 1 || record->n_dims > DLP_DIMS_MAX || record->dtype >= DLP_N_DTYPES ||
-            record->name[DLP_TENSOR_NAME_MAX - 1] != '\0' || record->shape[0] != slot->n_samples)
+            record->name[DLP_TENSOR_NAME_MAX - 1] != '\0' || (!is_whole(record) && record->shape[0] != slot->n_samples))
                 return false;
 
         tensor->name = record->name;
@@ -111,6 +130,7 @@ static bool fill_tensor(const struct dli_ring *ring, uint32_t idx_slot, const st
         tensor->strides = record->strides;
         tensor->extents = NULL;
         tensor->padded_dim = tensor->n_padded_dims = tensor->pads_left = 0;
+        tensor->is_whole = is_whole(record);
 
         if (record->layout == DLP_RAGGED) {
                 const struct dlp_place *places = dlp_places(ring->control, idx_slot, record->idx_places);
@@ -119,13 +139,20 @@ static bool fill_tensor(const struct dli_ring *ring, uint32_t idx_slot, const st
                 tensor->places = (const struct dlc_place *)places;
                 return ragged_fits(record, places, slot->n_samples, slot_bytes);
         }
-        if ((record->layout != DLP_DENSE && record->layout != DLP_PADDED) || record->offset > slot_bytes)
+        if ((record->layout != DLP_DENSE && record->layout != DLP_PADDED && !is_whole(record)) ||
+            record->offset > slot_bytes)
                 return false;
         tensor->data = base + record->offset;
         tensor->places = NULL;
         if (!dense_fits(record, slot_bytes - record->offset))
                 return false;
-        return record->layout == DLP_DENSE || fill_extents(ring, idx_slot, slot, record, tensor);
+        if (record->layout == DLP_PACKED) {
+                const struct dlp_place *places = dlp_places(ring->control, idx_slot, record->idx_places);
+
+                tensor->places = (const struct dlc_place *)places;
+                return pieces_fit(record, places, slot->n_samples);
+        }
+        return record->layout != DLP_PADDED || fill_extents(ring, idx_slot, slot, record, tensor);
 }
 
 /* The samples that lie in the slot: those that the order planned, or their substitutes. */

@@ -404,14 +404,15 @@ int codec_render(const struct codec *codec, struct codec_tools *tools, const str
         return codec->type->render(codec, tools, input, out, why);
 }
 
-int codec_render_beginning(const struct codec *codec, struct codec_tools *tools, const struct codec_input *input,
-                           uint64_t n_bytes, uint64_t n_kept_bytes, uint8_t *out, struct why *why) {
+int codec_render_piece(const struct codec *codec, struct codec_tools *tools, const struct codec_input *input,
+                       uint64_t n_bytes, uint64_t n_skipped_bytes, uint64_t n_kept_bytes, uint8_t *out,
+                       struct why *why) {
         int r = codec_memory_reserve(&tools->whole, n_bytes, why);
 
         if (r == 0)
                 r = codec_render(codec, tools, input, tools->whole.bytes, why);
         if (r == 0)
-                memcpy(out, tools->whole.bytes, n_kept_bytes);
+                memcpy(out, tools->whole.bytes + n_skipped_bytes, n_kept_bytes);
         return r;
 }
 

@@ -154,10 +154,11 @@ int codec_open(const struct codec *codec, struct codec_tools *tools, const struc
 int codec_render(const struct codec *codec, struct codec_tools *tools, const struct codec_input *input, uint8_t *out,
                  struct why *why);
 
-/* The same for a sample of n_bytes of which only the first n_kept_bytes are wanted. Takes n_bytes of memory, beside
- * what the sample needs. */
-int codec_render_beginning(const struct codec *codec, struct codec_tools *tools, const struct codec_input *input,
-                           uint64_t n_bytes, uint64_t n_kept_bytes, uint8_t *out, struct why *why);
+/* The same for a sample of n_bytes of which only n_kept_bytes after the first n_skipped_bytes are wanted. Takes n_bytes
+ * of memory, beside what the sample needs. */
+int codec_render_piece(const struct codec *codec, struct codec_tools *tools, const struct codec_input *input,
+                       uint64_t n_bytes, uint64_t n_skipped_bytes, uint64_t n_kept_bytes, uint8_t *out,
+                       struct why *why);
 
 void codec_close(const struct codec *codec, struct codec_tools *tools);
 

@@ -53,6 +53,15 @@ uint32_t program_serving(const struct program *program, uint32_t k) {
         return program->serving[k];
 }
 
+const struct packing_terms *program_packing(const struct program *program, uint32_t *ret_idx) {
+        for (uint32_t i = 0; i < program->n_fields; i++)
+                if (collation_is_pack(&program->collations[i])) {
+                        *ret_idx = i;
+                        return &program->collations[i].pack;
+                }
+        return NULL;
+}
+
 int program_form(const struct program *program, uint32_t idx, const struct codec_terms *terms,
                  struct field_form *ret_form, struct why *why) {
         int r = codec_form(program->codecs[idx], terms, ret_form, why);
@@ -137,6 +146,34 @@ static const char *field_name(const struct program *program, const struct source
         return source->schema.fields[codec_field(program->codecs[idx])].name;
 }
 
+/* cu_seqlens comes with the first packed field. All of them lie in the same rows. */
+static int settle_packing(struct program *program, struct why *why) {
+        struct collation *first = NULL;
+
+        for (uint32_t i = 0; i < program->n_fields; i++) {
+                struct collation *collation = &program->collations[i];
+
+                if (!collation_is_pack(collation))
+                        continue;
+                if (!first) {
+                        first = collation;
+                        first->pack.has_seqlens = true;
+                } else if (!collation_packs_alike(first, collation)) {
+                        return why_set(why, -EINVAL,
+                                       "pipeline, column %zu: pack: all packed fields share their rows; give each the "
+                                       "arguments of the first one, except value and labels",
+                                       collation->column);
+                }
+        }
+        return 0;
+}
+
+static void name_added(const char *field, const char *added, char name[2 * DLP_TENSOR_NAME_MAX]) {
+        bool is_whole = added[0] == COLLATION_WHOLE_NAME[0];
+
+        snprintf(name, 2 * DLP_TENSOR_NAME_MAX, "%s%s%s", is_whole ? "" : field, is_whole ? "" : "_", added + is_whole);
+}
+
 /* A tensor that comes with a field has a name and a place among the others. */
 static int check_added(const struct program *program, const struct source *source, struct why *why) {
         uint32_t n_tensors = program->n_fields;
@@ -144,8 +181,7 @@ static int check_added(const struct program *program, const struct source *sourc
 
         for (uint32_t i = 0; i < program->n_fields; i++)
                 for (unsigned k = 0; k < collation_n_added(&program->collations[i]); k++) {
-                        snprintf(name, sizeof(name), "%s_%s", field_name(program, source, i),
-                                 collation_added(&program->collations[i], k));
+                        name_added(field_name(program, source, i), collation_added(&program->collations[i], k), name);
                         if (strlen(name) >= DLP_TENSOR_NAME_MAX)
                                 return why_set(why, -EINVAL,
                                                "pipeline, column %zu: \"%s\" is longer than the %u characters that a "
@@ -618,6 +654,8 @@ int program_parse(const char *text, const struct source *source, struct tokenize
         r = find_names(text, &source->schema, &is_named, why);
         if (r == 0)
                 r = is_named ? parse_named(program, source, text, why) : parse_unnamed(program, source, text, why);
+        if (r == 0)
+                r = settle_packing(program, why);
         if (r == 0)
                 r = check_added(program, source, why);
         if (r == 0 && strlen(program->text) >= DLP_PIPELINE_MAX)

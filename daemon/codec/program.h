@@ -33,6 +33,10 @@ const char *program_text(const struct program *program);
 uint32_t program_n_fields(const struct program *program);
 const struct codec *program_codec(const struct program *program, uint32_t idx);
 
+/* The field that is packed into rows, and how; NULL: none is. If there are several, they are packed alike, by the
+ * lengths of the first. Belongs to the program. */
+const struct packing_terms *program_packing(const struct program *program, uint32_t *ret_idx);
+
 /* The form of a field, as its codec and the collation of its part say. May look at each sample of the source. -EINVAL:
  * the field cannot be collated so; -ENOMEM. */
 int program_form(const struct program *program, uint32_t idx, const struct codec_terms *terms,

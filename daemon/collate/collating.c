@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "daemon/collate/packing.h"
 #include "daemon/collate/padding.h"
 
 void collating_init(struct collating *collating, const struct layout *layout, uint8_t *slot, struct dlp_place *places) {
@@ -95,12 +96,28 @@ static int place_padded(struct collating *collating, const struct field_layout *
         return 0;
 }
 
+/* Its place says where it is from the tensor's first element. */
+static uint8_t *place_packed(struct collating *collating, const struct field_layout *field, uint32_t idx_sample) {
+        const struct pack_place *place = &collating->packs[idx_sample];
+        uint8_t *bytes = packing_at(field, collating->slot, place);
+
+        places_of(collating, field)[idx_sample] = (struct dlp_place){
+                .offset = (uint64_t)(bytes - collating->slot) - field->offset,
+                .n_bytes = place->n_elements * dlp_dtype_bytes(field->form.dtype),
+        };
+        return bytes;
+}
+
 int collating_place(struct collating *collating, uint32_t idx_field, uint32_t idx_sample, const int64_t *shape,
                     uint64_t n_bytes, uint8_t **ret_bytes, int64_t ret_shape[FIELD_DIMS_MAX]) {
         const struct field_layout *field = &collating->layout->fields[idx_field];
 
         if (field->form.how == COLLATE_PADDED)
                 return place_padded(collating, field, idx_sample, shape, ret_bytes);
+        if (field->form.how == COLLATE_PACKED) {
+                *ret_bytes = place_packed(collating, field, idx_sample);
+                return 0;
+        }
 
         /* In a ragged field, too, no sample may take more than the longest one. Otherwise the last sample would find no
          * room, and which one is last is chance. */
@@ -184,6 +201,7 @@ void collating_describe(const struct collating *collating, uint32_t n_samples, s
                 tensor->dtype = field->form.dtype;
                 tensor->offset = field->offset;
                 tensor->shape[0] = n_samples;
+                tensor->layout = DLP_WHOLE; /* packed: until packing_finish() describes it */
                 if (field->form.how == COLLATE_RAGGED)
                         describe_ragged(tensor, field, collating->is_said[i] ? collating->shapes[i] : NULL);
                 else if (field->form.how == COLLATE_STACK) /* a padded one is described when it is padded */
@@ -205,6 +223,8 @@ void collating_move(const struct collating *collating, const struct dlp_slot_rec
                 else
                         places_of(collating, field)[to] = places_of(collating, field)[from];
         }
+        if (collating->packs) /* its elements stay where they are */
+                collating->packs[to] = collating->packs[from];
 }
 
 /* Each sample has a place of its own, and they are in the sequence of the batch, so that none lands on one that is
@@ -229,6 +249,9 @@ void collating_finish(const struct collating *collating, struct dlp_slot_record 
 
                 if (field->form.how == COLLATE_PADDED)
                         padding_finish(field, collating->slot, extents_of(collating, field), record->n_samples,
+                                       &record->tensors[field->idx_tensor]);
+                else if (field->form.how == COLLATE_PACKED)
+                        packing_finish(field, collating->slot, collating->packs, record->n_samples, collating->n_rows,
                                        &record->tensors[field->idx_tensor]);
                 else if (field->form.is_joined)
                         join_ragged(collating, field, record->n_samples);

@@ -12,6 +12,8 @@
 
 #include "daemon/collate/layout.h"
 
+struct pack_place;
+
 /* Positive outcome of collating_place(). */
 #define COLLATE_DIFFERS 1
 
@@ -19,6 +21,9 @@ struct collating {
         const struct layout *layout;
         uint8_t *slot;            /* its first byte */
         struct dlp_place *places; /* layout->n_ragged arrays of batch_size; NULL if nothing is ragged or padded */
+
+        struct pack_place *packs; /* where the samples go that are packed; set for each batch. NULL: none are */
+        uint32_t n_rows;          /* of a packed batch */
 
         pthread_mutex_t lock; /* guards what follows; a leaf */
         bool is_said[DLP_TENSORS_MAX];

@@ -15,6 +15,7 @@ static const struct collation_type *const TYPES[] = {
         &COLLATION_STACK,
         &COLLATION_RAGGED,
         &COLLATION_PAD,
+        &COLLATION_PACK,
 };
 
 static const struct collation_type *find_type(const char *word, size_t n) {
@@ -199,4 +200,15 @@ int collation_apply(const struct collation *collation, struct field_form *form, 
                 return 0;
         return why_set(why, -EINVAL, "pipeline, column %zu: %s: field %s %s", collation->column, collation->type->name,
                        form->name, detail.text);
+}
+
+bool collation_is_pack(const struct collation *collation) {
+        return collation->type == &COLLATION_PACK;
+}
+
+bool collation_packs_alike(const struct collation *one, const struct collation *other) {
+        const struct packing_terms *a = &one->pack, *b = &other->pack;
+
+        return a->size == b->size && a->strategy == b->strategy && a->on_long == b->on_long && a->rows == b->rows &&
+               a->bins == b->bins && a->max_samples == b->max_samples && a->shuffle == b->shuffle;
 }

@@ -4,6 +4,7 @@
  *      image, boxes, labels: resize(short=800, max=1333) pad
  *      tokens: mlm(mask=103, vocab=30522) pad
  *      tokens: ragged(joined=true)
+ *      tokens: pack(4096)
  *
  * Without such a step the codec decides (struct field_form). Each collation is a struct collation_type
  * (collate/collation_type.h) in a file of its own, and a row of the table in collation.c. */
@@ -21,6 +22,7 @@ struct collation {
         size_t column;                     /* of its name in the text, for messages */
         uint32_t is_joined;                /* ragged: 0 or 1 */
         struct padding_terms pad;          /* pad */
+        struct packing_terms pack;         /* pack */
         bool has_mlm;                      /* the step before pad hides tokens */
         struct mlm_terms mlm;
 };
@@ -35,9 +37,15 @@ int collation_take(const char *text, size_t begin, size_t end, struct collation 
 /* In its one normal spelling, with all defaults written out; the caller frees it. NULL: no memory. */
 char *collation_text(const struct collation *collation);
 
-/* How many tensors it adds to that of the field, and how the idx-th is called after the field: "mask". */
+/* How many tensors it adds to that of the field, and how the idx-th is called after the field: "mask". With
+ * COLLATION_WHOLE_NAME before it, it is the whole name. */
+#define COLLATION_WHOLE_NAME "="
 unsigned collation_n_added(const struct collation *collation);
 const char *collation_added(const struct collation *collation, unsigned idx);
+
+/* Is it pack? Do two of them need the same rows? */
+bool collation_is_pack(const struct collation *collation);
+bool collation_packs_alike(const struct collation *one, const struct collation *other);
 
 /* Changes the form of a field accordingly. -EINVAL: the field cannot be collated so. */
 int collation_apply(const struct collation *collation, struct field_form *form, struct why *why);

@@ -158,6 +158,11 @@ static int read_key(struct step_text *reader, const struct collation_type *type,
         size_t n = word_length(reader->at);
         const char *equals = reader->at + n + strspn(reader->at + n, " \t");
 
+        if (type->first_needs_no_name && *given == 0 && *equals != '=') {
+                *given = 1;
+                *ret_idx = 0;
+                return 0;
+        }
         if (count_arguments(type) > 0 && (n == 0 || *equals != '='))
                 return step_text_refuse_here(reader, "key=value");
         for (unsigned i = 0; i < count_arguments(type); i++) {

@@ -27,11 +27,13 @@ struct collation_argument {
         bool is_optional; /* as long as it is 0, the normal text does not show it */
 };
 
-#define COLLATION_ARGUMENTS_MAX 8u
+#define COLLATION_ARGUMENTS_MAX 9u
 
 struct collation_type {
         const char *name;
         struct collation_argument arguments[COLLATION_ARGUMENTS_MAX + 1]; /* up to the first one without a name */
+
+        bool first_needs_no_name; /* pack(4096) is pack(size=4096) */
 
         /* Arguments of a step for pictures with the same name, NULL-terminated: if the text has one of them, or one
          * without a name, that step is meant. NULL: there is no such step. */
@@ -63,3 +65,4 @@ bool collation_is_whole(enum dlp_dtype dtype, double *ret_minimum, double *ret_m
 extern const struct collation_type COLLATION_STACK;
 extern const struct collation_type COLLATION_RAGGED;
 extern const struct collation_type COLLATION_PAD;
+extern const struct collation_type COLLATION_PACK;

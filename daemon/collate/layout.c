@@ -3,6 +3,7 @@
 #include <assert.h>
 #include <errno.h>
 
+#include "daemon/collate/packing.h"
 #include "daemon/collate/padding.h"
 
 /* The part of memory_limit that a ring with fields of varying size gets, unless the pipeline says how large they are.
@@ -82,6 +83,8 @@ static int plan_field(struct field_layout *field, const struct layout_limits *li
                 return r;
         if (form->how == COLLATE_PADDED)
                 padding_plan(field);
+        if (form->how == COLLATE_PACKED)
+                return packing_plan(field, limits, why);
         if (form->how == COLLATE_RAGGED)
                 field->sample_bytes = layout_align(field->sample_bytes);
         if (field->sample_bytes > DLP_PAYLOAD_MAX / limits->batch_size)
@@ -111,12 +114,21 @@ static void place_fields(struct layout *layout) {
                         layout->slot_bytes = layout_align(layout->slot_bytes + field->room_bytes);
                         if (field->form.how == COLLATE_PADDED)
                                 layout->slot_bytes = padding_place(field, layout->batch_size, layout->slot_bytes);
+                        if (field->form.how == COLLATE_PACKED)
+                                layout->slot_bytes = packing_place(field, layout, layout->slot_bytes);
                 }
+}
+
+/* Tensors that come with a field. */
+static unsigned n_added(const struct field_form *form) {
+        return form->how == COLLATE_PADDED   ? padding_n_added(&form->pad)
+               : form->how == COLLATE_PACKED ? packing_n_added(&form->pack)
+                                             : 0;
 }
 
 int layout_plan(const struct field_form *forms, uint32_t n_fields, const struct layout_limits *limits,
                 struct layout *ret_layout, struct why *why) {
-        struct layout layout = { .n_fields = n_fields, .batch_size = limits->batch_size };
+        struct layout layout = { .n_fields = n_fields, .batch_size = limits->batch_size, .n_rows = limits->n_rows };
         uint32_t n_varying = 0;
 
         assert(n_fields <= DLP_TENSORS_MAX);
@@ -126,7 +138,7 @@ int layout_plan(const struct field_form *forms, uint32_t n_fields, const struct 
                 field->form = forms[i];
                 field->varies = form_varies(&forms[i]);
                 field->idx_tensor = layout.n_tensors;
-                layout.n_tensors += 1 + (forms[i].how == COLLATE_PADDED ? padding_n_added(&forms[i].pad) : 0);
+                layout.n_tensors += 1 + n_added(&forms[i]);
                 n_varying += takes_share(&forms[i]);
                 if (forms[i].how == COLLATE_STACK)
                         continue;

@@ -30,6 +30,7 @@ enum collate_how {
         COLLATE_STACK,
         COLLATE_RAGGED,
         COLLATE_PADDED,
+        COLLATE_PACKED,
 };
 
 #define PADDED_DIMS_MAX 2u /* height and width */
@@ -53,6 +54,21 @@ struct padding_terms {
         uint32_t truncates;             /* 1: longer samples lose their end; 0: they are damaged */
         uint32_t labels;                /* enum padding_labels */
 };
+
+/* What the text says about packing. The order's step pack fills rows by it (proto/order/steps/pack.c). */
+struct packing_terms {
+        double value;         /* where nothing is */
+        uint32_t size;        /* elements of a row */
+        uint32_t strategy;    /* of PACKING_STRATEGIES */
+        uint32_t on_long;     /* of PACKING_LONG; 0: as the strategy has it */
+        uint32_t rows, bins;  /* 0: as the strategy has them */
+        uint32_t max_samples; /* 0: any number */
+        uint32_t shuffle;     /* of PACKING_SHUFFLE; 0: as the strategy has it */
+        uint32_t labels;      /* enum padding_labels */
+        bool has_seqlens;     /* it is the first packed field of its pipeline: cu_seqlens comes with it */
+};
+
+extern const char *const PACKING_STRATEGIES[3], *const PACKING_LONG[5], *const PACKING_SHUFFLE[3];
 
 /* One sample of a field, as known before any sample has been read. */
 struct field_form {
@@ -80,6 +96,8 @@ struct field_form {
         uint64_t bounds[PADDED_DIMS_MAX]; /* elements that no sample exceeds; 0: unknown */
         struct padding_terms pad;
         struct mlm_terms mlm; /* with PADDING_LABELS_WRITTEN */
+
+        struct packing_terms pack; /* packed */
 };
 
 /* Where a padded field and the tensors that come with it have their room. */
@@ -90,6 +108,12 @@ struct padded_layout {
         uint64_t limits[PADDED_DIMS_MAX];    /* elements that a sample may have; 1 where only one is padded */
         uint64_t room[PADDED_DIMS_MAX];      /* elements that its place has */
         uint64_t mask_offset, labels_offset; /* from the slot's beginning */
+};
+
+/* Where what comes with a packed field has its room, from the slot's beginning. */
+struct packed_layout {
+        uint64_t pattern; /* the value, as bits of an element */
+        uint64_t positions_offset, segments_offset, labels_offset, seqlens_offset;
 };
 
 /* The same for all batches of a stream. */
@@ -103,6 +127,7 @@ struct field_layout {
         uint64_t sample_bytes; /* of one sample; if it varies or is ragged: the most */
         uint64_t room_bytes;   /* of the slot, for all samples */
         struct padded_layout padded;
+        struct packed_layout packed;
 };
 
 struct layout {
@@ -111,12 +136,14 @@ struct layout {
         uint32_t n_ragged;  /* arrays of places */
         bool is_sparse;     /* room is more than most batches use: pages are to come as they are written */
         uint32_t batch_size;
+        uint32_t n_rows; /* of a packed field */
         uint64_t slot_bytes;
         struct field_layout fields[DLP_TENSORS_MAX];
 };
 
 struct layout_limits {
-        uint32_t batch_size;
+        uint32_t batch_size; /* samples, at most */
+        uint32_t n_rows;     /* that a batch has if it is packed */
         uint32_t n_slots;
         uint64_t memory_limit; /* bytes; what fields of varying size get a share of */
         bool is_spread;        /* a sample may fail after a ragged field of it has been placed */

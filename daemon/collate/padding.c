@@ -19,7 +19,7 @@ bool padding_takes_share(const struct field_form *form) {
                form->shape[form->padded_dim] < 0 && (form->takes_share || form->max_bytes == UINT64_MAX);
 }
 
-static uint64_t pattern_of(enum dlp_dtype dtype, double value) {
+uint64_t padding_pattern(enum dlp_dtype dtype, double value) {
         float single = (float)value;
         uint64_t pattern = 0;
         uint32_t bits;
@@ -65,7 +65,7 @@ void padding_plan(struct field_layout *field) {
         struct padded_layout *padded = &field->padded;
         uint32_t end = form->padded_dim + form->n_padded_dims;
 
-        *padded = (struct padded_layout){ .pattern = pattern_of(form->dtype, form->pad.value),
+        *padded = (struct padded_layout){ .pattern = padding_pattern(form->dtype, form->pad.value),
                                           .element_bytes = dlp_dtype_bytes(form->dtype),
                                           .n_planes = 1,
                                           .limits = { 1, 1 },

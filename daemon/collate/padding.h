@@ -20,6 +20,9 @@
 /* Is the longest sample unknown, so that the field gets a share of memory_limit? */
 bool padding_takes_share(const struct field_form *form);
 
+/* The bits of an element that holds the value. */
+uint64_t padding_pattern(enum dlp_dtype dtype, double value);
+
 /* Tensors that come with the field. */
 unsigned padding_n_added(const struct padding_terms *terms);
 

@@ -151,11 +151,41 @@ static int settle_order(struct job_terms *terms, const struct source *source, st
         return 0;
 }
 
+/* Rows of packed fields are filled by a step of the order, after those that the trainer asks for. */
+static int add_packing(const char *sampler, const struct programs *programs, const struct source *source,
+                       char ret_text[2 * DLP_SAMPLER_MAX]) {
+        const struct program *program = programs_first(programs);
+        const struct packing_terms *pack;
+        uint32_t idx;
+        size_t n = (size_t)snprintf(ret_text, 2 * DLP_SAMPLER_MAX, "%s", sampler);
+
+        pack = program_packing(program, &idx);
+        if (!pack || n >= DLP_SAMPLER_MAX)
+                return n >= DLP_SAMPLER_MAX ? -EINVAL : 0;
+        n += (size_t)snprintf(ret_text + n, 2 * DLP_SAMPLER_MAX - n, " pack(size=%u, column=%s, strategy=%s",
+                              pack->size, source->schema.fields[codec_field(program_codec(program, idx))].name,
+                              PACKING_STRATEGIES[pack->strategy]);
+        if (pack->on_long)
+                n += (size_t)snprintf(ret_text + n, 2 * DLP_SAMPLER_MAX - n, ", long=%s", PACKING_LONG[pack->on_long]);
+        if (pack->rows)
+                n += (size_t)snprintf(ret_text + n, 2 * DLP_SAMPLER_MAX - n, ", rows=%u", pack->rows);
+        if (pack->bins)
+                n += (size_t)snprintf(ret_text + n, 2 * DLP_SAMPLER_MAX - n, ", bins=%u", pack->bins);
+        if (pack->max_samples)
+                n += (size_t)snprintf(ret_text + n, 2 * DLP_SAMPLER_MAX - n, ", max_samples=%u", pack->max_samples);
+        if (pack->shuffle)
+                n += (size_t)snprintf(ret_text + n, 2 * DLP_SAMPLER_MAX - n, ", shuffle=%s",
+                                      PACKING_SHUFFLE[pack->shuffle]);
+        snprintf(ret_text + n, 2 * DLP_SAMPLER_MAX - n, ")");
+        return 0;
+}
+
 /* What makes the order of its epochs, if the wish asks for more than shuffling. */
 static int settle_sampling(struct attach *attach, const Dlp__Attach *wish, const struct source *source,
                            struct job_terms *terms, struct why *why) {
         struct sampling_column columns[SAMPLING_COLUMNS_MAX];
         const struct dlp_step *grouper;
+        char text[2 * DLP_SAMPLER_MAX];
         int r;
 
         if (wish->n_columns > SAMPLING_COLUMNS_MAX)
@@ -171,7 +201,9 @@ static int settle_sampling(struct attach *attach, const Dlp__Attach *wish, const
         if (strlen(wish->columns_digest) >= sizeof(terms->columns))
                 return why_set(why, -EINVAL, "columns: a digest of at most %zu bytes is allowed",
                                sizeof(terms->columns) - 1);
-        r = sampling_new(wish->sampler, attach->columns_fd, columns, (uint32_t)wish->n_columns, &attach->sampling, why);
+        if (add_packing(wish->sampler, attach->options.programs, source, text) < 0)
+                return why_set(why, -EINVAL, "sampler: is longer than %u bytes", DLP_SAMPLER_MAX - 1);
+        r = sampling_new(text, attach->columns_fd, columns, (uint32_t)wish->n_columns, &attach->sampling, why);
         if (r < 0)
                 return r;
         terms->is_made = attach->sampling->text.n_steps > 0;
@@ -186,6 +218,11 @@ static int settle_sampling(struct attach *attach, const Dlp__Attach *wish, const
         if (terms->shuffle && terms->order == DLP_ORDER_BUFFER)
                 return why_set(why, -EINVAL, "sampler: the order \"buffer\" cannot be combined with one");
         grouper = dlp_order_text_grouper(&attach->sampling->text);
+        if (grouper && !grouper->type->is_batch && terms->on_error == ON_ERROR_SUBSTITUTE)
+                return why_set(
+                        why, -EINVAL,
+                        "on_error: \"substitute\" cannot be combined with packs: another sample has another length; "
+                        "ask for \"skip\"");
         terms->repeats = attach->sampling->text.steps[0].type->repeats;
         terms->uses_batch_size = dlp_order_text_uses_batch_size(&attach->sampling->text);
         terms->has_units = grouper != NULL;

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "daemon/collate/packing.h"
 #include "daemon/pipeline/compact.h"
 
 static void record_begin(struct batch *batch) {
@@ -22,18 +23,38 @@ static void record_begin(struct batch *batch) {
         record->epoch_units = batch->stream->plan.terms.n_positions;
 }
 
+/* Where the sample at position `at` goes in row `row`, of which `begin` elements are taken. Returns how many it takes.
+ */
+static uint32_t pack(struct batch *batch, const struct order_table *order, uint64_t at, uint32_t idx_sample,
+                     uint32_t row, uint32_t begin) {
+        const struct dlp_piece *piece = &order_table_made(order)->pieces[at];
+
+        batch->packs[idx_sample] = (struct pack_place){ .row = row,
+                                                        .at = begin,
+                                                        .skip = piece->begin,
+                                                        .n_elements = piece->n_elements,
+                                                        .length = order_table_length(order, at) };
+        return piece->n_elements;
+}
+
 /* Looks up which positions the units of the batch have. */
-static uint32_t list_positions(struct batch *batch, const struct dlp_epoch_plan *plan, const struct dlp_order *order) {
+static uint32_t list_positions(struct batch *batch, const struct dlp_epoch_plan *plan,
+                               const struct order_table *table) {
+        const struct dlp_order *order = order_table_made(table);
         uint32_t n = 0;
 
         for (uint32_t i = 0; i < batch->n_units; i++) {
                 uint64_t unit = dlp_epoch_plan_position(plan, batch->first + i);
+                uint32_t n_packed = 0;
 
                 for (uint64_t at = order->starts[unit]; at < order->starts[unit + 1]; at++) {
                         assert(n < batch->stream->batch_samples); /* n_unit_max() of the grouper */
+                        if (batch->packs)
+                                n_packed += pack(batch, table, at, n, i, n_packed);
                         batch->positions[n++] = at;
                 }
         }
+        batch->collating.n_rows = batch->n_units;
         return n;
 }
 
@@ -50,7 +71,7 @@ void batch_begin(struct batch *batch, struct stream *stream, struct order_table 
         batch->first = planned.first;
         batch->n_units = batch->n_samples = planned.n_samples;
         if (batch->positions && planned.n_samples > 0 && stream->plan.n_batches != DLP_UNKNOWN)
-                batch->n_samples = list_positions(batch, &stream->plan, order_table_made(order));
+                batch->n_samples = list_positions(batch, &stream->plan, order);
         batch->n_errors = 0;
         batch->failed = false;
         atomic_store_explicit(&batch->n_left, batch->n_samples, memory_order_relaxed);

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "daemon/base/machine/disk.h"
+#include "daemon/collate/packing.h"
 #include "daemon/data/growth.h"
 #include "daemon/pipeline/rows.h"
 #include "daemon/pipeline/task.h"
@@ -42,6 +43,7 @@ static int stream_plan_layout(struct stream *stream, const struct stream_options
         };
         const struct layout_limits limits = {
                 .batch_size = stream->batch_samples,
+                .n_rows = terms->batch_size,
                 .n_slots = options->n_slots,
                 .memory_limit = memory->budget->limit_bytes,
                 .is_spread = has_several_reads(options),
@@ -85,6 +87,13 @@ static int stream_make_ring(struct stream *stream, const struct stream_options *
         return ring_new(&ring_options, &stream->ring, why);
 }
 
+static bool stream_is_packed(const struct stream *stream) {
+        for (uint32_t i = 0; i < stream->layout.n_fields; i++)
+                if (stream->layout.fields[i].form.how == COLLATE_PACKED)
+                        return true;
+        return false;
+}
+
 /* Where units have several samples, a batch keeps which positions it holds. */
 static int positions_init(struct stream *stream) {
         const struct sampling *sampling = stream->job->sampling;
@@ -95,13 +104,24 @@ static int positions_init(struct stream *stream) {
                 stream->batches[i].positions = calloc(stream->batch_samples, sizeof(uint64_t));
                 if (!stream->batches[i].positions)
                         return -ENOMEM;
+                if (!stream_is_packed(stream))
+                        continue;
+                stream->batches[i].packs = calloc(stream->batch_samples, sizeof(struct pack_place));
+                if (!stream->batches[i].packs)
+                        return -ENOMEM;
+                stream->batches[i].collating.packs = stream->batches[i].packs;
         }
         return 0;
 }
 
+static void free_positions(struct batch *batch) {
+        free(batch->positions);
+        free(batch->packs);
+}
+
 static void positions_fini(struct stream *stream) {
         for (uint32_t i = 0; i < DLP_SLOTS_MAX; i++)
-                free(stream->batches[i].positions);
+                free_positions(&stream->batches[i]);
 }
 
 static void batches_init(struct stream *stream) {

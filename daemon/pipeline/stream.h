@@ -41,8 +41,9 @@ struct batch {
         uint64_t step;
         uint64_t first; /* the rank's number of its first unit, for the epoch plan */
         uint32_t n_units;
-        uint32_t n_samples;  /* of these units together */
-        uint64_t *positions; /* batch_samples: of each sample, if units have several; else NULL */
+        uint32_t n_samples;       /* of these units together */
+        struct pack_place *packs; /* batch_samples: where each sample goes, if they are packed; else NULL */
+        uint64_t *positions;      /* batch_samples: of each sample, if units have several; else NULL */
 
         _Alignas(64) _Atomic uint32_t n_left; /* samples under way; the worker that takes it to 0 completes the batch */
 

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "daemon/base/thread.h"
+#include "daemon/collate/packing.h"
 #include "daemon/collate/padding.h"
 #include "daemon/pipeline/batch.h"
 #include "daemon/pipeline/failure/failure.h"
@@ -100,6 +101,29 @@ static bool is_too_long(const struct field_layout *field, const struct codec_ope
                (uint64_t)opened->shape[0] > field->padded.limits[0];
 }
 
+/* Is only a part of it wanted, so that the whole needs memory beside that? */
+static bool is_cut(const struct task *task, const struct field_layout *field, const struct codec_opened *opened) {
+        if (field->form.how == COLLATE_PACKED)
+                return task->batch->packs[task->idx_sample].n_elements < (uint64_t)opened->shape[0];
+        return is_too_long(field, opened);
+}
+
+/* A packed field may be only a piece of the sample. */
+static int render_packed(struct worker *worker, const struct task *task, const struct field_layout *field,
+                         const struct codec *codec, const struct codec_input *input, const struct codec_opened *opened,
+                         uint8_t *out, struct why *why) {
+        const struct pack_place *place = &task->batch->packs[task->idx_sample];
+        uint64_t size = dlp_dtype_bytes(field->form.dtype);
+        int r = packing_check(place, (uint64_t)opened->shape[0], why);
+
+        if (r < 0)
+                return r;
+        if (place->n_elements == place->length)
+                return codec_render(codec, worker->tools, input, out, why);
+        return codec_render_piece(codec, worker->tools, input, opened->n_bytes, place->skip * size,
+                                  place->n_elements * size, out, why);
+}
+
 /* Asks collation for the field's place, and writes the field there. */
 static int place_and_render(struct worker *worker, struct task *task, uint32_t idx_field,
                             const struct codec_input *input, const struct codec_opened *opened, struct why *why) {
@@ -118,9 +142,11 @@ static int place_and_render(struct worker *worker, struct task *task, uint32_t i
                 return codec_refuse_room(codec, opened, field, why);
         if (r == COLLATE_DIFFERS)
                 return codec_refuse_shape(codec, opened, other, why);
-        if (is_too_long(field, opened))
-                r = codec_render_beginning(codec, worker->tools, input, opened->n_bytes,
-                                           (uint64_t)shape[0] * field->padded.element_bytes, out, why);
+        if (field->form.how == COLLATE_PACKED)
+                r = render_packed(worker, task, field, codec, input, opened, out, why);
+        else if (is_too_long(field, opened))
+                r = codec_render_piece(codec, worker->tools, input, opened->n_bytes, 0,
+                                       (uint64_t)shape[0] * field->padded.element_bytes, out, why);
         else
                 r = codec_render(codec, worker->tools, input, out, why);
         if (r == 0)
@@ -135,7 +161,9 @@ static bool is_ragged(const struct stream *stream, uint32_t idx_field) {
 
 /* Only what is not stacked may be absent. */
 static int leave_out(struct task *task, uint32_t idx_field, struct why *why) {
-        if (task->batch->stream->layout.fields[idx_field].form.how == COLLATE_STACK)
+        enum collate_how how = task->batch->stream->layout.fields[idx_field].form.how;
+
+        if (how == COLLATE_STACK || how == COLLATE_PACKED)
                 return why_set(why, -EBADMSG, "the sample does not have it");
         collating_leave_out(&task->batch->collating, idx_field, task->idx_sample);
         return 0;
@@ -165,7 +193,7 @@ static int serve_field(struct worker *worker, struct task *task, uint32_t idx_fi
         }
         if (r == 0)
                 note_size(task, idx_field, &opened);
-        if (r == 0 && is_too_long(&task->batch->stream->layout.fields[idx_field], &opened))
+        if (r == 0 && is_cut(task, &task->batch->stream->layout.fields[idx_field], &opened))
                 opened.need_bytes += opened.n_bytes;
         if (r == 0)
                 r = worker_charge(worker, task, codec, &opened, why);

@@ -74,7 +74,7 @@ class _Source:
     def array(self, name: str) -> Any:
         """The field as a NumPy array; KeyError if no field has this name."""
         tensor = self.fields()[name]
-        if tensor.places:
+        if tensor.places and not tensor.is_whole:
             return self._ragged(name, tensor)
         n = tensor.n_dims
         array = view(self.lease, name, tensor.data, tensor.dtype, tuple(tensor.shape[:n]), tuple(tensor.strides[:n]))

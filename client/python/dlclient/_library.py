@@ -95,7 +95,8 @@ class Tensor(ctypes.Structure):
         ("padded_dim", ctypes.c_uint8),
         ("n_padded_dims", ctypes.c_uint8),
         ("pads_left", ctypes.c_uint8),
-        ("reserved", ctypes.c_uint8 * 5),
+        ("is_whole", ctypes.c_uint8),
+        ("reserved", ctypes.c_uint8 * 4),
     ]
 
 

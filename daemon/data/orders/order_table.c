@@ -539,6 +539,10 @@ const struct dlp_order *order_table_made(const struct order_table *table) {
         return table->is_made ? &table->made.order : NULL;
 }
 
+uint32_t order_table_length(const struct order_table *table, uint64_t position) {
+        return sampling_length(table->spec.sampling, dlp_order_sample(&table->made.order, position));
+}
+
 int order_table_at(struct order_table *table, uint64_t position, uint64_t *ret_index) {
         uint64_t n = atomic_load_explicit(&table->n, memory_order_relaxed), at;
 

@@ -90,6 +90,9 @@ bool order_table_has_failed(struct order_table *table, struct why *ret_why);
  * not be there yet, everything else is. Lives as long as the caller's reference. */
 const struct dlp_order *order_table_made(const struct order_table *table);
 
+/* The length by which the sample at this position was packed: that of the column. Of an order that is packed. */
+uint32_t order_table_length(const struct order_table *table, uint64_t position);
+
 /* Is the order of a stream held up because there is no memory for it? Any thread. */
 bool order_table_is_short(struct order_table *table, struct why *ret_why);
 

@@ -136,6 +136,18 @@ uint64_t sampling_unit_max(const struct sampling *sampling, uint32_t batch_size)
         return grouper ? grouper->type->n_unit_max(grouper, &terms) : 1;
 }
 
+uint32_t sampling_length(const struct sampling *sampling, uint64_t sample) {
+        const struct dlp_step *grouper = dlp_order_text_grouper(&sampling->text);
+        struct dlp_column_wish wish;
+
+        if (!grouper || dlp_step_columns(grouper, &wish, 1) == 0)
+                return 0;
+        for (uint32_t i = 0; i < sampling->n_columns; i++)
+                if (strcmp(sampling->columns[i].name, wish.name) == 0)
+                        return (uint32_t)dlp_column_whole(&sampling->columns[i], sample);
+        return 0;
+}
+
 /* ---- the dataset's columns -------------------------------------------------------------------------------------- */
 
 static bool has_column(const struct sampling *sampling, const char *name) {

@@ -61,6 +61,9 @@ void sampling_unref(struct sampling *sampling);
 /* The most positions of a unit. After sampling_load(). */
 uint64_t sampling_unit_max(const struct sampling *sampling, uint32_t batch_size);
 
+/* The length of a sample in the column of the step pack, which is the last one. After sampling_load(). */
+uint32_t sampling_length(const struct sampling *sampling, uint64_t sample);
+
 /* Can the source provide the columns that the steps ask for, as far as it is known without looking at samples? -EINVAL
  * with the fields that it has. */
 int sampling_check(const struct sampling *sampling, const struct source *source, struct why *why);

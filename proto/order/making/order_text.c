@@ -250,23 +250,27 @@ bool dlp_order_text_uses_batch_size(const struct dlp_order_text *text) {
         return text->n_steps > 0 && text->steps[text->n_steps - 1].type->role != DLP_CHOOSER;
 }
 
+uint32_t dlp_step_columns(const struct dlp_step *step, struct dlp_column_wish *ret_wishes, uint32_t n) {
+        uint32_t n_wishes = 0;
+
+        for (uint32_t k = 0; k < n_arguments(step->type); k++) {
+                enum dlp_argument_kind kind = step->type->arguments[k].kind;
+
+                if (!step->values[k].is_set || (kind != DLP_ARGUMENT_COLUMN && kind != DLP_ARGUMENT_LENGTHS))
+                        continue;
+                if (n_wishes < n)
+                        ret_wishes[n_wishes] = (struct dlp_column_wish){ .name = step->values[k].text,
+                                                                         .is_lengths = kind == DLP_ARGUMENT_LENGTHS };
+                n_wishes++;
+        }
+        return n_wishes;
+}
+
 uint32_t dlp_order_text_columns(const struct dlp_order_text *text, struct dlp_column_wish *ret_wishes, uint32_t n) {
         uint32_t n_wishes = 0;
 
-        for (uint32_t i = 0; i < text->n_steps; i++) {
-                const struct dlp_step *step = &text->steps[i];
-
-                for (uint32_t k = 0; k < n_arguments(step->type); k++) {
-                        enum dlp_argument_kind kind = step->type->arguments[k].kind;
-
-                        if (!step->values[k].is_set || (kind != DLP_ARGUMENT_COLUMN && kind != DLP_ARGUMENT_LENGTHS))
-                                continue;
-                        if (n_wishes < n)
-                                ret_wishes[n_wishes] = (struct dlp_column_wish){
-                                        .name = step->values[k].text, .is_lengths = kind == DLP_ARGUMENT_LENGTHS
-                                };
-                        n_wishes++;
-                }
-        }
+        for (uint32_t i = 0; i < text->n_steps; i++)
+                n_wishes += dlp_step_columns(&text->steps[i], n_wishes < n ? ret_wishes + n_wishes : NULL,
+                                             n_wishes < n ? n - n_wishes : 0);
         return n_wishes;
 }

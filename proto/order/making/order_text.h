@@ -49,6 +49,9 @@ struct dlp_column_wish {
 /* Which columns its steps ask for, at most n of them. Returns how many there are, some perhaps twice. */
 uint32_t dlp_order_text_columns(const struct dlp_order_text *text, struct dlp_column_wish *ret_wishes, uint32_t n);
 
+/* The same of one of its steps. */
+uint32_t dlp_step_columns(const struct dlp_step *step, struct dlp_column_wish *ret_wishes, uint32_t n);
+
 /* ---- making the order ------------------------------------------------------------------------------------------ */
 
 /* Bytes that the order itself takes at most, once it is made; and beside that, while it is being made. */
