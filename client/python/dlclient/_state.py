@@ -150,7 +150,8 @@ def _refuse_other_data(known: Dict[str, Any], identity: Identity) -> None:
     for theirs, mine in zip(known.get("parts", []), identity.parts):
         if tuple(theirs) != mine:
             raise StateError(f"state: digest: dataset {mine[0]} had {theirs[2]} samples with the digest "
-                             f"{theirs[1]!r} when the state was saved, now it has {mine[2]} with {mine[1]!r}{_advice('digest')}{grow}")
+                             f"{theirs[1]!r} when the state was saved, now it has {mine[2]} with {mine[1]!r}"
+                             f"{_advice('digest')}{grow}")
     name = "digest" if known["digest"] != identity.digest else "samples"
     raise StateError(f"state: {name}: the state was saved with {known[name]!r}, this loader has "
                      f"{getattr(identity, name)!r}{_advice(name)}{grow}")
