@@ -58,6 +58,10 @@ static uint32_t list_positions(struct batch *batch, const struct dlp_epoch_plan 
         return n;
 }
 
+static bool is_ready(const struct stream *stream, struct order_table *order) {
+        return stream->plan.n_batches != DLP_UNKNOWN && order && order_table_n_units(order) != DLP_UNKNOWN;
+}
+
 void batch_begin(struct batch *batch, struct stream *stream, struct order_table *order) {
         struct dlp_plan_batch planned = { 0 };
 
@@ -70,7 +74,7 @@ void batch_begin(struct batch *batch, struct stream *stream, struct order_table 
         batch->step = stream->step;
         batch->first = planned.first;
         batch->n_units = batch->n_samples = planned.n_samples;
-        if (batch->positions && planned.n_samples > 0 && stream->plan.n_batches != DLP_UNKNOWN)
+        if (batch->positions && planned.n_samples > 0 && is_ready(stream, order)) /* else it will hold a failure only */
                 batch->n_samples = list_positions(batch, &stream->plan, order);
         batch->n_errors = 0;
         batch->failed = false;

@@ -232,6 +232,13 @@ static bool stream_tell_length(struct planner *planner, struct stream *stream) {
         return true;
 }
 
+/* Can the samples of a batch be looked up in its order? One that a sampler makes is not ready at first, and not again
+ * when a stream had to give up its table and gets another one, though it has learned the length before. */
+static bool stream_has_units(const struct stream *stream) {
+        return !stream->job->terms.is_made ||
+               (stream->plan.n_batches != DLP_UNKNOWN && order_table_n_units(stream->order) != DLP_UNKNOWN);
+}
+
 /* Is it known how long the epoch is whose order a sampler makes? Returns false if the stream cannot go on now. */
 static bool stream_has_length(struct planner *planner, struct stream *stream) {
         uint64_t n_units = order_table_n_units(stream->order);
@@ -266,7 +273,7 @@ static bool stream_prepare(struct planner *planner, struct stream *stream) {
                 return false;
         if (stream->length == DLP_UNKNOWN && !stream_has_arrived(planner, stream))
                 return false;
-        if (stream->job->terms.is_made && stream->plan.n_batches == DLP_UNKNOWN && !stream_has_length(planner, stream))
+        if (!stream_has_units(stream) && !stream_has_length(planner, stream))
                 return false;
         return stream_begin_batch(planner, stream);
 }

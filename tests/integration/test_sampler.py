@@ -5,6 +5,7 @@ import collections
 import json
 import os
 import random
+import signal
 import subprocess
 import sys
 
@@ -113,6 +114,22 @@ def _(box):
     daemon.kill()
     daemon.start()
     equal(batches_of(reader.good(60)), expected, "batches")
+
+
+@case("a rank that stands still while another goes on for epochs continues where it stood")
+def _(box):
+    daemon = serve(box)
+    text = "buckets(column=length, edges=4:8:20, sizes=6:4:2)"
+    terms = {"sampler": text, "pipeline": "w", "batch": 4, "world": 2, "job": "apart", "epochs": 6, "slots": 2}
+    slow = daemon.reader("t", rank=0, delay_ms=1, **terms)
+    slow.wait_lines(8)
+    slow.process.send_signal(signal.SIGSTOP)
+    fast = daemon.read("t", rank=1, **terms)
+    slow.process.send_signal(signal.SIGCONT)
+    for rank, lines in enumerate((slow.good(60), fast)):
+        expected = [batch for epoch in range(6)
+                    for batch in expected_batches(offline(box, text, world=2, rank=rank, epoch=epoch), text, 4)]
+        equal(batches_of(lines), expected, f"rank {rank}")
 
 
 @case("what cannot be an order is refused with a sentence and its numbers")
