@@ -11,7 +11,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "proto/base/cleanup.h"
 #include "proto/frame.h"
+#include "proto/layout.h"
 #include "tests/fuzz/input.h"
 #include "tests/fuzz/outside.h"
 
@@ -50,7 +52,77 @@ static uint64_t small_or_number(struct input *input, uint64_t plain, uint64_t to
         return input_number(input);
 }
 
-static void fill_attach(Dlp__Attach *attach, struct input *input) {
+/* ---- samplers and their columns ------------------------------------------------------------------------------ */
+
+#define COLUMNS       3u /* one more than there is memory for */
+#define COLUMN_VALUES 12u
+
+/* The memory of two columns, made as `how` says: 0 as it should be, else one seal less, a hole, none, or a terminal. */
+static int columns_memory(uint32_t how) {
+        static const int SEALS[] = { F_SEAL_WRITE, F_SEAL_SHRINK, F_SEAL_GROW };
+        double weights[COLUMN_VALUES];
+        int64_t numbers[COLUMN_VALUES];
+        int fd, seals = F_SEAL_WRITE | F_SEAL_SHRINK | F_SEAL_GROW;
+
+        if (how == 5)
+                return -1;
+        if (how == 6)
+                return fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 0);
+        for (uint32_t i = 0; i < COLUMN_VALUES; i++) {
+                weights[i] = 0.5 * i;
+                numbers[i] = (i * 5) % COLUMN_VALUES;
+        }
+        fd = memfd_create("columns", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+        if (fd < 0 || pwrite(fd, weights, sizeof(weights), 0) < 0 ||
+            pwrite(fd, numbers, sizeof(numbers), sizeof(weights)) < 0 || (how == 4 && ftruncate(fd, 1 << 20) < 0))
+                abort();
+        if (how > 0 && how < 4)
+                seals &= ~SEALS[how - 1];
+        if (fcntl(fd, F_ADD_SEALS, seals) < 0)
+                abort();
+        return fd;
+}
+
+/* Returns the memory that is to be sent along, or -1. */
+static int fill_columns(Dlp__Attach *attach, struct input *input) {
+        static Dlp__Column columns[COLUMNS];
+        static Dlp__Column *pointers[COLUMNS];
+        static char names[COLUMNS][300];
+        static const uint32_t DTYPES[] = { DLP_DTYPE_FLOAT64, DLP_DTYPE_INT64 };
+
+        attach->n_columns = small_or_number(input, 2, COLUMNS) % (COLUMNS + 1);
+        attach->columns = pointers;
+        for (uint32_t i = 0; i < attach->n_columns; i++) {
+                dlp__column__init(&columns[i]);
+                pointers[i] = &columns[i];
+                columns[i].name = i % 2 ? CHOOSE_TEXT(input, names[i], "i", "w", "")
+                                        : CHOOSE_TEXT(input, names[i], "w", "i", "label");
+                columns[i].dtype = (uint32_t)small_or_number(input, DTYPES[i % 2], 20);
+                columns[i].offset = small_or_number(input, i * sizeof(double) * COLUMN_VALUES, 255);
+                columns[i].n_values = small_or_number(input, COLUMN_VALUES, 13);
+        }
+        return columns_memory(input_byte(input) % 8 % 7);
+}
+
+static int fill_sampler(Dlp__Attach *attach, struct input *input) {
+        static char sampler[5000], digest[300];
+
+        attach->sampler = CHOOSE_TEXT(
+                input, sampler, "weighted(column=w)", "subset(column=i)", "random(replacement=true, n=30)",
+                "random_split(0.5, 0.5, part=1)", "repeat(3)", "length_grouped(i)", "stratified(label)",
+                "buckets(column=i, edges=4:12, sizes=4:2)", "max_tokens(column=i, tokens=20)",
+                "grouped(column=i, edges=3:6)", "mix(files=1, pictures=2, n=20)", "mix(files=1, pictures=0, how=blend)",
+                "repeat_factor(i, t=0.5)", "class_balanced(i, n=9)", "curriculum(w, stages=0.5, epochs=3)",
+                "numpy_shuffle(seed=1)", "weighted(column=w, n=3) buckets(column=i, edges=12, sizes=1000000)",
+                "random(n=1000000000000)");
+        attach->columns_digest = CHOOSE_TEXT(input, digest, "one", "two", "");
+        return fill_columns(attach, input);
+}
+
+/* ---- bodies -------------------------------------------------------------------------------------------------- */
+
+/* Returns a descriptor to send along, which is then closed, or -1. */
+static int fill_attach(Dlp__Attach *attach, struct input *input) {
         static char dataset[200], job[200], pipeline[5000], partition[64], order[64], on_error[64];
         static const char *const DEALINGS[] = { "", "batch", "chunk", "strided" };
         static const double SHARES[] = { 0, 0.5, 1, 3, -1, 1e300 };
@@ -76,6 +148,7 @@ static void fill_attach(Dlp__Attach *attach, struct input *input) {
         attach->drop_last = attach->seed & 2;
         attach->dealing = (char *)(uintptr_t)DEALINGS[attach->seed >> 2 & 3];
         attach->max_errors = SHARES[input_below(input, sizeof(SHARES) / sizeof(SHARES[0]))];
+        return attach->seed >= 0xc0 ? fill_sampler(attach, input) : -1;
 }
 
 struct bodies {
@@ -89,13 +162,15 @@ struct bodies {
         Dlp__WorkersRequest workers;
 };
 
-static void fill_body(Dlp__Request *request, struct bodies *bodies, uint32_t kind, struct input *input) {
+/* Returns a descriptor to send along, or -1. */
+static int fill_body(Dlp__Request *request, struct bodies *bodies, uint32_t kind, struct input *input) {
         static char dataset[200];
+        int fd = -1;
 
         switch (kind) {
         case 0:
                 dlp__attach__init(&bodies->attach);
-                fill_attach(&bodies->attach, input);
+                fd = fill_attach(&bodies->attach, input);
                 request->body_case = DLP__REQUEST__BODY_ATTACH;
                 request->attach = &bodies->attach;
                 break;
@@ -144,6 +219,7 @@ static void fill_body(Dlp__Request *request, struct bodies *bodies, uint32_t kin
                 request->body_case = DLP__REQUEST__BODY_WORKERS;
                 request->workers = &bodies->workers;
         }
+        return fd;
 }
 
 /* It may ask for thousands of threads: that is allowed, and slow. */
@@ -168,20 +244,22 @@ static void damage(uint8_t *bytes, size_t *n_bytes, struct input *input) {
 static void request(struct connection *connection, uint32_t kind, uint8_t how, struct input *input) {
         static uint8_t bytes[2 * DLP_PACKET_MAX];
         Dlp__Request message = DLP__REQUEST__INIT;
+        _cleanup_(closep) int fd = -1;
         struct bodies bodies;
         size_t n_bytes;
 
         message.protocol = how & 1 ? (uint32_t)input_number(input) : DLP_PROTOCOL_VERSION;
         message.id = ++connection->id;
         message.client = (char *)(uintptr_t)(how & 8 ? "\x1b[31m\xff" : "fuzz");
-        fill_body(&message, &bodies, kind, input);
+        fd = fill_body(&message, &bodies, kind, input);
         n_bytes = dlp__request__pack(&message, bytes);
         if (how & 2) {
                 damage(bytes, &n_bytes, input);
                 if (asks_for_many_workers(bytes, n_bytes))
                         return;
         }
-        connection_send(connection, bytes, n_bytes, how & 4 ? 1 + input_below(input, 8) : 0);
+        connection_send(connection, bytes, n_bytes, fd < 0 ? STDERR_FILENO : fd,
+                        how & 4 ? 1 + input_below(input, 8) : fd >= 0);
 }
 
 static void send_bytes(struct connection *connection, struct input *input) {
@@ -190,12 +268,12 @@ static void send_bytes(struct connection *connection, struct input *input) {
         size_t n_bytes;
 
         if (input_byte(input) & 1) { /* around the largest packet */
-                connection_send(connection, ZEROES, DLP_PACKET_MAX - 2 + input_below(input, 5), 0);
+                connection_send(connection, ZEROES, DLP_PACKET_MAX - 2 + input_below(input, 5), -1, 0);
                 return;
         }
         bytes = input_bytes(input, input_byte(input), &n_bytes);
         if (!asks_for_many_workers(bytes, n_bytes))
-                connection_send(connection, bytes, n_bytes, 0);
+                connection_send(connection, bytes, n_bytes, -1, 0);
 }
 
 static void flood(struct connection *connection, struct input *input) {

@@ -168,7 +168,7 @@ struct dlp_client_page *connection_page(const struct connection *connection) {
         return (struct dlp_client_page *)connection->payload;
 }
 
-void connection_send(struct connection *connection, const void *bytes, size_t n_bytes, uint32_t n_fds) {
+void connection_send(struct connection *connection, const void *bytes, size_t n_bytes, int fd, uint32_t n_fds) {
         union {
                 char bytes[CMSG_SPACE(FDS_MAX * sizeof(int))];
                 struct cmsghdr align;
@@ -188,7 +188,7 @@ void connection_send(struct connection *connection, const void *bytes, size_t n_
                 cmsg->cmsg_type = SCM_RIGHTS;
                 cmsg->cmsg_len = CMSG_LEN(n_fds * sizeof(int));
                 for (uint32_t i = 0; i < n_fds; i++)
-                        memcpy(CMSG_DATA(cmsg) + i * sizeof(int), &(int){ STDERR_FILENO }, sizeof(int));
+                        memcpy(CMSG_DATA(cmsg) + i * sizeof(int), &fd, sizeof(int));
         }
         if (connection->fd >= 0)
                 sendmsg(connection->fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL);

@@ -41,8 +41,8 @@ void connection_open(struct connection *connection, const struct inside *inside,
 /* The child process that connected it is killed and gone. */
 void connection_end_process(struct connection *connection);
 
-/* Sends a packet without waiting, with up to 8 descriptors. What does not go out is lost. */
-void connection_send(struct connection *connection, const void *bytes, size_t n_bytes, uint32_t n_fds);
+/* Sends a packet without waiting, with `n_fds` copies of `fd`, up to 8. What does not go out is lost. */
+void connection_send(struct connection *connection, const void *bytes, size_t n_bytes, int fd, uint32_t n_fds);
 
 /* Takes the next reply, if there is one: what it attaches is mapped. Returns false if there was none, or the connection
  * has ended. A reply that makes no sense is a find: aborts. */
