@@ -37,6 +37,8 @@ static void add(cJSON *list, const Dlp__Job *job) {
         record_text(record, "order", job->order);
         if (job->shuffle_buffer > 0)
                 record_number(record, "shuffle_buffer", job->shuffle_buffer);
+        if (job->sampler[0])
+                record_text(record, "sampler", job->sampler);
         record_text(record, "dealing", job->dealing);
         record_text(record, "partition", job->partition);
         record_bool(record, "drop_last", job->drop_last);
