@@ -113,29 +113,42 @@ static void dispatch(struct session *session, const uint8_t *bytes, size_t n_byt
         dlp__request__free_unpacked(request, NULL);
 }
 
+/* A packet without bytes is no request, but descriptors may come with one. */
+static int receive(struct session *session, uint8_t *buffer, ssize_t *ret_n_bytes) {
+        int fds[] = { -1, -1 };
+        size_t n_fds = 0;
+        ssize_t n = dlp_frame_receive(session->fd, buffer, DLP_PACKET_MAX, fds, 2, &n_fds, MSG_DONTWAIT);
+
+        if (n < 0)
+                return (int)n;
+        if (n == 0 || n_fds > 1) {
+                for (size_t i = 0; i < n_fds; i++)
+                        close(fds[i]);
+                return n == 0 ? -ENOTCONN : -EPROTO;
+        }
+        session->sent_fd = fds[0];
+        *ret_n_bytes = n;
+        return 0;
+}
+
 static void on_readable(evutil_socket_t fd, short what, void *userdata) {
         static uint8_t buffer[DLP_PACKET_MAX]; /* main thread only */
         struct session *session = userdata;
 
         for (int i = 0; i < PACKETS_AT_ONCE && !session->closed && session->state != SESSION_ATTACHING; i++) {
-                size_t n_fds = 0;
-                ssize_t n = dlp_frame_receive(fd, buffer, sizeof(buffer), &session->sent_fd, 1, &n_fds, MSG_DONTWAIT);
+                ssize_t n = 0;
+                int r = receive(session, buffer, &n);
 
-                if (n == -EAGAIN || n == -EINTR)
+                if (r == -EAGAIN || r == -EINTR)
                         return;
-                if (n == -EMSGSIZE) {
+                if (r == -EMSGSIZE)
                         session_close(session, "its packet is longer than 65,536 bytes");
-                        return;
-                }
-                if (n == -EPROTO) {
+                else if (r == -EPROTO)
                         session_close(session, "it sent descriptors that did not arrive, or more than a request has");
-                        return;
-                }
-                if (n <= 0) {
+                else if (r < 0)
                         session_close(session, NULL);
-                        return;
-                }
-                dispatch(session, buffer, (size_t)n);
+                else
+                        dispatch(session, buffer, (size_t)n);
                 closep(&session->sent_fd);
                 session->sent_fd = -1;
         }
