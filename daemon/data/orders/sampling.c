@@ -7,10 +7,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
+#include <unistd.h>
 
 #include "daemon/data/orders/source_column.h"
 #include "proto/base/cleanup.h"
+#include "proto/base/text.h"
 
 /* ---- the trainer's columns -------------------------------------------------------------------------------------- */
 
@@ -19,32 +20,45 @@
 static int check_memory(int fd, uint64_t *ret_n_bytes, struct why *why) {
         const int wanted = F_SEAL_WRITE | F_SEAL_SHRINK | F_SEAL_GROW;
         int seals = fcntl(fd, F_GET_SEALS);
-        struct stat st;
+        off_t n_bytes, n_before_hole;
 
         if (seals < 0 || (seals & wanted) != wanted)
                 return why_set(why, -EINVAL,
                                "columns: they must be in a memfd that is sealed against writing, shrinking "
                                "and growing");
-        if (fstat(fd, &st) < 0)
+        n_bytes = lseek(fd, 0, SEEK_END);
+        n_before_hole = n_bytes > 0 ? lseek(fd, 0, SEEK_HOLE) : 0; /* its end, if there is none */
+        if (n_bytes < 0 || n_before_hole < 0)
                 return why_errno(why, -errno, "columns");
-        if ((uint64_t)st.st_blocks * 512 < (uint64_t)st.st_size)
+        if (n_before_hole < n_bytes)
                 return why_set(why, -EINVAL, "columns: their memory has holes; write all of it before it is sealed");
-        *ret_n_bytes = (uint64_t)st.st_size;
+        *ret_n_bytes = (uint64_t)n_bytes;
         return 0;
 }
 
 static int check_column(const struct sampling_column *column, uint64_t n_bytes, struct why *why) {
         uint64_t each = dlp_column_takes(column->dtype) ? dlp_dtype_bytes(column->dtype) : 0, length, end;
 
-        if (column->name[0] == '\0' || strlen(column->name) >= DLP_NAME_MAX)
-                return why_set(why, -EINVAL, "columns: a name of 1 to %u bytes is needed", DLP_NAME_MAX - 1);
+        if (column->name[0] == '\0' || strlen(column->name) >= DLP_NAME_MAX || !text_is_printable(column->name))
+                return why_set(why, -EINVAL,
+                               "columns: a name of 1 to %u bytes in UTF-8 without control characters is needed",
+                               DLP_NAME_MAX - 1);
         if (each == 0)
                 return why_set(why, -EINVAL, "columns: \"%.60s\": its dtype is not one of numbers", column->name);
+        if (column->n_values == 0)
+                return why_set(why, -EINVAL, "columns: \"%.60s\" has no values", column->name);
         if (column->offset % 8 > 0 || __builtin_mul_overflow(column->n_values, each, &length) ||
             __builtin_add_overflow(column->offset, length, &end) || end > n_bytes)
                 return why_set(why, -EINVAL, "columns: \"%.60s\": %llu values at %llu do not lie within %llu bytes",
                                column->name, (unsigned long long)column->n_values, (unsigned long long)column->offset,
                                (unsigned long long)n_bytes);
+        return 0;
+}
+
+static int check_once(const struct sampling_column *columns, uint32_t i, struct why *why) {
+        for (uint32_t k = 0; k < i; k++)
+                if (strcmp(columns[k].name, columns[i].name) == 0)
+                        return why_set(why, -EINVAL, "columns: \"%.60s\" is given twice", columns[i].name);
         return 0;
 }
 
@@ -58,7 +72,9 @@ static int take_columns(struct sampling *sampling, int fd, const struct sampling
         r = check_memory(fd, &n_bytes, why);
         for (uint32_t i = 0; r == 0 && i < n; i++)
                 r = check_column(&columns[i], n_bytes, why);
-        if (r < 0 || n_bytes == 0)
+        for (uint32_t i = 1; r == 0 && i < n; i++)
+                r = check_once(columns, i, why);
+        if (r < 0)
                 return r;
         sampling->given = mmap(NULL, n_bytes, PROT_READ, MAP_SHARED, fd, 0);
         if (sampling->given == MAP_FAILED) {
