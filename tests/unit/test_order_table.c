@@ -4,14 +4,19 @@
 
 #include <check.h>
 #include <errno.h>
+#include <fcntl.h>
+#include <math.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "proto/base/clock.h"
 #include "proto/limits.h"
+#include "proto/order/epoch_plan.h"
 #include "proto/order/tdperm.h"
 
 /* An owner: a budget, and somebody who waits to be told that there is more. */
@@ -321,6 +326,157 @@ START_TEST(stopping_does_not_wait_for_a_table_to_be_done) {
 }
 END_TEST
 
+/* ---- orders of samplers ---------------------------------------------------------------------------------------- */
+
+/* A sampler with one column "w" of n values, or without any. */
+static struct sampling *sampling_of(const char *text, const double *values, uint64_t n) {
+        struct sampling_column column = { .name = "w", .dtype = DLP_DTYPE_FLOAT64, .n_values = n };
+        struct sampling *sampling;
+        int fd = -1;
+
+        if (n > 0) {
+                fd = memfd_create("column", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+                ck_assert_int_ge(fd, 0);
+                ck_assert_int_eq(write(fd, values, n * sizeof(*values)), (ssize_t)(n * sizeof(*values)));
+                ck_assert_int_eq(fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_SHRINK | F_SEAL_GROW), 0);
+        }
+        ck_assert_int_eq(sampling_new(text, fd, &column, n > 0, &sampling, NULL), 0);
+        if (fd >= 0)
+                close(fd); /* its memory stays mapped */
+        return sampling;
+}
+
+/* Waits, as a caller would, until it is known how many units there are, or that there will be none. */
+static uint64_t n_units(struct owner *owner, struct order_table *table, struct why *ret_why) {
+        struct timespec until;
+
+        for (;;) {
+                uint64_t n_ready_before, n;
+
+                pthread_mutex_lock(&owner->mutex);
+                n_ready_before = owner->n_ready;
+                pthread_mutex_unlock(&owner->mutex);
+                n = order_table_n_units(table);
+                if (n != DLP_UNKNOWN || order_table_has_failed(table, ret_why))
+                        return n;
+                clock_gettime(CLOCK_REALTIME, &until);
+                until.tv_sec += 60;
+                pthread_mutex_lock(&owner->mutex);
+                while (owner->n_ready == n_ready_before)
+                        if (pthread_cond_timedwait(&owner->changed, &owner->mutex, &until) == ETIMEDOUT)
+                                ck_abort_msg("nobody said that the order is there, or that it has failed");
+                pthread_mutex_unlock(&owner->mutex);
+        }
+}
+
+START_TEST(an_order_that_is_made_can_be_used_before_it_is_whole) {
+        struct sampling *sampling = sampling_of("random(replacement=true, n=20000000)", NULL, 0);
+        struct order_spec spec = { .terms = { .n_samples = 100, .seed = 3, .shuffle = true },
+                                   .sampling = sampling,
+                                   .batch_size = 4 };
+        struct order_table *table;
+        struct owner owner;
+        struct order_tables *tables = start(&owner);
+        struct why why;
+
+        ck_assert_int_eq(order_table_get(tables, &spec, &table, NULL), 0);
+        ck_assert_uint_eq(n_units(&owner, table, &why), 20000000);
+        at(&owner, table, 0);
+        ck_assert(!order_table_has(table, 20000000));
+        ck_assert_uint_eq(order_table_made(table)->n_units, 20000000);
+        order_table_put(table); /* while it is being made */
+        sampling_unref(sampling);
+        stop(&owner, tables);
+}
+END_TEST
+
+START_TEST(an_order_that_cannot_be_made_says_why_to_all_who_wait) {
+        const double values[] = { 1, 2, NAN, 4 };
+        struct sampling *sampling = sampling_of("weighted(column=w)", values, 4);
+        struct order_spec spec = { .terms = { .n_samples = 4, .shuffle = true },
+                                   .sampling = sampling,
+                                   .batch_size = 1 };
+        struct order_table *table, *other;
+        struct owner owner;
+        struct order_tables *tables = start(&owner);
+        struct why why = { 0 };
+        uint64_t index;
+
+        ck_assert_int_eq(order_table_get(tables, &spec, &table, NULL), 0);
+        ck_assert_int_eq(order_table_get(tables, &spec, &other, NULL), 0);
+        ck_assert_ptr_eq(table, other);
+        sampling_unref(sampling); /* the tables have it */
+        ck_assert_uint_eq(n_units(&owner, table, &why), DLP_UNKNOWN);
+        ck_assert_ptr_nonnull(strstr(why.text, "weighted"));
+        ck_assert_int_eq(order_table_at(other, 0, &index), ORDER_NOT_YET);
+        ck_assert(order_table_has_failed(other, &why));
+        order_table_put(table);
+        order_table_put(other);
+        stop(&owner, tables);
+}
+END_TEST
+
+START_TEST(what_nobody_wants_any_more_is_not_made_to_its_end) {
+        static const char *const TEXTS[] = { "random(replacement=true)", "weighted(column=w, n=50000000)",
+                                             "random(n=50000000)" };
+        const double values[] = { 1, 2, 3, 4 };
+        struct order_table *table;
+        struct owner owner;
+        struct order_tables *tables = start(&owner);
+        uint64_t begin_ns = clock_now_ns();
+
+        for (size_t i = 0; i < 3; i++) {
+                struct sampling *sampling = sampling_of(TEXTS[i], values, i == 1 ? 4 : 0);
+                struct order_spec spec = { .terms = { .n_samples = i == 1 ? 4 : 50000000, .shuffle = true },
+                                           .sampling = sampling,
+                                           .batch_size = 1 };
+
+                atomic_store(&owner.limit_bytes, UINT64_MAX);
+                ck_assert_int_eq(order_table_get(tables, &spec, &table, NULL), 0);
+                sampling_unref(sampling);
+                order_table_put(table); /* before its thread has begun, perhaps */
+                ck_assert_int_eq(order_table_get(tables, &spec, &table, NULL), 0);
+                if (i == 0)
+                        at(&owner, table, 1);
+                order_table_put(table);
+        }
+        stop(&owner, tables); /* waits for their threads */
+        ck_assert_uint_lt(clock_now_ns() - begin_ns, 60000000000ull);
+}
+END_TEST
+
+START_TEST(an_order_that_is_made_is_shared_within_its_epoch_alone) {
+        struct sampling *sampling = sampling_of("random(replacement=true, n=30)", NULL, 0);
+        struct order_spec spec = { .terms = { .n_samples = 10, .seed = 8, .epoch = 1, .shuffle = true },
+                                   .sampling = sampling,
+                                   .batch_size = 1 };
+        struct order_table *first, *table;
+        struct owner owner;
+        struct order_tables *tables = start(&owner);
+        struct why why;
+
+        ck_assert_int_eq(order_table_get(tables, &spec, &first, NULL), 0);
+        ck_assert_int_eq(order_table_get(tables, &spec, &table, NULL), 0);
+        ck_assert_ptr_eq(first, table);
+        ck_assert_uint_eq(atomic_load(&owner.n_reserved), 1);
+        order_table_put(table);
+        ck_assert_uint_eq(n_units(&owner, first, &why), 30);
+        for (uint64_t i = 0; i < 60; i++) /* after the last one comes the first */
+                ck_assert_uint_eq(at(&owner, first, i), at(&owner, first, i % 30));
+        spec.terms.epoch = 2;
+        ck_assert_int_eq(order_table_get(tables, &spec, &table, NULL), 0);
+        ck_assert_ptr_ne(first, table);
+        order_table_put(table);
+
+        spec.terms.epoch = 3; /* no memory: refused, and nothing is kept */
+        atomic_store(&owner.limit_bytes, 0);
+        ck_assert_int_eq(order_table_get(tables, &spec, &table, &why), -ENOMEM);
+        order_table_put(first);
+        sampling_unref(sampling);
+        stop(&owner, tables);
+}
+END_TEST
+
 /* ---- many threads -------------------------------------------------------------------------------------------- */
 
 #define N_THREADS 4
@@ -421,6 +577,56 @@ START_TEST(tables_may_come_and_go_at_any_moment) {
 }
 END_TEST
 
+struct made_reader {
+        struct reader reader;
+        struct sampling *sampling;
+};
+
+static void *read_made(void *argument) {
+        struct made_reader *made = argument;
+
+        for (uint64_t epoch = 0; epoch < N_EPOCHS; epoch++) {
+                struct order_spec spec = { .terms = { .n_samples = N_SAMPLES, .epoch = epoch, .shuffle = true },
+                                           .sampling = made->sampling,
+                                           .batch_size = 8 };
+                struct order_table *table;
+                struct why why;
+
+                if (order_table_get(made->reader.tables, &spec, &table, NULL) != 0)
+                        return argument;
+                if (epoch % 3 > 0 && n_units(made->reader.owner, table, &why) != N_SAMPLES)
+                        return argument;
+                for (uint64_t p = made->reader.rank; epoch % 3 > 1 && p < N_SAMPLES; p += N_THREADS)
+                        made->reader.sum += at(made->reader.owner, table, p) + 1;
+                order_table_put(table); /* of each third epoch before it is made */
+        }
+        return NULL;
+}
+
+START_TEST(threads_share_orders_that_are_made_and_leave_them_at_any_moment) {
+        struct sampling *sampling = sampling_of("random()", NULL, 0);
+        struct made_reader readers[N_THREADS];
+        pthread_t threads[N_THREADS];
+        struct owner owner;
+        struct order_tables *tables = start(&owner);
+        uint64_t sum = 0;
+        void *failed;
+
+        for (uint32_t i = 0; i < N_THREADS; i++) {
+                readers[i] = (struct made_reader){ { .owner = &owner, .tables = tables, .rank = i }, sampling };
+                ck_assert_int_eq(pthread_create(&threads[i], NULL, read_made, &readers[i]), 0);
+        }
+        for (uint32_t i = 0; i < N_THREADS; i++) {
+                pthread_join(threads[i], &failed);
+                ck_assert_ptr_null(failed);
+                sum += readers[i].reader.sum;
+        }
+        ck_assert_uint_eq(sum, N_EPOCHS / 3 * ((uint64_t)N_SAMPLES * (N_SAMPLES + 1) / 2));
+        sampling_unref(sampling);
+        stop(&owner, tables);
+}
+END_TEST
+
 int main(void) {
         Suite *suite = suite_create("order_table");
         TCase *tests = tcase_create("all");
@@ -437,6 +643,11 @@ int main(void) {
         tcase_add_test(tests, a_table_that_is_waited_for_goes_before_one_made_ahead);
         tcase_add_test(tests, memory_is_asked_for_and_a_refusal_is_passed_on);
         tcase_add_test(tests, stopping_does_not_wait_for_a_table_to_be_done);
+        tcase_add_test(tests, an_order_that_is_made_can_be_used_before_it_is_whole);
+        tcase_add_test(tests, an_order_that_cannot_be_made_says_why_to_all_who_wait);
+        tcase_add_test(tests, what_nobody_wants_any_more_is_not_made_to_its_end);
+        tcase_add_test(tests, an_order_that_is_made_is_shared_within_its_epoch_alone);
+        tcase_add_test(tests, threads_share_orders_that_are_made_and_leave_them_at_any_moment);
         tcase_add_test(tests, ranks_that_share_tables_all_see_the_same_orders);
         tcase_add_test(tests, tables_may_come_and_go_at_any_moment);
         suite_add_tcase(suite, tests);
