@@ -101,6 +101,49 @@ static void layers(struct scene *scene) {
         scene_must_serve(scene);
 }
 
+/* ---- samplers ------------------------------------------------------------------------------------------------- */
+
+/* Two epochs of an order that is made of the trainer's column, which is sent as shared memory, and of the dataset's. */
+static void read_sampled(struct scene *scene, bool must_work) {
+        double weights[SCENE_SAMPLES];
+        const struct dlc_column column = {
+                .name = "w", .dtype = DLC_FLOAT64, .values = weights, .n_values = SCENE_SAMPLES
+        };
+        struct dlc_options options = scene_options(scene, SCENE_FILES);
+        struct dlc_loader *loader;
+        struct dlc_stats stats;
+        int r;
+
+        for (uint32_t i = 0; i < SCENE_SAMPLES; i++)
+                weights[i] = 1 + i % 3;
+        options.sampler = "weighted(column=w, n=30) stratified(column=label)";
+        options.columns = &column;
+        options.n_columns = 1;
+        points_exempt = must_work;
+        r = dlc_open(&options, &loader);
+        points_exempt = true;
+        if (r < 0) {
+                scene_check_failure(scene, "open", r, dlc_last_error(), must_work);
+                return;
+        }
+        r = scene_read_epoch(scene, SCENE_FILES, loader, must_work);
+        if (r == DLC_END_OF_EPOCH)
+                r = scene_read_epoch(scene, SCENE_FILES, loader, must_work);
+        dlc_get_stats(loader, &stats, sizeof(stats));
+        if (r == DLC_END_OF_EPOCH && stats.n_samples != 60)
+                scene_problem(scene, "%llu samples came, not 60", (unsigned long long)stats.n_samples);
+        dlc_close(loader);
+}
+
+static void sampler(struct scene *scene) {
+        scene_begin(scene, true);
+        scene_begin_trouble(scene);
+        read_sampled(scene, false);
+        scene_end_trouble(scene);
+        read_sampled(scene, true);
+        scene_must_serve(scene);
+}
+
 /* The configuration is read again under a running job: more workers, another dataset, then as it was. */
 static void reload(struct scene *scene) {
         struct dlc_options options;
@@ -240,6 +283,7 @@ const struct scenario SCENARIOS[] = {
         { "threads", threads },
         { "substitute", substitute },
         { "skip", skip },
+        { "sampler", sampler },
         { "seek", seek },
         { "reload", reload },
         { "tables", scenario_tables },
