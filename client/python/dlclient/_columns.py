@@ -50,7 +50,7 @@ def _name(name: object) -> bytes:
 def _array(name: str, values: object) -> Any:
     """A contiguous array of one dimension, of anything that NumPy takes, also a tensor on the CPU."""
     try:
-        array = numpy.ascontiguousarray(numpy.asarray(values))
+        array = numpy.asarray(values)
     except Exception as error:
         raise OptionError(f"columns: {name}: {error}") from None
     if array.ndim != 1:
@@ -58,4 +58,4 @@ def _array(name: str, values: object) -> Any:
     if array.dtype.name not in _DTYPES:
         raise OptionError(f"columns: {name}: its dtype is {array.dtype}; bool, integers, float32 and float64 are "
                           "allowed")
-    return array.astype(array.dtype.newbyteorder("="), copy=False)
+    return numpy.ascontiguousarray(array, array.dtype.newbyteorder("="))

@@ -260,6 +260,11 @@ class Loader:
             raise DatasetChanged(f"{mine.dataset}: the dataset changed between two loops: was {mine.digest} with "
                                  f"{mine.samples} samples, is {digest} with {info.dataset_samples}; open a new loader",
                                  errno.ESTALE)
+        columns = _library.text_of(info.columns_digest)
+        if columns != mine.columns:
+            self._give_back("its columns changed")
+            raise OptionError(f"columns: an array was changed between two loops: the digest was {mine.columns}, is "
+                              f"{columns}; open a new loader, or give it a copy")
 
     def _first_handle(self) -> Handle:
         return self._ranks()[0].handle
@@ -361,9 +366,26 @@ class Loader:
             return self._span.steps
         if self._span.epochs is None:
             raise TypeError("a Loader with epochs=None has no end and so no len()")
+        if self._is_made:
+            self._stand_at_loop()
         if self._is_stream or self._is_made:
             self._epoch_batches = self._count_batches()
         return known(self._epoch_batches, f"the dataset {self.dataset.name}") * self._span.epochs
+
+    def _stand_at_loop(self) -> None:
+        """Goes where the running loop is or the next one begins, as its first batch would: the daemon knows how long
+        that epoch is."""
+        with self._guard():
+            running = self._running()
+            if running is not None and running.begun:
+                return
+            place = self._place if running is not None else self._coming()
+            self._ranks()
+            assert self._team is not None
+            if not self._span.over(place):
+                self._team.go_to(place.epoch, place.position)
+                for rank in self._team.ranks:
+                    rank.leave_ended()
 
     def _count_batches(self) -> int:
         """Batches of an epoch; UNKNOWN of a stream that has not ended. A sampler's epoch is the one that is running, or

@@ -58,6 +58,14 @@ class Rank:
             raise error_of(result, self.library.error_text())
         self.at = (epoch, position)
 
+    def leave_ended(self) -> None:
+        """After an epoch that has ended the library tells the length of that one until the next one begins."""
+        handle = self.handle
+        if self.at[1] == 0 and handle.out.value is None:  # at the start of an epoch already: this does nothing
+            result = self.library.set_epoch(handle.pointer, self.at[0])
+            if result < 0:
+                raise error_of(result, self.library.error_text())
+
     def take(self, timeout: Optional[float]) -> Optional[Batch]:
         """The next batch, or None at the end of the epoch."""
         handle = self.handle
