@@ -113,7 +113,7 @@ static void dispatch(struct session *session, const uint8_t *bytes, size_t n_byt
         dlp__request__free_unpacked(request, NULL);
 }
 
-/* A packet without bytes is no request, but descriptors may come with one. */
+/* Descriptors may come even with a packet that has no bytes, which recvmsg() does not tell from the end. */
 static int receive(struct session *session, uint8_t *buffer, ssize_t *ret_n_bytes) {
         int fds[] = { -1, -1 };
         size_t n_fds = 0;
