@@ -121,7 +121,7 @@ def _(box):
     need("torch")
     daemon = box.daemon({"photos": box.folder_of_pictures("photos", 70, width=40, height=30)})
     found = list(examples())
-    equal(len(found), 3, f"examples: {found}")
+    equal(len(found), 4, f"examples: {found}")
     for example in found:
         trainer(box, daemon, example.replace("range(90)", "range(2)") + "\nassert batch.n_samples == 6\n")
 
