@@ -124,7 +124,7 @@ def _(box):
     for version in (0, 1, 4000000000):
         client = HandClient(scene.daemon.socket)
         client.send(request("status", protocol=version))
-        contains(client.receive().decode("utf-8", "replace"), version, "2")
+        contains(client.receive().decode("utf-8", "replace"), version, "version 3")
         client.close()
     scene.end()
 

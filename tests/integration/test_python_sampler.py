@@ -167,7 +167,7 @@ RANKS = """
 @case("a loop that is left early continues from the last batch's state at another world size, without loss and without repeats")
 def _(box):
     daemon = serve(box)
-    for number, text in enumerate(("weighted(column=w, n=90)", "repeat(2)", "class_balanced(column=label, n=50)", "random_split(0.8, 0.2, part=0)",
+    for number, text in enumerate(("weighted(column=w, n=90)", "repeat(2)", "random_split(0.8, 0.2, part=0)",
                                    "repeat_factor(column=label, t=0.9)", "max_tokens(column=length, tokens=30)",
                                    "buckets(column=length, edges=4:10:20, tokens=40)")):
         whole = trainer(box, daemon, RANKS, 0, 1, 0, text, box.path("none"))[0]
