@@ -824,6 +824,19 @@ END_TEST
 
 /* ---- every sampler --------------------------------------------------------------------------------------------- */
 
+START_TEST(a_subset_may_be_longer_than_its_dataset) {
+        static int64_t indices[30000];
+
+        for (int64_t i = 0; i < 30000; i++)
+                indices[i] = i % 10;
+        maker_init(&maker, 10);
+        maker_column(&maker, "i", DLP_DTYPE_INT64, indices, 30000);
+        must_make("subset(i)"); /* within the memory that was promised */
+        ck_assert_uint_eq(maker.order.n_positions, 30000);
+        maker_fini(&maker);
+}
+END_TEST
+
 static const char *const TEXTS[] = {
         "random(replacement=true, n=70000)",
         "random(n=70001)",
@@ -1002,6 +1015,7 @@ int main(void) {
                 { "classes", labels_that_are_no_classes_are_refused },
                 { "torch", random_is_torchs_random_sampler },
                 { "torch", subset_is_torchs_subset_random_sampler },
+                { "torch", a_subset_may_be_longer_than_its_dataset },
                 { "torch", random_split_is_torchs },
                 { "torch", parts_of_a_split_are_all_samples_once_in_each_epoch },
                 { "others", length_grouped_is_hugging_faces },

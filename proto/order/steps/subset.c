@@ -21,6 +21,17 @@ static uint64_t n_positions_max(const struct dlp_step *step, const struct dlp_ma
         return column ? column->n_values : n;
 }
 
+/* The shuffle of the column's places, of which there may be more than samples. */
+static uint64_t scratch_bytes(const struct dlp_step *step, const struct dlp_making_terms *terms, uint64_t n) {
+        const struct dlp_column *column = column_of(step, terms);
+        uint64_t n_bytes;
+
+        (void)n;
+        if (!column || __builtin_mul_overflow(column->n_values, sizeof(uint64_t), &n_bytes))
+                return column ? UINT64_MAX : 0;
+        return n_bytes;
+}
+
 /* Replaces numbers of the column's places by the samples that the column names. */
 static int look_up(struct dlp_making *making, const struct dlp_column *column, const struct dlp_order *order) {
         uint64_t n_samples = making->terms->base.n_samples;
@@ -67,6 +78,6 @@ const struct dlp_step_type dlp_step_subset = {
         .arguments = { { DLP_ARGUMENT_COLUMN, "column", .form = "indices of samples" } },
         .n_positions_max = n_positions_max,
         .repeats = true,
-        .position_bytes = 8,
+        .scratch_bytes = scratch_bytes,
         .make = make,
 };
