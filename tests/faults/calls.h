@@ -64,6 +64,7 @@ ERRNO(readdir, struct dirent *, NULL, (DIR *folder), (folder), EIO)
 ERRNO(fopen, FILE *, NULL, (const char *path, const char *mode), (path, mode), EMFILE, ENOMEM)
 ERRNO(fmemopen, FILE *, NULL, (void *memory, size_t n, const char *mode), (memory, n, mode), ENOMEM)
 ERRNO(open_memstream, FILE *, NULL, (char **text, size_t *n), (text, n), ENOMEM)
+ERRNO(__getdelim, ssize_t, -1, (char **line, size_t *n, int delimiter, FILE *file), (line, n, delimiter, file), ENOMEM, EIO)
 ERRNO(fflush, int, EOF, (FILE *file), (file), ENOSPC)
 
 /* ---- sockets, events ---- */

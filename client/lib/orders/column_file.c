@@ -59,8 +59,10 @@ static int read_lines(FILE *file, const char *path, struct numbers *numbers, str
         int r = 0;
 
         while (r == 0) {
-                ssize_t length = getline(&line, &size, file);
+                ssize_t length;
 
+                errno = 0;
+                length = getline(&line, &size, file);
                 if (length < 0)
                         break;
                 number++;
@@ -69,9 +71,9 @@ static int read_lines(FILE *file, const char *path, struct numbers *numbers, str
                 if (line[strspn(line, " \t\r")] != '\0')
                         r = add(numbers, path, number, line, why);
         }
+        if (r == 0 && !feof(file)) /* an error of reading, or no memory for a line: not the end of the numbers */
+                r = why_errno(why, errno > 0 ? -errno : -EIO, "%.200s", path);
         free(line);
-        if (r == 0 && ferror(file))
-                r = why_errno(why, -EIO, "%.200s", path);
         return r;
 }
 
