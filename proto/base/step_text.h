@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "proto/base/symbol.h"
 #include "proto/base/why.h"
 
 struct step_text {
@@ -18,18 +19,18 @@ struct step_text {
 };
 
 /* Of a place in the text, from 1. */
-size_t step_text_column(const struct step_text *steps, const char *at);
+size_t step_text_column(const struct step_text *steps, const char *at) DLP_SYMBOL(step_text_column);
 
-void step_text_skip_blanks(struct step_text *steps);
+void step_text_skip_blanks(struct step_text *steps) DLP_SYMBOL(step_text_skip_blanks);
 
 /* -EINVAL: what was found here, or that the text ends, and what was expected. */
-int step_text_refuse_here(const struct step_text *steps, const char *expected);
+int step_text_refuse_here(const struct step_text *steps, const char *expected) DLP_SYMBOL(step_text_refuse_here);
 
 /* Letters, digits and underscores that the text begins with. */
-size_t word_length(const char *text);
+size_t word_length(const char *text) DLP_SYMBOL(word_length);
 
 /* Is there a word of n characters, and is it this one? */
-bool word_is(const char *word, size_t n, const char *name);
+bool word_is(const char *word, size_t n, const char *name) DLP_SYMBOL(word_is);
 
 /* How much of a word of n characters is shown in a message, for "%.*s". */
-int word_shown(size_t n);
+int word_shown(size_t n) DLP_SYMBOL(word_shown);
