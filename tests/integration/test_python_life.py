@@ -90,7 +90,7 @@ def _(box):
     daemon = box.daemon({"f": box.folder_of_files("f", 200)})
     trainer(box, daemon, """
         import queue
-        loader = dlclient.Loader("f", batch_size=2, slots=4, epochs=None)
+        loader = dlclient.Loader("f", batch_size=2, slots=4, epochs=None, copy=False)
         def held():
             return loader.stats().held
         iterator = iter(loader)

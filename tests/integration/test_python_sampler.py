@@ -92,7 +92,7 @@ REFUSED = """
             out([type(error).__name__, str(error)])
         else:
             raise AssertionError(f"{columns} was taken")
-    refused(dlclient.OptionError, lambda: dlclient.Loader("t", sampler=[1, 2, 3]), "sampler", "list", "subset")
+    refused(dlclient.OptionError, lambda: dlclient.Loader("t", sampler=[1, 2, 3]), "sampler", "list", "indices=")
     refused(dlclient.OptionError, lambda: dlclient.Loader("t", pipeline="x", sampler="repeat(2)", steps_per_epoch=5),
             "steps_per_epoch", "sampler")
 """
@@ -213,7 +213,9 @@ STATES = """
     changed[17] += 1
     refused(dlclient.StateError, lambda: loader_of(changed, state=state), "columns")
     refused(dlclient.StateError, lambda: loader_of(values, "weighted(column=w, n=51)", state=state), "sampler", "n=50", "n=51")
-    refused(dlclient.StateError, lambda: dlclient.Loader("t", batch_size=4, pipeline="x", state=state), "sampler")
+    refused(dlclient.OptionError, lambda: dlclient.Loader("t", batch_size=4, pipeline="x", state=state), "neither a column")
+    with dlclient.Loader("t", batch_size=4, pipeline="x", state=state, columns={"w": values}) as loader:  # takes the steps
+        assert first + [batch.indices.tolist() for batch in loader] == whole
     text = refused(dlclient.StateError, lambda: loader_of(values, state=dict(state, sampler="repeat(2)")), "check")
     with loader_of(values) as loader:
         order = [batch.indices.tolist() for batch in loader]

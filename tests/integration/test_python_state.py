@@ -260,7 +260,7 @@ def _(box):
     trainer(box, daemon, """
         from dlclient import _state
         def open_it(**options):
-            return dlclient.Loader("f", **dict(dict(batch_size=2, seed=1), **options))
+            return dlclient.Loader("f", **dict(dict(batch_size=2, seed=1, shuffle=True, order="torch"), **options))
         loader = open_it()
         for batch in loader: break
         del batch

@@ -3,21 +3,32 @@ from __future__ import annotations
 
 import ctypes
 import struct
+import sys
+from opcode import opmap
 from typing import Any, Callable, Dict, Iterator, List, Mapping, NoReturn, Optional, Tuple
 
 import numpy
 
 from . import _convert, _library
 from ._errors import BatchReleased, StillInUse
+from ._form import Converter, Form, as_it_is
 from ._lease import ABSENT, BFLOAT16, TEXT, TEXTS, Lease, column, view
 from ._ragged import Ragged
 
 State = Dict[str, Any]
-Converter = Callable[[Any], Any]
+
+_MINE = Form()  # of batches that a program makes
+_UNPACKING = tuple(opmap[name] for name in ("UNPACK_SEQUENCE", "UNPACK_EX") if name in opmap)
 
 
-def _as_it_is(array: Any) -> Any:
-    return array
+def _is_unpacked(depth: int) -> bool:
+    """Is iter() called by `a, b = batch`, or by `for a, b in loader`? Python's own code for that tells: names are
+    rarely what is wanted there."""
+    try:
+        frame = sys._getframe(depth + 1)
+        return frame.f_code.co_code[frame.f_lasti] in _UNPACKING
+    except (AttributeError, IndexError, ValueError):
+        return False
 
 
 class Texts(List[Optional[str]]):
@@ -39,8 +50,10 @@ def _split(data: bytes) -> List[str]:
 
 
 def _put(function: Converter, value: Any) -> Any:
-    if isinstance(value, (Texts, TextLists)):
+    if value is None or isinstance(value, (str, list)):  # also a single sample's text
         return value
+    if isinstance(value, numpy.generic):  # a single sample's number
+        value = numpy.asarray(value)
     return value.moved(function) if isinstance(value, Ragged) else function(value)
 
 
@@ -55,14 +68,21 @@ def _owned(value: Any) -> Any:
 class _Source:
     """A batch in its slot: where each field is, until the batch is released."""
 
-    __slots__ = ("lease", "record", "tensors")
+    __slots__ = ("lease", "record", "tensors", "form")
 
-    def __init__(self, lease: Lease, record: _library.Batch) -> None:
+    def __init__(self, lease: Lease, record: _library.Batch, form: Form) -> None:
         self.lease = lease
         self.record = record
+        self.form = form
         self.tensors: Optional[Dict[str, _library.Tensor]] = None
 
-    def fields(self) -> Dict[str, _library.Tensor]:
+    def names(self) -> List[str]:
+        return self.form.names(list(self._fields()))
+
+    def has(self, name: object) -> bool:
+        return name in self._fields() or name in self.form.targets
+
+    def _fields(self) -> Dict[str, _library.Tensor]:
         if self.tensors is None:
             tensors = self.record.tensors
             self.tensors = {}
@@ -73,11 +93,16 @@ class _Source:
 
     def array(self, name: str) -> Any:
         """The field as a NumPy array; KeyError if no field has this name."""
-        tensor = self.fields()[name]
+        if name in self.form.targets:
+            return self.form.targets[name][column(self.record.served, self.record.n_samples)]
+        tensor = self._fields()[name]
         if tensor.places and not tensor.is_whole:
             return self._ragged(name, tensor)
         n = tensor.n_dims
-        array = view(self.lease, name, tensor.data, tensor.dtype, tuple(tensor.shape[:n]), tuple(tensor.strides[:n]))
+        shape = tuple(tensor.shape[:n])
+        array = view(self.lease, name, tensor.data, tensor.dtype, shape, tuple(tensor.strides[:n]))
+        if self.form.is_small(shape, array.nbytes):
+            array = array.copy()
         return _convert.bfloat16(array) if tensor.dtype == BFLOAT16 else array
 
     def _ragged(self, name: str, tensor: _library.Tensor) -> Any:
@@ -129,13 +154,13 @@ class Batch(Mapping[str, Any]):
         batch.n_skipped     damaged samples that were left out (on_error="skip")
         batch.epoch, batch.n_samples; batch.step counts from where the epoch was begun (or resumed)
 
-    Arrays share the daemon's memory. The batch's slot of the ring is held as long as the batch, one of its arrays, or
-    anything made from one without a copy is alive; nothing has to be released by hand. len(batch) is the number of
-    fields.
+    Arrays share the daemon's memory, except those of numbers and short rows (labels, values), which are copies: see the
+    option copy. The batch's slot of the ring is held as long as the batch, one of its arrays, or anything made from one
+    without a copy is alive; nothing has to be released by hand. len(batch) is the number of fields.
 
     `Batch({...})` makes a batch from your own arrays, for libraries that map a function over a batch's fields."""
 
-    __slots__ = ("_values", "_source", "_convert", "_gone", "_state", "_columns", "epoch", "step", "n_samples",
+    __slots__ = ("_values", "_source", "_form", "_gone", "_state", "_columns", "epoch", "step", "n_samples",
                  "n_skipped", "position", "place", "__weakref__")
 
     epoch: int
@@ -148,7 +173,7 @@ class Batch(Mapping[str, Any]):
     def __init__(self, fields: Mapping[str, Any]) -> None:
         self._values: Dict[str, Any] = dict(fields)
         self._source: Optional[_Source] = None
-        self._convert: Converter = _as_it_is
+        self._form = _MINE
         self._gone: Optional[str] = None
         self._state: Optional[Callable[[Any], State]] = None
         self._columns: Optional[Tuple[Any, Any, Dict[int, str], Any]] = None
@@ -157,11 +182,11 @@ class Batch(Mapping[str, Any]):
         self.place = None
 
     @classmethod
-    def _of(cls, lease: Lease, record: _library.Batch, convert: Converter, state: Callable[[Any], State]) -> Batch:
+    def _of(cls, lease: Lease, record: _library.Batch, form: Form, state: Callable[[Any], State]) -> Batch:
         batch = cls.__new__(cls)
         batch._values = {}
-        batch._source = _Source(lease, record)
-        batch._convert = convert
+        batch._source = _Source(lease, record, form)
+        batch._form = form
         batch._gone = None
         batch._state = state
         batch._columns = None
@@ -180,22 +205,35 @@ class Batch(Mapping[str, Any]):
         if name in values:
             return values[name]
         source = self._usable()
-        if source is None or name not in source.fields():
-            raise KeyError(f"{name!r}: this batch has {', '.join(map(repr, self))}")
-        value = values[name] = _put(self._convert, source.array(name))
+        if source is None or not source.has(name):
+            places = "; as_tuple=True gives fields by their places" if isinstance(name, int) else ""
+            raise KeyError(f"{name!r}: this batch has {', '.join(map(repr, self._names()))}{places}")
+        value = values[name] = self._show(self._form.convert, source.array(name))
         return value
 
     def __iter__(self) -> Iterator[str]:
-        source = self._usable()
-        return iter(list(source.fields() if source else self._values))
+        names = self._names()
+        if _is_unpacked(1):
+            raise TypeError(f"a batch is a mapping with the fields {', '.join(names)}, and would be unpacked into "
+                            f"their names: write batch[{names[0] if names else 'image'!r}], or open the loader with "
+                            f"as_tuple=True, which gives the tuple ({', '.join(names)})")
+        return iter(names)
 
     def __len__(self) -> int:
-        source = self._usable()
-        return len(source.fields() if source else self._values)
+        return len(self._names())
 
     def __contains__(self, name: object) -> bool:
         source = self._usable()
-        return name in (source.fields() if source else self._values)
+        return source.has(name) if source else name in self._values
+
+    def _names(self) -> List[str]:
+        source = self._usable()
+        return source.names() if source else list(self._values)
+
+    def _show(self, convert: Converter, array: Any) -> Any:
+        """A field as the loop gets it: of a single sample without the batch's dimension."""
+        value = _put(convert, array)
+        return value[0] if self._form.is_single and self._source is not None else value
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):
@@ -203,10 +241,10 @@ class Batch(Mapping[str, Any]):
         try:
             return self[name]
         except KeyError as error:
-            raise AttributeError(f"a batch has no {name!r}; its fields are {', '.join(self)}") from error
+            raise AttributeError(f"a batch has no {name!r}; its fields are {', '.join(self._names())}") from error
 
     def __dir__(self) -> List[str]:
-        return sorted(set(super().__dir__()) | (set() if self._gone else set(self)))
+        return sorted(set(super().__dir__()) | (set() if self._gone else set(self._names())))
 
     # -- what is known of its samples
 
@@ -244,15 +282,17 @@ class Batch(Mapping[str, Any]):
 
     # -- in other shapes
 
-    def _arrays(self) -> Dict[str, Any]:
+    def _mapped(self, function: Converter) -> Dict[str, Any]:
+        """The fields as NumPy arrays, with a function applied to each."""
         source = self._usable()
-        return {name: source.array(name) for name in source.fields()} if source else dict(self._values)
+        return {name: self._show(function, source.array(name) if source else self._values[name])
+                for name in self._names()}
 
     def _as(self, framework: str) -> Dict[str, Any]:
         convert = _convert.converter(framework)
-        if self._source is not None and self._convert is convert:
-            return {name: self[name] for name in self}
-        return {name: _put(convert, value) for name, value in self._arrays().items()}
+        if self._form.convert is convert:
+            return {name: self[name] for name in self._names()}
+        return self._mapped(convert)
 
     def numpy(self) -> Dict[str, Any]:
         """The fields as NumPy arrays, without a copy."""
@@ -291,7 +331,10 @@ class Batch(Mapping[str, Any]):
 
     def copy(self) -> Dict[str, Any]:
         """Copies of the fields as NumPy arrays, which may be kept."""
-        return {name: _owned(value) for name, value in self._arrays().items()}
+        source = self._usable()
+        if source is None:
+            return {name: _owned(value) for name, value in self._values.items()}
+        return {name: self._show(as_it_is, _owned(source.array(name))) for name in source.names()}
 
     def state_dict(self) -> State:
         """The state that continues after this batch, for programs that take batches ahead of their use: save the state
@@ -334,7 +377,8 @@ class Batch(Mapping[str, Any]):
         source = self._source
         if source is not None:
             self._known()
-            self._values = {name: _put(self._convert, _owned(source.array(name))) for name in source.fields()}
+            self._values = {name: self._show(self._form.convert, _owned(source.array(name)))
+                            for name in source.names()}
             self._source = None
             source.lease.release()
 
@@ -356,7 +400,7 @@ class Batch(Mapping[str, Any]):
         if self._gone is not None:
             return f"<Batch {self.step} of epoch {self.epoch}, released>"
         try:
-            fields = ", ".join(f"{name}: {_describe(self[name])}" for name in self)
+            fields = ", ".join(f"{name}: {_describe(self[name])}" for name in self._names())
         except Exception as error:  # pylint: disable=broad-except
             fields = str(error)
         return f"<Batch {self.step} of epoch {self.epoch}, {self.n_samples} samples; {fields}>"

@@ -44,6 +44,8 @@ def _same(array: Any) -> Any:
 def _torch(array: Any) -> Any:
     """No copy."""
     torch = module("torch")
+    if isinstance(array, torch.Tensor):
+        return array
     if _is_bfloat16(array):
         return torch.from_numpy(array.view(numpy.int16)).view(torch.bfloat16)
     try:

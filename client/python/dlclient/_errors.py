@@ -69,7 +69,11 @@ class JobMismatch(Error):
 
 
 class SampleDamaged(Error):
-    """A sample cannot be read or decoded and on_error is "fail" (or max_errors was exceeded): the job has ended."""
+    """A sample cannot be read or decoded. With on_error="raise" it is one of the batch that was to come, and the next
+    next() continues after that batch; `errors` has the texts by their places in it. Otherwise on_error is "fail" (or
+    max_errors was exceeded), and the job has ended."""
+
+    errors: Dict[int, str] = {}
 
 
 class RingFull(Error):

@@ -2,7 +2,7 @@
 we: if setting an attribute changed nothing, the program would train on other batches than it says."""
 from __future__ import annotations
 
-from typing import Any, Dict, Generic, Optional, Type, TypeVar, Union, cast, overload
+from typing import Any, Dict, Generic, NoReturn, Optional, Type, TypeVar, Union, cast, overload
 
 from ._errors import OptionError
 
@@ -43,11 +43,12 @@ class Fixed(Generic[T]):
 # The keywords of Loader.
 _KEYWORDS = frozenset("""dataset batch_size pipeline seed draws shuffle drop_last dealing partition order shuffle_buffer
     rank world_size ranks epochs steps_per_epoch on_error max_errors on_restart restart_timeout slots framework copy
-    timeout open_timeout persistent progress sampler columns""".split())
+    timeout open_timeout persistent progress sampler columns as_tuple indices targets""".split())
 
 # Names that are not attributes of a Loader, but that users of its keywords or of torch's DataLoader may try to set.
 NAMES = ("ranks", "epochs", "steps_per_epoch", "on_error", "max_errors", "on_restart", "restart_timeout", "slots",
-         "framework", "copy", "timeout", "open_timeout", "persistent", "progress", "columns", "persistent_workers",
+         "framework", "copy", "timeout", "open_timeout", "persistent", "progress", "columns", "as_tuple", "indices",
+         "targets", "persistent_workers",
          "prefetch_factor", "collate_fn", "worker_init_fn", "generator", "multiprocessing_context", "pin_memory_device",
          "in_order")
 
@@ -69,6 +70,10 @@ class Frozen:
     """A read-only object that belongs to a loader: once it is made, none of its attributes can be set."""
 
     _settled = False
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(f"a {type(self).__name__} belongs to a loader of this process and cannot be pickled: open a "
+                        f"loader in the other process")
 
     def __setattr__(self, name: str, value: object) -> None:
         if self._settled and not name.startswith("_"):

@@ -18,6 +18,7 @@ from __future__ import annotations
 import ctypes
 import functools
 import os
+import threading
 import weakref
 from typing import Any, Dict, List, Optional, Tuple
 
@@ -53,7 +54,7 @@ class Handle:
     """The library's loader of one rank. It is closed when nothing refers to it any more."""
 
     __slots__ = ("library", "pointer", "out", "out_reference", "info", "refusal", "detached", "leases", "ending",
-                 "forks", "teller", "__weakref__")
+                 "forks", "teller", "freed", "released_by", "__weakref__")
 
     def __init__(self, library: Library, pointer: int) -> None:
         self.library = library
@@ -67,6 +68,8 @@ class Handle:
         self.ending = (functools.partial(library.quick.release, pointer), functools.partial(self.leases.pop))
         self.forks = _Forks.n
         self.teller: Any = None  # the library calls it with sentences, and it passes them to the user's function
+        self.freed: Any = None  # a queue: a thread waits for a slot (_slots.py)
+        self.released_by: Optional[int] = None  # the thread that released a slot last
 
     @property
     def is_here(self) -> bool:
@@ -143,6 +146,9 @@ def give_back(handle: Handle, address: int) -> None:
     """Releases a slot and removes it from the list. Both steps are C functions that map() calls: no signal comes
     between."""
     list(map(_call, handle.ending, (address, address)))
+    handle.released_by = threading.get_ident()
+    if handle.freed is not None:
+        handle.freed.put(None)
 
 
 def deliver(lease: Lease) -> None:

@@ -5,18 +5,20 @@ import atexit
 import errno
 import threading
 import weakref
-from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple, Union
+from typing import Any, Callable, Dict, Iterator, List, Mapping, NoReturn, Optional, Sequence, Tuple, Union
 
-from . import _convert, _launch, _library, _opening, _options, _state
+from . import _convert, _form, _launch, _library, _opening, _options, _order, _state
 from ._dataset import Dataset, Sampler, known
 from ._epochs import EpochIterator, Span
-from ._errors import DatasetChanged, Error, LoaderClosed, OptionError
+from ._errors import DatasetChanged, Error, LoaderClosed, OptionError, RingFull
 from ._fixed import Fixed, refuse_names, settle
 from ._lease import Handle
 from ._rank import Rank
 from ._ranks import Team
+from ._slots import SlotWait
 from ._state import Identity, Place
 from ._stats import Stats, StatsTaker
+from ._torch_words import answers_torch
 
 _open: weakref.WeakSet[Loader] = weakref.WeakSet()
 
@@ -46,16 +48,24 @@ class Loader:
         dataset         name of a dataset of the daemon's configuration, or several, one after the other as with torch's
                         ConcatDataset: ["a", "b"] or "a + b"; loader.dataset.parts says where each begins, and the field
                         __dataset__, if the pipeline names it, which one a sample is of
-        batch_size      samples in a batch
+        batch_size      samples in a batch; None: single samples, whose fields have no dimension of the batch
         pipeline        the steps applied to a sample, see dataloaderd(8); None: "raw", the bytes as stored
         framework       the type of the fields: "numpy", "torch", "jax" or "tensorflow"
-        copy            True: the fields are copies and do not share the daemon's memory
+        as_tuple        True: a batch is a tuple of its fields, for `for images, labels in loader`; or a list of names:
+                        ["image", "label"]
+        copy            "small": numbers and short rows (labels, values: [n], and [n, k] up to 64 KiB) are copies, other
+                        fields share the daemon's memory; True: all fields are copies; False: none is
+        targets         numbers of your own, a row for each sample of the dataset: they are the field "label" of a
+                        batch, in place of the dataset's; {"age": array} gives other names
 
     Order
         seed, shuffle   seed of order and augmentation; the order is that of torch's samplers. Two loaders with the same
-                        seed and pipeline also have the same crops
+                        seed and pipeline also have the same crops. "torch": the seed of torch.manual_seed(). What the
+                        program does not say of seed, draws, shuffle, order, shuffle_buffer and sampler is taken from
+                        `state`; without one they are 0, 0, True, "torch", None and None
         draws           0, 1, ...: another number gives other crops of the same samples in the same order, for several
                         views of each sample
+        indices         the numbers of the samples that an epoch has, as torch's Subset and SubsetRandomSampler
         order           "torch", or "tdperm" for datasets of 10^8 samples and more; "buffer": a shuffle buffer, as
                         streams always have it
         shuffle_buffer  how many samples that holds; None: 1000
@@ -80,12 +90,13 @@ class Loader:
         epochs          real epochs that one `for` covers; None: it never ends
         steps_per_epoch divides an endless stream into virtual epochs of this number of batches
         state           the result of state_dict(): the loader attaches at that place
-        timeout         the most seconds to wait for the next batch; then DaemonTimeout
+        timeout         the most seconds to wait for the next batch; then DaemonTimeout. None or 0: no limit
         persistent      False: the rank and its memory are released between loops
 
     Trouble
-        on_error        at a damaged sample: "fail", "substitute" (the next one of the order) or "skip" (batches get
-                        smaller, and a rank may get one batch fewer: not for ranks that must step together)
+        on_error        at a damaged sample: "fail" (the job ends), "substitute" (the next one of the order), "skip"
+                        (batches get smaller, and a rank may get one batch fewer: not for ranks that must step together)
+                        or "raise" (SampleDamaged with its name; next() continues after that batch)
         max_errors      how many damaged samples are tolerated: a number, or, below 1, a share of the dataset; None: any
                         number
         on_restart      when the daemon ends: "wait" up to restart_timeout seconds and continue, or "raise" DaemonGone
@@ -100,11 +111,12 @@ class Loader:
         socket          None: DATALOADERD_SOCKET, else /run/dataloaderd/dataloaderd.sock
 
     All options are fixed when the loader opens: setting one later, such as loader.batch_size, is an error.
-    Several threads may use a loader; they take turns."""
+    Several threads may use a loader; they take turns. One that takes batches ahead of the others waits while all slots
+    are held."""
 
     dataset: Fixed[Dataset] = Fixed()
     sampler: Fixed[Sampler] = Fixed()
-    batch_size: Fixed[int] = Fixed()
+    batch_size: Fixed[Optional[int]] = Fixed()
     pipeline: Fixed[str] = Fixed()
     seed: Fixed[int] = Fixed()
     draws: Fixed[int] = Fixed()
@@ -120,35 +132,40 @@ class Loader:
     pin_memory: Fixed[bool] = Fixed()
     batch_sampler: Fixed[None] = Fixed()
 
-    @_options.names_wrong_keywords
-    def __init__(self, dataset: Union[str, Sequence[str]], *, batch_size: int = 1, pipeline: Optional[str] = None,
-                 seed: int = 0, draws: int = 0, shuffle: bool = True, drop_last: bool = False,
-                 dealing: str = "strided", partition: str = "pad", order: str = "torch",
-                 shuffle_buffer: Optional[int] = None, rank: Optional[int] = None, world_size: Optional[int] = None,
-                 ranks: Optional[Sequence[int]] = None,
+    @answers_torch
+    def __init__(self, dataset: Union[str, Sequence[str]], batch_size: Optional[int] = 1, *,
+                 pipeline: Optional[str] = None, seed: Union[int, str, None] = None, draws: Optional[int] = None,
+                 shuffle: Optional[bool] = None, drop_last: bool = False, dealing: str = "strided",
+                 partition: str = "pad", order: Optional[str] = None, shuffle_buffer: Optional[int] = None,
+                 rank: Optional[int] = None, world_size: Optional[int] = None, ranks: Optional[Sequence[int]] = None,
                  job: Optional[str] = None, socket: Optional[str] = None, epochs: Optional[int] = 1,
                  steps_per_epoch: Optional[int] = None, state: Optional[Dict[str, Any]] = None, on_error: str = "fail",
                  max_errors: Union[int, float, None] = None, on_restart: str = "wait",
                  restart_timeout: Optional[float] = 300.0, slots: Optional[int] = None, framework: str = "numpy",
-                 copy: bool = False, timeout: Optional[float] = None, open_timeout: Optional[float] = None,
-                 persistent: bool = True, progress: Optional[Callable[[str], None]] = None,
-                 sampler: Optional[str] = None, columns: Optional[Mapping[str, Any]] = None) -> None:
+                 copy: Union[bool, str] = "small", timeout: Optional[float] = None,
+                 open_timeout: Optional[float] = None, persistent: bool = True,
+                 progress: Optional[Callable[[str], None]] = None, sampler: Optional[str] = None,
+                 columns: Optional[Mapping[str, Any]] = None, indices: Any = None, targets: Any = None,
+                 as_tuple: Union[bool, Sequence[str]] = False) -> None:
         self._closed = "the loader was never opened"
-        self._wish = _options.Wish(dataset=dataset, batch_size=batch_size, pipeline=pipeline, seed=seed,
-                                   draws=draws, shuffle=shuffle, drop_last=drop_last, dealing=dealing,
-                                   partition=partition, order=order, shuffle_buffer=shuffle_buffer, rank=rank,
-                                   world_size=world_size, ranks=ranks, job=job, socket=socket, on_error=on_error,
-                                   max_errors=max_errors, on_restart=on_restart, restart_timeout=restart_timeout,
-                                   slots=slots, open_timeout=open_timeout, sampler=sampler, columns=columns)
+        self._wish = _options.Wish(dataset=dataset, batch_size=1 if batch_size is None else batch_size,
+                                   pipeline=pipeline, drop_last=drop_last, dealing=dealing, partition=partition,
+                                   rank=rank, world_size=world_size, ranks=ranks, job=job, socket=socket,
+                                   on_error="substitute" if on_error == "raise" else on_error, max_errors=max_errors,
+                                   on_restart=on_restart, restart_timeout=restart_timeout, slots=slots,
+                                   open_timeout=open_timeout,
+                                   **_order.completed(state, indices, columns, seed=seed, draws=draws, shuffle=shuffle,
+                                                      order=order, shuffle_buffer=shuffle_buffer, sampler=sampler))
         self._span = Span(None if epochs is None else _options.integer("epochs", epochs, 1, 2**32 - 1),
                           None if steps_per_epoch is None else _options.integer("steps_per_epoch", steps_per_epoch, 1,
                                                                                 2**40))
         if steps_per_epoch is not None and epochs not in (1, None):
             raise OptionError("epochs and steps_per_epoch exclude each other: virtual epochs are cut from an endless "
                               "stream")
-        self._convert = _convert.converter(_options.text("framework", framework))
-        self._copy = _options.flag("copy", copy)
-        self._timeout = _options.seconds("timeout", timeout)
+        self._targets = _form.Targets(targets)
+        self._form = _form.Form(_convert.converter(_options.text("framework", framework)), _form.copies(copy),
+                                self._targets, _form.tuple_of(as_tuple), batch_size is None, on_error == "raise")
+        self._timeout = _options.seconds("timeout", timeout) or None  # 0: wait without end, as torch does
         self._persistent = _options.flag("persistent", persistent)
         if progress is not None and not callable(progress):
             raise OptionError(f"progress: {progress!r} is not a function")
@@ -179,15 +196,16 @@ class Loader:
         self._job = _library.text_of(info.job)
         world, wish = int(info.world_size), self._wish
         settle(self, pipeline=_library.text_of(info.pipeline), world_size=world, rank=ranks[0].number,
-               batch_size=wish.batch_size, seed=wish.seed, draws=wish.draws, shuffle=wish.shuffle,
-               drop_last=wish.drop_last, dealing=wish.dealing, partition=wish.partition, order=wish.order,
-               shuffle_buffer=wish.shuffle_buffer, num_workers=0, pin_memory=False, batch_sampler=None,
-               dataset=Dataset(wish.dataset, weakref.WeakMethod(self._first_handle), self._lock),
+               batch_size=None if self._form.is_single else wish.batch_size, seed=wish.seed, draws=wish.draws,
+               shuffle=wish.shuffle, drop_last=wish.drop_last, dealing=wish.dealing, partition=wish.partition,
+               order=wish.order, shuffle_buffer=wish.shuffle_buffer, num_workers=0, pin_memory=False,
+               batch_sampler=None, dataset=Dataset(wish.dataset, weakref.WeakMethod(self._first_handle), self._lock),
                sampler=Sampler(weakref.WeakMethod(self._first_handle), ranks[0].number, world,
                                weakref.WeakMethod(self.set_epoch)))
         self._is_stream = ranks[0].is_stream
         self._is_made = bool(info.is_made)
         self._refuse_steps()
+        self._check_targets()
         self._epoch_batches = self._count_batches()
         parts = tuple((part.name, part.digest, part.n_samples) for part in self.dataset.parts)
         self._saver.identity = self._identity = Identity(self.dataset.name, self.dataset.digest,
@@ -196,7 +214,7 @@ class Loader:
                                                          self.shuffle_buffer, parts if len(parts) > 1 else (),
                                                          _library.text_of(info.sampler),
                                                          _library.text_of(info.columns_digest),
-                                                         self.batch_size if info.uses_batch_size else 0)
+                                                         wish.batch_size if info.uses_batch_size else 0)
         self._stats = StatsTaker()
         self._place = Place(0, 0)
         self._next_place: Optional[Place] = Place(0, 0)
@@ -224,6 +242,13 @@ class Loader:
             raise OptionError("steps_per_epoch: the epochs of a sampler may differ in length; say in the sampler how "
                               "many samples an epoch has, such as random(n=100000), or break out of the loop")
 
+    def _check_targets(self) -> None:
+        try:
+            self._targets.check(_library.UNKNOWN if self._is_stream else len(self.dataset), self._is_stream)
+        except BaseException:
+            self.close()
+            raise
+
     def _warn(self) -> None:
         """Shows the library's warnings, each sentence once."""
         for rank in self._team.ranks if self._team is not None else []:
@@ -231,7 +256,7 @@ class Loader:
 
     def _attach(self, epoch: int, position: int) -> None:
         handles = _opening.open_all(self, self._library, self._wish, self._job, epoch, position, self._progress)
-        self._team = Team([Rank(handle, epoch, position, self._convert, self._copy, self._saver) for handle in handles])
+        self._team = Team([Rank(handle, epoch, position, self._form, self._saver) for handle in handles])
 
     def _ranks(self) -> List[Rank]:
         """The attached ranks. If the loader released them between two loops, they are attached again."""
@@ -276,7 +301,8 @@ class Loader:
         load_state_dict() chose. It ends the previous iterator. Until the first batch is taken, set_epoch() still
         applies to this loop."""
         with self._guard():
-            self._end_iterator("a newer iter() of this loader has begun: use that iterator")
+            self._end_iterator("a newer iter() of this loader has begun, which ended this one: a loader has one loop "
+                               "at a time; open a second loader for a loop within a loop")
             self._place = self._coming()
             self._next_place = None
             iterator = EpochIterator(self)
@@ -284,24 +310,38 @@ class Loader:
             return iterator
 
     def _next(self, iterator: EpochIterator) -> Any:
-        """The next batch of the loop, or None at its end."""
-        with self._guard():
-            if not iterator.begun:
-                self._begin_loop(iterator)
-            n_ends = 0
-            while not self._span.over(self._place):
-                batches = self._take()
-                if batches is not None:
-                    return batches
-                self._place = self._span.after_epoch(self._place)
-                if not self._has_ended:  # once: a rank that was released and attached again would ask again
-                    self._has_ended = True
-                    self._warn()
-                n_ends += 1
-                if n_ends > 2:
-                    self._check_not_empty(n_ends)
-            self._leave_loop()
-            return None
+        """The next batch of the loop, or None at its end. A thread that waits for another one to release a slot holds
+        no lock meanwhile."""
+        wait: Optional[SlotWait] = None
+        try:
+            while True:
+                try:
+                    with self._guard():
+                        return self._next_locked(iterator)
+                except RingFull as full:
+                    wait = wait or SlotWait([rank.handle for rank in self._ranks()], self._timeout)
+                    wait.bear(full)
+        finally:
+            if wait is not None:
+                wait.end()
+
+    def _next_locked(self, iterator: EpochIterator) -> Any:
+        if not iterator.begun:
+            self._begin_loop(iterator)
+        n_ends = 0
+        while not self._span.over(self._place):
+            batches = self._take()
+            if batches is not None:
+                return batches
+            self._place = self._span.after_epoch(self._place)
+            if not self._has_ended:  # once: a rank that was released and attached again would ask again
+                self._has_ended = True
+                self._warn()
+            n_ends += 1
+            if n_ends > 2:
+                self._check_not_empty(n_ends)
+        self._leave_loop()
+        return None
 
     def _begin_loop(self, iterator: EpochIterator) -> None:
         if not self._wish.is_told and not self._has_ended:
@@ -321,7 +361,7 @@ class Loader:
             if batch is None:
                 return None
             self._place = batch.place = self._span.after_batch(self._place, batch.epoch, batch.position)
-            return batch
+            return self._form.given(batch)
         batches = self._team.take(self._timeout)
         if batches is None:
             return None
@@ -329,13 +369,13 @@ class Loader:
         self._place = self._span.after_batch(self._place, there[0].epoch, min(batch.position for batch in there))
         for batch in there:
             batch.place = self._place
-        return batches
+        return tuple(map(self._form.given, batches))
 
     def _check_not_empty(self, n_ends: int) -> None:
         """An endless loop must not look for its first batch for ever."""
         if self._span.epochs is None or self._span.steps is not None:
             raise Error(f"{n_ends} epochs on end had no batch: {self.dataset.name} has {len(self.dataset)} samples, "
-                        f"{len(self.sampler)} of them for this rank, with batch_size={self.batch_size}, "
+                        f"{len(self.sampler)} of them for this rank, with batch_size={self._wish.batch_size}, "
                         f"drop_last={self.drop_last}")
 
     def _leave_loop(self) -> None:
@@ -497,6 +537,11 @@ class Loader:
         ranks = f"ranks {self._wish.ranks}" if self._wish.ranks is not None else f"rank {self.rank}"
         return (f"<Loader {self.dataset.name!r}: {ranks} of {self.world_size}, batches of {self.batch_size}, "
                 f"{self.pipeline!r}, epoch {self.epoch}>")
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("a Loader is a connection of this process to the daemon and cannot be pickled or copied: open "
+                        "one in the other process (with mp.spawn, in the function that it runs), and send it "
+                        "state_dict() if it is to continue there")
 
     # -- closing
 

@@ -3,36 +3,16 @@ pipeline or policy is valid is checked by the daemon."""
 from __future__ import annotations
 
 import ctypes
-import difflib
-import functools
-import inspect
 import math
 import operator
 import os
-from typing import Any, Callable, List, Optional, TypeVar, cast
+from typing import Any, Callable, List, Optional, cast
 
-from . import _launch, _library
+from . import _launch, _library, _torch_words
 from ._columns import Columns
 from ._errors import OptionError
 
-F = TypeVar("F", bound=Callable[..., Any])
-
 MS_MAX = 2**31 - 1
-
-
-def names_wrong_keywords(function: F) -> F:
-    """For a keyword that does not exist the error suggests the one that was probably meant."""
-    known = [name for name in inspect.signature(function).parameters if name != "self"]
-
-    @functools.wraps(function)
-    def checked(*arguments: Any, **keywords: Any) -> Any:
-        for name in keywords:
-            if name not in known:
-                near = difflib.get_close_matches(name, known, 1)
-                meant = f"; did you mean {near[0]}?" if near else f"; there are {', '.join(known)}"
-                raise TypeError(f"Loader() has no keyword {name!r}{meant}")
-        return function(*arguments, **keywords)
-    return cast(F, checked)
 
 
 def integer(name: str, value: object, least: int, most: int) -> int:
@@ -103,9 +83,8 @@ def sampler_text(value: object) -> str:
     if value is None:
         return ""
     if not isinstance(value, str):
-        raise OptionError(f"sampler: {type(value).__name__}; the daemon makes the order: give its steps as text, such "
-                          f"as sampler=\"weighted(column=w)\" with columns={{\"w\": array}}, or "
-                          f"sampler=\"subset(column=i)\" with the indices as that column")
+        answer = _torch_words.sampler_answer(value)
+        raise OptionError(f"sampler: {type(value).__name__}; instead of this object, {answer}")
     return text("sampler", value)
 
 

@@ -12,8 +12,9 @@ import time
 from typing import Callable, Optional, Tuple
 
 from . import _library
-from ._batch import Batch, Converter, State
+from ._batch import Batch, State
 from ._errors import DaemonTimeout, RingFull, error_of
+from ._form import Form
 from ._lease import Handle, Lease, deliver, held_by, sweep
 
 log = logging.getLogger("dlclient")
@@ -26,7 +27,7 @@ _AGAIN = (-errno.EAGAIN, -errno.ETIMEDOUT, -errno.EINTR)
 class Rank:
     """A handle and its place. `at` is the place (epoch, position) whose batch dlc_next() would return."""
 
-    def __init__(self, handle: Handle, epoch: int, position: int, convert: Converter, copy: bool,
+    def __init__(self, handle: Handle, epoch: int, position: int, form: Form,
                  state: Callable[[object], State]) -> None:
         self.handle = handle
         self.library = handle.library
@@ -36,8 +37,7 @@ class Rank:
         self.batch_size = int(handle.info.batch_size)
         self.slots = int(handle.info.n_slots)
         self.name = f"rank {self.number} of job {_library.text_of(handle.info.job)}"
-        self._convert = convert
-        self._copy = copy
+        self._form = form
         self._state = state
         self._restarts = 0
         self._gone_since: Optional[float] = None
@@ -85,10 +85,10 @@ class Rank:
         record = _library.Batch.from_address(address)
         epoch, step = record.epoch, record.step
         lease = Lease(handle, address, epoch, step)
-        batch = Batch._of(lease, record, self._convert, self._state)
+        batch = Batch._of(lease, record, self._form, self._state)
         self.at = (epoch, batch.position)
         deliver(lease)
-        if self._copy:
+        if self._form.copies_all:
             batch._detach_from_slot()
         return batch
 
@@ -139,7 +139,8 @@ class Rank:
         leases = [reference() for reference in list(self.handle.leases.values())]
         held = [lease for lease in leases if lease is not None and not lease.released]
         return RingFull(f"{len(held)} of {self.slots} slots are held by batches and arrays that are alive: "
-                        f"{held_by(held)}. del them, keep copies (batch.copy(), copy=True), or open the loader with "
+                        f"{held_by(held)}. To collect batches, as list(loader) does, open the loader with copy=True; "
+                        f"else del them, keep copies (batch.copy()), or open the loader with "
                         f"slots={min(64, 2 * self.slots)}", errno.ENOBUFS)
 
     def _look_for_daemon(self) -> None:

@@ -142,6 +142,13 @@ def peek(state: object) -> Tuple[int, int]:
     return known["epoch"], known["position"]
 
 
+def order_of(state: object) -> Dict[str, Any]:
+    """What a state that is not verified yet says of the order, as options of a loader."""
+    known = _check_shape(state)
+    return {name: known[name] for name in ("seed", "draws", "shuffle", "order", "shuffle_buffer", "sampler")
+            if name in known}
+
+
 def _refuse_other_data(known: Dict[str, Any], identity: Identity) -> None:
     """The names are the same and the contents are not. Of several datasets the first one that differs is named."""
     grow = ("; at an epoch's end, load_state_dict(state, allow_growth=True) begins the next epoch with what there is "
