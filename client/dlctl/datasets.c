@@ -134,9 +134,6 @@ static int ask_page(struct control *control, const char *operand, uint64_t first
         for (size_t i = 0; i < reply->datasets->n_datasets; i++)
                 add(list, reply->datasets->datasets[i]);
         *ret_next = reply->datasets->next;
-        if (operand && reply->datasets->n_datasets == 0)
-                r = fail(EXIT_REFUSED, "dataset %s: the configuration has no such dataset; dlctl datasets lists them",
-                         operand);
         dlp__reply__free_unpacked(reply, NULL);
         return r;
 }

@@ -8,7 +8,9 @@
 #include <unistd.h>
 
 #include "client/dlctl/command.h"
+#include "client/dlctl/options.h"
 #include "client/include/dlclient.h"
+#include "proto/base/nearest.h"
 
 static const struct command COMMANDS[] = {
         { "status", "", "version, settings, what was obtained, memory, counters",
@@ -97,6 +99,7 @@ static int parse_globals(struct context *context, int argc, char **argv) {
                 { "help", no_argument, NULL, 'h' },
                 { 0 },
         };
+        struct nearest nearest;
         int value;
 
         opterr = 0;
@@ -120,7 +123,8 @@ static int parse_globals(struct context *context, int argc, char **argv) {
                         fail(EXIT_USAGE, "%.64s needs an argument", argv[optind - 1]);
                         return usage();
                 default:
-                        fail(EXIT_USAGE, "unknown option %.64s", argv[optind - 1]);
+                        fail(EXIT_USAGE, "unknown option %.64s%s", argv[optind - 1],
+                             option_hint(&nearest, argv[optind - 1], LONGS, 4));
                         return usage();
                 }
         return -1;
@@ -128,6 +132,7 @@ static int parse_globals(struct context *context, int argc, char **argv) {
 
 int main(int argc, char **argv) {
         struct context context = { .format = OUTPUT_TEXT };
+        struct nearest nearest;
         int r;
 
         /* A reader that has seen enough (head) must not kill us: the write fails, and the command ends by itself. */
@@ -143,6 +148,9 @@ int main(int argc, char **argv) {
         for (size_t i = 0; i < N_COMMANDS; i++)
                 if (strcmp(argv[optind], COMMANDS[i].name) == 0)
                         return COMMANDS[i].run(&context, &COMMANDS[i], argc - optind, argv + optind);
-        fail(EXIT_USAGE, "unknown command \"%.64s\"", argv[optind]);
+        nearest_begin(&nearest, argv[optind], strlen(argv[optind]));
+        for (size_t i = 0; i < N_COMMANDS; i++)
+                nearest_offer(&nearest, COMMANDS[i].name);
+        fail(EXIT_USAGE, "unknown command \"%.64s\"%s", argv[optind], nearest_hint(&nearest));
         return usage();
 }

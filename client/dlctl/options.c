@@ -1,7 +1,6 @@
 #include "client/dlctl/options.h"
 
 #include <errno.h>
-#include <getopt.h>
 #include <limits.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -182,14 +181,33 @@ static int set(const struct command *command, const struct option_row *row, cons
         return 0;
 }
 
+const char *option_hint(struct nearest *nearest, const char *typed, const struct option *longs, size_t n) {
+        if (strncmp(typed, "--", 2) != 0)
+                return "";
+        typed += 2;
+        nearest_begin(nearest, typed, strcspn(typed, "="));
+        for (size_t i = 0; i < n; i++)
+                nearest_offer(nearest, longs[i].name);
+        return nearest_hint(nearest);
+}
+
+int refuse_choice(int code, const char *option, const char *value, const char *choices) {
+        struct nearest nearest;
+
+        return fail(code, "%s: \"%.64s\" is not known%s; choose one of: %s", option, value,
+                    nearest_in(&nearest, value, strlen(value), choices), choices);
+}
+
 /* Reports an option that getopt refused; getopt left it before optind. */
-static int complain(const struct command *command, int mistake, char **argv) {
+static int complain(const struct command *command, int mistake, const struct table *table, char **argv) {
         const char *option = argv[optind - 1];
+        struct nearest nearest;
 
         if (mistake == ':')
                 fail(EXIT_USAGE, "%s: %.64s needs an argument", command->name, option);
         else
-                fail(EXIT_USAGE, "%s: unknown option %.64s", command->name, option);
+                fail(EXIT_USAGE, "%s: unknown option %.64s%s", command->name, option,
+                     option_hint(&nearest, option, table->longs, table->n));
         return usage(command);
 }
 
@@ -209,7 +227,7 @@ int options_parse(struct context *context, const struct command *command, const 
         while ((value = getopt_long(argc, argv, is_open ? "+:" : table.letters, table.longs, NULL)) != -1) {
                 row = table_find(&table, value);
                 if (!row)
-                        return complain(command, value, argv);
+                        return complain(command, value, &table, argv);
                 r = set(command, row, optarg);
                 if (r != 0)
                         return r;

@@ -1,7 +1,10 @@
 /* dlctl/options.h: options of a command, each described once, for parsing and for --help. */
 #pragma once
 
+#include <getopt.h>
+
 #include "client/dlctl/command.h"
+#include "proto/base/nearest.h"
 
 enum option_kind {
         OPTION_FLAG,     /* bool *: set to true */
@@ -36,3 +39,9 @@ struct option_row {
  * after it. Returns -1 to continue, else the exit code with which to exit at once. */
 int options_parse(struct context *context, const struct command *command, const struct option_row *rows, size_t n_rows,
                   int n_operands, int argc, char **argv);
+
+/* For messages: the one of n options that is nearest to what was typed, as nearest_hint() says it. */
+const char *option_hint(struct nearest *nearest, const char *typed, const struct option *longs, size_t n);
+
+/* Refuses a name that is not one of `choices`, which have blanks between them. Returns `code`. */
+int refuse_choice(int code, const char *option, const char *value, const char *choices);

@@ -153,10 +153,9 @@ static int check(const struct order *order, bool has_samples) {
 
 static int check_dealing(struct order *order, const char *dealing, const char *partition) {
         if (dlp_dealing_from_name(dealing, &order->dealing) < 0)
-                return fail(EXIT_REFUSED, "dealing: \"%.64s\" is not known; choose one of: %s", dealing, dlp_dealings);
+                return refuse_choice(EXIT_REFUSED, "dealing", dealing, dlp_dealings);
         if (dlp_partition_from_name(partition, &order->partition) < 0)
-                return fail(EXIT_REFUSED, "partition: \"%.64s\" is not known; choose one of: pad drop exact",
-                            partition);
+                return refuse_choice(EXIT_REFUSED, "partition", partition, "pad drop exact");
         if (order->dealing != DLP_DEALING_STRIDED && order->batch_size == 0)
                 return fail(EXIT_USAGE, "order: --dealing %s needs --batch: it deals out whole batches", dealing);
         if (order->drop_last && order->batch_size == 0)
@@ -216,7 +215,7 @@ int order_run(struct context *context, const struct command *command, int argc, 
         if (r != EXIT_DONE)
                 return r;
         if (dlp_order_kind_from_name(name, &order.terms.kind) < 0)
-                return fail(EXIT_REFUSED, "order: \"%.64s\" is not known; choose one of: %s", name, dlp_order_kinds);
+                return refuse_choice(EXIT_REFUSED, "order", name, dlp_order_kinds);
 
         if (order.shuffle_buffer > 0 && order.terms.kind != DLP_ORDER_BUFFER)
                 return fail(EXIT_REFUSED, "shuffle-buffer: is for --order buffer");

@@ -20,6 +20,7 @@
 #include "client/lib/once_record.h"
 #include "client/lib/reason.h"
 #include "proto/base/cleanup.h"
+#include "proto/base/nearest.h"
 
 #define PAUSE_MIN_NS      1000000ull
 #define PAUSE_NODE_NS     50000000ull
@@ -95,6 +96,7 @@ static int copy_options(const struct dlc_once_options *options, struct why *reas
 
 static int take_options(struct dlc_once *once, const struct dlc_once_options *options, struct why *reason) {
         const char *scope = options->scope ? options->scope : "node", *key = options->key ? options->key : "-";
+        struct nearest nearest;
 
         if (!options->name || !is_name(options->name))
                 return why_set(reason, -EINVAL,
@@ -102,7 +104,8 @@ static int take_options(struct dlc_once *once, const struct dlc_once_options *op
                                "beginning with a letter or digit",
                                options->name ? options->name : "", DLC_ONCE_NAME_MAX - 1);
         if (strcmp(scope, "node") != 0 && strcmp(scope, "cluster") != 0)
-                return why_set(reason, -EINVAL, "scope: \"%.60s\" is not known; choose one of: node cluster", scope);
+                return why_set(reason, -EINVAL, "scope: \"%.60s\" is not known%s; choose one of: node cluster", scope,
+                               nearest_in(&nearest, scope, strlen(scope), "node cluster"));
         if (!is_key(key))
                 return why_set(reason, -EINVAL,
                                "key: must have 1 to %u printable ASCII characters; take a digest of what is "

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "client/lib/loader.h"
+#include "proto/base/nearest.h"
 
 /* Options of an older program are shorter: fields that it does not know keep their defaults. Those of a newer program
  * are longer: fields that we do not know must be zero. */
@@ -71,20 +72,24 @@ static bool is_limit(double value) {
         return value >= 0 && value <= (double)DLP_SAMPLES_MAX && (value < 1 || (double)(uint64_t)value == value);
 }
 
+static int refuse_choice(const char *option, const char *value, const char *choices, struct why *reason) {
+        struct nearest nearest;
+
+        return why_set(reason, -EINVAL, "%s: \"%.60s\" is not known%s; choose one of: %s", option, value,
+                       nearest_in(&nearest, value, strlen(value), choices), choices);
+}
+
 /* The names that the client itself acts on; the daemon checks all other names. */
 static int check_choices(const struct dlc_options *options, struct why *reason) {
         enum dlp_partition partition;
         enum dlp_dealing dealing;
 
         if (dlp_partition_from_name(options->partition, &partition) < 0)
-                return why_set(reason, -EINVAL, "partition: \"%.60s\" is not known; choose one of: pad drop exact",
-                               options->partition);
+                return refuse_choice("partition", options->partition, "pad drop exact", reason);
         if (dlp_dealing_from_name(options->dealing, &dealing) < 0)
-                return why_set(reason, -EINVAL, "dealing: \"%.60s\" is not known; choose one of: %s", options->dealing,
-                               dlp_dealings);
+                return refuse_choice("dealing", options->dealing, dlp_dealings, reason);
         if (strcmp(options->on_restart, "wait") != 0 && strcmp(options->on_restart, "raise") != 0)
-                return why_set(reason, -EINVAL, "on_restart: \"%.60s\" is not known; choose one of: wait raise",
-                               options->on_restart);
+                return refuse_choice("on_restart", options->on_restart, "wait raise", reason);
         if (options->restart_timeout_ms < -1)
                 return why_set(reason, -EINVAL,
                                "restart_timeout_ms: %d; must not be negative (-1: as long as it takes)",

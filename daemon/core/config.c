@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "proto/base/cleanup.h"
+#include "proto/base/nearest.h"
 
 #define OPTIONS_MAX 64u
 #define FILE_MAX    (1 << 20) /* bytes */
@@ -21,14 +22,43 @@
 static struct why parse_why;
 static struct settings *parse_settings;
 
+/* The key that libconfuse does not know, by its message; else NULL. */
+static const char *unknown_key(const char *text, size_t *ret_n) {
+        static const char BEGINNING[] = "no such option '";
+
+        if (strncmp(text, BEGINNING, strlen(BEGINNING)) != 0)
+                return NULL;
+        text += strlen(BEGINNING);
+        *ret_n = strcspn(text, "'");
+        return text;
+}
+
+/* In a section or outside of it. */
+static const char *key_hint(const cfg_t *cfg, const char *key, size_t n, struct nearest *nearest) {
+        bool is_dataset = strcmp(cfg->name, "dataset") == 0;
+        const struct setting *rows = is_dataset ? DATASET_SETTINGS : SETTINGS;
+        size_t n_rows = is_dataset ? N_DATASET_SETTINGS : N_SETTINGS;
+
+        nearest_begin(nearest, key, n);
+        for (size_t i = 0; i < n_rows; i++)
+                nearest_offer(nearest, rows[i].name);
+        if (!is_dataset)
+                nearest_offer(nearest, "dataset");
+        return nearest_hint(nearest);
+}
+
 static void on_error(cfg_t *cfg, const char *format, va_list arguments) {
         char text[DLP_TEXT_MAX - 160];
+        struct nearest nearest;
+        const char *key;
+        size_t n = 0;
 
         if (parse_why.text[0])
                 return; /* the first error is the cause */
         vsnprintf(text, sizeof(text), format, arguments);
-        why_set(&parse_why, 0, "%.140s:%d: %s", cfg && cfg->filename ? cfg->filename : "configuration",
-                cfg ? cfg->line : 0, text);
+        key = cfg ? unknown_key(text, &n) : NULL;
+        why_set(&parse_why, 0, "%.140s:%d: %s%s", cfg && cfg->filename ? cfg->filename : "configuration",
+                cfg ? cfg->line : 0, text, key ? key_hint(cfg, key, n, &nearest) : "");
 }
 
 /* libconfuse calls it while it reads the line, so the error has the right line number. */

@@ -13,6 +13,7 @@
 #include "daemon/pipeline/pool.h"
 #include "daemon/staging/record/hosts.h"
 #include "proto/base/cleanup.h"
+#include "proto/base/nearest.h"
 
 #define AT(field) offsetof(struct settings, field)
 
@@ -131,6 +132,7 @@ static bool is_text(const struct setting *setting) {
 static int parse_text(const struct setting *setting, char **value, const char *text, struct why *why) {
         bool may_be_empty = setting->kind == SETTING_OPTIONAL;
         struct cpu_share share;
+        struct nearest nearest;
         struct why reason;
         char *copy;
 
@@ -140,8 +142,8 @@ static int parse_text(const struct setting *setting, char **value, const char *t
                                "(60%%), or 0 for no ceiling",
                                setting->name, text);
         if (setting->kind == SETTING_CHOICE && !is_choice(setting->choices, text))
-                return why_set(why, -EINVAL, "%s: \"%.60s\" is not allowed; choose one of: %s", setting->name, text,
-                               setting->choices);
+                return why_set(why, -EINVAL, "%s: \"%.60s\" is not allowed%s; choose one of: %s", setting->name, text,
+                               nearest_in(&nearest, text, strlen(text), setting->choices), setting->choices);
         if (setting->kind == SETTING_OCTAL && (strspn(text, "01234567") != strlen(text) || strlen(text) < 3))
                 return why_set(why, -EINVAL, "%s: \"%.60s\" is not allowed; write permissions such as 0660",
                                setting->name, text);

@@ -1,4 +1,5 @@
 #include "daemon/ctl/access.h"
+#include "proto/base/nearest.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -83,13 +84,19 @@ bool access_job(const struct session *session, const struct job *job) {
 
 static int unknown_dataset(const struct session *session, const char *name, struct why *why) {
         const struct catalog_entry *entry;
+        struct nearest nearest;
         char known[256] = "";
         size_t n = 0;
 
-        TAILQ_FOREACH(entry, &session->server->options.catalog->entries, entry)
-                if (n < sizeof(known) && access_dataset(session, entry))
+        nearest_begin(&nearest, name, strlen(name));
+        TAILQ_FOREACH(entry, &session->server->options.catalog->entries, entry) {
+                if (!access_dataset(session, entry))
+                        continue;
+                nearest_offer(&nearest, entry->name);
+                if (n < sizeof(known))
                         n += (size_t)snprintf(known + n, sizeof(known) - n, "%s%s", n ? ", " : "", entry->name);
-        return why_set(why, -ENOENT, "dataset: there is no \"%.100s\"; %s%s", name,
+        }
+        return why_set(why, -ENOENT, "dataset: there is no \"%s\"%s; %s%s", name, nearest_hint(&nearest),
                        known[0] ? "the configuration has: " : "the configuration names no dataset", known);
 }
 

@@ -13,6 +13,7 @@
 #include "daemon/ctl/handlers.h"
 #include "daemon/ring/numa.h"
 #include "proto/base/cleanup.h"
+#include "proto/base/nearest.h"
 #include "proto/base/text.h"
 
 struct attach {
@@ -72,6 +73,13 @@ static int check_numbers(const Dlp__Attach *wish, struct why *why) {
         return check_number("first_epoch", wish->first_epoch, 0, DLP_EPOCH_MAX, why);
 }
 
+static int refuse_choice(const char *option, const char *value, const char *choices, struct why *why) {
+        struct nearest nearest;
+
+        return why_set(why, -EINVAL, "%s: \"%.60s\" is not known%s; choose one of: %s", option, value,
+                       nearest_in(&nearest, value, strlen(value), choices), choices);
+}
+
 static int read_terms(const Dlp__Attach *wish, struct job_terms *terms, struct why *why) {
         int r;
 
@@ -84,17 +92,13 @@ static int read_terms(const Dlp__Attach *wish, struct job_terms *terms, struct w
         if (r < 0)
                 return r;
         if (wish->dealing[0] && dlp_dealing_from_name(wish->dealing, &terms->dealing) < 0)
-                return why_set(why, -EINVAL, "dealing: \"%.60s\" is not known; choose one of: %s", wish->dealing,
-                               dlp_dealings);
+                return refuse_choice("dealing", wish->dealing, dlp_dealings, why);
         if (dlp_partition_from_name(wish->partition, &terms->partition) < 0)
-                return why_set(why, -EINVAL, "partition: \"%.60s\" is not known; choose one of: pad drop exact",
-                               wish->partition);
+                return refuse_choice("partition", wish->partition, "pad drop exact", why);
         if (on_error_from_name(wish->on_error, &terms->on_error) < 0)
-                return why_set(why, -EINVAL, "on_error: \"%.60s\" is not known; choose one of: fail substitute skip",
-                               wish->on_error);
+                return refuse_choice("on_error", wish->on_error, "fail substitute skip", why);
         if (dlp_order_kind_from_name(wish->order, &terms->order) < 0)
-                return why_set(why, -EINVAL, "order: \"%.60s\" is not known; choose one of: %s", wish->order,
-                               dlp_order_kinds);
+                return refuse_choice("order", wish->order, dlp_order_kinds, why);
         r = max_errors_check(wish->max_errors, why);
         if (r < 0)
                 return r;

@@ -274,5 +274,10 @@ void handle_datasets(struct session *session, const Dlp__Request *request) {
                 datasets.n_datasets++;
         }
         datasets.datasets = messages;
+        if (name[0] && idx == 0) {
+                r = access_find_dataset(session, name, &entry, &why);
+                session_refuse(session, request->id, r, why.text);
+                return;
+        }
         tell(session, request->id, &datasets);
 }

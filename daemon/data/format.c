@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "proto/base/cleanup.h"
+#include "proto/base/nearest.h"
 
 static const struct format *const FORMATS[] = {
         &FORMAT_ARROW,  &FORMAT_COCO,    &FORMAT_CSV,  &FORMAT_FOLDER,   &FORMAT_IMAGEFOLDER,
@@ -16,6 +17,7 @@ static const struct format *const FORMATS[] = {
 
 int format_find(const char *name, const struct format **ret_format, struct why *why) {
         char known[256] = "auto";
+        struct nearest nearest;
 
         for (size_t i = 0; i < ARRAY_SIZE(FORMATS); i++) {
                 size_t n = strlen(known);
@@ -26,7 +28,8 @@ int format_find(const char *name, const struct format **ret_format, struct why *
                 }
                 snprintf(known + n, sizeof(known) - n, "%s%s", n ? ", " : "", FORMATS[i]->name);
         }
-        return why_set(why, -EINVAL, "unknown format \"%.100s\"; choose one of: %s", name, known);
+        return why_set(why, -EINVAL, "unknown format \"%.100s\"%s; choose one of: %s", name,
+                       nearest_in(&nearest, name, strlen(name), known), known);
 }
 
 const struct format *format_at(size_t idx) {

@@ -5,7 +5,7 @@ import subprocess
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
-from harness import (DLCTL, HandClient, Table, attach_body, case, check_sequence, contains, equal, field, main, read_arguments,
+from harness import (DAEMON, DLCTL, HandClient, Table, attach_body, case, check_sequence, contains, equal, field, main, read_arguments,
                      request)
 
 # Options that reach the daemon (or are stopped on the way): (options, words that the message must have).
@@ -177,6 +177,41 @@ def _(box):
                               stderr=subprocess.PIPE, universal_newlines=True, timeout=300)
         equal(done.returncode, 3, f"dlctl {command} without a daemon: {done.stderr}")
         contains(done.stderr, box.path("nobody"))
+
+
+@case("a name that is nearly right is answered with the right one: datasets, formats, options, commands, keys")
+def _(box):
+    folder = box.folder_of_files("photos", 3)
+    daemon = box.daemon({"photos": folder, "texts": box.folder_of_files("texts", 2)})
+    rows = Table()
+    for arguments, hint in ((["read", "photo"], 'there is no "photo" (did you mean "photos"?); the configuration has: photos, texts'),
+                            (["datasets", "potos"], "photos"), (["look", "phtoos"], "photos"), (["errors", "Texts"], "texts"),
+                            (["read", "photos + text"], "texts"), (["raed", "photos"], "read"), (["stats"], "status"),
+                            (["--fromat", "json", "jobs"], "format"), (["read", "photos", "--bathc", "3"], "batch"),
+                            (["read", "photos", "--pipeline", "resiez(3)"], "resize"),
+                            (["read", "photos", "--pipeline", "imgae: hflip"], "image"),
+                            (["read", "photos", "--order", "trch"], "torch"), (["read", "photos", "--on-error", "skp"], "skip"),
+                            (["read", "photos", "--dealing", "stride"], "strided"), (["read", "photos", "--partition", "dorp"], "drop"),
+                            (["read", "photos", "--sampler", "weigthed(label)"], "weighted"),
+                            (["order", "--samples", "3", "--dealing", "stride"], "strided"),
+                            (["order", "--samples", "3", "--order", "tdprm"], "tdperm")):
+        with rows.row(arguments):
+            done = daemon.dlctl(*arguments)
+            equal(done.returncode != 0, True, done.stderr)
+            contains(done.stderr, hint if "did you mean" in hint else f'(did you mean "{hint}"?)')
+    for text, hint in ((f'slot = "3"\ndataset "d" {{ path = "{folder}" }}', "slots"),
+                       (f'dataset "d" {{ path = "{folder}"\nformt = "auto" }}', "format"),
+                       (f'dateset "d" {{ path = "{folder}" }}', "dataset"),
+                       (f'log_level = "warn"\ndataset "d" {{ path = "{folder}" }}', "warning"),
+                       (f'dataset "d" {{ path = "{folder}"\nformat = "webdatset" }}', "webdataset")):
+        with rows.row(text):
+            with open(box.path("wrong.conf"), "w") as file:
+                file.write(text + "\n")
+            done = subprocess.run([DAEMON, "--check-config", "-c", box.path("wrong.conf")], check=False,
+                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE, universal_newlines=True, timeout=300)
+            equal(done.returncode != 0, True, done.stderr)
+            contains(done.stderr, f'(did you mean "{hint}"?)')
+    rows.done()
 
 
 main()

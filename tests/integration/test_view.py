@@ -174,7 +174,7 @@ def _(box):
     equal(daemon.dlctl("look", "d").stdout.count("sample "), 5, "samples without INDEX")
     lines = daemon.objects("look", "d", "4")
     equal(lines[0]["fields"]["label"]["value"], 4, "as JSON")
-    for arguments, said in ((("d", "20"), "no sample \"20\": their numbers are 0 to 19"), (("none",), "no such dataset"),
+    for arguments, said in ((("d", "20"), "no sample \"20\": their numbers are 0 to 19"), (("none",), 'there is no "none"'),
                             (("d", "-1"), "")):
         done = daemon.dlctl("look", *arguments)
         equal(done.returncode != 0, True, f"look {arguments} is refused")

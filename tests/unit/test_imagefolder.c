@@ -371,7 +371,9 @@ START_TEST(an_unknown_format_is_answered_with_the_known_ones) {
 
         ck_assert_int_eq(format_find("imagefolders", &format, &why), -EINVAL);
         ck_assert_ptr_null(format);
-        ck_assert_ptr_nonnull(strstr(why.text, "unknown format \"imagefolders\"; choose one of: auto, arrow, "));
+        ck_assert_ptr_nonnull(strstr(
+                why.text,
+                "unknown format \"imagefolders\" (did you mean \"imagefolder\"?); choose one of: auto, arrow, "));
         ck_assert_ptr_nonnull(strstr(why.text, ", imagefolder, "));
         ck_assert_int_eq(format_find("imagefolder", &format, &why), 0);
         ck_assert_ptr_eq(format, &FORMAT_IMAGEFOLDER);

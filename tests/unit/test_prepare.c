@@ -62,7 +62,7 @@ START_TEST(a_wrong_text_is_refused_with_its_column_and_what_was_expected) {
         static const struct {
                 const char *text, *column, *says;
         } rows[] = {
-                { "jpg(90)", "column 1:", "unknown step \"jpg\"; the steps are resize, jpeg" },
+                { "jpg(90)", "column 1:", "unknown step \"jpg\" (did you mean \"jpeg\"?); the steps are resize, jpeg" },
                 { "resize", "column 1:", "resize needs its short, as in resize(short=256)" },
                 { "resize()", "column 1:", "resize needs its short" },
                 { "resize(256", "column 11:", "the text ends; expected \")\"" },

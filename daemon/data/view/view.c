@@ -12,6 +12,7 @@
 #include "daemon/data/source_type.h"
 #include "daemon/data/view/split.h"
 #include "proto/base/cleanup.h"
+#include "proto/base/nearest.h"
 
 #define ALTERNATIVES_MAX 8u
 #define DIGEST_SIZE      65u
@@ -46,13 +47,17 @@ static void view_close(struct source *source) {
 /* ---- what is chosen -------------------------------------------------------------------------------------------- */
 
 static int refuse_field(const struct source *inner, const char *name, size_t n, struct why *why) {
+        struct nearest nearest;
         char names[256] = "";
 
+        nearest_begin(&nearest, name, n);
+        for (uint32_t i = 0; i < inner->schema.n_fields; i++)
+                nearest_offer(&nearest, inner->schema.fields[i].name);
         for (uint32_t i = 0, at = 0; i < inner->schema.n_fields && at < sizeof(names); i++)
                 at += (uint32_t)snprintf(names + at, sizeof(names) - at, "%s%s", i ? ", " : "",
                                          inner->schema.fields[i].name);
-        return why_set(why, -EINVAL, "fields: the dataset has no field \"%.*s\"; its fields are %s", (int)n, name,
-                       names);
+        return why_set(why, -EINVAL, "fields: the dataset has no field \"%.*s\"%s; its fields are %s", (int)n, name,
+                       nearest_hint(&nearest), names);
 }
 
 static int find_inner(const struct source *inner, const char *name, size_t n, uint32_t *ret_idx, struct why *why) {

@@ -9,6 +9,7 @@
 #include "daemon/pipeline/catalog/catalog_private.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/clock.h"
+#include "proto/base/nearest.h"
 
 #define RETRY_AFTER_NS 1000000000ull /* an older failure is not reported: the dataset is opened again */
 
@@ -409,12 +410,16 @@ int catalog_configure(struct catalog *catalog, const struct catalog_wish *wishes
 static int unknown_dataset(struct catalog *catalog, const char *name, struct why *why) {
         char known[256] = "";
         struct catalog_entry *entry;
+        struct nearest nearest;
         size_t n = 0;
 
-        TAILQ_FOREACH(entry, &catalog->entries, entry)
+        nearest_begin(&nearest, name, strlen(name));
+        TAILQ_FOREACH(entry, &catalog->entries, entry) {
+                nearest_offer(&nearest, entry->name);
                 if (n < sizeof(known))
                         n += (size_t)snprintf(known + n, sizeof(known) - n, "%s%s", n ? ", " : "", entry->name);
-        return why_set(why, -ENOENT, "dataset: there is no \"%.100s\"; %s%s", name,
+        }
+        return why_set(why, -ENOENT, "dataset: there is no \"%s\"%s; %s%s", name, nearest_hint(&nearest),
                        known[0] ? "the configuration has: " : "the configuration names no dataset", known);
 }
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "proto/base/cleanup.h"
+#include "proto/base/nearest.h"
 #include "proto/base/step_text.h"
 
 enum {
@@ -25,12 +26,15 @@ static const struct step_type STEPS[N_STEPS] = {
 };
 
 static int refuse_word(const struct step_text *text, const char *word, size_t n_word) {
+        struct nearest nearest;
+
         if (n_word == 0)
                 return step_text_refuse_here(text, "the name of a step: resize, jpeg");
         return why_set(text->why, -EINVAL,
-                       "prepare, column %zu: unknown step \"%.*s\"; the steps are resize, jpeg; or write convert, or "
+                       "prepare, column %zu: unknown step \"%.*s\"%s; the steps are resize, jpeg; or write convert, or "
                        "command: and a shell command",
-                       step_text_column(text, word), word_shown(n_word), word);
+                       step_text_column(text, word), word_shown(n_word), word,
+                       nearest_in(&nearest, word, n_word, "resize jpeg convert"));
 }
 
 static int refuse_missing(const struct step_text *text, const struct step_type *type, const char *word) {

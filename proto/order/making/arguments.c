@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "proto/base/nearest.h"
 #include "proto/base/step_text.h"
 
 #define NUMBER_TEXT_MAX 64u
@@ -65,6 +66,7 @@ static int choose(const struct dlp_argument *argument, const char *word, size_t 
                   struct why *why) {
         char expected[160];
         const char *at = argument->choices;
+        struct nearest nearest;
 
         for (uint32_t i = 0; *at; i++) {
                 size_t length = strcspn(at, " ");
@@ -75,7 +77,8 @@ static int choose(const struct dlp_argument *argument, const char *word, size_t 
                 }
                 at += length + strspn(at + length, " ");
         }
-        snprintf(expected, sizeof(expected), "one of: %s", argument->choices);
+        snprintf(expected, sizeof(expected), "one of: %s%s", argument->choices,
+                 nearest_in(&nearest, word, n, argument->choices));
         return refuse(argument, word, n, expected, why);
 }
 

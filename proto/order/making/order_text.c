@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "proto/base/nearest.h"
 #include "proto/base/step_text.h"
 #include "proto/order/making/arguments.h"
 
@@ -60,6 +61,18 @@ static uint32_t next_unnamed(const struct dlp_step *step) {
         return n;
 }
 
+static int refuse_argument(const struct step_text *steps, const struct dlp_step_type *type, const char *name,
+                           size_t n_name) {
+        struct nearest nearest;
+
+        nearest_begin(&nearest, name, n_name);
+        for (uint32_t i = 0; i < n_arguments(type); i++)
+                nearest_offer(&nearest, type->arguments[i].name);
+        return why_set(steps->why, -EINVAL, "%s, column %zu: %s does not take \"%.*s\"%s; expected as in %s",
+                       steps->what, step_text_column(steps, name), type->name, word_shown(n_name), name,
+                       nearest_hint(&nearest), type->example);
+}
+
 static int read_argument(struct step_text *steps, struct dlp_order_text *text, struct dlp_step *step) {
         const struct dlp_step_type *type = step->type;
         const char *name = steps->at, *value;
@@ -71,9 +84,7 @@ static int read_argument(struct step_text *steps, struct dlp_order_text *text, s
         int r;
 
         if (argument->kind == DLP_ARGUMENT_END)
-                return why_set(steps->why, -EINVAL, "%s, column %zu: %s does not take \"%.*s\"; expected as in %s",
-                               steps->what, step_text_column(steps, name), type->name, word_shown(n_name), name,
-                               type->example);
+                return refuse_argument(steps, type, name, n_name);
         value = is_named ? name + n_name + 1 : name;
         steps->at = value + strcspn(value, END);
         if (is_list_of_all(argument)) {
@@ -159,6 +170,7 @@ static int read_step(struct step_text *steps, struct dlp_order_text *text) {
         const char *at = steps->at;
         size_t n = word_length(at);
         struct dlp_step *step = &text->steps[text->n_steps];
+        struct nearest nearest;
         int r;
 
         if (n == 0)
@@ -169,8 +181,9 @@ static int read_step(struct step_text *steps, struct dlp_order_text *text) {
         step->type = dlp_step_type_find(at, n);
         step->follows_chooser = text->n_steps > 0 && text->steps[0].type->role == DLP_CHOOSER;
         if (!step->type)
-                return why_set(steps->why, -EINVAL, "%s, column %zu: \"%.*s\" is unknown; choose one of: %s",
-                               steps->what, step_text_column(steps, at), word_shown(n), at, dlp_step_names);
+                return why_set(steps->why, -EINVAL, "%s, column %zu: \"%.*s\" is unknown%s; choose one of: %s",
+                               steps->what, step_text_column(steps, at), word_shown(n), at,
+                               nearest_in(&nearest, at, n, dlp_step_names), dlp_step_names);
         r = check_role(steps, at, text, step->type);
         if (r < 0)
                 return r;
