@@ -1,5 +1,7 @@
 /* augment/arguments.c: the values of a step's arguments, from text and to text. */
 #include "daemon/augment/step.h"
+#include "proto/base/nearest.h"
+#include "proto/base/typed.h"
 
 #include <errno.h>
 #include <math.h>
@@ -20,11 +22,12 @@ static int shown_length(const char *text) {
         return n > 40 ? 40 : n == 0 ? 1 : (int)n;
 }
 
-static int refuse(const struct argument *argument, const char *text, const char *expected, struct why *why) {
+static int refuse(const struct argument *argument, const char *text, const char *hint, const char *expected,
+                  struct why *why) {
         if (*text == '\0')
                 return why_set(why, -EINVAL, "the text ends where %s should be; expected %s", argument->name, expected);
-        return why_set(why, -EINVAL, "%s: \"%.*s\" is not allowed; expected %s", argument->name, shown_length(text),
-                       text, expected);
+        return why_set(why, -EINVAL, "%s: \"%.*s\" is not allowed%s; expected %s", argument->name, shown_length(text),
+                       text, hint, expected);
 }
 
 /* Reads n characters as a plain decimal number: no hexadecimal, no "inf", no "nan". */
@@ -74,7 +77,7 @@ static int parse_size(const struct argument *argument, const char *text, struct 
                 return (int)n;
 
         snprintf(expected, sizeof(expected), "a size in pixels, 1 to %u, or HEIGHT:WIDTH", RECIPE_SIZE_MAX);
-        return refuse(argument, text, expected, why);
+        return refuse(argument, text, "", expected, why);
 }
 
 static bool is_within(const struct argument *argument, double number) {
@@ -93,7 +96,7 @@ static int parse_range(const struct argument *argument, const char *text, struct
 
         snprintf(expected, sizeof(expected), "FROM:TO with %g <= FROM <= TO <= %g, such as %.12s", argument->minimum,
                  argument->maximum, argument->by_default);
-        return refuse(argument, text, expected, why);
+        return refuse(argument, text, "", expected, why);
 }
 
 static int parse_number(const struct argument *argument, const char *text, struct value *value, struct why *why) {
@@ -103,7 +106,7 @@ static int parse_number(const struct argument *argument, const char *text, struc
         if (read_number(text, n, &value->number) == 0 && is_within(argument, value->number))
                 return (int)n;
         snprintf(expected, sizeof(expected), "a number from %g to %g", argument->minimum, argument->maximum);
-        return refuse(argument, text, expected, why);
+        return refuse(argument, text, "", expected, why);
 }
 
 /* torchvision's ColorJitter: one number is the distance to both sides, two numbers are a range. */
@@ -126,7 +129,7 @@ static int parse_around(const struct argument *argument, const char *text, struc
 
         snprintf(expected, sizeof(expected), "a number from 0 to %g, or FROM:TO with %g <= FROM <= TO <= %g",
                  argument->maximum - argument->center, argument->minimum, argument->maximum);
-        return refuse(argument, text, expected, why);
+        return refuse(argument, text, "", expected, why);
 }
 
 /* Reads the numbers of a list. Returns how many; -EINVAL if there are too many, or one is not a number within the
@@ -160,7 +163,7 @@ static int parse_list(const struct argument *argument, const char *text, struct 
         }
         snprintf(expected, sizeof(expected), "%s, %s from %g to %g", argument->form,
                  argument->is_whole ? "whole numbers" : "numbers", argument->minimum, argument->maximum);
-        return refuse(argument, text, expected, why);
+        return refuse(argument, text, "", expected, why);
 }
 
 /* "box, bilinear or lanczos" */
@@ -177,14 +180,16 @@ static void print_choices(const struct argument *argument, char *text, size_t si
 static int parse_choice(const struct argument *argument, const char *text, struct value *value, struct why *why) {
         size_t n = length_of(text);
         char expected[160] = "";
+        struct nearest nearest;
 
+        value->choice = (uint32_t)typed_find(text, n, argument->choices, argument->n_choices);
+        if (n > 0 && value->choice < argument->n_choices)
+                return (int)n;
+        nearest_begin(&nearest, text, n);
         for (uint32_t i = 0; i < argument->n_choices; i++)
-                if (strlen(argument->choices[i]) == n && memcmp(text, argument->choices[i], n) == 0) {
-                        value->choice = i;
-                        return (int)n;
-                }
+                nearest_offer(&nearest, argument->choices[i]);
         print_choices(argument, expected, sizeof(expected));
-        return refuse(argument, text, expected, why);
+        return refuse(argument, text, nearest_hint(&nearest), expected, why);
 }
 
 int argument_parse(const struct argument *argument, const char *text, struct value *ret_value, struct why *why) {

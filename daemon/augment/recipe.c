@@ -1,8 +1,11 @@
 #include "daemon/augment/recipe.h"
 
 #include "daemon/augment/step.h"
+#include "daemon/augment/torchvision.h"
 #include "proto/base/cleanup.h"
+#include "proto/base/nearest.h"
 #include "proto/base/step_text.h"
+#include "proto/base/typed.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -61,11 +64,17 @@ static void list_steps(char *text, size_t size) {
 
 static int refuse_step(const struct step_text *reader, const char *word, size_t n_word) {
         char names[32 * ARRAY_SIZE(STEPS) + 32], expected[sizeof(names) + 32];
+        const char *answer = torchvision_answer(word, n_word);
+        struct nearest nearest;
 
+        if (answer)
+                return why_set(reader->why, -EINVAL, "pipeline, column %zu: %.*s %s", step_text_column(reader, word),
+                               word_shown(n_word), word, answer);
         list_steps(names, sizeof(names));
         if (n_word > 0)
-                return why_set(reader->why, -EINVAL, "pipeline, column %zu: unknown step \"%.*s\"; the steps are %s",
-                               step_text_column(reader, word), word_shown(n_word), word, names);
+                return why_set(reader->why, -EINVAL, "pipeline, column %zu: unknown step \"%.*s\"%s; the steps are %s",
+                               step_text_column(reader, word), word_shown(n_word), word,
+                               nearest_in(&nearest, word, n_word, names), names);
         snprintf(expected, sizeof(expected), "the name of a step: %s", names);
         return step_text_refuse_here(reader, expected);
 }
@@ -77,12 +86,42 @@ static const struct step_type *find_step(const char *word, size_t n) {
         return NULL;
 }
 
+/* Also by the name of torchvision's class. */
+static const struct step_type *find_typed(const char *word, size_t n) {
+        const struct step_type *type = find_step(word, n);
+        const char *name = type ? NULL : torchvision_step(word, n);
+
+        if (name)
+                return find_step(name, strlen(name));
+        for (size_t i = 0; i < ARRAY_SIZE(STEPS) && !type; i++)
+                if (typed_is_class(word, n, STEPS[i]->name))
+                        type = STEPS[i];
+        return type;
+}
+
 static bool is_mode(const char *word, size_t n) {
         return word_is(word, n, "raw") || word_is(word, n, "decode");
 }
 
 bool recipe_is_step(const char *word, size_t n) {
         return find_step(word, n) || is_mode(word, n);
+}
+
+/* "transforms." and the like before a class. */
+static const char *skip_module(const char *text) {
+        static const char *const MODULES[] = { "torchvision.", "transforms.", "v2.", "T." };
+
+        for (size_t i = 0; i < ARRAY_SIZE(MODULES); i++)
+                if (strncmp(text, MODULES[i], strlen(MODULES[i])) == 0)
+                        text += strlen(MODULES[i]);
+        return text;
+}
+
+bool recipe_begins(const char *text) {
+        const char *word = skip_module(text + strspn(text, " \t\r\n"));
+        size_t n = word_length(word);
+
+        return find_typed(word, n) || torchvision_steps(word, n) || is_mode(word, n);
 }
 
 /* ---- arguments of a step ------------------------------------------------------------------------------------- */
@@ -100,15 +139,22 @@ static bool is_argument(const struct argument *argument, const char *word, size_
 }
 
 static int refuse_key(const struct step_text *reader, const struct step_type *type, size_t n_word) {
+        const char *reason = torchvision_left_out(reader->at, n_word);
         char names[160] = "";
+        struct nearest nearest;
 
         for (unsigned i = 0; i < count_arguments(type); i++) {
                 size_t n = strlen(names);
 
                 snprintf(names + n, sizeof(names) - n, "%s%s", i ? ", " : "", type->arguments[i].name);
         }
-        return why_set(reader->why, -EINVAL, "pipeline, column %zu: %s has no argument \"%.*s\"; it has %s",
-                       step_text_column(reader, reader->at), type->name, word_shown(n_word), reader->at, names);
+        if (reason)
+                return why_set(
+                        reader->why, -EINVAL, "pipeline, column %zu: %s has no argument \"%.*s\"; leave it out: %s",
+                        step_text_column(reader, reader->at), type->name, word_shown(n_word), reader->at, reason);
+        return why_set(reader->why, -EINVAL, "pipeline, column %zu: %s has no argument \"%.*s\"%s; it has %s",
+                       step_text_column(reader, reader->at), type->name, word_shown(n_word), reader->at,
+                       nearest_in(&nearest, reader->at, n_word, names), names);
 }
 
 /* Reads the value of one argument, after its key if it has one. */
@@ -147,6 +193,10 @@ static int read_key(struct step_text *reader, const struct step_type *type, unsi
                         }
                 return refuse_key(reader, type, n_word);
         }
+        if (*named && *reader->at && strchr("+-.0123456789", *reader->at))
+                return step_text_refuse_here(
+                        reader, "key=value, as after another key=value; a list is written mean=[0.5, 0.4, 0.4], or "
+                                "mean=0.5:0.4:0.4");
         if (*named)
                 return step_text_refuse_here(reader, "key=value, as after another key=value");
         if (*next >= n_arguments)
@@ -316,11 +366,47 @@ static int read_mode(struct step_text *reader, const char *word, size_t n_word, 
         return 0;
 }
 
-static int read_one(struct step_text *reader, unsigned place, struct recipe *recipe) {
-        const char *word = reader->at;
-        size_t n_word = word_length(word);
-        const struct step_type *type = find_step(word, n_word);
+/* Steps that one class of torchvision stands for. Their text has no mistakes; where they may stand is said of the
+ * word. */
+static int read_steps(struct step_text *reader, const char *steps, const char *word, struct recipe *recipe) {
+        struct step_text inner = { .what = "pipeline", .text = steps, .at = steps };
+        int r = 0;
 
+        if (*reader->at == '(') {
+                reader->at++;
+                step_text_skip_blanks(reader);
+                if (*reader->at++ != ')') {
+                        reader->at--;
+                        return step_text_refuse_here(reader, "\")\": it has no arguments");
+                }
+        }
+        while (r == 0 && *inner.at) {
+                size_t n = word_length(inner.at);
+                const struct step_type *type = find_step(inner.at, n);
+                struct why detail = {};
+
+                assert(type);
+                inner.at += n;
+                inner.why = &detail;
+                r = read_step(&inner, type, steps, recipe);
+                if (r < 0)
+                        return why_set(reader->why, r, "pipeline, column %zu: in place of \"%.*s\": %s",
+                                       step_text_column(reader, word), word_shown(word_length(word)), word,
+                                       strstr(detail.text, ": ") + 2);
+                step_text_skip_blanks(&inner);
+        }
+        return r;
+}
+
+static int read_one(struct step_text *reader, unsigned place, struct recipe *recipe) {
+        const char *word, *steps;
+        const struct step_type *type;
+        size_t n_word;
+
+        reader->at = word = skip_module(reader->at);
+        n_word = word_length(word);
+        type = find_typed(word, n_word);
+        steps = torchvision_steps(word, n_word);
         if (n_word == 0)
                 return refuse_step(reader, word, 0);
         if (recipe->kind == RECIPE_RAW)
@@ -331,6 +417,8 @@ static int read_one(struct step_text *reader, unsigned place, struct recipe *rec
         reader->at += n_word;
         if (type)
                 return read_step(reader, type, word, recipe);
+        if (steps)
+                return read_steps(reader, steps, word, recipe);
         if (is_mode(word, n_word))
                 return read_mode(reader, word, n_word, place, recipe);
         return refuse_step(reader, word, n_word);
@@ -436,7 +524,8 @@ static int check_output(const struct recipe *recipe, struct why *why) {
 
 int recipe_parse(const char *text, struct recipe **ret_recipe, struct why *why) {
         _cleanup_(recipe_freep) struct recipe *recipe = NULL;
-        struct step_text reader = { .what = "pipeline", .text = text, .at = text, .why = why };
+        struct step_text reader = { .what = "pipeline", .why = why };
+        char typed[DLP_PIPELINE_MAX];
         int r;
 
         if (strnlen(text, DLP_PIPELINE_MAX) == DLP_PIPELINE_MAX)
@@ -445,6 +534,9 @@ int recipe_parse(const char *text, struct recipe **ret_recipe, struct why *why) 
         recipe = calloc(1, sizeof(*recipe));
         if (!recipe)
                 return why_set(why, -ENOMEM, "no memory for a pipeline");
+        strcpy(typed, text);
+        typed_lists(typed);
+        reader.text = reader.at = typed;
 
         recipe->kind = RECIPE_PIXELS;
         conversion_init(&recipe->conversion);

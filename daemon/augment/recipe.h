@@ -50,6 +50,9 @@ int recipe_parse(const char *text, struct recipe **ret_recipe, struct why *why);
 /* Is this word of n characters the name of a step? `decode` and `raw` count as steps. */
 bool recipe_is_step(const char *word, size_t n);
 
+/* Does this text of steps begin with one for pictures, also as recipe_parse() reads torchvision's classes? */
+bool recipe_begins(const char *text);
+
 /* Takes NULL. */
 void recipe_free(struct recipe *recipe);
 void recipe_freep(struct recipe **recipe);

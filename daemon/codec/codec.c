@@ -193,7 +193,7 @@ static bool is_array_of_picture(const struct schema_field *field, const char *te
         const char *word = text + strspn(text, " \t\r\n");
         size_t n = word_length(word);
 
-        return field->kind == FIELD_VALUE && field->n_dims > 0 && !value_steps_are(word, n) && recipe_is_step(word, n);
+        return field->kind == FIELD_VALUE && field->n_dims > 0 && !value_steps_are(word, n) && recipe_begins(word);
 }
 
 static bool has_value_steps(const struct codec *codec, const char *text) {

@@ -11,7 +11,9 @@
 #include "daemon/collate/collation.h"
 #include "daemon/data/field_name.h"
 #include "proto/base/cleanup.h"
+#include "proto/base/nearest.h"
 #include "proto/base/step_text.h"
+#include "proto/base/typed.h"
 
 #define BLANKS " \t\r\n"
 
@@ -404,17 +406,21 @@ static char *blank_but(const char *text, size_t begin, size_t end) {
 }
 
 static int find_named(const struct source *source, struct step_text *reader, size_t n_word, uint32_t *ret_idx) {
+        struct nearest nearest;
         char names[256];
 
-        for (uint32_t i = 0; i < source->schema.n_fields; i++)
+        nearest_begin(&nearest, reader->at, n_word);
+        for (uint32_t i = 0; i < source->schema.n_fields; i++) {
                 if (field_name_is(&source->schema.fields[i], reader->at, n_word)) {
                         *ret_idx = i;
                         return 0;
                 }
+                nearest_offer(&nearest, source->schema.fields[i].name);
+        }
         list_fields(&source->schema, false, names, sizeof(names));
-        return why_set(reader->why, -EINVAL,
-                       "pipeline, column %zu: the dataset has no field \"%.*s\"; its fields are %s",
-                       step_text_column(reader, reader->at), word_shown(n_word), reader->at, names);
+        return why_set(
+                reader->why, -EINVAL, "pipeline, column %zu: the dataset has no field \"%.*s\"%s; its fields are %s",
+                step_text_column(reader, reader->at), word_shown(n_word), reader->at, nearest_hint(&nearest), names);
 }
 
 static int parse_part(struct program *program, const struct source *source, const char *text, const struct part *part,
@@ -645,15 +651,17 @@ static int find_names(const char *text, const struct schema *schema, bool *ret_n
 int program_parse(const char *text, const struct source *source, struct tokenizers *tokenizers,
                   struct program **ret_program, struct why *why) {
         _cleanup_(program_freep) struct program *program = calloc(1, sizeof(*program));
+        _cleanup_(freep) char *typed = strdup(text);
         bool is_named;
         int r;
 
-        if (!program)
+        if (!program || !typed)
                 return why_errno(why, -ENOMEM, "pipeline");
+        typed_lists(typed);
         program->tokenizers = tokenizers;
-        r = find_names(text, &source->schema, &is_named, why);
+        r = find_names(typed, &source->schema, &is_named, why);
         if (r == 0)
-                r = is_named ? parse_named(program, source, text, why) : parse_unnamed(program, source, text, why);
+                r = is_named ? parse_named(program, source, typed, why) : parse_unnamed(program, source, typed, why);
         if (r == 0)
                 r = settle_packing(program, why);
         if (r == 0)

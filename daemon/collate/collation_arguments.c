@@ -7,6 +7,8 @@
 #include <string.h>
 
 #include "daemon/collate/collation_type.h"
+#include "proto/base/nearest.h"
+#include "proto/base/typed.h"
 
 #define COUNT_MAX 2147483647ul /* also of both numbers of a size: their product stays in 64 bits */
 
@@ -99,15 +101,17 @@ static int read_size(struct step_text *reader, const struct collation_argument *
 }
 
 static int read_choice(struct step_text *reader, const struct collation_argument *argument, uint32_t *ret_choice) {
-        size_t n = word_length(reader->at), n_names = 0;
+        size_t n = word_length(reader->at), n_names = 0, n_value = strcspn(reader->at, ",) \t\r\n");
+        size_t choice = typed_find(reader->at, n_value, argument->choices, argument->n_choices);
+        struct nearest nearest;
         char names[128] = "";
 
+        if (n_value > 0 && choice < argument->n_choices) {
+                *ret_choice = (uint32_t)choice;
+                reader->at += n_value;
+                return 0;
+        }
         for (uint32_t i = 0; i < argument->n_choices; i++) {
-                if (word_is(reader->at, n, argument->choices[i])) {
-                        *ret_choice = i;
-                        reader->at += n;
-                        return 0;
-                }
                 n_names += (size_t)snprintf(names + n_names, sizeof(names) - n_names, "%s%s",
                                             i == 0                         ? ""
                                             : i + 1 == argument->n_choices ? " or "
@@ -116,8 +120,9 @@ static int read_choice(struct step_text *reader, const struct collation_argument
         }
         if (n == 0)
                 return step_text_refuse_here(reader, names);
-        return why_set(reader->why, -EINVAL, "pipeline, column %zu: \"%.*s\"; expected %s",
-                       step_text_column(reader, reader->at), word_shown(n), reader->at, names);
+        return why_set(reader->why, -EINVAL, "pipeline, column %zu: \"%.*s\"%s; expected %s",
+                       step_text_column(reader, reader->at), word_shown(n), reader->at,
+                       nearest_in(&nearest, reader->at, n, names), names);
 }
 
 static int read_value(struct step_text *reader, const struct collation_argument *argument,
@@ -140,6 +145,7 @@ static int read_value(struct step_text *reader, const struct collation_argument 
 
 static int refuse_key(const struct step_text *reader, const struct collation_type *type, size_t n_word) {
         unsigned n_arguments = count_arguments(type);
+        struct nearest nearest;
         char names[160] = "";
 
         for (unsigned i = 0; i < n_arguments; i++) {
@@ -149,8 +155,9 @@ static int refuse_key(const struct step_text *reader, const struct collation_typ
         }
         if (n_arguments == 0)
                 return step_text_refuse_here(reader, "\")\": the step has no arguments");
-        return why_set(reader->why, -EINVAL, "pipeline, column %zu: %s has no argument \"%.*s\"; it has %s",
-                       step_text_column(reader, reader->at), type->name, word_shown(n_word), reader->at, names);
+        return why_set(reader->why, -EINVAL, "pipeline, column %zu: %s has no argument \"%.*s\"%s; it has %s",
+                       step_text_column(reader, reader->at), type->name, word_shown(n_word), reader->at,
+                       nearest_in(&nearest, reader->at, n_word, names), names);
 }
 
 /* Leaves the reader at the value. */

@@ -470,11 +470,12 @@ START_TEST(a_step_that_does_not_fit_its_field_is_refused_with_its_column) {
                 const char *steps, *said;
         } rows[] = {
                 { &text, "hflip(0.5)", "column 1: this field has no step \"hflip\"; expected json(PATH), npy, text" },
+                { &text, "txet", "no step \"txet\" (did you mean \"text\"?); expected json(PATH)" },
                 { &text, "text to(int64)", "column 6: to cannot follow here" },
                 { &text, "to(int64)", "field f is text in a file of JSON or CSV" },
                 { &bytes, "json(a", "\")\"" },
                 { &bytes, "json([)", "" },
-                { &bytes, "  to(int65)", "column 6: expected a dtype" },
+                { &bytes, "  to(int65)", "column 6: \"int65\" (did you mean \"int64\"?); expected a dtype" },
                 { &bytes, "to(int64, shape=2:-1)", "only the first dimension" },
                 { &bytes, "to(int64, size=2)", "expected shape=" },
                 { &bytes, "text(1)", "has no arguments" },

@@ -415,7 +415,9 @@ static const struct {
         { "pad(max=longest)", "!whole number", 0 },
         { "pad(to=1, max=2)", "!leave max out", 0 },
         { "pad(truncate=true)", "!to=N or max=N", 0 },
-        { "pad(size=3)", "!no argument \"size\"; it has value, multiple, to, max, side, truncate, labels", 0 },
+        { "pad(size=3)",
+          "!no argument \"size\" (did you mean \"side\"?); it has value, multiple, to, max, side, truncate, labels",
+          0 },
         { "stack(1)", "!no arguments", 0 },
         { "ragged(true)", "!key=value", 0 },
 };

@@ -125,6 +125,25 @@ START_TEST(only_fields_that_are_named_are_delivered_in_the_sequence_of_the_text)
 }
 END_TEST
 
+START_TEST(a_text_is_read_as_fingers_type_it) {
+        char text[512];
+
+        fields_of(&PICTURES, "image: Resize([8, 9]), ToTensor(); label: to(half)", text, sizeof(text));
+        ck_assert_str_eq(text,
+                         "image: resize(8:9, interpolation=bilinear) to(float32) layout(nchw); label: to(float16)");
+        fields_of(&PADDED, "tokens: to(long) pad(value=0, to=[8,], side=\"Left\", truncate=True)", text, sizeof(text));
+        ck_assert_str_eq(text, "tokens: to(int64) pad(value=0, multiple=1, to=8, side=left, truncate=true)");
+        ck_assert_ptr_nonnull(strstr(fields_of(&PICTURES, "image; lable", text, sizeof(text)),
+                                     "has no field \"lable\" (did you mean \"label\"?); its fields are image, label"));
+        fields_of(&BOXES, "image, boxes: T.RandomHorizontalFlip(0.5)", text, sizeof(text));
+        ck_assert_str_eq(text, "image, boxes: hflip(0.5)");
+        ck_assert_ptr_nonnull(strstr(fields_of(&PADDED, "tokens: pad(valeu=1)", text, sizeof(text)),
+                                     "no argument \"valeu\" (did you mean \"value\"?)"));
+        ck_assert_ptr_nonnull(strstr(fields_of(&PADDED, "tokens: pad(side=leftt)", text, sizeof(text)),
+                                     "\"leftt\" (did you mean \"left\"?); expected right or left"));
+}
+END_TEST
+
 /* Who writes the text that he was shown gets the same. */
 START_TEST(the_normal_text_means_itself) {
         const char *const texts[] = { "center_crop(8) hflip", "label; image: resize(9)", "image:raw;label", "image" };
@@ -318,6 +337,7 @@ int main(void) {
         const struct suite_row rows[] = {
                 { "programs", a_text_without_names_is_for_the_one_picture_and_values_come_with_it, 0 },
                 { "programs", only_fields_that_are_named_are_delivered_in_the_sequence_of_the_text, 0 },
+                { "programs", a_text_is_read_as_fingers_type_it, 0 },
                 { "programs", the_normal_text_means_itself, 0 },
                 { "programs", a_collation_is_printed_with_its_part_and_changes_no_draws, 0 },
                 { "programs", what_is_wrong_is_named_with_its_column_in_the_whole_text, 0 },

@@ -89,7 +89,7 @@ const struct step_type step_resize = {
                 [SIZE] = { ARGUMENT_SIZE_SHORT, "size", .other_name = "short" },
                 [INTERPOLATION] = ARGUMENT_INTERPOLATION,
                 [MAX] = { ARGUMENT_LIST, "max", .minimum = 1, .maximum = RECIPE_SIZE_MAX, .counts = 1u << 1,
-                          .is_whole = true, .form = "N", .is_optional = true },
+                          .is_whole = true, .form = "N", .other_name = "max_size", .is_optional = true },
         },
         .plan = plan,
         .output = output,

@@ -7,7 +7,9 @@
 #include <string.h>
 
 #include "proto/base/cleanup.h"
+#include "proto/base/nearest.h"
 #include "proto/base/step_text.h"
+#include "proto/base/typed.h"
 
 #define RATE_MIN        1000.0
 #define RATE_MAX        192000.0
@@ -58,15 +60,17 @@ static int read_number(struct step_text *reader, double minimum, double maximum,
 
 static int read_choice(struct step_text *reader, const char *const *names, unsigned n_names, const char *expected,
                        unsigned *ret_choice) {
-        size_t n = value_length(reader->at);
+        size_t n = value_length(reader->at), i = typed_find(reader->at, n, names, n_names);
+        struct nearest nearest;
 
-        for (unsigned i = 0; i < n_names; i++)
-                if (word_is(reader->at, n, names[i])) {
-                        *ret_choice = i;
-                        reader->at += n;
-                        return 0;
-                }
-        return refuse_value(reader, expected);
+        if (i < n_names) {
+                *ret_choice = (unsigned)i;
+                reader->at += n;
+                return 0;
+        }
+        return why_set(reader->why, -EINVAL, "pipeline, column %zu: \"%.*s\" is not allowed here%s; expected %s",
+                       step_text_column(reader, reader->at), word_shown(n), reader->at,
+                       nearest_in(&nearest, reader->at, n, expected), expected);
 }
 
 /* ---- arguments --------------------------------------------------------------------------------------------------- */
@@ -115,12 +119,23 @@ static int read_value(struct step_text *reader, unsigned idx, struct sound_steps
         }
 }
 
+static int refuse_key(const struct step_text *reader, size_t n) {
+        static const char KEYS[] = "rate, mono, seconds, crop, max_seconds, dtype";
+        struct nearest nearest;
+
+        return why_set(reader->why, -EINVAL, "pipeline, column %zu: audio has no argument \"%.*s\"%s; it has %s",
+                       step_text_column(reader, reader->at), word_shown(n), reader->at,
+                       nearest_in(&nearest, reader->at, n, KEYS), KEYS);
+}
+
 static int read_argument(struct step_text *reader, struct sound_steps *steps, unsigned *seen) {
         size_t n = word_length(reader->at);
         unsigned i = 0;
 
         while (i < N_ARGUMENTS && !word_is(reader->at, n, NAMES[i]))
                 i++;
+        if (i == N_ARGUMENTS && n > 0 && reader->at[n] == '=')
+                return refuse_key(reader, n);
         if (i == N_ARGUMENTS || *seen & 1u << i || reader->at[n] != '=')
                 return step_text_refuse_here(
                         reader, "rate=, mono=, seconds=, crop=, max_seconds= or dtype=, each at most once");

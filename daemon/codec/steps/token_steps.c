@@ -7,7 +7,9 @@
 #include <string.h>
 
 #include "proto/base/cleanup.h"
+#include "proto/base/nearest.h"
 #include "proto/base/step_text.h"
+#include "proto/base/typed.h"
 
 #define LENGTH_DEFAULT 512u
 
@@ -68,15 +70,17 @@ static int read_number(struct step_text *reader, uint32_t least, uint32_t *ret_n
 
 static int read_choice(struct step_text *reader, const char *const *names, unsigned n_names, const char *expected,
                        unsigned *ret_choice) {
-        size_t n = value_length(reader->at);
+        size_t n = value_length(reader->at), i = typed_find(reader->at, n, names, n_names);
+        struct nearest nearest;
 
-        for (unsigned i = 0; i < n_names; i++)
-                if (word_is(reader->at, n, names[i])) {
-                        *ret_choice = i;
-                        reader->at += n;
-                        return 0;
-                }
-        return refuse_value(reader, expected);
+        if (i < n_names) {
+                *ret_choice = (unsigned)i;
+                reader->at += n;
+                return 0;
+        }
+        return why_set(reader->why, -EINVAL, "pipeline, column %zu: \"%.*s\" is not allowed here%s; expected %s",
+                       step_text_column(reader, reader->at), word_shown(n), reader->at,
+                       nearest_in(&nearest, reader->at, n, expected), expected);
 }
 
 static int read_digest(struct step_text *reader, struct token_steps *steps) {
@@ -129,12 +133,23 @@ static int read_value(struct step_text *reader, unsigned idx, struct token_steps
         }
 }
 
+static int refuse_key(const struct step_text *reader, size_t n) {
+        static const char KEYS[] = "max_length, truncation, stride, window, special, digest";
+        struct nearest nearest;
+
+        return why_set(reader->why, -EINVAL, "pipeline, column %zu: tokens has no argument \"%.*s\"%s; it has %s",
+                       step_text_column(reader, reader->at), word_shown(n), reader->at,
+                       nearest_in(&nearest, reader->at, n, KEYS), KEYS);
+}
+
 static int read_argument(struct step_text *reader, struct token_steps *steps, unsigned *seen) {
         size_t n = word_length(reader->at);
         unsigned i = 0;
 
         while (i < N_ARGUMENTS && !word_is(reader->at, n, NAMES[i]))
                 i++;
+        if (i == N_ARGUMENTS && n > 0 && reader->at[n] == '=')
+                return refuse_key(reader, n);
         if (i == N_ARGUMENTS || *seen & 1u << i || reader->at[n] != '=')
                 return step_text_refuse_here(reader, "max_length=, truncation=, stride=, window=, special= or digest=, "
                                                      "each at most once");
@@ -192,15 +207,17 @@ static int check(const struct token_steps *steps, unsigned seen, struct why *why
 }
 
 static int read_to(struct step_text *reader, struct token_steps *steps) {
-        static const char *const TEXTS[] = { "to(int64)", "to(int32)" };
+        static const char *const DTYPES[] = { "int64", "int32" };
 
         step_text_skip_blanks(reader);
-        for (unsigned i = 0; i < ARRAY_SIZE(TEXTS); i++)
-                if (strncmp(reader->at, TEXTS[i], strlen(TEXTS[i])) == 0) {
-                        reader->at += strlen(TEXTS[i]);
+        if (strncmp(reader->at, "to(", 3) == 0) {
+                size_t n = value_length(reader->at + 3), i = typed_find(reader->at + 3, n, DTYPES, 2);
+
+                if (i < 2 && reader->at[3 + n] == ')') {
+                        reader->at += 3 + n + 1;
                         steps->is_int32 = i == 1;
-                        break;
                 }
+        }
         step_text_skip_blanks(reader);
         return *reader->at
                        ? step_text_refuse_here(reader, "to(int32), to(int64), how samples become a batch, or the end")

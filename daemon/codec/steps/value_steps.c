@@ -7,7 +7,9 @@
 
 #include "daemon/base/json/json_value.h"
 #include "proto/base/cleanup.h"
+#include "proto/base/nearest.h"
 #include "proto/base/step_text.h"
+#include "proto/base/typed.h"
 #include "proto/layout.h"
 
 enum step {
@@ -105,6 +107,23 @@ static int read_shape(struct step_text *reader, const char *argument, size_t n, 
                                "be -1, which varies");
 }
 
+static bool is_of_numbers(uint32_t dtype) {
+        return dtype != DLP_DTYPE_BYTES && dtype != DLP_DTYPE_TEXT && dtype != DLP_DTYPE_TEXTS;
+}
+
+static int refuse_dtype(const struct step_text *reader, const char *word, size_t n) {
+        struct nearest nearest;
+
+        nearest_begin(&nearest, word, n);
+        for (uint32_t i = 0; i < DLP_N_DTYPES; i++)
+                if (is_of_numbers(i))
+                        nearest_offer(&nearest, dlp_dtype_name(i));
+        return why_set(reader->why, -EINVAL,
+                       "pipeline, column %zu: \"%.*s\"%s; expected a dtype: bool, int8 to int64, uint8 to uint64, "
+                       "float16, bfloat16, float32 or float64",
+                       step_text_column(reader, word), word_shown(n), word, nearest_hint(&nearest));
+}
+
 static int read_to(struct step_text *reader, struct value_steps *steps) {
         const char *argument, *comma, *equals;
         size_t n, n_dtype;
@@ -117,15 +136,12 @@ static int read_to(struct step_text *reader, struct value_steps *steps) {
         while (n_dtype > 0 && argument[n_dtype - 1] == ' ')
                 n_dtype--;
         for (uint32_t i = 0; i < DLP_N_DTYPES && !steps->has_dtype; i++)
-                if (i != DLP_DTYPE_BYTES && i != DLP_DTYPE_TEXT && i != DLP_DTYPE_TEXTS &&
-                    word_is(argument, n_dtype, dlp_dtype_name(i))) {
+                if (is_of_numbers(i) && typed_is(argument, n_dtype, dlp_dtype_name(i))) {
                         steps->dtype = i;
                         steps->has_dtype = true;
                 }
         if (!steps->has_dtype)
-                return refuse_argument(reader, argument,
-                                       "expected a dtype: bool, int8 to int64, uint8 to uint64, "
-                                       "float16, bfloat16, float32 or float64");
+                return refuse_dtype(reader, argument, n_dtype);
         if (!comma)
                 return 0;
         comma += 1 + strspn(comma + 1, " ");
@@ -161,15 +177,17 @@ static bool may_follow(unsigned step, unsigned n_done, const struct value_steps 
 static int read_step(struct step_text *reader, struct value_steps *steps, unsigned *n_done) {
         size_t n = word_length(reader->at);
         const char *word = reader->at;
+        struct nearest nearest;
         unsigned i = 0;
 
         while (i < ARRAY_SIZE(NAMES) && !word_is(word, n, NAMES[i]))
                 i++;
         if (i == ARRAY_SIZE(NAMES))
                 return why_set(reader->why, -EINVAL,
-                               "pipeline, column %zu: this field has no step \"%.*s\"; expected json(PATH), npy, text, "
-                               "to(DTYPE) or raw",
-                               step_text_column(reader, word), word_shown(n), word);
+                               "pipeline, column %zu: this field has no step \"%.*s\"%s; expected json(PATH), npy, "
+                               "text, to(DTYPE) or raw",
+                               step_text_column(reader, word), word_shown(n), word,
+                               nearest_in(&nearest, word, n, "json npy text to raw"));
         if (!may_follow(i, *n_done, steps))
                 return why_set(reader->why, -EINVAL,
                                "pipeline, column %zu: %s cannot follow here; the sequence is json(PATH) or npy, then "

@@ -1,0 +1,93 @@
+#include "daemon/augment/torchvision.h"
+
+#include "proto/base/cleanup.h"
+#include "proto/base/step_text.h"
+#include "proto/base/typed.h"
+
+struct row {
+        const char *name, *text;
+};
+
+static const struct row STEP_NAMES[] = {
+        { "RandomHorizontalFlip", "hflip" },
+        { "HorizontalFlip", "hflip" },
+        { "RandomVerticalFlip", "vflip" },
+        { "VerticalFlip", "vflip" },
+        { "ToDtype", "to" },
+        { "ConvertImageDtype", "to" },
+        { "SanitizeBoundingBoxes", "sanitize" },
+};
+
+static const struct row STEP_TEXTS[] = {
+        { "ToTensor", "to(float32) layout(nchw)" },
+        { "PILToTensor", "layout(nchw)" },
+};
+
+#define IN_TRAINER                                                                                                     \
+        "is not a step here; do it with the batch in the trainer, where torchvision.transforms.v2 has it for the GPU"
+
+static const struct row ANSWERS[] = {
+        { "Compose", "is not needed: write the steps one after the other, with blanks between them" },
+        { "ToImage", "is not needed: pictures are decoded already; layout(nchw) puts the channels first" },
+        { "ToPILImage", "is not needed: pictures stay arrays; leave it out" },
+        { "Lambda", "would be code of yours: do that with the batch, in the trainer" },
+        { "RandomApply", IN_TRAINER },
+        { "RandomChoice", IN_TRAINER },
+        { "RandomOrder", IN_TRAINER },
+        { "RandomRotation", IN_TRAINER },
+        { "RandomAffine", IN_TRAINER },
+        { "RandomPerspective", IN_TRAINER },
+        { "RandomErasing", IN_TRAINER },
+        { "RandomInvert", IN_TRAINER },
+        { "RandomPosterize", IN_TRAINER },
+        { "RandomSolarize", IN_TRAINER },
+        { "RandomEqualize", IN_TRAINER },
+        { "RandomAutocontrast", IN_TRAINER },
+        { "RandomAdjustSharpness", IN_TRAINER },
+        { "GaussianBlur", IN_TRAINER },
+        { "GaussianNoise", IN_TRAINER },
+        { "ElasticTransform", IN_TRAINER },
+        { "AutoAugment", IN_TRAINER },
+        { "RandAugment", IN_TRAINER },
+        { "TrivialAugmentWide", IN_TRAINER },
+        { "AugMix", IN_TRAINER },
+        { "MixUp", IN_TRAINER },
+        { "CutMix", IN_TRAINER },
+        { "FiveCrop", IN_TRAINER },
+        { "TenCrop", IN_TRAINER },
+        { "LinearTransformation", IN_TRAINER },
+        { "ScaleJitter", IN_TRAINER },
+        { "RandomIoUCrop", IN_TRAINER },
+        { "RandomZoomOut", IN_TRAINER },
+        { "RandomShortestSize", IN_TRAINER },
+};
+
+static const struct row LEFT_OUT[] = {
+        { "antialias", "a resize always averages the pixels that it leaves out, as Pillow does" },
+        { "inplace", "there is no tensor yet that could be kept" },
+        { "scale", "floats are always scaled: level / 255, as ToTensor makes them" },
+        { "value_range", "floats are level / 255" },
+};
+
+static const char *find(const struct row *rows, size_t n_rows, const char *word, size_t n) {
+        for (size_t i = 0; i < n_rows; i++)
+                if (typed_is_class(word, n, rows[i].name))
+                        return rows[i].text;
+        return NULL;
+}
+
+const char *torchvision_step(const char *word, size_t n) {
+        return find(STEP_NAMES, ARRAY_SIZE(STEP_NAMES), word, n);
+}
+
+const char *torchvision_steps(const char *word, size_t n) {
+        return find(STEP_TEXTS, ARRAY_SIZE(STEP_TEXTS), word, n);
+}
+
+const char *torchvision_answer(const char *word, size_t n) {
+        return find(ANSWERS, ARRAY_SIZE(ANSWERS), word, n);
+}
+
+const char *torchvision_left_out(const char *word, size_t n) {
+        return find(LEFT_OUT, ARRAY_SIZE(LEFT_OUT), word, n);
+}
