@@ -34,6 +34,22 @@ static const char *environment(const char *name) {
         return value && *value ? value : NULL;
 }
 
+/* Where systems keep the certificates of authorities. The first is where Debian's libcurl looks by itself; the others
+ * count if it is not there. */
+static const char *system_authorities(void) {
+        static const char *const PLACES[] = {
+                "/etc/ssl/certs/ca-certificates.crt", /* Debian, Ubuntu, Arch */
+                "/etc/pki/tls/certs/ca-bundle.crt",   /* RHEL, Fedora */
+                "/etc/ssl/ca-bundle.pem",             /* SUSE */
+                "/etc/ssl/cert.pem",                  /* Alpine, conda's images */
+        };
+
+        for (size_t i = 0; i < sizeof(PLACES) / sizeof(PLACES[0]); i++)
+                if (access(PLACES[i], R_OK) == 0)
+                        return i > 0 ? PLACES[i] : NULL;
+        return NULL;
+}
+
 /* As the curl program does it: libcurl itself does not read these variables. A configured file replaces them all. */
 static int set_authorities(struct http *http, const struct http_options *options, struct why *why) {
         http->ca_file = options->ca_file;
@@ -42,6 +58,8 @@ static int set_authorities(struct http *http, const struct http_options *options
                 if (!http->ca_file)
                         http->ca_file = environment("SSL_CERT_FILE");
                 http->ca_folder = environment("SSL_CERT_DIR");
+                if (!http->ca_file && !http->ca_folder)
+                        http->ca_file = system_authorities();
         }
         if (http->ca_file && access(http->ca_file, R_OK) < 0)
                 return why_errno(why, -errno, "ca_file %s", http->ca_file);
