@@ -67,7 +67,8 @@ MPICC ?= mpicc
 HAS_MPI := $(if $(MPICC),$(shell command -v $(MPICC) 2>/dev/null))
 ifneq ($(HAS_MPI),)
 CPPFLAGS_mpi := $(shell $(MPICC) --showme:compile)
-LIBS_stage += $(shell $(MPICC) --showme:link)
+LIBS_mpi := $(shell $(MPICC) --showme:link)
+LIBS_stage += $(LIBS_mpi)
 else
 $(info make: $(or $(MPICC),mpicc) is not to be had (Debian: libopenmpi-dev): dataloaderd-stage is built for one node alone)
 endif
@@ -80,6 +81,7 @@ SRC_proto := $(wildcard proto/*.c proto/*/*.c proto/*/*/*.c)
 SRC_staging := $(filter-out daemon/staging/record/% daemon/staging/run/main.c,$(wildcard daemon/staging/*/*.c))
 SRC_daemon := $(filter-out daemon/main.c daemon/staging/run/main.c $(SRC_staging),$(wildcard daemon/*/*.c daemon/*/*/*.c daemon/*/*/*/*.c daemon/*/*/*/*/*.c))
 # A feature that is not there is another file with the same functions, not an #ifdef.
+SRC_daemon := $(filter-out daemon/base/machine/linked_portable.c,$(SRC_daemon))
 ifeq ($(VARIANT),fallback)
 SRC_daemon := $(filter-out daemon/io/uring.c,$(SRC_daemon))
 else
@@ -264,8 +266,9 @@ bench-programs: $(BENCH_PROGRAMS)
 include tests/tests.mk
 include client/python/python.mk
 include systemd/packaging.mk
+include packaging/wheel/wheel.mk
 
-SOURCES := $(shell find proto daemon client tests -name '*.[ch]' 2>/dev/null)
+SOURCES := $(shell find proto daemon client packaging tests -name '*.[ch]' 2>/dev/null)
 
 format: ## lay out all C files as .clang-format says
 	clang-format -i $(SOURCES)

@@ -4,6 +4,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "daemon/base/machine/linked.h"
 #include "daemon/ctl/access.h"
 #include "daemon/ctl/handlers.h"
 #include "daemon/io/reader.h"
@@ -93,6 +94,7 @@ static void add_obtained(struct facts *facts, struct server *server) {
         struct rlimit limit = { 0 };
         char word[32], kib[32];
 
+        facts_add(facts, "libraries", linked_libraries(), "", linked_text());
         facts_add_number(facts, "workers", pipeline_n_workers(server->options.pipeline), "threads",
                          pool_text(pipeline_pool(server->options.pipeline), workers));
         facts_add(facts, "reader", report->backend, "", report->backend_why.text);

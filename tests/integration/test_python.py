@@ -690,29 +690,4 @@ def _(box):
     equal(done.returncode, 1, done.stdout)
 
 
-@case("the wheel installs where no compiler is, and serves batches")
-def _(box):
-    need("numpy")
-    env = {name: value for name, value in os.environ.items() if name not in ("MAKEFLAGS", "MFLAGS", "VARIANT")}
-    done = subprocess.run(["make", "-s", "-C", ROOT, "wheel"], env=env, check=False, stdout=subprocess.PIPE,
-                          stderr=subprocess.STDOUT, text=True, timeout=300)
-    equal(done.returncode, 0, done.stdout)
-    wheel = os.path.join(ROOT, done.stdout.split()[-1])
-    venv = box.path("venv")
-    subprocess.run([sys.executable, "-m", "venv", "--system-site-packages", "--without-pip", venv], check=True, timeout=300)
-    python = os.path.join(venv, "bin", "python")
-    env = {"PATH": "/nowhere", "HOME": box.path("home")}
-    subprocess.run([python, "-m", "pip", "install", "--quiet", "--no-index", "--no-deps", "--disable-pip-version-check",
-                    wheel], env=env, check=True, timeout=300, stdout=subprocess.DEVNULL)
-    daemon = box.daemon({"f": box.folder_of_files("f", 20)})
-    program = "import dlclient, os; loader = dlclient.Loader('f', batch_size=20)\n" \
-        "print(os.path.dirname(loader._library.path)); print([b.indices.tolist() for b in loader][0])"
-    done = subprocess.run([python, "-c", program], env=dict(env, DATALOADERD_SOCKET=daemon.socket), check=False, cwd="/",
-                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=300)
-    equal(done.returncode, 0, done.stdout)
-    lines = done.stdout.splitlines()
-    equal(lines[0].startswith(venv), True, f"{lines[0]}: the wheel's own library is used")
-    equal(ast.literal_eval(lines[1]), expected_order(20), "the batch")
-
-
 main()
