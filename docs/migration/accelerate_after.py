@@ -8,7 +8,8 @@ from model import Net
 
 torch.manual_seed(1)
 accelerator = Accelerator()
-loader = dlclient.Loader("photos", batch_size=16, pipeline="random_resized_crop(224) hflip(0.5)")
+loader = dlclient.Loader("photos", batch_size=16,
+                         pipeline="random_resized_crop(224) hflip(0.5) to(float32) layout(nchw)")
 model = Net(len(loader.dataset.classes))
 optimizer = torch.optim.AdamW(model.parameters(), lr=0.003)
 model, optimizer = accelerator.prepare(model, optimizer)
@@ -18,8 +19,7 @@ for epoch in range(2):
     loader.set_epoch(epoch)
     for batch in loader:
         batch = batch.to(accelerator.device)            # a dict of tensors
-        images = batch["image"].permute(0, 3, 1, 2).float() / 255
-        loss = cross_entropy(model(images), batch["label"])
+        loss = cross_entropy(model(batch["image"]), batch["label"])
         optimizer.zero_grad()
         accelerator.backward(loss)
         optimizer.step()

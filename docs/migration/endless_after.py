@@ -6,15 +6,14 @@ from torch.nn.functional import cross_entropy
 from model import Net
 
 torch.manual_seed(1)
-loader = dlclient.Loader("photos", batch_size=32, pipeline="random_resized_crop(224) hflip(0.5)", epochs=None,
-                         steps_per_epoch=10, framework="torch")
+loader = dlclient.Loader("photos", batch_size=32, epochs=None, steps_per_epoch=10, framework="torch", as_tuple=True,
+                         pipeline="random_resized_crop(224) hflip(0.5) to(float32) layout(nchw)")
 model = Net(len(loader.dataset.classes))
 optimizer = torch.optim.AdamW(model.parameters(), lr=0.003)
 
 for part in range(4):                           # len(loader) == 10: batches go on over the ends of real epochs
-    for batch in loader:
-        images = batch["image"].permute(0, 3, 1, 2).float() / 255
-        loss = cross_entropy(model(images), batch["label"])
+    for images, labels in loader:
+        loss = cross_entropy(model(images), labels)
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()

@@ -9,16 +9,16 @@ from model import Net
 
 class Module(lightning.LightningModule):
     def setup(self, stage):                     # Lightning has started its processes by now
-        self.loader = dlclient.Loader("photos", batch_size=32, pipeline="random_resized_crop(224) hflip(0.5)",
-                                      rank=self.global_rank, world_size=self.trainer.world_size)
+        self.loader = dlclient.Loader("photos", batch_size=32, rank=self.global_rank,
+                                      world_size=self.trainer.world_size,
+                                      pipeline="random_resized_crop(224) hflip(0.5) to(float32) layout(nchw)")
         self.net = Net(len(self.loader.dataset.classes))
 
     def train_dataloader(self):
         return self.loader
 
     def training_step(self, batch, _):          # a dict of tensors on the module's device
-        images = batch["image"].permute(0, 3, 1, 2).float() / 255
-        loss = cross_entropy(self.net(images), batch["label"])
+        loss = cross_entropy(self.net(batch["image"]), batch["label"])
         self.log("loss", loss, prog_bar=True)
         return loss
 

@@ -9,7 +9,8 @@ from torch.nn.functional import cross_entropy
 from model import Net
 
 torch.manual_seed(1)
-loader = dlclient.Loader("photos", batch_size=16, pipeline="resize(256) center_crop(224)", framework="torch")
+loader = dlclient.Loader("photos", batch_size=16, pipeline="resize(256) center_crop(224) to(float32) layout(nchw)",
+                         framework="torch")
 model = Net(len(loader.dataset.classes))
 optimizer = torch.optim.AdamW(model.parameters(), lr=0.003)
 if os.path.exists(sys.argv[1]):
@@ -21,8 +22,7 @@ if os.path.exists(sys.argv[1]):
 for epoch in range(loader.epoch, 2):
     loader.set_epoch(epoch)                             # the epoch of the checkpoint goes on in its middle
     for batch in loader:
-        images = batch["image"].permute(0, 3, 1, 2).float() / 255
-        loss = cross_entropy(model(images), batch["label"])
+        loss = cross_entropy(model(batch["image"]), batch["label"])
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()

@@ -9,17 +9,17 @@ from model import Net
 
 torch.manual_seed(1)
 dist.init_process_group("gloo")
-loader = dlclient.Loader("photos", batch_size=16, pipeline="resize(256) center_crop(224)", seed=3, framework="torch")
+loader = dlclient.Loader("photos", batch_size=16, pipeline="resize(256) center_crop(224) to(float32) layout(nchw)",
+                         seed=3, framework="torch", as_tuple=True)
 model = DistributedDataParallel(Net(len(loader.dataset.classes)))
 optimizer = torch.optim.AdamW(model.parameters(), lr=0.003)
 
 for epoch in range(3):
     loader.set_epoch(epoch)
-    for batch in loader:
-        images = batch["image"].permute(0, 3, 1, 2).float() / 255
-        loss = cross_entropy(model(images), batch["label"])
+    for images, labels in loader:
+        loss = cross_entropy(model(images), labels)
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
-        print(f"rank {dist.get_rank()} epoch {epoch} loss {loss.item():.6f}\n", end="", flush=True)
+        print(f"rank {dist.get_rank()} epoch {epoch} loss {loss.item():.9f}\n", end="", flush=True)
 dist.destroy_process_group()

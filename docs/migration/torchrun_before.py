@@ -26,5 +26,5 @@ for epoch in range(3):
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
-        print(f"rank {dist.get_rank()} epoch {epoch} loss {loss.item():.6f}\n", end="", flush=True)
+        print(f"rank {dist.get_rank()} epoch {epoch} loss {loss.item():.9f}\n", end="", flush=True)
 dist.destroy_process_group()

@@ -16,8 +16,7 @@ class Batches:
 
     def __iter__(self):
         for batch in self.loader:
-            images = batch["image"].permute(0, 3, 1, 2).float() / 255
-            yield {"pixel_values": images, "labels": batch["label"]}
+            yield {"pixel_values": batch["image"], "labels": batch["label"]}
 
 
 class PhotosTrainer(Trainer):
@@ -28,8 +27,8 @@ class PhotosTrainer(Trainer):
 with tempfile.TemporaryDirectory() as folder:
     args = TrainingArguments(folder, num_train_epochs=1, per_device_train_batch_size=32, learning_rate=0.003,
                              save_strategy="no", report_to=[], disable_tqdm=True)
-    loader = dlclient.Loader("photos", batch_size=args.train_batch_size, pipeline="random_resized_crop(224) hflip(0.5)",
-                             framework="torch")
+    loader = dlclient.Loader("photos", batch_size=args.train_batch_size, framework="torch",
+                             pipeline="random_resized_crop(224) hflip(0.5) to(float32) layout(nchw)")
     model = ResNetForImageClassification(ResNetConfig(
         embedding_size=16, hidden_sizes=[16, 32], depths=[1, 1], layer_type="basic",
         num_labels=len(loader.dataset.classes)))

@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
 """What who comes from torch's DataLoader writes by habit: it works, or the error says what to write instead."""
+import json
 import os
+import re
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
-from harness import case, equal, expected_order, main, write
+from harness import ROOT, case, equal, expected_order, main, write
 from pyclient import need, trainer
 
 
@@ -233,6 +235,27 @@ def _(box):
     chosen = [3, 29, 0, 7, 7]
     equal(lines, [chosen, [chosen[place] for place in expected_order(5, seed=4)], 3, [[0, 2, 4, 6, 8], [1, 3, 5, 7, 0]],
                   [2, 3]], "what was served")
+
+
+# ---- docs/which-loader.md ---------------------------------------------------------------------------------------------
+
+@case("each call of docs/which-loader.md on pictures opens a loader that gives batches")
+def _(box):
+    with open(os.path.join(ROOT, "docs", "which-loader.md"), encoding="utf-8") as page:
+        calls = re.findall(r"Loader\((?:[^()]|\([^()]*\))*\)", page.read())
+    calls = [call.replace(", ...", "") for call in calls if call != "Loader()"]
+    calls = [call for call in calls if '"corpus"' not in call]       # tokens: test_training_programs.py
+    folder = box.folder_of_pictures("photos", 40, width=260, height=260)
+    daemon = box.daemon({name: folder for name in ("photos", "val", "a", "b")})
+    lines = trainer(box, daemon, """
+        from dlclient import Loader
+        array, targets, weights = numpy.arange(20), numpy.arange(40), numpy.ones(40)
+        for call in json.loads(sys.argv[1]):
+            with eval(call) as loader:
+                out([len(next(iter(loader))["image"]) > 0, call])
+    """, json.dumps(calls))
+    equal([line[0] for line in lines], [True] * len(calls), "calls")
+    equal(len(calls) >= 12, True, f"{calls}")
 
 
 # ---- loops ----------------------------------------------------------------------------------------------------------
