@@ -38,6 +38,7 @@ int order_run(struct context *context, const struct command *command, int argc, 
 int stage_run(struct context *context, const struct command *command, int argc, char **argv);
 int read_run(struct context *context, const struct command *command, int argc, char **argv);
 int look_run(struct context *context, const struct command *command, int argc, char **argv);
+int bench_run(struct context *context, const struct command *command, int argc, char **argv);
 int once_run(struct context *context, const struct command *command, int argc, char **argv);
 
 /* Prints "dlctl: ..." to stderr. Returns `code`, so that a command can end with it. */

@@ -49,6 +49,11 @@ static const struct command COMMANDS[] = {
           "pictures. Without INDEX the first five. With --save, the stored bytes of pictures and other files are "
           "written to a folder, as INDEX.FIELD.",
           look_run },
+        { "bench", "DATASET", "how fast this node serves a dataset, before a trainer is written",
+          "Attaches as a rank that takes no time for a batch, reads for some seconds, and says how many samples a second "
+          "this node delivers, for how much CPU, how long next() takes, what the limit is and how far away the others "
+          "are. With --gpus and --rate: whether that is enough. Damaged samples are left out and counted.",
+          bench_run },
         { "once", "COMMAND...", "run a command once per node or cluster, while the others wait",
           "Runs COMMAND in one of the processes that call this with the same name; the others wait until it ends and "
           "exit with its status. If it fails, they print its last output. If its runner dies, another one takes over. "

@@ -46,6 +46,7 @@ void handle_workers(struct session *session, const Dlp__Request *request) {
                 }
         }
         workers.n_workers = pool_n_workers(pool);
+        workers.n_asked = pool_n_asked(pool);
         workers.text = (char *)(uintptr_t)pool_text(pool, text);
         reply.id = request->id;
         reply.body_case = DLP__REPLY__BODY_WORKERS;

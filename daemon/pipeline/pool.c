@@ -98,6 +98,10 @@ uint32_t pool_n_workers(const struct pool *pool) {
         return atomic_load_explicit(&pool->n_workers, memory_order_relaxed);
 }
 
+uint32_t pool_n_asked(const struct pool *pool) {
+        return pool->wish.n_workers;
+}
+
 uint64_t pool_scratch_bytes(const struct pool *pool) {
         uint64_t n_bytes = 0;
 

@@ -69,6 +69,9 @@ int pool_set_workers(struct pool *pool, uint32_t n_workers, struct why *why);
 /* Any thread. */
 uint32_t pool_n_workers(const struct pool *pool);
 
+/* The number that was asked for: 0 for as many as CPUs. */
+uint32_t pool_n_asked(const struct pool *pool);
+
 /* Scratch that its workers have reserved: each keeps what it had at its start, whatever the number of workers becomes.
  */
 uint64_t pool_scratch_bytes(const struct pool *pool);

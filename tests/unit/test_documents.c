@@ -43,23 +43,30 @@ static char *read_text(const char *path) {
         return text;
 }
 
-/* All C files of a folder, one after the other; "" if there is none. */
-static char *read_sources(const char *folder) {
-        char *text = calloc(1, TEXT_MAX), path[512];
+/* All C files of a folder and of those in it, one after the other. */
+static void append_sources(char *text, const char *folder) {
         DIR *dir = opendir(folder);
         struct dirent *entry;
+        char path[512];
 
-        ck_assert_ptr_nonnull(text);
         ck_assert_msg(dir != NULL, "%s cannot be opened: run from the project's root", folder);
         while ((entry = readdir(dir))) {
                 size_t n = strlen(entry->d_name);
 
-                if (n < 3 || strcmp(entry->d_name + n - 2, ".c") != 0)
-                        continue;
                 snprintf(path, sizeof(path), "%s/%s", folder, entry->d_name);
-                append_file(text, path);
+                if (entry->d_type == DT_DIR && entry->d_name[0] != '.')
+                        append_sources(text, path);
+                else if (n > 2 && strcmp(entry->d_name + n - 2, ".c") == 0)
+                        append_file(text, path);
         }
         closedir(dir);
+}
+
+static char *read_sources(const char *folder) {
+        char *text = calloc(1, TEXT_MAX);
+
+        ck_assert_ptr_nonnull(text);
+        append_sources(text, folder);
         return text;
 }
 
