@@ -87,7 +87,7 @@ static void add_fields(cJSON *record, const Dlp__Dataset *dataset) {
         }
 }
 
-static void add(cJSON *list, const Dlp__Dataset *dataset) {
+void dataset_record(cJSON *list, const Dlp__Dataset *dataset) {
         cJSON *record = list_record(list);
 
         record_text(record, "name", dataset->name);
@@ -132,7 +132,7 @@ static int ask_page(struct control *control, const char *operand, uint64_t first
         if (r != EXIT_DONE)
                 return r;
         for (size_t i = 0; i < reply->datasets->n_datasets; i++)
-                add(list, reply->datasets->datasets[i]);
+                dataset_record(list, reply->datasets->datasets[i]);
         *ret_next = reply->datasets->next;
         dlp__reply__free_unpacked(reply, NULL);
         return r;

@@ -4,7 +4,7 @@
 
 static const char *const COLUMNS[] = { "dataset", "index", "n_met", "first_unix", "last_unix", "field", "path", NULL };
 
-static void add(cJSON *list, const Dlp__SampleError *error) {
+void error_record(cJSON *list, const Dlp__SampleError *error) {
         cJSON *record = list_record(list);
 
         record_text(record, "dataset", error->dataset);
@@ -31,7 +31,7 @@ static int ask_page(struct control *control, const char *operand, uint64_t first
         if (r != EXIT_DONE)
                 return r;
         for (size_t i = 0; i < reply->errors->n_errors; i++)
-                add(list, reply->errors->errors[i]);
+                error_record(list, reply->errors->errors[i]);
         *ret_next = reply->errors->next;
         dlp__reply__free_unpacked(reply, NULL);
         return EXIT_DONE;

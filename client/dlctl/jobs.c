@@ -23,7 +23,7 @@ static void add_rank(cJSON *list, const Dlp__Rank *rank) {
         record_text(record, "memory", rank->memory);
 }
 
-static void add(cJSON *list, const Dlp__Job *job) {
+void job_record(cJSON *list, const Dlp__Job *job) {
         cJSON *record = list_record(list), *ranks;
 
         record_text(record, "name", job->name);
@@ -66,7 +66,7 @@ static int ask_page(struct control *control, const char *operand, uint64_t first
         if (r != EXIT_DONE)
                 return r;
         for (size_t i = 0; i < reply->jobs->n_jobs; i++)
-                add(list, reply->jobs->jobs[i]);
+                job_record(list, reply->jobs->jobs[i]);
         *ret_next = reply->jobs->next;
         dlp__reply__free_unpacked(reply, NULL);
         return EXIT_DONE;

@@ -17,3 +17,10 @@ struct listing {
  * exit code. */
 int listing_run(const struct listing *listing, struct context *context, const struct command *command, int argc,
                 char **argv);
+
+/* What dlctl shows of each thing that the daemon lists; the page of `dlctl web` has the same records. */
+void job_record(cJSON *list, const Dlp__Job *job);
+void dataset_record(cJSON *list, const Dlp__Dataset *dataset);
+void error_record(cJSON *list, const Dlp__SampleError *error);
+
+cJSON *status_record(const Dlp__StatusReply *status); /* a new record */

@@ -1,6 +1,7 @@
 /* dlctl status */
 
 #include "client/dlctl/control.h"
+#include "client/dlctl/listing.h"
 #include "client/dlctl/options.h"
 
 static void add_facts(cJSON *record, const char *key, Dlp__Fact *const *facts, size_t n_facts) {
@@ -16,8 +17,7 @@ static void add_facts(cJSON *record, const char *key, Dlp__Fact *const *facts, s
         }
 }
 
-static cJSON *describe(const Dlp__Reply *reply) {
-        const Dlp__StatusReply *status = reply->status;
+cJSON *status_record(const Dlp__StatusReply *status) {
         cJSON *record = record_new();
 
         record_text(record, "version", status->version);
@@ -35,6 +35,10 @@ static cJSON *describe(const Dlp__Reply *reply) {
         add_facts(record, "counters", status->counters, status->n_counters);
         add_facts(record, "staging", status->staging, status->n_staging);
         return record;
+}
+
+static cJSON *describe(const Dlp__Reply *reply) {
+        return status_record(reply->status);
 }
 
 int status_run(struct context *context, const struct command *command, int argc, char **argv) {
