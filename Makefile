@@ -60,7 +60,7 @@ LIBS_proto := -lprotobuf-c
 LIBS_daemon := -levent_core -luring -lprotobuf-c -ljpeg -lspng -lwebp -ltiff -lgif -lsndfile -lvorbis -logg -lsamplerate -lconfuse -lcjson -llz4 -lzstd -lsnappy -lz -lcrypto -lhwloc -lsystemd -lm
 LIBS_stage := -lcurl -larchive -lexpat -lxxhash
 LIBS_client := -lprotobuf-c -lm
-LIBS_dlctl := -lprotobuf-c -lsndfile -lcjson -lcrypto -lm
+LIBS_dlctl := -levent_core -lprotobuf-c -lsndfile -lcjson -lcrypto -lm
 
 # Without MPI everything is built, but the staging program stages for one node only. `make MPICC=` leaves it out on purpose.
 MPICC ?= mpicc
@@ -181,6 +181,9 @@ $(O)/obj/%.o: %.c Makefile | $(GENERATED)
 # Warnings about MPI's own headers are not ours to mend.
 $(O)/obj/daemon/staging/nodes/cluster_mpi%o: CPPFLAGS += $(patsubst -I%,-isystem %,$(CPPFLAGS_mpi))
 
+# The page is part of the program.
+$(O)/obj/client/dlctl/web/page.o: $(wildcard client/dlctl/web/page/*)
+
 # Examples are written as users write them.
 $(O)/obj/client/examples/%.o: CPPFLAGS += -Iclient/include
 
@@ -246,6 +249,9 @@ $(B)/fuzz/guided_%: $(O)/obj/tests/fuzz/guided_%.o $(FUZZ_LIBS)
 $(B)/fuzz/replay_%: $(O)/obj/tests/fuzz/guided_%.o $(O)/obj/tests/fuzz/replay_main.o $(FUZZ_LIBS)
 	@mkdir -p $(@D)
 	$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $^ $(LIBS_daemon) $(LIBS_stage) -lcjson
+
+# What dlctl alone reads is in no library.
+$(B)/fuzz/guided_request $(B)/fuzz/replay_request: $(call obj,client/dlctl/web/request.c)
 
 # Whatever tests/faults/calls.h lists goes by a wrapper that may fail. The sanitizer's malloc() stands behind our own.
 FAULTS_WRAPPED := $(shell sed -nE 's/^(ERRNO|NEGATIVE|POSITIVE|AFTER|BYTES|VALUE|HAND).([A-Za-z0-9_]+).*/\2/p' tests/faults/calls.h)

@@ -39,6 +39,7 @@ int stage_run(struct context *context, const struct command *command, int argc, 
 int read_run(struct context *context, const struct command *command, int argc, char **argv);
 int look_run(struct context *context, const struct command *command, int argc, char **argv);
 int bench_run(struct context *context, const struct command *command, int argc, char **argv);
+int web_run(struct context *context, const struct command *command, int argc, char **argv);
 int once_run(struct context *context, const struct command *command, int argc, char **argv);
 
 /* Prints "dlctl: ..." to stderr. Returns `code`, so that a command can end with it. */

@@ -54,6 +54,11 @@ static const struct command COMMANDS[] = {
           "this node delivers, for how much CPU, how long next() takes, what the limit is and how far away the others "
           "are. With --gpus and --rate: whether that is enough. Damaged samples are left out and counted.",
           bench_run },
+        { "web", "", "a status page of the daemon, for a browser",
+          "Serves a page that shows the daemon live: jobs and their ranks, with the last ten minutes, datasets, staging, "
+          "damaged samples. Prints its address, and runs until it is interrupted. Only processes of your own and root's on "
+          "this machine can read it; from another machine: ssh -L 9750:localhost:9750 NODE.",
+          web_run },
         { "once", "COMMAND...", "run a command once per node or cluster, while the others wait",
           "Runs COMMAND in one of the processes that call this with the same name; the others wait until it ends and "
           "exit with its status. If it fails, they print its last output. If its runner dies, another one takes over. "

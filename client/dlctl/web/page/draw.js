@@ -1,0 +1,77 @@
+/* A rank's timeline: how its trainer's time was spent, as areas, and the batches that were ready, as a line. */
+const style = {};
+
+function read_style() {
+  const computed = getComputedStyle(document.documentElement);
+  for (const name of ['line', 'soft', 'ready', 'wait', 'busy']) style[name] = computed.getPropertyValue(`--${name}`).trim();
+}
+
+/* Runs of points without a gap between them. */
+function runs_of(points, from, has) {
+  const runs = [];
+  let run = null, last = null;
+  for (const point of points) {
+    if (point.t < from - 2000) continue;
+    if (!has(point)) {
+      run = null;
+    } else {
+      if (!run || point.t - last > GAP_MS) runs.push(run = []);
+      run.push(point);
+    }
+    last = point.t;
+  }
+  return runs;
+}
+
+function fill_area(context, run, x_of, y_of, low, high, colour) {
+  context.beginPath();
+  run.forEach((point, i) => context[i ? 'lineTo' : 'moveTo'](x_of(point), y_of(high(point))));
+  for (let i = run.length - 1; i >= 0; i--) context.lineTo(x_of(run[i]), y_of(low(run[i])));
+  context.closePath();
+  context.fillStyle = colour;
+  context.fill();
+}
+
+/* Fits the canvas to its place on the screen, so that lines are sharp. */
+function prepare(canvas) {
+  const ratio = window.devicePixelRatio || 1;
+  const w = Math.round(canvas.clientWidth * ratio), h = Math.round(canvas.clientHeight * ratio);
+  if (canvas.width !== w || canvas.height !== h) {
+    canvas.width = w;
+    canvas.height = h;
+  }
+  const context = canvas.getContext('2d');
+  context.setTransform(ratio, 0, 0, ratio, 0, 0);
+  context.clearRect(0, 0, canvas.clientWidth, canvas.clientHeight);
+  return context;
+}
+
+function draw_timeline(canvas, points, now_ms, span_ms) {
+  if (!canvas.clientWidth) return; // not shown
+  const context = prepare(canvas), w = canvas.clientWidth, h = canvas.clientHeight;
+  const from = now_ms - span_ms;
+  const x_of = (point) => (point.t - from) / span_ms * w;
+  const y_of = (value) => h - 1 - Math.min(1, value) * (h - 3);
+
+  context.strokeStyle = style.line;
+  context.lineWidth = 1;
+  for (let i = 1; i < 5; i++) { // a mark at each fifth: 24 s or 2 min
+    const x = Math.round(w * i / 5) + 0.5;
+    context.beginPath();
+    context.moveTo(x, 0);
+    context.lineTo(x, h);
+    context.stroke();
+  }
+  for (const run of runs_of(points, from, (point) => point.wait !== null)) {
+    fill_area(context, run, x_of, y_of, () => 0, (point) => point.wait, style.wait);
+    fill_area(context, run, x_of, y_of, (point) => point.wait, (point) => point.wait + point.busy, style.busy);
+  }
+  context.strokeStyle = style.ready;
+  context.lineWidth = 1.5;
+  context.lineJoin = 'round';
+  for (const run of runs_of(points, from, () => true)) {
+    context.beginPath();
+    run.forEach((point, i) => context[i ? 'lineTo' : 'moveTo'](x_of(point), y_of(point.ready)));
+    context.stroke();
+  }
+}

@@ -1,0 +1,48 @@
+#include "client/dlctl/web/site.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/dlctl/command.h"
+
+static void write_page(struct site *site, const struct request *request, struct evbuffer *body) {
+        (void)request;
+        piece_send(site->page.text, body);
+}
+
+static void write_status(struct site *site, const struct request *request, struct evbuffer *body) {
+        struct view_known known = {
+                .sequence = request_number(request, "since", 0),
+                .datasets = request_number(request, "datasets", 0),
+                .errors = request_number(request, "errors", 0),
+        };
+
+        view_write(site->view, &known, body);
+}
+
+static const struct {
+        const char *path, *type;
+        void (*write)(struct site *site, const struct request *request, struct evbuffer *body);
+} PATHS[] = {
+        { "/", "text/html; charset=utf-8", write_page },
+        { "/status.json", "application/json", write_status },
+};
+
+void site_serve(void *arg, const struct request *request, struct visitor *visitor) {
+        struct site *site = arg;
+        struct evbuffer *body;
+
+        for (size_t i = 0; i < sizeof(PATHS) / sizeof(PATHS[0]); i++) {
+                if (strcmp(request->path, PATHS[i].path) != 0)
+                        continue;
+                watch_looked(site->watch);
+                body = evbuffer_new();
+                if (!body)
+                        exit(fail(EXIT_REFUSED, "no memory"));
+                PATHS[i].write(site, request, body);
+                visitor_answer(visitor, 200, PATHS[i].type, body);
+                evbuffer_free(body);
+                return;
+        }
+        visitor_say(visitor, 404, "There is no such page here: / is the status page, /status.json what it shows.");
+}

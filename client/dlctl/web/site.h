@@ -1,0 +1,16 @@
+/* web/site.h: what each path gives: the page, or the document that it shows. */
+#pragma once
+
+#include "client/dlctl/web/page.h"
+#include "client/dlctl/web/server.h"
+#include "client/dlctl/web/view.h"
+#include "client/dlctl/web/watch.h"
+
+struct site {
+        struct page page;
+        struct view *view;
+        struct watch *watch;
+};
+
+/* For struct server_options; `arg` is the site. */
+void site_serve(void *arg, const struct request *request, struct visitor *visitor);

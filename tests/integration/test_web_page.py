@@ -1,0 +1,166 @@
+#!/usr/bin/env python3
+"""The page of dlctl web in a real browser: what it shows, that nothing complains, and that names never become code."""
+import os
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
+import chromium
+from harness import HandClient, Skip, case, contains, equal, identity_pixels, main, png, within, write
+from web import Web
+
+CODE = "<img src=x onerror=alert(1)>"
+
+
+def browse(box, web, **options):
+    if not chromium.PROGRAM:
+        raise Skip("needs chromium (Debian: chromium)")
+    browser = chromium.Browser(box.path(f"profile{len(box.cleanups)}"), **options)
+    box.cleanups.append(browser.close)
+    browser.open(web.url)
+    return browser
+
+
+def text_of(browser, selector):
+    return browser.value(f"[...document.querySelectorAll({selector!r})].filter((e) => e.checkVisibility())"
+                         ".map((e) => e.innerText).join('\\n')")
+
+
+def shows(browser, selector, *parts):
+    """Waits until what the page shows there has all parts; returns it."""
+    def look():
+        text = text_of(browser, selector)
+        return text if all(part in text for part in parts) else None
+    try:
+        return within(20, look, f"{selector} shows {parts}")
+    except AssertionError as error:
+        raise AssertionError(f"{error}; it shows {text_of(browser, selector)!r}") from None
+
+
+def attach(box, daemon, name, **terms):
+    client = HandClient(daemon.socket)
+    box.cleanups.append(client.close)
+    client.attach(name, batch=4, **terms)
+    return client
+
+
+def damaged_folder(box, n):
+    """n files, each second one damaged, whose names are code."""
+    for number in range(n):
+        data = png(6, 5, identity_pixels(number, 6, 5)) if number % 2 else b"\x89PNG\r\n\x1a\nbroken"
+        write(box.path("damaged", "<b>a", f"{number:03d}{CODE}.png"), data)
+    return box.path("damaged")
+
+
+@case("jobs, ranks, datasets and damaged samples are shown; nothing complains, and nothing is asked of anybody else")
+def _(box):
+    daemon = box.daemon({"d": box.folder_of_files("d", 60), CODE: damaged_folder(box, 60), "gone": box.path("nothing")})
+    daemon.read(CODE, pipeline="decode()", batch=1, on_error="skip")
+    for rank in range(6):
+        attach(box, daemon, "d", job="train", world=8, rank=rank)
+    attach(box, daemon, "d", job=CODE)
+    web = Web(box, daemon.socket)
+    browser = browse(box, web)
+    card = shows(browser, '.job[aria-label="job train"]', "train", "d ·", "6 ranks of 8", "batch 4")
+    equal(browser.value("document.querySelectorAll('.job[aria-label=\"job train\"] canvas').length"), 6, "timelines")
+    contains(browser.value("document.querySelector('canvas').getAttribute('aria-label')"), "batches ready")
+    contains(card, "rank 0", "rank 5", "4/4")
+    shows(browser, "#verdicts", "train", CODE)
+    shows(browser, "#dataset_table", CODE, box.path("damaged"), "failed", "No such file", "imagefolder")
+    shows(browser, "#error_table", f"{CODE}.png", "image:")
+    shows(browser, "#errors", "30")
+    shows(browser, "#page_number", "1 to 20 of 30")
+    shows(browser, "#state", "serving")
+    shows(browser, "#facts", "Memory", "Ranks", "7")
+    equal(browser.value("document.querySelectorAll('img, b:not(a b):not(.name b), iframe, object, embed').length"), 0, "elements made of names")
+    equal(browser.value("document.scripts.length"), 1, "scripts")
+    equal(browser.complaints(), [], "complaints")
+    elsewhere = [url for url in browser.requested() if not url.startswith((web.url, "data:", "about:"))]
+    equal(elsewhere, [], "requests to others")
+
+
+@case("keys: the next job, details, a filter, pages, light and dark, the range, the list of keys")
+def _(box):
+    daemon = box.daemon({"d": box.folder_of_files("d", 60), "e": damaged_folder(box, 60)})
+    daemon.read("e", pipeline="decode()", batch=1, on_error="skip")
+    for job in ("one", "two"):
+        attach(box, daemon, "d", job=job)
+    browser = browse(box, Web(box, daemon.socket), scheme="dark")
+    shows(browser, "#job_list", "one", "two")
+    shows(browser, "#page_number", "1 to 20")
+    focus = "(document.activeElement.getAttribute('aria-label') || document.activeElement.id || document.activeElement.tagName)"
+    first, second = [name for name in browser.value("[...document.querySelectorAll('.job')].map((e) => e.getAttribute('aria-label'))")]
+    for key, expected in (("j", first), ("j", second), ("k", first)):
+        browser.press(key)
+        equal(browser.value(focus), expected, f"focus after {key}")
+    browser.press("o")
+    shows(browser, ".job details", "Pipeline", "raw", "Processes", str(os.getpid()))
+    browser.press("n")
+    shows(browser, "#page_number", "21 to 30 of 30")
+    browser.press("n")
+    shows(browser, "#page_number", "21 to 30 of 30")
+    browser.press("p")
+    shows(browser, "#page_number", "1 to 20 of 30")
+    equal(browser.value("document.documentElement.dataset.theme"), "dark", "theme of the system")
+    for expected in ("light", "dark"):
+        browser.press("t")
+        equal(browser.value("document.documentElement.dataset.theme"), expected, "theme")
+    browser.press("r")
+    shows(browser, "#range", "2 minutes")
+    browser.press("/")
+    equal(browser.value(focus), "search", "focus after /")
+    for key in "two":
+        browser.press(key)
+    within(20, lambda: "one" not in text_of(browser, "#job_list"), "the filter takes effect")
+    shows(browser, "#job_list", "two")
+    shows(browser, "#no_dataset", "No dataset contains this text")
+    browser.press("Escape")
+    shows(browser, "#job_list", "one", "two")
+    browser.press("?")
+    shows(browser, "#help", "next, previous job")
+    browser.press("j")  # the list is in front: nothing moves behind it
+    equal(browser.value("document.getElementById('help').open"), True, "the list of keys is open")
+    equal(browser.complaints(), [], "complaints")
+
+
+@case("without a job the page says how to begin; without the daemon it says that it is away, and comes back by itself")
+def _(box):
+    daemon = box.daemon({"d": box.folder_of_files("d", 60)})
+    web = Web(box, daemon.socket)
+    browser = browse(box, web, width=390, height=800)
+    shows(browser, "#no_job", "No job is attached", f"DATALOADERD_SOCKET={daemon.socket}", 'Loader("d"')
+    shows(browser, "#no_error", "None has been met")
+    equal(browser.value("document.documentElement.scrollWidth <= innerWidth"), True, "nothing is wider than a narrow window")
+    daemon.stop()
+    shows(browser, "#away", "The daemon is away", "no daemon at", "continues by itself")
+    shows(browser, "#state", "away")
+    daemon.start()
+    daemon.wait_ready()
+    attach(box, daemon, "d", job="again")
+    shows(browser, "#job_list", "again")
+    within(20, lambda: browser.value("document.getElementById('away').hidden"), "the page sees that the daemon is back")
+    shows(browser, "#state", "serving")
+    equal(browser.complaints(), [], "complaints")
+    port = web.port
+    web.interrupt()
+    shows(browser, "#away", "dlctl web does not answer any more")
+    web = Web(box, daemon.socket, port=port)
+    within(20, lambda: browser.value("document.getElementById('away').hidden"), "the page sees that its server is back")
+    shows(browser, "#job_list", "again")
+
+
+@case("the policy holds: a script or a style that got into the page would not run, and no other site may be asked")
+def _(box):
+    daemon = box.daemon({"d": box.folder_of_files("d", 4)})
+    browser = browse(box, Web(box, daemon.socket))
+    shows(browser, "#state", "serving")
+    browser.value("document.body.insertAdjacentHTML('beforeend', '<img src=\"data:,\" onerror=\"window.ran = 1\">'),"
+                  "document.body.append(Object.assign(document.createElement('script'), {textContent: 'window.ran = 2'})), 0")
+    failed = browser.value("fetch('http://127.0.0.1:1/').then(() => 'asked', (error) => String(error))")
+    contains(failed, "TypeError")
+    said = within(20, lambda: [text for text in browser.complaints() if "Content Security Policy" in text][2:] and browser.complaints(),
+                  "the policy refuses all three")
+    contains("\n".join(said), "event handler", "script-src", "connect-src")
+    equal(browser.value("window.ran"), None, "what ran")
+
+
+main()

@@ -1,0 +1,91 @@
+"""`dlctl web` of a test, and what a browser or a scraper sends to it."""
+import http.client
+import json
+import os
+import signal
+import socket
+import subprocess
+import urllib.parse
+
+from harness import DLCTL, SANITIZER, end, patience, within
+
+
+class Web:
+    """One that serves a daemon; it ends with the box. `program` goes in front of its command line."""
+
+    def __init__(self, box, daemon_socket, *arguments, port=0, program=()):
+        self.errors_path = box.path(f"web{len(box.processes)}.err")
+        with open(self.errors_path, "wb") as errors:
+            self.process = box.start(list(program) + [DLCTL, "--socket", daemon_socket, "--format", "json", "web", "--port", str(port)] +
+                                     list(arguments), stdout=subprocess.PIPE, stderr=errors)
+        line = self.process.stdout.readline()
+        if not line:
+            raise AssertionError(f"dlctl web has ended: {self.errors()}")
+        self.url = json.loads(line)["url"]
+        parts = urllib.parse.urlsplit(self.url)
+        self.host, self.port = parts.hostname, parts.port
+        box.cleanups.append(self.close)
+
+    def errors(self):
+        with open(self.errors_path, encoding="utf-8") as file:
+            return file.read()
+
+    def close(self):
+        end(self.process)
+        self.process.stdout.close()
+        if SANITIZER.search(self.errors()):
+            raise AssertionError(f"dlctl web: {self.errors()}")
+
+    def interrupt(self):
+        """Ctrl-C; returns its exit status."""
+        self.process.send_signal(signal.SIGINT)
+        return self.process.wait(patience(10))
+
+    def connect(self):
+        connection = http.client.HTTPConnection(self.host, self.port, timeout=patience(30))
+        connection.connect()
+        return connection
+
+    def get(self, path="/", method="GET", **headers):
+        """(status, text, headers) of a request on a connection of its own."""
+        connection = self.connect()
+        try:
+            connection.request(method, path, headers={name.replace("_", "-"): value for name, value in headers.items()})
+            reply = connection.getresponse()
+            return reply.status, reply.read().decode(), dict(reply.getheaders())
+        finally:
+            connection.close()
+
+    def send(self, data, shut=True):
+        """Bytes as they are; returns all that comes back."""
+        with socket.create_connection((self.host, self.port), timeout=patience(30)) as connection:
+            connection.sendall(data)
+            if shut:
+                connection.shutdown(socket.SHUT_WR)
+            back = b""
+            while True:
+                piece = connection.recv(65536)
+                if not piece:
+                    return back
+                back += piece
+
+    def status(self, **known):
+        query = "&".join(f"{name}={value}" for name, value in known.items())
+        status, text, _ = self.get("/status.json" + ("?" + query if query else ""))
+        if status != 200:
+            raise AssertionError(f"{status}: {text}")
+        return json.loads(text)
+
+    def until(self, condition, what, seconds=20):
+        """Asks for the document until it fulfils the condition; returns it."""
+        def look():
+            document = self.status()
+            return document if condition(document) else None
+        return within(seconds, look, what)
+
+    def resident_kib(self):
+        with open(f"/proc/{self.process.pid}/status", encoding="utf-8") as file:
+            return next(int(line.split()[1]) for line in file if line.startswith("VmRSS:"))
+
+    def n_descriptors(self):
+        return len(os.listdir(f"/proc/{self.process.pid}/fd"))
