@@ -24,6 +24,9 @@
 /* Ranks of one job on one node: eight times the GPUs of the largest; a job's reply fits a packet. */
 #define DLP_LOCAL_RANKS_MAX 128u
 
+/* Samples in one question for names or numbers: both packets hold as many numbers of eight bytes. */
+#define DLP_SAMPLES_ASKED_MAX 4096u
+
 #define DLP_BATCH_MAX     65536u /* samples a batch: a slot's records stay under 2 MiB */
 #define DLP_SLOTS_MIN     2u     /* one leased, one being filled */
 #define DLP_SLOTS_MAX     64u    /* slots a ring: their release words fill half of the client's page */

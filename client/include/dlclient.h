@@ -435,6 +435,21 @@ DLC_API const char *dlc_hold(struct dlc_loader *loader);
 DLC_API int64_t dlc_n_classes(struct dlc_loader *loader);
 DLC_API const char *dlc_class_name(struct dlc_loader *loader, uint64_t label);
 
+/* What the daemon knows of samples without reading them. `samples`: n of them, numbers below dlc_dataset_samples(), as
+ * a batch's `served` has them; n is 0 .. 4096. Both calls ask the daemon (a moment), and wait for it as dlc_n_classes()
+ * does if it is away. Return 0; -EINVAL: no such sample or field, the text has those there are; or another errno. */
+#define DLC_SAMPLES_ASKED_MAX 4096u
+
+/* Their names: paths within the dataset, or what else names a sample. (*ret_names)[i] is valid until the next call of
+ * this function on the loader, or dlc_close(). */
+DLC_API int dlc_sample_names(struct dlc_loader *loader, const uint64_t *samples, uint32_t n,
+                             const char *const **ret_names);
+
+/* The numbers of a field that has one for each sample, such as "label". `ret_values` has room for n * 8 bytes; it gets
+ * n elements of the dtype *ret_dtype (enum dlc_dtype), one after the other. */
+DLC_API int dlc_sample_numbers(struct dlc_loader *loader, const char *field, const uint64_t *samples, uint32_t n,
+                               void *ret_values, uint32_t *ret_dtype);
+
 /* One of the datasets that a loader was opened with: `dataset = "a + b"` has two. */
 struct dlc_part {
         const char *name;

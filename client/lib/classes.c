@@ -67,10 +67,11 @@ void dli_classes_free(struct dlc_loader *loader) {
 }
 
 /* Fetches all pages, or fails. */
-static int ask_pages(struct dlc_loader *loader) {
+static int ask_pages(struct dlc_loader *loader, void *userdata) {
         uint32_t next = 0;
         int r;
 
+        (void)userdata;
         do
                 r = ask_page(loader, next, &next);
         while (r == 0 && next > 0);
@@ -79,35 +80,15 @@ static int ask_pages(struct dlc_loader *loader) {
         return r;
 }
 
-/* If the daemon is away, waits for it, as dlc_next() does. This gives up the batches that the old daemon left in the
- * ring: the new daemon makes them again, because the client keeps the cursor. */
-static int ask(struct dlc_loader *loader) {
-        int r = 0;
-
-        for (;;) {
-                if (loader->state != DLI_ATTACHED)
-                        r = dli_restart_wait(loader, -1, DLI_NEVER);
-                if (r < 0)
-                        return r;
-                r = ask_pages(loader);
-                if (r == -ECONNRESET && dli_restart_is_waited_for(loader))
-                        r = dli_restart_lost(loader, r); /* otherwise dlc_next() would first hand out what is ready */
-                if (r < 0)
-                        return r;
-                if (loader->state == DLI_ATTACHED)
-                        break;
-        }
-        loader->has_classes = true;
-        return 0;
-}
-
 int64_t dlc_n_classes(struct dlc_loader *loader) {
         int r = dli_loader_enter(loader, "dlc_n_classes", loader && loader->has_classes);
 
         if (r == 0 && !loader->has_classes) {
-                r = ask(loader);
+                r = dli_restart_ask(loader, ask_pages, NULL);
                 if (r < 0)
                         dli_report(&loader->reason, r);
+                else
+                        loader->has_classes = true;
         }
         return r < 0 ? r : (int64_t)loader->n_classes;
 }

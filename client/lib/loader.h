@@ -92,6 +92,8 @@ struct dlc_loader {
         char **classes; /* owned, n_classes of them; NULL until dlc_classes() fetches them */
         uint64_t n_classes;
         bool has_classes;
+        char **names; /* owned, n_names of them: what dlc_sample_names() returned last */
+        uint32_t n_names;
 };
 
 /* The ring that the loader takes from; for the thread that uses the loader. */
@@ -168,6 +170,11 @@ void dli_restart_leave(struct dlc_loader *loader);
  * (timeout_ms is 0), -ETIMEDOUT, -EINTR; or a final error. */
 int dli_restart_wait(struct dlc_loader *loader, int timeout_ms, uint64_t deadline_ns);
 
+/* Asks the daemon what an attached rank may ask: `ask` does it once and returns 0 or a negative errno. If the daemon is
+ * away, waits for it, as dlc_next() does. This gives up the batches that the old daemon left in the ring: the new
+ * daemon makes them again, because the client keeps the cursor. */
+int dli_restart_ask(struct dlc_loader *loader, int (*ask)(struct dlc_loader *loader, void *userdata), void *userdata);
+
 /* ---- watch.c ------------------------------------------------------------------------------------------------- */
 
 /* One descriptor for event loops. It covers the daemon's socket, or a clock while there is no daemon. */
@@ -206,3 +213,7 @@ int dli_cursor_advance(struct dlc_loader *loader);
 /* ---- classes.c ----------------------------------------------------------------------------------------------- */
 
 void dli_classes_free(struct dlc_loader *loader);
+
+/* ---- samples.c ----------------------------------------------------------------------------------------------- */
+
+void dli_samples_free(struct dlc_loader *loader);

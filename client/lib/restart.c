@@ -231,3 +231,21 @@ int dli_restart_wait(struct dlc_loader *loader, int timeout_ms, uint64_t deadlin
         loader->counts.restart_ns += clock_now_ns() - began_ns;
         return r;
 }
+
+int dli_restart_ask(struct dlc_loader *loader, int (*ask)(struct dlc_loader *loader, void *userdata), void *userdata) {
+        int r = 0;
+
+        for (;;) {
+                if (loader->state != DLI_ATTACHED)
+                        r = dli_restart_wait(loader, -1, DLI_NEVER);
+                if (r < 0)
+                        return r;
+                r = ask(loader, userdata);
+                if (r == -ECONNRESET && dli_restart_is_waited_for(loader))
+                        r = dli_restart_lost(loader, r); /* otherwise dlc_next() would first hand out what is ready */
+                if (r < 0)
+                        return r;
+                if (loader->state == DLI_ATTACHED)
+                        return 0;
+        }
+}

@@ -11,4 +11,5 @@ void handle_jobs(struct session *session, const Dlp__Request *request);
 void handle_errors(struct session *session, const Dlp__Request *request);
 void handle_classes(struct session *session, const Dlp__Request *request);
 void handle_ranks(struct session *session, const Dlp__Request *request);
+void handle_samples(struct session *session, const Dlp__Request *request);
 void handle_workers(struct session *session, const Dlp__Request *request);

@@ -28,6 +28,10 @@ void scenario_client(struct scene *scene) {
 
 /* Also what is asked for beside batches. */
 void scenario_client_asks(struct scene *scene) {
+        static const uint64_t SAMPLES[] = { 0, 1 };
+        const char *const *names;
+        uint64_t labels[2];
+        uint32_t dtype;
         struct dlc_options options;
         struct dlc_loader *loader;
         int64_t n;
@@ -50,6 +54,20 @@ void scenario_client_asks(struct scene *scene) {
                 scene_check_failure(scene, "n_classes", (int)n, dlc_error(loader), false);
         else if (n != 2)
                 scene_problem(scene, "%lld classes", (long long)n);
+        points_exempt = false;
+        n = dlc_sample_names(loader, SAMPLES, 2, &names);
+        points_exempt = true;
+        if (n < 0)
+                scene_check_failure(scene, "sample_names", (int)n, dlc_error(loader), false);
+        else if (strcmp(names[0], names[1]) == 0)
+                scene_problem(scene, "two samples are both %s", names[0]);
+        points_exempt = false;
+        n = dlc_sample_numbers(loader, "label", SAMPLES, 2, labels, &dtype);
+        points_exempt = true;
+        if (n < 0)
+                scene_check_failure(scene, "sample_numbers", (int)n, dlc_error(loader), false);
+        else if (dtype != DLC_INT64 || labels[0] > 1 || labels[1] > 1)
+                scene_problem(scene, "the labels of two samples are of dtype %u and no classes", dtype);
         points_exempt = false;
         fd = dlc_fd(loader);
         points_exempt = true;

@@ -196,6 +196,7 @@ static bool answer_other(int fd, const Dlp__Request *request, struct input *inpu
         static char NAMES[][16] = { "a", "", "\xff", "long long long" },
                     *names[] = { NAMES[0], NAMES[1], NAMES[2], NAMES[3] };
         Dlp__ClassesReply classes = DLP__CLASSES_REPLY__INIT;
+        Dlp__SamplesReply samples = DLP__SAMPLES_REPLY__INIT;
         Dlp__Sought sought = DLP__SOUGHT__INIT;
         Dlp__Reply reply = DLP__REPLY__INIT;
 
@@ -207,6 +208,14 @@ static bool answer_other(int fd, const Dlp__Request *request, struct input *inpu
                 classes.n_names = input_below(input, 5);
                 classes.n_classes = input_byte(input) & 1 ? (uint32_t)input_number(input) : (uint32_t)classes.n_names;
                 classes.next = (uint32_t)input_number(input);
+        } else if (request->body_case == DLP__REQUEST__BODY_SAMPLES) {
+                reply.body_case = DLP__REPLY__BODY_SAMPLES;
+                reply.samples = &samples;
+                samples.names = names;
+                samples.n_names = input_below(input, 5);
+                samples.numbers.data = (uint8_t *)NAMES;
+                samples.numbers.len = input_below(input, sizeof(NAMES));
+                samples.dtype = input_byte(input);
         } else {
                 reply.body_case = DLP__REPLY__BODY_SOUGHT;
                 reply.sought = &sought;
@@ -324,9 +333,12 @@ static void read_batch(struct dlc_loader *loader, const struct dlc_batch *batch)
 }
 
 static void act(struct dlc_loader *loader, struct input *input, const struct dlc_batch **held, uint32_t *n_held) {
-        uint64_t epoch, position;
+        const uint64_t listed[3] = { 0, 1, N_SAMPLES };
+        const char *const *names;
+        uint64_t epoch, position, numbers[3];
         const struct dlc_batch *batch;
         struct dlc_part part;
+        uint32_t dtype;
 
         switch (input_below(input, 8)) {
         case 0:
@@ -348,6 +360,11 @@ static void act(struct dlc_loader *loader, struct input *input, const struct dlc
                         read_bytes(part.name, strlen(part.name) + 1);
                 for (int64_t i = 0, n = dlc_n_classes(loader); i < n; i++)
                         read_bytes(dlc_class_name(loader, (uint64_t)i), 1);
+                if (dlc_sample_names(loader, listed, 3, &names) == 0)
+                        for (uint32_t i = 0; i < 3; i++)
+                                read_bytes(names[i], strlen(names[i]) + 1);
+                if (dlc_sample_numbers(loader, "label", listed, 3, numbers, &dtype) == 0)
+                        read_bytes(numbers, 3 * dlc_dtype_bytes(dtype));
                 break;
         case 5:
                 dlc_get_cursor(loader, &epoch, &position);

@@ -160,11 +160,13 @@ struct bodies {
         Dlp__ErrorsRequest errors;
         Dlp__ClassesRequest classes;
         Dlp__WorkersRequest workers;
+        Dlp__SamplesRequest samples;
 };
 
 /* Returns a descriptor to send along, or -1. */
 static int fill_body(Dlp__Request *request, struct bodies *bodies, uint32_t kind, struct input *input) {
         static char dataset[200];
+        static uint64_t listed[3];
         int fd = -1;
 
         switch (kind) {
@@ -211,6 +213,16 @@ static int fill_body(Dlp__Request *request, struct bodies *bodies, uint32_t kind
                 bodies->classes.first = (uint32_t)small_or_number(input, 0, 3);
                 request->body_case = DLP__REQUEST__BODY_CLASSES;
                 request->classes = &bodies->classes;
+                break;
+        case 7:
+                dlp__samples_request__init(&bodies->samples);
+                bodies->samples.field = CHOOSE_TEXT(input, dataset, "", "label", "image", "nothing");
+                for (size_t i = 0; i < 3; i++)
+                        listed[i] = small_or_number(input, 0, 12);
+                bodies->samples.samples = listed;
+                bodies->samples.n_samples = input_below(input, 4);
+                request->body_case = DLP__REQUEST__BODY_SAMPLES;
+                request->samples = &bodies->samples;
                 break;
         default:
                 dlp__workers_request__init(&bodies->workers);
@@ -448,10 +460,10 @@ static void act(struct input *input) {
                 break;
         case 4:
         case 5:
-                request(connection, input_below(input, 8), 0, input);
+                request(connection, input_below(input, 9), 0, input);
                 break;
         case 6:
-                request(connection, input_below(input, 8), input_byte(input), input);
+                request(connection, input_below(input, 9), input_byte(input), input);
                 break;
         case 7:
                 send_bytes(connection, input);

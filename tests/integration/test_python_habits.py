@@ -237,6 +237,60 @@ def _(box):
                   [2, 3]], "what was served")
 
 
+@case("dataset.paths, .targets and .samples are ImageFolder's, below the folder; batch.paths are those of its samples")
+def _(box):
+    need("torchvision")
+    folder = box.folder_of_pictures("p", 30, n_classes=4)
+    daemon = box.daemon({"p": folder})
+    trainer(box, daemon, """
+        from torchvision.datasets import ImageFolder
+        theirs = ImageFolder(sys.argv[1])
+        names = [os.path.relpath(path, sys.argv[1]) for path, _ in theirs.samples]
+        loader = dlclient.Loader("p", 4, pipeline="decode", seed=5)
+        mine = loader.dataset
+        assert list(mine.paths) == names and len(mine.paths) == 30 and mine.paths[-1] == names[-1]
+        assert mine.paths[3:9:2] == names[3:9:2] and names[7] in mine.paths and mine.paths[30:] == []
+        assert mine.targets.tolist() == theirs.targets and mine.targets.dtype == numpy.int64
+        assert mine.samples == list(zip(names, theirs.targets)) and mine.classes == theirs.classes
+        assert mine.numbers("label", [5, 5, 29]).tolist() == [theirs.targets[n] for n in (5, 5, 29)]
+        assert mine.names_of([]) == [] and mine.names_of([2, 2]) == [names[2]] * 2
+        for batch in loader:
+            assert batch.paths == [names[n] for n in batch.served]
+        assert batch.step == 7
+        refused(IndexError, lambda: mine.paths[30])
+        refused(dlclient.OptionError, lambda: mine.names_of([30]), "no sample 30", "has 30")
+        refused(dlclient.OptionError, lambda: mine.names_of([-1]), "numbers of samples")
+        refused(dlclient.OptionError, lambda: mine.numbers("image"), "image", "these are: label")
+        refused(dlclient.BatchReleased, lambda: dlclient.Batch({"a": [1]}).paths)
+        loader.close()
+        refused(dlclient.LoaderClosed, lambda: mine.paths[0], "closed")
+    """, folder)
+
+
+@case("all names and numbers of more samples than one answer holds, of a table and of several datasets")
+def _(box):
+    import numpy
+    n = 10000
+    os.makedirs(box.path("d"))
+    numpy.save(box.path("d", "age.npy"), numpy.arange(n, dtype="int16"))
+    numpy.save(box.path("d", "score.npy"), numpy.arange(n) / 7)
+    write(box.path("t.csv"), ("age,score,word\n" + "".join(f"{i % 90},{i / 4},w{i}\n" for i in range(n))).encode())
+    long = box.path("long")
+    for i in range(300):
+        write(os.path.join(long, "c" * 200, "n" * 200 + f"{i:04d}.png"), b"")
+    daemon = box.daemon({"t": served(box.path("t.csv")), "long": long, "again": long})
+    trainer(box, daemon, """
+        with dlclient.Loader("t", 8, pipeline="age") as loader:
+            assert loader.dataset.numbers("age").tolist() == [i % 90 for i in range(10000)]
+            assert loader.dataset.numbers("score").tolist() == [i / 4 for i in range(10000)]
+            assert len(set(loader.dataset.paths)) == len(list(loader.dataset.paths)) == 10000
+            refused(dlclient.OptionError, lambda: loader.dataset.targets, "label", "age score")
+        with dlclient.Loader(["long", "again"], 8) as loader:
+            names = list(loader.dataset.paths)
+            assert len(names) == 600 and names[:300] == names[300:] and names[299].endswith("0299.png"), names[299]
+    """)
+
+
 # ---- docs/which-loader.md ---------------------------------------------------------------------------------------------
 
 @case("each call of docs/which-loader.md on pictures opens a loader that gives batches")

@@ -150,6 +150,7 @@ class Batch(Mapping[str, Any]):
         batch.served        int64 [n]: which samples of the dataset it holds; look up your own targets by this (a copy)
         batch.indices       int64 [n]: which samples the order asks for: the same, except for substitutes (a copy)
         batch.substitutes   None, or int64 [n]: the sample that was served in place of a damaged one, -1 elsewhere
+        batch.paths         their names, a list of str; the daemon is asked for them
         batch.errors        {place in the batch: text} of the damaged samples
         batch.n_skipped     damaged samples that were left out (on_error="skip")
         batch.epoch, batch.n_samples; batch.step counts from where the epoch was begun (or resumed)
@@ -269,6 +270,15 @@ class Batch(Mapping[str, Any]):
         """int64 [n]: which samples of the dataset the batch holds: as `indices`, except that for a substituted sample
         it is the substitute. Look up your own targets by this. A copy, which may be kept."""
         return self._known()[3]
+
+    @property
+    def paths(self) -> List[str]:
+        """The names of the samples that the batch holds: paths within the dataset. The daemon is asked; as long as the
+        loader is open."""
+        served = self.served
+        if served is None or self._form.names_of is None:
+            raise BatchReleased("a batch that no loader handed out has no samples of a dataset")
+        return self._form.names_of(served)
 
     @property
     def substitutes(self) -> Any:

@@ -4,11 +4,15 @@ from __future__ import annotations
 import ctypes
 import errno
 import weakref
-from typing import Any, Dict, List, NamedTuple, Optional, Tuple
+from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple, Union, overload
+
+import numpy
 
 from . import _library
-from ._errors import LoaderClosed, error_of
+from ._errors import LoaderClosed, OptionError, error_of
 from ._fixed import Frozen
+from ._lease import BFLOAT16, TYPES
+from ._library import SAMPLES_ASKED_MAX
 
 
 def _call(method: weakref.WeakMethod[Any], *arguments: object) -> Any:
@@ -44,6 +48,34 @@ def _parts(handle: Any) -> Tuple[Part, ...]:
     return tuple(parts)
 
 
+class Paths(Sequence[str]):
+    """The names of a dataset's samples, as a sequence: paths within the dataset. The daemon is asked for those that are
+    wanted, so that neither a length nor an index costs more than it has to."""
+
+    def __init__(self, dataset: Dataset) -> None:
+        self._dataset = dataset
+
+    def __len__(self) -> int:
+        return len(self._dataset)
+
+    @overload
+    def __getitem__(self, place: int) -> str: ...
+    @overload
+    def __getitem__(self, place: slice) -> List[str]: ...
+
+    def __getitem__(self, place: Union[int, slice]) -> Union[str, List[str]]:
+        if isinstance(place, slice):
+            return self._dataset.names_of(range(*place.indices(len(self))))
+        return self._dataset.names_of([range(len(self))[place]])[0]
+
+    def __iter__(self) -> Iterator[str]:
+        for first in range(0, len(self), SAMPLES_ASKED_MAX):
+            yield from self[first:first + SAMPLES_ASKED_MAX]
+
+    def __repr__(self) -> str:
+        return f"<paths of {self._dataset!r}>"
+
+
 class Dataset(Frozen):
     """The dataset as the daemon serves it. len() is its number of samples; only the loader delivers them. `parts` are
     the datasets that it is made of, in their sequence; one dataset is its only part."""
@@ -58,6 +90,7 @@ class Dataset(Frozen):
         self._handle = handle
         self._lock = lock
         self._classes: Optional[List[str]] = None
+        self._targets: Any = None
         self._settled = True
 
     def __len__(self) -> int:
@@ -84,6 +117,67 @@ class Dataset(Frozen):
     def class_to_idx(self) -> Dict[str, int]:
         """Label of each class."""
         return {name: label for label, name in enumerate(self.classes)}
+
+    # -- its samples, as torchvision's datasets name them
+
+    @property
+    def paths(self) -> Paths:
+        """The name of each sample: the path of its file within the dataset, or what else names it. A sequence that asks
+        the daemon for what is looked at; list(paths) has all of them."""
+        return Paths(self)
+
+    @property
+    def targets(self) -> Any:
+        """int64 [n]: the label of each sample. The daemon is asked once."""
+        if self._targets is None:
+            self._targets = self.numbers("label")
+        return self._targets.copy()
+
+    @property
+    def samples(self) -> List[Tuple[str, int]]:
+        """(path, label) of each sample, as ImageFolder.samples; the paths are those within the dataset."""
+        return list(zip(self.paths, self.targets.tolist()))
+
+    def numbers(self, field: str, samples: Optional[Sequence[int]] = None) -> Any:
+        """The numbers of a field that are known without reading the samples (labels, columns of a table), as an array:
+        of these samples, or of all."""
+        return self._ask(samples, lambda handle, asked: self._ask_numbers(handle, field, asked), numpy.concatenate)
+
+    def names_of(self, samples: Sequence[int]) -> List[str]:
+        """Their names, such as names_of(batch.served)."""
+        return list(self._ask(samples, self._ask_names, lambda pages: sum(pages, [])))
+
+    def _ask(self, samples: Optional[Sequence[int]], ask: Callable[[Any, Any], Any], join: Callable[[Any], Any]) -> Any:
+        """A page at a time; a signal handler may run between two, and its exception ends it."""
+        array = numpy.arange(len(self)) if samples is None else numpy.asarray(samples)
+        if array.ndim != 1 or (len(array) and array.dtype.kind not in "iu") or (len(array) and int(array.min()) < 0):
+            raise OptionError("samples: a list of the numbers of samples is needed, from 0 on")
+        asked = numpy.ascontiguousarray(array, dtype=numpy.uint64)
+        with self._lock:
+            handle = _call(self._handle)
+            return join([ask(handle, asked[first:first + SAMPLES_ASKED_MAX])
+                         for first in range(0, max(1, len(asked)), SAMPLES_ASKED_MAX)])
+
+    @staticmethod
+    def _patiently(handle: Any, function: Any, *arguments: Any) -> None:
+        result = -errno.EINTR
+        while result == -errno.EINTR:
+            result = function(handle.pointer, *arguments)
+        if result < 0:
+            raise error_of(int(result), handle.library.error_text())
+
+    def _ask_names(self, handle: Any, asked: Any) -> List[str]:
+        names = ctypes.POINTER(ctypes.c_char_p)()
+        self._patiently(handle, handle.library.sample_names, asked.ctypes.data, len(asked), ctypes.byref(names))
+        return [_library.text_of(names[i]) for i in range(len(asked))]
+
+    def _ask_numbers(self, handle: Any, field: str, asked: Any) -> Any:
+        room, dtype = numpy.empty(len(asked), numpy.uint64), ctypes.c_uint32()
+        self._patiently(handle, handle.library.sample_numbers, field.encode("utf-8", "replace"), asked.ctypes.data,
+                        len(asked), room.ctypes.data, ctypes.byref(dtype))
+        if dtype.value == BFLOAT16:
+            raise OptionError(f"{field}: its numbers are bfloat16, which NumPy does not have")
+        return room.view(numpy.uint8).view(TYPES[dtype.value])[:len(asked)].copy()
 
     def __repr__(self) -> str:
         if self.is_stream:

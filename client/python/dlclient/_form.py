@@ -72,9 +72,9 @@ class Targets:
 
 
 class Form:
-    """The options of a loader about its batches. It is immutable and shared by all of them."""
+    """The options of a loader about its batches. It is shared by all of them."""
 
-    __slots__ = ("convert", "copy", "targets", "as_tuple", "is_single", "copies_all", "raises")
+    __slots__ = ("convert", "copy", "targets", "as_tuple", "is_single", "copies_all", "raises", "names_of")
 
     def __init__(self, convert: Converter = as_it_is, copy: str = "none", targets: Optional[Targets] = None,
                  as_tuple: Union[bool, Tuple[str, ...]] = False, is_single: bool = False,
@@ -85,6 +85,7 @@ class Form:
         self.targets: Dict[str, Any] = targets.arrays if targets is not None else {}
         self.as_tuple = as_tuple
         self.is_single = is_single
+        self.names_of: Optional[Callable[[Any], List[str]]] = None  # set by the loader, which must not be kept alive
         self.raises = raises  # on_error="raise": the daemon substitutes, and such a batch is not handed out
 
     def is_small(self, shape: Tuple[int, ...], n_bytes: int) -> bool:

@@ -123,6 +123,7 @@ class Batch(ctypes.Structure):
     ]
 
 
+SAMPLES_ASKED_MAX = 4096
 UNKNOWN = 2**64 - 1  # DLC_UNKNOWN: of a stream that has not ended
 
 
@@ -237,6 +238,7 @@ _LOADER = ctypes.c_void_p
 _ONCE = ctypes.c_void_p
 _OUT = ctypes.POINTER(ctypes.c_void_p)
 _NUMBER = ctypes.POINTER(ctypes.c_uint64)
+_NAMES = ctypes.POINTER(ctypes.POINTER(ctypes.c_char_p))
 
 # name, result, arguments
 _FUNCTIONS: List[Tuple[str, Any, List[Any]]] = [
@@ -260,6 +262,9 @@ _FUNCTIONS: List[Tuple[str, Any, List[Any]]] = [
     ("dlc_warning", ctypes.c_char_p, [_LOADER]),
     ("dlc_n_classes", ctypes.c_int64, [_LOADER]),
     ("dlc_class_name", ctypes.c_char_p, [_LOADER, ctypes.c_uint64]),
+    ("dlc_sample_names", ctypes.c_int, [_LOADER, ctypes.c_void_p, ctypes.c_uint32, _NAMES]),
+    ("dlc_sample_numbers", ctypes.c_int, [_LOADER, ctypes.c_char_p, ctypes.c_void_p, ctypes.c_uint32, ctypes.c_void_p,
+                                          ctypes.POINTER(ctypes.c_uint32)]),
     ("dlc_once_open", ctypes.c_int, [ctypes.POINTER(OnceOptions), _OUT]),
     ("dlc_once_wait", ctypes.c_int, [_ONCE, ctypes.c_int]),
     ("dlc_once_end", ctypes.c_int, [_ONCE, ctypes.c_int, ctypes.c_int, ctypes.c_char_p, ctypes.c_char_p]),
@@ -292,6 +297,8 @@ class Functions:
     warning: Any
     n_classes: Any
     class_name: Any
+    sample_names: Any
+    sample_numbers: Any
     once_open: Any
     once_wait: Any
     once_end: Any

@@ -202,6 +202,7 @@ class Loader:
                batch_sampler=None, dataset=Dataset(wish.dataset, weakref.WeakMethod(self._first_handle), self._lock),
                sampler=Sampler(weakref.WeakMethod(self._first_handle), ranks[0].number, world,
                                weakref.WeakMethod(self.set_epoch)))
+        self._form.names_of = self.dataset.names_of
         self._is_stream = ranks[0].is_stream
         self._is_made = bool(info.is_made)
         self._refuse_steps()
