@@ -247,6 +247,14 @@ static void check_box(const struct decoder *decoder, const struct box *box) {
         assert(box->height > 0 && box->height <= info->height && box->y <= info->height - box->height);
 }
 
+/* Whether grey has to be made of the open picture's colours; those of a grey file are grey as they are. */
+static bool makes_grey(const struct decoder *decoder) {
+        const struct picture_format *format = FORMATS[decoder->idx_format];
+
+        return decoder->as == DECODE_GREY &&
+               !(format->is_grey && format->is_grey(decoder->states[decoder->idx_format]));
+}
+
 /* Grey is made of the colours of any format, a few rows at a time. */
 struct greying {
         const struct row_sink *sink;
@@ -281,15 +289,16 @@ int decoder_read_rows(struct decoder *decoder, const struct box *box, const stru
         void *state = decoder->states[decoder->idx_format];
         struct greying greying = { .sink = sink };
         struct row_sink grey = { .begin = grey_begin, .take = grey_take, .userdata = &greying };
+        bool is_greying = makes_grey(decoder);
         int r = 0;
 
         check_box(decoder, box);
         decoder->is_open = false;
-        if (decoder->as == DECODE_GREY)
+        if (is_greying)
                 r = scratch_reserve(&decoder->grey, row_band_bytes(box->width), &decoder->limits, why);
         greying.pixels = decoder->grey.bytes;
         if (r == 0)
-                r = format->read_rows(state, box, decoder->as == DECODE_GREY ? &grey : sink, &decoder->work, why);
+                r = format->read_rows(state, box, is_greying ? &grey : sink, &decoder->work, why);
         if (r < 0)
                 return r;
 
@@ -351,7 +360,7 @@ bool decoder_handed_over(const struct decoder *decoder) {
 uint64_t decoder_need(const struct decoder *decoder, const struct box *box) {
         check_box(decoder, box);
         return FORMATS[decoder->idx_format]->need(decoder->states[decoder->idx_format], box) +
-               (decoder->as == DECODE_GREY ? row_band_bytes(box->width) : 0);
+               (makes_grey(decoder) ? row_band_bytes(box->width) : 0);
 }
 
 void decoder_trim(struct decoder *decoder) {

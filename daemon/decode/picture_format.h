@@ -39,6 +39,10 @@ struct picture_format {
          * colours. NULL: pictures are opaque and have neither numbers nor 16 bits. */
         int (*as)(void *state, enum decode_as as, struct why *why);
 
+        /* Between open and read: read_rows() will pass on pixels of equal colours, so that DECODE_GREY has nothing to
+         * do. NULL: not known. */
+        bool (*is_grey)(const void *state);
+
         /* All three may be NULL. bytes: memory that is held in addition to `work`. trim: frees what can be freed, also
          * between open and read. decoded_by: which decoder decoded the last picture, and whether it took over from
          * another one. */

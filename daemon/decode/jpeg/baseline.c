@@ -103,6 +103,10 @@ int baseline_open(struct baseline *baseline, const uint8_t *bytes, size_t n_byte
         return 0;
 }
 
+bool baseline_is_grey(const struct baseline *baseline) {
+        return baseline->header.n_components == 1;
+}
+
 /* ---- before the first MCU -------------------------------------------------------------------------------------- */
 
 static int16_t divisor(const struct jpeg_divisors *divisors, uint32_t k) {

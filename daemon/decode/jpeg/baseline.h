@@ -13,6 +13,7 @@
 
 #include "daemon/base/rows.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -37,6 +38,9 @@ void baseline_free(struct baseline *baseline);
  * this decoder does not handle the file; -ENOMEM. */
 int baseline_open(struct baseline *baseline, const uint8_t *bytes, size_t n_bytes, uint32_t *ret_width,
                   uint32_t *ret_height);
+
+/* Of the file that is open: it has no chroma, so that all pixels have equal colours. */
+bool baseline_is_grey(const struct baseline *baseline);
 
 /* Decodes the pixels of `box`, which lies within the picture (asserted). May hand over even after rows have been passed
  * on: the decoder that takes over calls the sink's begin() again. Once for each picture. 0, BASELINE_HANDS_OVER,

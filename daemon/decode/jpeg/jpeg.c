@@ -93,15 +93,24 @@ static int jpeg_open(void *opaque, const uint8_t *bytes, size_t n_bytes, struct 
         return 0;
 }
 
+static bool jpeg_is_grey(const void *opaque) {
+        const struct jpeg_state *state = opaque;
+
+        return state->is_baseline ? baseline_is_grey(state->baseline) : libjpeg_is_grey(state->libjpeg);
+}
+
 /* ---- reading ------------------------------------------------------------------------------------------------- */
 
 static int take_over(struct jpeg_state *state, struct why *why) {
+        bool was_grey = baseline_is_grey(state->baseline);
         uint32_t width, height;
         int r = libjpeg_open(state->libjpeg, state->bytes, state->n_bytes, &width, &height, why);
 
         if (r == 0 && (width != state->width || height != state->height)) /* the caller's box fits the other size */
                 r = why_set(why, -EBADMSG, "JPEG: two headers, %" PRIu32 " x %" PRIu32 " and %" PRIu32 " x %" PRIu32,
                             state->width, state->height, width, height);
+        else if (r == 0 && was_grey && !libjpeg_is_grey(state->libjpeg)) /* grey was promised */
+                r = why_set(why, -EBADMSG, "JPEG: two headers, of grey and of colours");
         return r;
 }
 
@@ -165,6 +174,7 @@ const struct picture_format format_jpeg = {
         .state_free = jpeg_state_free,
         .open = jpeg_open,
         .read_rows = jpeg_read_rows,
+        .is_grey = jpeg_is_grey,
         .need = jpeg_need,
         .bytes = jpeg_bytes,
         .trim = jpeg_trim,

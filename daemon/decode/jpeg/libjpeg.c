@@ -265,6 +265,10 @@ int libjpeg_open(struct libjpeg *state, const uint8_t *bytes, size_t n_bytes, ui
         return 0;
 }
 
+bool libjpeg_is_grey(const struct libjpeg *state) {
+        return state->jpeg.jpeg_color_space == JCS_GRAYSCALE;
+}
+
 uint64_t libjpeg_need(const struct libjpeg *state) {
         return state->need_bytes;
 }

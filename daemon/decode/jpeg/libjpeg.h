@@ -22,6 +22,9 @@ void libjpeg_free(struct libjpeg *libjpeg);
 int libjpeg_open(struct libjpeg *libjpeg, const uint8_t *bytes, size_t n_bytes, uint32_t *ret_width,
                  uint32_t *ret_height, struct why *why);
 
+/* Of the open picture: all pixels have equal colours. */
+bool libjpeg_is_grey(const struct libjpeg *libjpeg);
+
 /* The most memory that reading any box of the open picture may take, the library's memory and `work` together. */
 uint64_t libjpeg_need(const struct libjpeg *libjpeg);
 
