@@ -107,6 +107,8 @@ void dataset_record(cJSON *list, const Dlp__Dataset *dataset) {
         record_text(record, "text", dataset->text);
         record_number(record, "n_errors", dataset->n_errors);
         record_text(record, "last_error", dataset->last_error);
+        if (dataset->doubt[0])
+                record_text(record, "doubt", dataset->doubt);
         if (dataset->n_fields > 0)
                 add_fields(record, dataset);
         if (!*dataset->origin)

@@ -379,10 +379,11 @@ struct dlc_info {
 DLC_API const struct dlc_info *dlc_get_info(const struct dlc_loader *loader);
 
 /* A sentence about something that is allowed but perhaps not intended, to be shown once. NULL: there is none, or no
- * further one. Ask after dlc_open() and after an epoch's end. After an epoch it names ranks of this node that have
- * never attached, if rank and world_size came from the environment and the launcher says which ranks the node has. The
- * daemon is asked for that once; if ranks are missing, the call waits for late ones until 5 s after the opening. Valid
- * until the next call on the loader. */
+ * further one. Ask after dlc_open() and after an epoch's end. After dlc_open(), rank 0 is told of files of the dataset
+ * that can probably not be decoded. After an epoch it names ranks of this node that have never attached, if rank and
+ * world_size came from the environment and the launcher says which ranks the node has. The daemon is asked for that
+ * once; if ranks are missing, the call waits for late ones until 5 s after the opening. Valid until the next call on
+ * the loader. */
 DLC_API const char *dlc_warning(struct dlc_loader *loader);
 
 /* This process's place in its run according to the environment, as dlc_open() uses it for options that are -1. */

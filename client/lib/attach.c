@@ -156,6 +156,8 @@ static int keep_texts(struct dlc_loader *loader, const Dlp__Attached *attached) 
                 info->sampler = loader->sampler;
                 info->columns_digest = loader->columns.digest;
                 info->uses_batch_size = attached->uses_batch_size;
+                if (attached->doubt[0] && !loader->warning.text[0])
+                        why_set(&loader->warning, 0, "%s", attached->doubt);
                 return dli_parts_keep(loader, attached);
         }
         if ((loader->is_stream ? attached->n_samples == DLP_UNKNOWN : attached->n_samples == info->dataset_samples) &&

@@ -327,6 +327,10 @@ bool codec_is_picture(const struct codec *codec) {
         return codec->type == &CODEC_PICTURE;
 }
 
+bool codec_decodes(const struct codec *codec) {
+        return codec->type == &CODEC_PICTURE || codec->type == &CODEC_SOUND;
+}
+
 void codec_set_mask(struct codec *codec) {
         assert(codec->type == &CODEC_PICTURE);
         codec->type = &CODEC_MASK;

@@ -95,6 +95,9 @@ bool codec_is_points(const struct codec *codec);
 bool codec_is_of_boxes(const struct codec *codec);
 bool codec_drops_boxes(const struct codec *codec);
 
+/* Does it decode a picture or a sound? Else it does not matter whether one can be decoded. */
+bool codec_decodes(const struct codec *codec);
+
 /* Is it a picture that is turned as EXIF says? */
 bool codec_is_upright(const struct codec *codec);
 

@@ -286,12 +286,38 @@ static void tell_parts(Dlp__Attached *attached, const struct source *source, str
         attached->n_parts = source->n_parts;
 }
 
+static bool decodes(const struct stream *stream) {
+        const struct program *program = programs_first(stream->programs);
+
+        for (uint32_t i = 0; i < program_n_fields(program); i++)
+                if (codec_decodes(program_codec(program, i)))
+                        return true;
+        return false;
+}
+
+/* A trainer learns at its beginning of files that will end it or be left out. One rank tells it. */
+static void tell_doubt(const struct stream *stream, struct why *ret_text) {
+        const struct catalog_dataset *dataset = stream->dataset;
+        bool ends = stream->job->terms.on_error == ON_ERROR_FAIL;
+
+        ret_text->text[0] = '\0';
+        if (stream->rank > 0 || !decodes(stream))
+                return;
+        for (uint32_t i = 0; i < dataset->n_parts && !dataset->doubt.text[0]; i++)
+                if (dataset->parts[i]->doubt.text[0])
+                        dataset = dataset->parts[i];
+        if (dataset->doubt.text[0])
+                why_set(ret_text, 0, "dataset %s: %.400s%s", dataset->name, dataset->doubt.text,
+                        ends ? "; the first one that is needed ends the job, unless on_error says otherwise" : "");
+}
+
 static void hand_over(struct session *session, uint64_t id, struct stream *stream) {
         struct ring *ring = stream->ring;
         int fds[] = { ring->control_segment.lent_fd, ring->payload_segment.lent_fd, stream->release_fd };
         Dlp__Reply reply = DLP__REPLY__INIT;
         Dlp__Attached attached = DLP__ATTACHED__INIT;
         struct told_parts parts;
+        struct why doubt;
 
         attached.n_samples = stream->n_samples;
         attached.rank_samples = stream->whole.n_samples;
@@ -310,6 +336,8 @@ static void hand_over(struct session *session, uint64_t id, struct stream *strea
         attached.uses_batch_size = stream->job->terms.uses_batch_size;
         attached.has_units = stream->job->terms.has_units;
         attached.sampler = stream->job->terms.sampler;
+        tell_doubt(stream, &doubt);
+        attached.doubt = doubt.text;
         reply.id = id;
         reply.body_case = DLP__REPLY__BODY_ATTACHED;
         reply.attached = &attached;

@@ -46,6 +46,7 @@ static void fill_open(struct row *row, struct catalog_dataset *open) {
         pthread_mutex_lock(&open->error_lock);
         row->last_error = open->last_error;
         pthread_mutex_unlock(&open->error_lock);
+        row->message.doubt = open->doubt.text;
 }
 
 /* ---- the fields of one dataset --------------------------------------------------------------------------------- */
@@ -267,6 +268,8 @@ void handle_datasets(struct session *session, const Dlp__Request *request) {
                         datasets.next = idx - 1;
                         break;
                 }
+                if (name[0])
+                        catalog_try_again(entry);
                 fill(&rows[datasets.n_datasets], entry);
                 if (name[0] && entry->state == CATALOG_READY)
                         fill_fields(&fields, &rows[datasets.n_datasets], dataset_source(entry->open->dataset));

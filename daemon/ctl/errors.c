@@ -53,9 +53,19 @@ static bool add(struct page *page, struct catalog_entry *dataset, const struct l
         return true;
 }
 
+/* Is it one of those that the text names, "a" or "a + b"? Of "" all are. */
+static bool is_asked_for(struct catalog *catalog, const char *text, const struct catalog_entry *dataset) {
+        char name[DLP_NAME_MAX];
+        const char *at = NULL;
+
+        while (text[0] && catalog_next_name(catalog, text, &at, name))
+                if (strcmp(name, dataset->name) == 0)
+                        return true;
+        return !text[0];
+}
+
 /* Goes through the datasets from position `first` on. Returns the position after the page; 0: there is no more. */
-static uint64_t fill_page(const struct session *session, const struct catalog_entry *only, uint64_t first,
-                          struct page *page) {
+static uint64_t fill_page(const struct session *session, const char *text, uint64_t first, struct page *page) {
         struct catalog *catalog = session->server->options.catalog;
         struct catalog_entry *dataset;
         struct ledger_entry entry;
@@ -64,8 +74,8 @@ static uint64_t fill_page(const struct session *session, const struct catalog_en
         TAILQ_FOREACH(dataset, &catalog->entries, entry) {
                 uint64_t idx = number == first >> DATASET_SHIFT ? first & ENTRY_MASK : 0;
 
-                if (number++ < first >> DATASET_SHIFT || (only && dataset != only) || dataset->state != CATALOG_READY ||
-                    !access_dataset(session, dataset))
+                if (number++ < first >> DATASET_SHIFT || !is_asked_for(catalog, text, dataset) ||
+                    dataset->state != CATALOG_READY || !access_dataset(session, dataset))
                         continue;
                 for (; ledger_at(dataset->open->ledger, idx, &entry); idx++)
                         if (!add(page, dataset, &entry))
@@ -78,18 +88,18 @@ void handle_errors(struct session *session, const Dlp__Request *request) {
         static struct page page; /* main thread only */
         Dlp__Reply reply = DLP__REPLY__INIT;
         Dlp__ErrorsReply errors = DLP__ERRORS_REPLY__INIT;
-        struct catalog_entry *only = NULL;
+        char text[DLP_DATASET_MAX];
         struct why why;
-        int r = 0;
+        int r = catalog_normal_text(session->server->options.catalog, request->errors->dataset, text, &why);
 
-        if (request->errors->dataset[0])
-                r = access_find_dataset(session, request->errors->dataset, &only, &why);
+        if (r == 0 && text[0])
+                r = access_find_datasets(session, text, &why);
         if (r < 0) {
                 session_refuse(session, request->id, r, why.text);
                 return;
         }
         page.n_rows = page.n_bytes = 0;
-        errors.next = fill_page(session, only, request->errors->first, &page);
+        errors.next = fill_page(session, text, request->errors->first, &page);
         errors.errors = page.messages;
         errors.n_errors = page.n_rows;
         reply.id = request->id;

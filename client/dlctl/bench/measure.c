@@ -280,6 +280,8 @@ int measure(const struct context *context, const struct dlc_options *options, do
         if (r < 0)
                 return interrupted ? EXIT_INTERRUPTED : fail(exit_code_of(r), "%s", dlc_last_error());
         ret_measured->first_batch_s = seconds_between(begin, now_ns());
+        for (const char *warning; (warning = dlc_warning(run.loader));)
+                fprintf(stderr, "dlctl: warning: %s\n", warning);
         snprintf(ret_measured->pipeline, sizeof(ret_measured->pipeline), "%s", dlc_get_info(run.loader)->pipeline);
         r = ask_workers(context, &ret_measured->n_workers);
         if (r == EXIT_DONE)

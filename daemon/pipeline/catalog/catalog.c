@@ -1,4 +1,5 @@
 #include "daemon/pipeline/catalog/catalog.h"
+#include "daemon/data/doubts.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -98,6 +99,16 @@ static uint64_t max_copied(const struct budget *budget) {
         return part == 0 ? 1 : part < INDEX_COPIED_MAX ? part : INDEX_COPIED_MAX;
 }
 
+#define DOUBT_LEAST_NS 20000000ull /* of an index that was there: files that are in memory are looked at in 5 ms */
+#define DOUBT_MOST_NS  2000000000ull
+
+/* How long files may be looked at: a twentieth of what making the index took. */
+static uint64_t doubt_ns(const struct dataset_report *report) {
+        uint64_t part = report->duration_ns / 20;
+
+        return part < DOUBT_LEAST_NS ? DOUBT_LEAST_NS : part < DOUBT_MOST_NS ? part : DOUBT_MOST_NS;
+}
+
 void opening_work(void *userdata) {
         struct opening *opening = userdata;
         struct catalog_entry *entry = opening->entry;
@@ -117,6 +128,8 @@ void opening_work(void *userdata) {
         if (opening->result == 0)
                 opening->result = dataset_open(&spec, entry->catalog->index_dir, &watch, &opening->dataset,
                                                &opening->report, &opening->why);
+        if (opening->result == 0)
+                dataset_doubts(opening->dataset, doubt_ns(&opening->report), &entry->cancelled, &opening->doubt);
         if (opening->result == 0 && ledger_open(entry->catalog->ledgers, opening->dataset, &opening->ledger) < 0) {
                 dataset_unref(TAKE_PTR(opening->dataset));
                 opening->result = why_errno(&opening->why, -ENOMEM, "the ledger of damaged samples");
@@ -148,6 +161,7 @@ struct catalog_dataset *opening_take(struct opening *opening) {
                 return NULL;
         }
         open->lock = opening->lock;
+        open->doubt = opening->doubt;
         if (opening->unprotected.text[0])
                 log_warning("dataset", "%s: version %s cannot be locked against removal while it is served: %s",
                             opening->entry->name, opening->version, opening->unprotected.text);
@@ -180,6 +194,8 @@ static void log_opened(const struct catalog_entry *entry, const struct dataset_r
         if (report->not_taken.text[0])
                 log_warning("dataset", "%s: the staged index cannot be used: %s; a new one was made here", entry->name,
                             report->not_taken.text);
+        if (entry->open->doubt.text[0])
+                log_warning("dataset", "%s: %s", entry->name, entry->open->doubt.text);
         if (!report->saved)
                 log_warning("dataset", "%s: the index could not be saved (%s); it will be built again next time",
                             entry->name, report->not_saved.text);
@@ -461,6 +477,18 @@ int catalog_get_again(struct catalog *catalog, const char *name, const char *dig
         return catalog_get(catalog, name, ret_dataset, why);
 }
 
+static void open_again(struct catalog_entry *entry) {
+        if (entry->staged)
+                staged_look_again(entry);
+        else
+                entry_open(entry);
+}
+
+void catalog_try_again(struct catalog_entry *entry) {
+        if (entry->state == CATALOG_FAILED && clock_now_ns() - entry->failed_at_ns >= RETRY_AFTER_NS)
+                open_again(entry);
+}
+
 int catalog_get(struct catalog *catalog, const char *name, struct catalog_dataset **ret_dataset, struct why *why) {
         struct catalog_entry *entry = catalog_find(catalog, name, why);
 
@@ -472,12 +500,8 @@ int catalog_get(struct catalog *catalog, const char *name, struct catalog_datase
                 entry->was_told = true;
                 return why_set(why, -EIO, "dataset %s: %.400s", name, entry->text.text);
         }
-        if (entry->state == CATALOG_FAILED) { /* too old, or reported already: opened again, without a restart */
-                if (entry->staged)
-                        staged_look_again(entry);
-                else
-                        entry_open(entry);
-        }
+        if (entry->state == CATALOG_FAILED) /* too old, or reported already: opened again, without a restart */
+                open_again(entry);
         if (entry->state == CATALOG_READY) {
                 *ret_dataset = catalog_dataset_ref(entry->open);
                 return 0;

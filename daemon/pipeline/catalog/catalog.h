@@ -48,6 +48,8 @@ struct catalog_dataset {
         uint32_t n_parts;                    /* 0: it is not joined */
         TAILQ_ENTRY(catalog_dataset) joined; /* in catalog.joined; main thread */
 
+        struct why doubt; /* files that can probably not be decoded (data/doubts.h); "": none is known */
+
         /* Errors of samples since it was opened; each time counts. Any worker. */
         pthread_mutex_t error_lock; /* guards last_error; a leaf */
         _Atomic uint64_t n_errors;
@@ -193,6 +195,9 @@ uint64_t catalog_dataset_error(struct catalog_dataset *dataset, const char *text
 
 /* Returns an entry by its name; or NULL, and `why` lists the names. */
 struct catalog_entry *catalog_find(struct catalog *catalog, const char *name, struct why *why);
+
+/* A person asks about this dataset: if it could not be opened a while ago, it is tried again, as attaching does. */
+void catalog_try_again(struct catalog_entry *entry);
 
 const char *catalog_state_name(enum catalog_state state);
 

@@ -19,6 +19,7 @@ struct opening {
         struct version_lock *lock;
         struct why unprotected; /* why the version has no lock; "" otherwise */
         struct dataset_report report;
+        struct why doubt; /* data/doubts.h */
         struct why why;
         int result;
 };

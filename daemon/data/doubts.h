@@ -1,0 +1,21 @@
+/* data/doubts.h: files of a dataset that can probably not be decoded, told when it is opened and not at step 40,000.
+ *
+ * Formats tell files by their names. A download that failed leaves empty files, or pages of HTML called 7.jpg. Empty
+ * files and those that are not files are known from the index: all samples are looked at. What the others begin with is
+ * looked at for some that are spread over the dataset, always the same ones. Damage further inside is met when a sample
+ * is decoded (the ledger). */
+#pragma once
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "daemon/data/dataset.h"
+#include "proto/base/why.h"
+
+#define DOUBTS_FILES 256u /* whose first bytes are read */
+
+/* Looks at the pictures and sounds that have files of their own; the dataset must be held. Blocks as the file system
+ * does, for about `max_ns` at most, or until *cancel (may be NULL) is set; then the rest was not looked at. Writes a
+ * sentence with numbers and the first name of each kind; "" if nothing is in doubt. */
+void dataset_doubts(const struct dataset *dataset, uint64_t max_ns, const atomic_bool *cancel, struct why *ret_text);

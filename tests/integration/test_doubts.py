@@ -1,0 +1,96 @@
+#!/usr/bin/env python3
+"""Files that cannot be decoded are told when a dataset is opened: in the log, by dlctl datasets, to the trainer's rank 0."""
+import os
+import sys
+import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
+from harness import case, contains, equal, main, png, within, write
+from pyclient import trainer
+
+
+def spoil(folder, number, content):
+    path = os.path.join(folder, "class000", f"{number:06d}.png")
+    os.remove(path)
+    if content is not None:
+        write(path, content)
+    return f"class000/{number:06d}.png"
+
+
+def row_of(daemon, name):
+    return daemon.objects("datasets", name)[0]
+
+
+@case("empty files, pages of HTML and broken links are told with their number and the first name")
+def _(box):
+    folder = box.folder_of_pictures("d", 40, n_classes=1)
+    empty, page = spoil(folder, 7, b""), spoil(folder, 9, b"<!DOCTYPE html><html>404 Not Found</html>")
+    spoil(folder, 8, b"")
+    link = spoil(folder, 30, None)
+    os.symlink("nowhere.png", os.path.join(folder, link))
+    whole = box.folder_of_pictures("whole", 40)
+    daemon = box.daemon({"d": folder, "whole": whole, "plain": box.folder_of_files("plain", 5)})
+    said = [f"of 40 samples, some can probably not be decoded: empty files: 2 (first: {empty})",
+            f"; links to nothing, or not files: 1 (first: {link})", "; files that are not what their names say, as they begin with"
+            f" 3c 21 44 4f 43 54 59 50: 1 of the 37 looked at (first: {page})"]
+    for _ in range(2):  # with a new index, and with one that was there
+        within(20, lambda: row_of(daemon, "d")["state"] == "ready", "it is open")
+        contains(row_of(daemon, "d")["doubt"], *said)
+        equal("doubt" in row_of(daemon, "whole"), False, "nothing is wrong with these")
+        contains(row_of(daemon, "plain")["doubt"], "5 of the 5 looked at")
+        contains(daemon.log(), "warning  dataset: d: " + said[0])
+        contains(daemon.dlctl("datasets").stdout, said[0])
+        daemon.stop()
+        daemon.start()
+
+
+@case("rank 0 of a trainer is warned, once; others are not, and nobody is of a whole dataset")
+def _(box):
+    folder = box.folder_of_pictures("d", 20)
+    name = spoil(folder, 4, b"")
+    daemon = box.daemon({"d": folder, "whole": box.folder_of_pictures("whole", 20)})
+    lines = trainer(box, daemon, """
+        import warnings
+        for name, rank, on_error in (("d", 0, "fail"), ("d", 1, "fail"), ("d", 0, "skip"), ("whole", 0, "fail"),
+                                     ("whole + d", 0, "fail"), ("d", 0, "substitute")):
+            with warnings.catch_warnings(record=True) as caught:
+                warnings.simplefilter("always")
+                dlclient.Loader(name, batch_size=4, pipeline="raw" if on_error == "substitute" else "center_crop(4)", rank=rank, world_size=2, on_error=on_error,
+                                job=f"{name}{rank}{on_error}").close()
+            out([str(one.message) for one in caught])
+    """)
+    sentence = f"dataset d: of 20 samples, some can probably not be decoded: empty files: 1 (first: {name})"
+    ends = "; the first one that is needed ends the job, unless on_error says otherwise"
+    equal(lines, [[sentence + ends], [], [sentence], [], [sentence + ends], []], "warnings")
+    contains(daemon.dlctl("bench", "d", "--pipeline", "center_crop(4)", "--seconds", "0.1").stderr, "warning: " + sentence)
+
+
+@case("a dataset that could not be opened is tried again by whoever asks for it")
+def _(box):
+    folder = box.path("later")
+    daemon = box.daemon({"later": folder})
+    within(20, lambda: daemon.objects("datasets")[0]["state"] == "failed", "it is not there")
+    write(os.path.join(folder, "a", "0.png"), png(4, 4, b"\1\2\3" * 16))
+    time.sleep(1)  # what failed less than a second ago is not tried again
+    within(20, lambda: row_of(daemon, "later")["state"] == "ready", "it is there")
+    equal(daemon.dlctl("look", "later").returncode, 0, "a look")
+
+
+@case("dlctl errors has those of several datasets together")
+def _(box):
+    folders = [box.folder_of_pictures(name, 6) for name in "abc"]
+    for folder in folders:
+        spoil(folder, 2, b"")
+    daemon = box.daemon(dict(zip("abc", folders)))
+    for name in "abc":
+        daemon.read(name, batch=2, pipeline="center_crop(2)", on_error="skip", drop_last=True)
+    for text, names in (("a + c", ["a", "c"]), ("c+a", None), ("b", ["b"]), ("a + b + c", ["a", "b", "c"])):
+        done = daemon.dlctl("--format", "json", "errors", text)
+        if names is None:
+            contains(done.stderr, 'there is no "c+a"')
+        else:
+            equal([row["dataset"] for row in daemon.objects("errors", text)], names, text)
+    contains(daemon.dlctl("errors", "a + x").stderr, 'there is no "x"')
+
+
+main()
