@@ -291,6 +291,62 @@ def _(box):
     """)
 
 
+@case("loader.sampler gives this rank's samples of the epoch, as DistributedSampler does, and knows its sizes")
+def _(box):
+    need("torch")
+    daemon = box.daemon({"f": box.folder_of_files("f", 23)})
+    trainer(box, daemon, """
+        from torch.utils.data import DistributedSampler
+        for world, rank, partition, shuffle in ((1, 0, "pad", True), (3, 2, "pad", True), (3, 1, "drop", True),
+                                                (2, 1, "pad", False)):
+            loader = dlclient.Loader("f", 4, world_size=world, rank=rank, partition=partition, shuffle=shuffle, seed=6,
+                                     job=f"{world} {partition} {shuffle}", drop_last=True)
+            theirs = DistributedSampler(range(23), world, rank, shuffle, 6, drop_last=partition == "drop")
+            for epoch in (0, 5):
+                loader.sampler.set_epoch(epoch); theirs.set_epoch(epoch)
+                assert list(loader.sampler) == list(theirs)
+                assert sum([b.indices.tolist() for b in loader], []) == list(theirs)[:len(theirs) // 4 * 4]
+            assert (loader.sampler.num_samples, loader.sampler.total_size) == (theirs.num_samples, theirs.total_size)
+            assert list(loader.sampler) != list(theirs) or not shuffle      # the next epoch
+        for order in ("tdperm", "buffer"):
+            loader = dlclient.Loader("f", 4, order=order, seed=2)
+            assert list(loader.sampler) == sum([b.indices.tolist() for b in loader], [])
+        both = [dlclient.Loader("f", 4, rank=r, world_size=2, job="e", partition="exact") for r in (0, 1)]
+        exact = [loader.sampler for loader in both]
+        assert [(s.num_samples, s.total_size) for s in exact] == [(12, 23), (11, 23)]
+        assert sorted(sum(map(list, exact), [])) == list(range(23))
+        made = dlclient.Loader("f", 4, indices=[1, 2])
+        refused(dlclient.Error, lambda: list(made.sampler), "batch->indices")
+    """)
+
+
+@case("after a resume loader.step and .remaining say where the loop is, for tqdm's initial=; len() stays the whole")
+def _(box):
+    need("tqdm")
+    daemon = box.daemon({"f": box.folder_of_files("f", 43)})
+    trainer(box, daemon, """
+        import io, operator, tqdm
+        for options, whole, done in ((dict(), 11, 3), (dict(epochs=2), 22, 14), (dict(steps_per_epoch=6), 6, 4),
+                                     (dict(indices=range(43)), 11, 3), (dict(drop_last=True), 10, 3)):
+            loader = dlclient.Loader("f", 4, **options)
+            assert (loader.step, loader.remaining, len(loader)) == (0, whole, whole), (options, loader.step)
+            for n, batch in enumerate(loader, 1):
+                assert loader.step == n
+                if n == done: break
+            state = loader.state_dict()
+            again = dlclient.Loader("f", 4, state=state, **options)
+            assert (again.step, again.remaining, len(again)) == (done, whole - done, whole), (options, again.step)
+            bar = tqdm.tqdm(again, initial=again.step, file=io.StringIO())
+            assert [sum(1 for _ in bar), bar.n, bar.total] == [whole - done, whole, whole]
+            assert again.step == 0                              # of the loop that comes
+            again.load_state_dict(state)
+            assert operator.length_hint(iter(again)) == whole - done
+        endless = dlclient.Loader("f", 4, epochs=None)
+        refused(TypeError, lambda: endless.remaining, "no end")
+        assert len([batch for batch, _ in zip(iter(endless), range(20)) if batch is None]) == 0
+    """)
+
+
 # ---- docs/which-loader.md ---------------------------------------------------------------------------------------------
 
 @case("each call of docs/which-loader.md on pictures opens a loader that gives batches")

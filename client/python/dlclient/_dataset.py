@@ -186,11 +186,15 @@ class Dataset(Frozen):
 
 
 class Sampler(Frozen):
-    """Takes the place of torch's DistributedSampler: len() is the number of samples that the rank gets in an epoch."""
+    """Takes the place of torch's DistributedSampler: len() is the number of samples that the rank gets in an epoch, and
+    iterating over it gives their numbers."""
 
     def __init__(self, handle: weakref.WeakMethod[Any], rank: int, world_size: int,
-                 set_epoch: weakref.WeakMethod[Any]) -> None:
+                 set_epoch: weakref.WeakMethod[Any], epoch: weakref.WeakMethod[Any], is_even: bool) -> None:
         info = _call(handle).info
+        self._epoch = epoch
+        self._is_even = is_even  # all ranks get the same number
+        self._n_dataset = int(info.dataset_samples)
         self.rank = rank
         self.num_replicas = world_size
         self._n_samples = int(info.epoch_samples)
@@ -202,6 +206,27 @@ class Sampler(Frozen):
     def set_epoch(self, epoch: int) -> None:
         """As Loader.set_epoch()."""
         _call(self._set_epoch, epoch)
+
+    @property
+    def num_samples(self) -> int:
+        """As len()."""
+        return len(self)
+
+    @property
+    def total_size(self) -> int:
+        """How many samples all ranks get together, repeated ones included."""
+        return len(self) * self.num_replicas if self._is_even else self._n_dataset
+
+    def __iter__(self) -> Iterator[int]:
+        """The samples of this rank in the epoch that is running or comes next, in their order, whole also after a
+        resume. A sampler of steps has its order in the daemon: there it is an error that says what to do."""
+        handle, epoch = _call(self._handle), _call(self._epoch)
+        n = int(handle.info.epoch_samples)
+        indices = numpy.empty(n if n != _library.UNKNOWN else 0, numpy.int64)  # else the library says why not
+        result = handle.library.epoch_order(handle.pointer, epoch, indices.ctypes.data, len(indices))
+        if result < 0:
+            raise error_of(int(result), handle.library.error_text())
+        return iter(indices.tolist())
 
     def __len__(self) -> int:
         return known(self._n_samples if not self._is_stream else int(_call(self._handle).info.epoch_samples),

@@ -112,6 +112,10 @@ class EpochIterator(Iterator[Any]):
             raise StopIteration
         return batch
 
+    def __length_hint__(self) -> int:
+        """What is left, for progress bars; TypeError, which they understand, if there is no end."""
+        return 0 if not self.live else self._loader.remaining
+
     def end(self, why: str) -> None:
         """Ends it because the loader was moved elsewhere."""
         if self._ended_by is None:

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import atexit
+import ctypes
 import errno
 import threading
 import weakref
@@ -10,7 +11,7 @@ from typing import Any, Callable, Dict, Iterator, List, Mapping, NoReturn, Optio
 from . import _convert, _form, _launch, _library, _opening, _options, _order, _state
 from ._dataset import Dataset, Sampler, known
 from ._epochs import EpochIterator, Span
-from ._errors import DatasetChanged, Error, LoaderClosed, OptionError, RingFull
+from ._errors import DatasetChanged, Error, LoaderClosed, OptionError, RingFull, error_of
 from ._fixed import Fixed, refuse_names, settle
 from ._lease import Handle
 from ._rank import Rank
@@ -201,7 +202,8 @@ class Loader:
                order=wish.order, shuffle_buffer=wish.shuffle_buffer, num_workers=0, pin_memory=False,
                batch_sampler=None, dataset=Dataset(wish.dataset, weakref.WeakMethod(self._first_handle), self._lock),
                sampler=Sampler(weakref.WeakMethod(self._first_handle), ranks[0].number, world,
-                               weakref.WeakMethod(self.set_epoch)))
+                               weakref.WeakMethod(self.set_epoch), weakref.WeakMethod(self._real_epoch),
+                               wish.partition != "exact"))
         self._form.names_of = self.dataset.names_of
         self._is_stream = ranks[0].is_stream
         self._is_made = bool(info.is_made)
@@ -439,11 +441,40 @@ class Loader:
     # -- where it stands
 
     @property
+    def step(self) -> int:
+        """How many batches of the loop that is running, or of the one that comes, lie before the place where it stands:
+        0, unless a state was loaded. For progress bars: tqdm(loader, initial=loader.step) begins there and ends at
+        len(loader)."""
+        place = self._here()
+        if self._span.steps is not None:
+            return place.done
+        left, whole = ctypes.c_uint64(), ctypes.c_uint64()
+        handle = self._first_handle()
+        for number, position in ((left, place.position), (whole, 0)):
+            result = self._library.quick.batches_from(handle.pointer, position, ctypes.byref(number))
+            if result < 0:
+                raise error_of(int(result), self._library.error_text())
+        known(left.value, f"the dataset {self.dataset.name}")
+        return place.done * whole.value + whole.value - left.value if not self._span.over(place) else len(self)
+
+    @property
+    def remaining(self) -> int:
+        """How many batches are left of that loop: len(loader) - loader.step."""
+        return len(self) - self.step
+
+    def _here(self) -> Place:
+        """Where the running loop is, or the coming one begins."""
+        place = self._current()
+        return self._coming() if place is self._next_place else place
+
+    def _real_epoch(self) -> int:
+        return self._here().epoch
+
+    @property
     def epoch(self) -> int:
         """The epoch of the loop that is running or was left before its end; after a loop that ended, or after loading a
         state, the epoch that the next iter() begins. With steps_per_epoch it is the virtual epoch."""
-        place = self._current()
-        return self._span.number(self._coming() if place is self._next_place else place)
+        return self._span.number(self._here())
 
     @epoch.setter
     def epoch(self, _: int) -> None:
