@@ -141,11 +141,12 @@ bench: ## the measurements, a line each: name value unit; BENCH="name,..." for t
 	@if [ -e tests/bench/run.py ]; then $(PYTHON) tests/bench/run.py '$(BENCH)'; \
 		else echo "bench: no measurement is written yet (tests/bench/run.py)"; fi
 
-bench-peers: ## beside other loaders, into docs/performance*.md (5 GB of PyPI's packages, once); BENCH=name, REPEATS=5
+bench-peers: ## beside other loaders, into docs/performance*.md and docs/dlio.md (5 GB of PyPI's packages, once); BENCH=name, REPEATS=5
 	@$(DEPS) build bench peers
 	$(SUBMAKE) VARIANT=release all tools build/release/bench/ready_batches build/release/bench/consume
-	@$(if $(filter formats%,$(BENCH)),,$(PYTHON) tests/bench/peers/run.py $(BENCH))
+	@$(if $(filter formats% dlio%,$(BENCH)),,$(PYTHON) tests/bench/peers/run.py $(BENCH))
 	@$(if $(filter-out formats%,$(BENCH)),,$(PYTHON) tests/bench/formats/compare.py $(BENCH))
+	@$(if $(filter-out dlio%,$(BENCH)),,$(PYTHON) tests/bench/dlio/accelerators.py)
 
 HOURS ?= 2
 

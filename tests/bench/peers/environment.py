@@ -19,7 +19,7 @@ PYTHON = os.path.join(VENV, "bin", "python")
 
 # Of each list: megabytes to fetch, and on disk.
 SIZES = {"torch": (3200, 4700), "dali": (270, 550), "spdl": (20, 50), "tensorflow": (330, 1500), "ffcv": (70, 200),
-         "formats": (120, 400)}
+         "formats": (120, 400), "dlio": (25, 120)}
 
 # FFCV asks pkg-config for all of OpenCV and includes all of its headers, but uses two of its libraries, whose headers are
 # small packages. This stands in for the rest.
@@ -99,6 +99,8 @@ def install(name):
         # numba wants llvmlite, which is missing in FFCV's own list
         pip("install", "--disable-pip-version-check", "--no-cache-dir", "--progress-bar=off", *more, numba_line())
         more += ["--no-deps", "--no-build-isolation"]
+    if name == "dlio":
+        more += ["--no-deps"]           # it asks for TensorFlow and DALI; its list has what a workload of torch needs
     pip("install", "--disable-pip-version-check", "--no-cache-dir", "--progress-bar=off", *more, "-r", requirements(name),
         env=ffcv_environment() if name == "ffcv" else None)
     if name in ("torch", "formats"):

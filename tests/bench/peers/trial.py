@@ -74,13 +74,13 @@ def client_environment(socket):
 
 
 @contextlib.contextmanager
-def daemon(photos, workers, index):
+def daemon(photos, workers, index, config=CONFIG):
     """A private daemon; gives its pid and what clients need in their environment. Below `index` each folder of photographs
     has an index of its own, that is made once."""
     folder, index = tempfile.mkdtemp(prefix="dlpeers-"), os.path.join(index, os.path.basename(photos))
     os.makedirs(index, exist_ok=True)
     with open(os.path.join(folder, "c"), "w", encoding="utf-8") as file:
-        file.write(CONFIG.format(folder=folder, index=index, workers=workers, photos=photos))
+        file.write(config.format(folder=folder, index=index, workers=workers, photos=photos))
     with open(os.path.join(folder, "log"), "w", encoding="utf-8") as log:
         process = subprocess.Popen([os.path.join(BUILD, "dataloaderd"), "-c", os.path.join(folder, "c")], stderr=log)
     status = [os.path.join(BUILD, "dlctl"), "--socket", os.path.join(folder, "s"), "status"]
