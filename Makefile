@@ -273,6 +273,7 @@ include tests/tests.mk
 include client/python/python.mk
 include systemd/packaging.mk
 include packaging/wheel/wheel.mk
+include packaging/deb.mk
 
 SOURCES := $(shell find proto daemon client packaging tests -name '*.[ch]' 2>/dev/null)
 
