@@ -142,6 +142,11 @@ $(B)/dataloaderd-stage: $(O)/obj/daemon/staging/run/main.o $(B)/libstaging.a $(B
 $(B)/dlctl: $(OBJ_dlctl) $(B)/libdlclient.a $(B)/libproto.a
 	$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) $(HARD_PROGRAM) -o $@ $^ $(LIBS_dlctl)
 
+# For each shell, out of dlctl's own tables.
+$(B)/completion/%: $(B)/dlctl
+	@mkdir -p $(@D)
+	@$< completion $* >$@
+
 $(B)/libdaemon.a: $(OBJ_daemon)
 $(B)/libstaging.a: $(OBJ_staging)
 $(B)/libproto.a: $(OBJ_proto)

@@ -6,6 +6,7 @@ SBINDIR ?= $(PREFIX)/sbin
 BINDIR ?= $(PREFIX)/bin
 INCLUDEDIR ?= $(PREFIX)/include
 MANDIR ?= $(PREFIX)/share/man
+COMPLETIONDIR ?= $(PREFIX)/share
 DOCDIR ?= $(PREFIX)/share/doc/dataloaderd
 SYSUSERSDIR ?= $(patsubst %/systemd/system,%/sysusers.d,$(patsubst /lib/%,$(PREFIX)/lib/%,$(UNITDIR)))
 TMPFILESDIR ?= $(patsubst %/sysusers.d,%/tmpfiles.d,$(SYSUSERSDIR))
@@ -19,6 +20,8 @@ EXAMPLE_SOURCES := $(wildcard client/examples/*.c client/examples/*.cpp)
 UNITS := dataloaderd.service dataloaderd-stage@.service
 STAGER := $(if $(wildcard daemon/staging/run/main.c),$(RELEASE)/dataloaderd-stage)
 
+COMPLETIONS := bash zsh fish
+
 # mode:source:target. What has paths written into it, and the configuration, are handled by themselves below.
 INSTALLED = \
 	0755:$(RELEASE)/dataloaderd:$(SBINDIR)/dataloaderd \
@@ -30,6 +33,9 @@ INSTALLED = \
 	0644:systemd/dataloaderd.socket:$(UNITDIR)/dataloaderd.socket \
 	0644:systemd/dataloaderd.sysusers:$(SYSUSERSDIR)/dataloaderd.conf \
 	0644:systemd/dataloaderd.tmpfiles:$(TMPFILESDIR)/dataloaderd.conf \
+	0644:$(RELEASE)/completion/bash:$(COMPLETIONDIR)/bash-completion/completions/dlctl \
+	0644:$(RELEASE)/completion/zsh:$(COMPLETIONDIR)/zsh/vendor-completions/_dlctl \
+	0644:$(RELEASE)/completion/fish:$(COMPLETIONDIR)/fish/vendor_completions.d/dlctl.fish \
 	$(foreach page,$(MAN_PAGES),0644:$(page):$(MANDIR)/man$(subst .,,$(suffix $(page)))/$(notdir $(page))) \
 	$(foreach source,$(PYTHON_SOURCES),0644:$(source):$(PYTHONDIR)/dlclient/$(notdir $(source))) \
 	$(foreach document,$(DOCUMENTS),0644:$(document):$(DOCDIR)/$(document)) \
@@ -42,7 +48,7 @@ UNIT_TARGETS = $(foreach unit,$(UNITS),$(DESTDIR)$(UNITDIR)/$(unit))
 PC_TARGET = $(DESTDIR)$(LIBDIR)/pkgconfig/dlclient.pc
 
 
-install: all $(STAGER) ## put everything in its place (DESTDIR, PREFIX, SYSCONFDIR, UNITDIR, LIBDIR)
+install: all $(STAGER) $(COMPLETIONS:%=$(RELEASE)/completion/%) ## put everything in its place (DESTDIR, PREFIX, SYSCONFDIR, UNITDIR, LIBDIR)
 	@$(foreach entry,$(INSTALLED),$(call install_one,$(entry)) && ) true
 	@ln -sf $(SONAME) "$(DESTDIR)$(LIBDIR)/libdlclient.so"
 	@mkdir -p "$(DESTDIR)$(UNITDIR)" "$(dir $(PC_TARGET))"

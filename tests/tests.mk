@@ -21,7 +21,7 @@ SCRIPTS := $(patsubst tests/integration/%.py,%,$(sort $(wildcard tests/integrati
 # own. The library below it is watched by test_client_*, and what its daemon does for it by the other scripts.
 # Not test_memory: what a sanitizer keeps beside each allocation is not the daemon's memory.
 # test_cluster and test_staging_nodes: MPI leaks on its way out. By hand they run with detect_leaks=0.
-ASAN_SCRIPTS := $(filter-out test_boot test_bench_report test_install test_layers_selftest test_systemd test_order test_wheel test_deb \
+ASAN_SCRIPTS := $(filter-out test_boot test_bench_report test_install test_layers_selftest test_systemd test_order test_wheel test_deb test_completion \
 	test_cluster test_staging_nodes test_memory test_hardening test_failing_fs test_training_programs test_python%,$(SCRIPTS))
 TSAN_SCRIPTS := $(filter test_serving test_crashes test_damage test_skipping test_workers test_packed test_staging,$(SCRIPTS))
 FALLBACK_SCRIPTS := $(filter test_serving test_damage test_packed,$(SCRIPTS))

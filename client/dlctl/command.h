@@ -15,10 +15,16 @@ enum exit_code {
         EXIT_INTERRUPTED = 130,
 };
 
+struct command;
+struct option_row;
+
 /* Options that may stand before the command or among its own options. */
 struct context {
         const char *socket; /* NULL: the library's default */
         enum output_format format;
+        /* Not NULL: a command hands its options to this, with describe_data, and does nothing else (completion). */
+        void (*describe)(const void *data, const struct command *command, const struct option_row *rows, size_t n_rows);
+        const void *describe_data;
 };
 
 struct command {
@@ -40,7 +46,11 @@ int read_run(struct context *context, const struct command *command, int argc, c
 int look_run(struct context *context, const struct command *command, int argc, char **argv);
 int bench_run(struct context *context, const struct command *command, int argc, char **argv);
 int web_run(struct context *context, const struct command *command, int argc, char **argv);
+int completion_run(struct context *context, const struct command *command, int argc, char **argv);
 int once_run(struct context *context, const struct command *command, int argc, char **argv);
+
+/* All commands, in the order of the help. Static. */
+const struct command *commands_table(size_t *ret_n);
 
 /* Prints "dlctl: ..." to stderr. Returns `code`, so that a command can end with it. */
 int fail(int code, const char *format, ...) __attribute__((format(printf, 2, 3)));

@@ -65,8 +65,18 @@ static const struct command COMMANDS[] = {
           "Once it is done it is remembered, together with the command line, --key and the content of --input: a call "
           "with the same ones ends at once. Needs no daemon. Put -- in front of COMMAND.",
           once_run },
+        { "completion", "bash|zsh|fish", "print the script by which a shell completes dlctl's words",
+          "Prints the script by which a shell completes commands, options and names of datasets. Packages and make "
+          "install bring it; elsewhere: source <(dlctl completion bash), the same for zsh, and dlctl completion fish | "
+          "source.",
+          completion_run },
 };
 #define N_COMMANDS (sizeof(COMMANDS) / sizeof(COMMANDS[0]))
+
+const struct command *commands_table(size_t *ret_n) {
+        *ret_n = N_COMMANDS;
+        return COMMANDS;
+}
 
 int fail(int code, const char *format, ...) {
         bool colours = output_colours(STDERR_FILENO);

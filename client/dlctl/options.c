@@ -221,6 +221,10 @@ int options_parse(struct context *context, const struct command *command, const 
         int value, n_optional, r;
 
         table_make(&table, context, rows, n_rows);
+        if (context->describe) {
+                context->describe(context->describe_data, command, table.rows, table.n);
+                return EXIT_DONE;
+        }
         optind = 0; /* glibc: begin again; main() has parsed the options before the command */
         opterr = 0;
         /* After an open operand, everything belongs to another command: "+" ends the options there. */

@@ -23,6 +23,9 @@ lib/systemd/system/dataloaderd.socket 644
 lib/systemd/system/dataloaderd-stage@.service 644
 usr/lib/sysusers.d/dataloaderd.conf 644
 usr/lib/tmpfiles.d/dataloaderd.conf 644
+usr/share/bash-completion/completions/dlctl 644
+usr/share/zsh/vendor-completions/_dlctl 644
+usr/share/fish/vendor_completions.d/dlctl.fish 644
 usr/share/man/man1/dlctl.1 644
 usr/share/man/man8/dataloaderd.8 644
 usr/share/man/man8/dataloaderd-stage.8 644

@@ -1,0 +1,32 @@
+/* dlctl/completion/completion.h: what a shell may offer after "dlctl", out of the tables of commands and options.
+ *
+ * Each command is asked for its options with a `describe` in the context (options_parse() hands them over and ends), so
+ * that a script knows every option as soon as its table has it. */
+#pragma once
+
+#include "client/dlctl/options.h"
+
+/* What an argument is completed with. */
+enum argument_kind {
+        ARGUMENT_NONE,    /* the option has no argument */
+        ARGUMENT_ANY,     /* nothing can be offered */
+        ARGUMENT_FILE,    /* files and folders */
+        ARGUMENT_CHOICE,  /* the words of its description: "text|json" */
+        ARGUMENT_DATASET, /* the names that the daemon knows */
+        ARGUMENT_COMMAND, /* programs */
+};
+
+enum argument_kind completion_of_option(const struct option_row *row);
+enum argument_kind completion_of_operand(const struct command *command);
+
+/* Prints a text between single quotes, as all three shells read it. */
+void completion_quote(const char *text);
+
+struct completion_shell {
+        const char *name;
+        void (*begin)(const struct command *commands, size_t n);
+        void (*command)(const struct command *command, const struct option_row *rows, size_t n_rows);
+        void (*end)(const struct command *commands, size_t n);
+};
+
+extern const struct completion_shell completion_bash, completion_zsh, completion_fish;
