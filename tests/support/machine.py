@@ -74,7 +74,7 @@ class Machine:
         command = f"{entered}; exec systemd-nspawn --quiet -D {self.root} -M {NAME} --register=no --keep-unit " \
             "--private-network --capability=CAP_IPC_LOCK --boot --console=pipe"
         with open(self.box.path("console"), "wb") as console:
-            # Not the box's to end, which has less patience: a container that is killed leaves its processes behind.
+            # Not the box's to end, which has less patience: processes of a container that is killed stay.
             self.process = subprocess.Popen(["sh", "-c", command], stdin=subprocess.DEVNULL, stdout=console, stderr=console,
                                             preexec_fn=die_with_parent)
         try:
