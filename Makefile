@@ -163,6 +163,7 @@ $(B)/libdlclient.so: $(B)/$(SONAME)
 	ln -sf $(SONAME) $@
 
 $(B)/dlclient.pc: client/lib/dlclient.pc.in Makefile
+	@mkdir -p $(@D)
 	sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@LIBDIR@|$(LIBDIR)|' -e 's|@VERSION@|$(VERSION)|' $< >$@
 
 $(B)/examples/%: $(O)/obj/client/examples/%.o $(B)/$(SONAME) $(B)/libdlclient.so

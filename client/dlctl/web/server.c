@@ -372,7 +372,7 @@ int server_open(struct event_base *base, const struct server_options *options, s
                 struct server **ret_server) {
         struct sockaddr_storage address;
         struct server *server;
-        int n_address, r;
+        int n_address = 0, r;
 
         r = loopback_address(options, why, &address, &n_address);
         if (r < 0)
