@@ -22,6 +22,7 @@
 #define DLP_TENSOR_NAME_MAX   32u
 #define DLP_SLOT_ERRORS_MAX   16u /* error texts kept for one batch; further ones are only counted */
 #define DLP_SLOT_ERROR_BYTES  256u
+#define DLP_WAIT_BUCKETS      28u /* powers of two of a microsecond: the last one begins at 67 s */
 
 enum dlp_dtype {
         DLP_DTYPE_BYTES, /* encoded bytes of any length: only ragged */
@@ -157,11 +158,25 @@ struct dlp_control {
         _Atomic uint64_t hold_text[DLP_TEXT_MAX / 8];           /* NUL-terminated; "": it is not on hold */
 };
 
-/* Page 0 of the payload: what a client reports without a system call. */
+/* Page 0 of the payload: what a client reports without a system call. Everything beside `waiting` and `released` is for
+ * people only, written and read with the functions of proto/meter.h and dlp_ring_take(); times are CLOCK_MONOTONIC. */
 struct dlp_client_page {
         _Alignas(DLP_CACHE_LINE) _Atomic uint32_t waiting; /* enum dlp_wake: how to wake the client */
-        _Alignas(DLP_CACHE_LINE) _Atomic uint64_t n_taken; /* sequences below it have been leased; for people only */
+
+        _Alignas(DLP_CACHE_LINE) _Atomic uint64_t n_taken; /* sequences below it have been leased */
+        _Atomic uint64_t n_batches;                        /* handed out to the trainer */
+        _Atomic uint64_t n_waits;                          /* of these, asked for before they were there; without the */
+        _Atomic uint64_t wait_ns;          /* first one, as this: how long the trainer waited for them */
+        _Atomic uint64_t waiting_since_ns; /* when it asked for the batch that it waits for; 0: it does not wait */
+        _Atomic uint64_t empty_ns;       /* in which no batch was there to be taken, whether it was asked for or not */
+        _Atomic uint64_t empty_since_ns; /* when the last batch that was there was taken; 0: there is another one */
+        _Atomic uint64_t first_ns;       /* when the first batch was handed out */
+
         _Alignas(DLP_CACHE_LINE) _Atomic uint64_t released[DLP_SLOTS_MAX]; /* slot i: 1 + the sequence released last */
+
+        /* Written when a wait ends. */
+        _Alignas(DLP_CACHE_LINE) _Atomic uint64_t waits[DLP_WAIT_BUCKETS]; /* as dlp_wait_bucket() sorts them */
+        _Atomic uint64_t first_wait_ns;                                    /* for the first batch */
 };
 
 _Static_assert(sizeof(struct dlp_client_page) <= DLP_CLIENT_PAGE_BYTES, "the client's page is one page");

@@ -4,6 +4,19 @@
 
 static const char *const COLUMNS[] = { "name", "dataset", "world", "batch_size", NULL };
 
+static void add_waiting(cJSON *rank, const Dlp__Waiting *waiting) {
+        cJSON *record = record_inner(rank, "waiting");
+
+        record_number(record, "n_batches", waiting->n_batches);
+        record_number(record, "n_waits", waiting->n_waits);
+        record_number(record, "wait_ns", waiting->wait_ns);
+        record_number(record, "busy_ns", waiting->busy_ns);
+        record_number(record, "waiting_ns", waiting->waiting_ns);
+        record_number(record, "empty_ns", waiting->empty_ns);
+        record_number(record, "first_wait_ns", waiting->first_wait_ns);
+        record_numbers(record, "histogram", waiting->histogram, waiting->n_histogram);
+}
+
 static void add_rank(cJSON *list, const Dlp__Rank *rank) {
         cJSON *record = list_record(list);
 
@@ -21,10 +34,33 @@ static void add_rank(cJSON *list, const Dlp__Rank *rank) {
         record_number(record, "n_skipped", rank->n_skipped);
         record_number(record, "ring_bytes", rank->ring_bytes);
         record_text(record, "memory", rank->memory);
+        record_number(record, "age_ns", rank->age_ns);
+        record_number(record, "n_samples", rank->n_samples);
+        if (rank->waiting)
+                add_waiting(record, rank->waiting);
+}
+
+static void add_counts(cJSON *job_record, const Dlp__Job *job) {
+        cJSON *record = record_inner(job_record, "counts");
+
+        record_number(record, "now_ns", job->now_ns);
+        record_number(record, "n_samples", job->n_samples);
+        record_number(record, "n_reads", job->n_reads);
+        record_number(record, "n_bytes_read", job->n_bytes_read);
+        record_number(record, "read_ns", job->read_ns);
+        record_number(record, "queued_ns", job->queued_ns);
+}
+
+static void add_stage(cJSON *list, const Dlp__Stage *stage) {
+        cJSON *record = list_record(list);
+
+        record_text(record, "name", stage->name);
+        record_number(record, "taken_ns", stage->taken_ns);
+        record_number(record, "n", stage->n);
 }
 
 void job_record(cJSON *list, const Dlp__Job *job) {
-        cJSON *record = list_record(list), *ranks;
+        cJSON *record = list_record(list), *ranks, *stages;
 
         record_text(record, "name", job->name);
         record_text(record, "dataset", job->dataset);
@@ -46,11 +82,15 @@ void job_record(cJSON *list, const Dlp__Job *job) {
         record_number(record, "n_errors", job->n_errors);
         record_number(record, "errors_allowed", job->errors_allowed);
         record_number(record, "worker_ns", job->worker_ns);
+        add_counts(record, job);
         record_text(record, "failure", job->failure);
         record_text(record, "hold", job->hold);
         ranks = record_list(record, "ranks");
         for (size_t i = 0; i < job->n_ranks; i++)
                 add_rank(ranks, job->ranks[i]);
+        stages = record_list(record, "stages");
+        for (size_t i = 0; i < job->n_stages; i++)
+                add_stage(stages, job->stages[i]);
 }
 
 static int ask_page(struct control *control, const char *operand, uint64_t first, cJSON *list, uint64_t *ret_next) {

@@ -73,6 +73,20 @@ void record_bool(cJSON *record, const char *key, bool value) {
         or_end(cJSON_AddBoolToObject(record, key, value));
 }
 
+cJSON *record_inner(cJSON *record, const char *key) {
+        return or_end(cJSON_AddObjectToObject(record, key));
+}
+
+void record_numbers(cJSON *record, const char *key, const uint64_t *values, size_t n) {
+        cJSON *list = or_end(cJSON_AddArrayToObject(record, key));
+        char digits[24];
+
+        for (size_t i = 0; i < n; i++) {
+                snprintf(digits, sizeof(digits), "%" PRIu64, values[i]);
+                cJSON_AddItemToArray(list, or_end(cJSON_CreateRaw(digits)));
+        }
+}
+
 cJSON *record_list(cJSON *record, const char *key) {
         return or_end(cJSON_AddArrayToObject(record, key));
 }
@@ -102,6 +116,13 @@ static void print_size(uint64_t n_bytes, char *cell) {
                 i++;
         }
         snprintf(cell, CELL_MAX, i == 0 ? "%.0f %s" : "%.1f %s", value, units[i]);
+}
+
+static void print_nanoseconds(uint64_t ns, char *cell) {
+        if (ns < 1000000000u)
+                snprintf(cell, CELL_MAX, "%.3g ms", (double)ns / 1e6);
+        else
+                snprintf(cell, CELL_MAX, "%.1f s", (double)ns / 1e9);
 }
 
 static void print_duration(uint64_t seconds, char *cell) {
@@ -145,6 +166,8 @@ static void print_value(const cJSON *item, char *cell) {
         number = strtoull(item->valuestring, NULL, 10);
         if (ends_with(item->string, "_bytes"))
                 print_size(number, cell);
+        else if (ends_with(item->string, "_ns"))
+                print_nanoseconds(number, cell);
         else if (ends_with(item->string, "_seconds"))
                 print_duration(number, cell);
         else if (ends_with(item->string, "_unix"))
@@ -155,7 +178,7 @@ static void print_value(const cJSON *item, char *cell) {
 
 /* "n_batches" -> "batches", "ring_bytes" -> "ring" */
 static void print_title(const char *key, char *cell) {
-        static const char *const units[] = { "_bytes", "_seconds", "_unix" };
+        static const char *const units[] = { "_bytes", "_ns", "_seconds", "_unix" };
         size_t n;
 
         snprintf(cell, CELL_MAX, "%s", strncmp(key, "n_", 2) == 0 ? key + 2 : key);
@@ -259,7 +282,7 @@ static void print_table(const cJSON *list, int indent) {
         if (!list->child)
                 return;
         cJSON_ArrayForEach(item, list->child) {
-                if (table.n < COLUMNS_MAX)
+                if (table.n < COLUMNS_MAX && !cJSON_IsObject(item))
                         table.columns[table.n++] = item->string;
         }
         table_measure(&table, list);
@@ -278,8 +301,9 @@ static bool is_column(const char *const *columns, const char *key) {
         return false;
 }
 
-static bool is_empty(const cJSON *item) {
-        return (cJSON_IsString(item) && !*item->valuestring) || (cJSON_IsArray(item) && !item->child);
+static bool is_passed_over(const cJSON *item) {
+        return cJSON_IsObject(item) || (cJSON_IsString(item) && !*item->valuestring) ||
+               (cJSON_IsArray(item) && !item->child);
 }
 
 /* Prints what a record says besides `columns`: one line for each value, then its lists as tables. */
@@ -290,12 +314,12 @@ static void print_block(const cJSON *record, const char *const *columns, int ind
 
         cJSON_ArrayForEach(item, record) {
                 print_title(item->string, title);
-                if (!cJSON_IsArray(item) && !is_column(columns, item->string) && !is_empty(item) &&
+                if (!cJSON_IsArray(item) && !is_column(columns, item->string) && !is_passed_over(item) &&
                     width_of(title) > width)
                         width = width_of(title);
         }
         cJSON_ArrayForEach(item, record) {
-                if (cJSON_IsArray(item) || is_column(columns, item->string) || is_empty(item))
+                if (cJSON_IsArray(item) || is_column(columns, item->string) || is_passed_over(item))
                         continue;
                 print_title(item->string, title);
                 pad(indent);
@@ -311,7 +335,7 @@ static void print_block(const cJSON *record, const char *const *columns, int ind
                 }
         }
         cJSON_ArrayForEach(item, record) {
-                if (!cJSON_IsArray(item) || is_empty(item))
+                if (!cJSON_IsArray(item) || is_passed_over(item))
                         continue;
                 print_title(item->string, title);
                 putchar('\n');

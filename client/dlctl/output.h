@@ -1,8 +1,9 @@
 /* dlctl/output.h: one description of the result, two ways to show it.
  *
  * A command makes records: trees of cJSON, with the contract's names as keys. As JSON, each record is one line. As
- * text, a record is a block and a list of records is a table. Text derives a key's unit from its name: *_bytes,
- * *_seconds, *_unix are made readable, and a leading n_ is left out. */
+ * text, a record is a block and a list of records is a table. Text derives a key's unit from its name: *_bytes, *_ns,
+ * *_seconds, *_unix are made readable, and a leading n_ is left out. What is for programs only is a record within a
+ * record: text passes over it. */
 #pragma once
 
 #include <cjson/cJSON.h>
@@ -27,6 +28,12 @@ cJSON *record_new(void);
 void record_text(cJSON *record, const char *key, const char *value);
 void record_number(cJSON *record, const char *key, uint64_t value);
 void record_bool(cJSON *record, const char *key, bool value);
+
+/* A new record in `record`, which only JSON shows. */
+cJSON *record_inner(cJSON *record, const char *key);
+
+/* Numbers, in a record that only JSON shows. */
+void record_numbers(cJSON *record, const char *key, const uint64_t *values, size_t n);
 
 /* A new list in `record`; a new record in that list. */
 cJSON *record_list(cJSON *record, const char *key);

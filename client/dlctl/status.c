@@ -17,6 +17,25 @@ static void add_facts(cJSON *record, const char *key, Dlp__Fact *const *facts, s
         }
 }
 
+static void add_node(cJSON *status, const Dlp__Node *node) {
+        cJSON *record = record_inner(status, "node");
+
+        record_number(record, "now_ns", node->now_ns);
+        record_number(record, "n_workers", node->n_workers);
+        record_number(record, "cpus_milli", node->cpus_milli);
+        record_number(record, "worker_ns", node->worker_ns);
+        record_number(record, "worker_cpu_ns", node->worker_cpu_ns);
+        record_number(record, "read_depth", node->read_depth);
+        record_number(record, "n_reading", node->n_reading);
+        record_number(record, "n_samples", node->n_samples);
+        record_number(record, "n_reads", node->n_reads);
+        record_number(record, "n_bytes_read", node->n_bytes_read);
+        record_number(record, "read_ns", node->read_ns);
+        record_number(record, "queued_ns", node->queued_ns);
+        if (node->has_storage_bytes)
+                record_number(record, "storage_bytes", node->storage_bytes);
+}
+
 cJSON *status_record(const Dlp__StatusReply *status) {
         cJSON *record = record_new();
 
@@ -30,6 +49,8 @@ cJSON *status_record(const Dlp__StatusReply *status) {
         record_number(record, "n_workers", status->n_workers);
         record_number(record, "n_datasets", status->n_datasets);
         record_number(record, "n_jobs", status->n_jobs);
+        if (status->node)
+                add_node(record, status->node);
         add_facts(record, "settings", status->settings, status->n_settings);
         add_facts(record, "obtained", status->obtained, status->n_obtained);
         add_facts(record, "counters", status->counters, status->n_counters);

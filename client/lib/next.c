@@ -9,6 +9,7 @@
 
 #include "client/lib/clock.h"
 #include "client/lib/loader.h"
+#include "proto/meter.h"
 #include "proto/ring.h"
 
 #define SLICE_NS     100000000u /* at most this late does a sleeping client learn of the daemon's death */
@@ -114,6 +115,8 @@ static int wait_for_batch(struct dlc_loader *loader, struct wait *wait) {
                 wait->deadline_ns = dli_deadline(wait->timeout_ms);
                 loader->counts.n_waits++;
         }
+        if (loader->state == DLI_ATTACHED)
+                dlp_meter_wait(dli_ring_of(loader)->page, wait->began_ns);
         return loader->state == DLI_ATTACHED ? wait_attached(loader, wait)
                                              : dli_restart_wait(loader, wait->timeout_ms, wait->deadline_ns);
 }
@@ -130,13 +133,15 @@ static int job_failed(struct dlc_loader *loader, const struct dlp_slot_record *r
 
 /* Prefetches the description of the batch after this one, if it is there, while the caller works on this one: another
  * core wrote it, and reading it line by line would be most of the next call's time. Only a hint: nothing that is read
- * here is used. */
+ * here is used. If it is not there, the ring is empty from now on. */
 static void look_ahead(const struct dli_ring *ring) {
         const uint8_t *record, *lease;
         uint32_t idx_slot;
 
-        if (!is_ready(ring))
+        if (!is_ready(ring)) {
+                dlp_meter_empty(ring->page, clock_now_ns());
                 return;
+        }
         idx_slot = dlp_ring_slot(ring->control, ring->sequence);
         if (idx_slot >= ring->n_slots)
                 return;
@@ -164,7 +169,7 @@ static void count(struct dli_counts *counts, const struct dlp_slot_record *recor
 }
 
 /* Takes the published batch `ring->sequence`. 0 with the batch, PASSED_OVER, or a final error. */
-static int take(struct dlc_loader *loader, const struct dlc_batch **ret_batch) {
+static int take(struct dlc_loader *loader, const struct wait *wait, const struct dlc_batch **ret_batch) {
         struct dli_ring *ring = dli_ring_of(loader);
         uint32_t idx_slot = dlp_ring_slot(ring->control, ring->sequence);
         const struct dlp_slot_record *record;
@@ -199,6 +204,7 @@ static int take(struct dlc_loader *loader, const struct dlc_batch **ret_batch) {
                 return damaged(loader, "the description");
 
         dlp_ring_take(ring->page, ring->sequence);
+        dlp_meter_take(ring->page, record->ready_ns, wait->began_ns != 0 ? clock_now_ns() : 0);
         atomic_store_explicit(&lease->sequence, ring->sequence++, memory_order_relaxed);
         lease->turn = loader->turn;
         loader->step++;
@@ -241,7 +247,7 @@ static int next(struct dlc_loader *loader, struct wait *wait, const struct dlc_b
                                 return r;
                 }
                 if (ready) {
-                        r = take(loader, ret_batch);
+                        r = take(loader, wait, ret_batch);
                         if (r != PASSED_OVER)
                                 return r;
                 } else {

@@ -13,6 +13,11 @@
 
 #define N_BETWEEN 4u
 
+/* Decoding and resizing take turns, a band of rows each: a few microseconds. Two looks at the clock for each band would
+ * be a hundredth of a picture's time, so only one band of this many is timed, and the others are taken to have cost as
+ * much for each pixel. A prime number, so that it does not follow the rhythm of the rows. */
+#define FEEDS_A_LOOK 5u
+
 struct workspace {
         struct resizer *resizer;
         uint8_t *between[N_BETWEEN]; /* canvases of even and odd stages; then the same for alpha */
@@ -23,6 +28,12 @@ struct workspace {
         uint8_t *out;
         size_t stride;
         struct canvas canvas; /* of the stage that is being drawn */
+
+        struct stage_clock *clock;
+        uint32_t n_feeds;         /* since the last look */
+        uint64_t fed_ns, n_timed; /* of the sample: what looks have measured, and for how many pixels, */
+        uint64_t n_fed;           /* of those that it was fed */
+        double pixel_ns;          /* as measured last */
 };
 
 int workspace_new(enum resize_code code, struct workspace **ret_workspace, struct why *why) {
@@ -36,6 +47,10 @@ int workspace_new(enum resize_code code, struct workspace **ret_workspace, struc
                 return r;
         *ret_workspace = TAKE_PTR(workspace);
         return 0;
+}
+
+void workspace_set_clock(struct workspace *workspace, struct stage_clock *clock) {
+        workspace->clock = clock;
 }
 
 void workspace_trim(struct workspace *workspace) {
@@ -143,11 +158,16 @@ static void swap_rows(uint8_t *a, uint8_t *b, size_t n_bytes) {
 }
 
 /* Everything after the window, done in the canvas itself. */
-static void finish_canvas(const struct geometry *geometry, const struct stage *stage, const struct canvas *canvas) {
+static void finish_canvas(const struct workspace *workspace, const struct stage *stage, const struct canvas *canvas) {
+        const struct geometry *geometry = workspace->geometry;
         struct box place = window_on_canvas(stage);
 
-        if (place.width < canvas->width || place.height < canvas->height)
+        if (place.width < canvas->width || place.height < canvas->height) {
+                stage_enter(workspace->clock, STAGE_PAD);
                 border_draw(&stage->border, &place, canvas);
+        }
+        if (stage->vflip)
+                stage_enter(workspace->clock, STAGE_VFLIP);
         if (stage->vflip)
                 for (uint32_t y = 0; y < canvas->height / 2; y++)
                         swap_rows(canvas_at(canvas, 0, y), canvas_at(canvas, 0, canvas->height - 1 - y),
@@ -155,6 +175,7 @@ static void finish_canvas(const struct geometry *geometry, const struct stage *s
         for (uint32_t i = 0; i < stage->n_operations; i++) {
                 const struct operation *operation = &geometry->operations[stage->first_operation + i];
 
+                stage_enter(workspace->clock, operation->step);
                 operation->type->run(operation, canvas);
         }
 }
@@ -209,20 +230,49 @@ int recipe_begin(struct workspace *workspace, const struct geometry *geometry, u
         workspace->geometry = geometry;
         workspace->out = out;
         workspace->stride = stride;
+        workspace->fed_ns = workspace->n_timed = workspace->n_fed = 0;
         return begin_stage(workspace, 0, &given, why);
 }
 
+static void feed_and_look(struct workspace *workspace, const struct view *rows, uint64_t n_pixels) {
+        uint64_t begin_ns = clock_now_ns();
+
+        resizer_feed(workspace->resizer, rows);
+        workspace->fed_ns += clock_now_ns() - begin_ns;
+        workspace->n_timed += n_pixels;
+        workspace->n_feeds = 0;
+}
+
 void recipe_feed(struct workspace *workspace, const struct view *rows) {
-        if (!is_empty(&workspace->geometry->stages[0]))
+        uint64_t n_pixels = (uint64_t)rows->width * rows->height;
+
+        if (is_empty(&workspace->geometry->stages[0]))
+                return;
+        workspace->n_fed += n_pixels;
+        if (workspace->clock && ++workspace->n_feeds == FEEDS_A_LOOK)
+                feed_and_look(workspace, rows, n_pixels);
+        else
                 resizer_feed(workspace->resizer, rows);
+}
+
+/* What it was fed was decoded in between. */
+static void settle_feeding(struct workspace *workspace) {
+        if (!workspace->clock || workspace->n_fed == 0)
+                return;
+        if (workspace->n_timed > 0)
+                workspace->pixel_ns = (double)workspace->fed_ns / (double)workspace->n_timed;
+        stage_clock_move(workspace->clock, workspace->geometry->stages[0].drawn_by,
+                         (uint64_t)(workspace->pixel_ns * (double)workspace->n_fed));
 }
 
 /* Stages after the first have their whole source: the canvas of the stage before. */
 static int draw_next(struct workspace *workspace, uint32_t idx, struct why *why) {
         const struct stage *stage = &workspace->geometry->stages[idx];
         struct view source = view_of(&workspace->canvas, &stage->source);
-        int r = begin_stage(workspace, idx, NULL, why);
+        int r;
 
+        stage_enter(workspace->clock, stage->drawn_by);
+        r = begin_stage(workspace, idx, NULL, why);
         if (r == 0 && !is_empty(stage))
                 resizer_feed(workspace->resizer, &source);
         return r;
@@ -231,17 +281,20 @@ static int draw_next(struct workspace *workspace, uint32_t idx, struct why *why)
 int recipe_end(struct workspace *workspace, struct why *why) {
         const struct geometry *geometry = workspace->geometry;
 
-        finish_canvas(geometry, &geometry->stages[0], &workspace->canvas);
+        settle_feeding(workspace);
+        finish_canvas(workspace, &geometry->stages[0], &workspace->canvas);
         for (uint32_t i = 1; i < geometry->n_stages; i++) {
                 int r = draw_next(workspace, i, why);
 
                 if (r < 0)
                         return r;
-                finish_canvas(geometry, &geometry->stages[i], &workspace->canvas);
+                finish_canvas(workspace, &geometry->stages[i], &workspace->canvas);
         }
-        if (!geometry->is_direct)
-                conversion_run(geometry->conversion, &workspace->canvas, NULL, workspace->out, workspace->stride,
-                               geometry->plane_stride);
+        if (geometry->is_direct)
+                return 0;
+        stage_enter(workspace->clock, STAGE_CONVERT);
+        conversion_run(geometry->conversion, &workspace->canvas, NULL, workspace->out, workspace->stride,
+                       geometry->plane_stride);
         return 0;
 }
 
@@ -294,12 +347,12 @@ static bool is_mixing(const struct stage *stage) {
 /* A stage for both layers: `sources` -> `canvases`. */
 static int run_stage(struct workspace *workspace, uint32_t idx, const struct box *given, const struct canvas *sources,
                      struct canvas *canvases, struct why *why) {
-        const struct geometry *geometry = workspace->geometry;
-        const struct stage *stage = &geometry->stages[idx];
+        const struct stage *stage = &workspace->geometry->stages[idx];
         struct stage without_operations = *stage;
         struct box place = window_on_canvas(stage);
         int r = 0;
 
+        stage_enter(workspace->clock, stage->drawn_by);
         if (is_mixing(stage))
                 alpha_multiply(&sources[COLORS], &sources[ALPHA]);
         for (uint32_t layer = 0; layer < N_LAYERS && r == 0; layer++)
@@ -312,8 +365,8 @@ static int run_stage(struct workspace *workspace, uint32_t idx, const struct box
                 alpha_divide(&colors, &alpha);
         }
         without_operations.n_operations = 0;
-        finish_canvas(geometry, stage, &canvases[COLORS]);
-        finish_canvas(geometry, &without_operations, &canvases[ALPHA]);
+        finish_canvas(workspace, stage, &canvases[COLORS]);
+        finish_canvas(workspace, &without_operations, &canvases[ALPHA]);
         return 0;
 }
 
@@ -338,6 +391,7 @@ int recipe_run_alpha(struct workspace *workspace, const struct geometry *geometr
                 for (uint32_t layer = 0; layer < N_LAYERS && i + 1 < geometry->n_stages; layer++)
                         sources[layer] = part_of(&canvases[layer], &geometry->stages[i + 1].source);
         }
+        stage_enter(workspace->clock, STAGE_CONVERT);
         conversion_run(geometry->conversion, &canvases[COLORS], &canvases[ALPHA], out, stride, geometry->plane_stride);
         return 0;
 }

@@ -18,6 +18,7 @@ static void begin_stage(struct fold *fold, uint32_t width, uint32_t height) {
                 .width = width,
                 .height = height,
                 .filter = RESIZE_BILINEAR,
+                .drawn_by = STAGE_MOVE,
                 .window = whole,
                 .canvas_width = width,
                 .canvas_height = height,
@@ -29,6 +30,7 @@ void fold_init(struct fold *fold, struct geometry *geometry, uint32_t width, uin
                const struct conversion *conversion) {
         fold->geometry = geometry;
         fold->motions = NULL;
+        fold->step = STAGE_OTHER;
         fold->is_mask = false;
         geometry->conversion = conversion;
         geometry->n_stages = geometry->n_operations = 0;
@@ -211,7 +213,8 @@ void fold_operate(struct fold *fold, const struct operation *operation) {
         if (fold->is_mask)
                 return;
         assert(geometry->n_operations < DLP_STEPS_MAX * STEP_OPERATIONS_MAX);
-        geometry->operations[geometry->n_operations++] = *operation;
+        geometry->operations[geometry->n_operations] = *operation;
+        geometry->operations[geometry->n_operations++].step = fold->step;
         current(fold)->n_operations++;
 }
 
@@ -261,6 +264,7 @@ int fold_resize(struct fold *fold, uint64_t width, uint64_t height, enum resize_
         motions_scale(fold->motions, stage->canvas_width, stage->canvas_height, width, height);
         fold_window(stage);
         stage->filter = filter_of(fold, filter);
+        stage->drawn_by = fold->step;
         stage->width = stage->window.width = stage->canvas_width = (uint32_t)width;
         stage->height = stage->window.height = stage->canvas_height = (uint32_t)height;
         return 0;

@@ -13,6 +13,7 @@
 struct fold {
         struct geometry *geometry; /* being written; the last stage in it is the current one */
         struct motions *motions;   /* what is done to coordinates; NULL: nobody asked */
+        enum stage_id step;        /* whose time the next change takes */
         bool is_mask;              /* pixels are numbers of classes: they are moved, never mixed or changed */
 };
 

@@ -6,6 +6,7 @@
 #pragma once
 
 #include "daemon/augment/canvas.h"
+#include "daemon/base/stages.h"
 
 #include <stdbool.h>
 
@@ -23,7 +24,8 @@ struct operation_type {
 
 struct operation {
         const struct operation_type *type;
-        float amount; /* for a blend, 1 is the unchanged picture; for the hue, turns of the colour wheel */
+        float amount;       /* for a blend, 1 is the unchanged picture; for the hue, turns of the colour wheel */
+        enum stage_id step; /* whose time it takes; set by fold_operate() */
 };
 
 extern const struct operation_type operation_brightness;

@@ -36,6 +36,7 @@ static const struct step_type *const STEPS[] = {
 
 struct step {
         const struct step_type *type;
+        enum stage_id stage; /* of its own time */
         struct value values[ARGUMENTS_MAX];
 };
 
@@ -293,6 +294,7 @@ static int read_step(struct step_text *reader, const struct step_type *type, con
         if (r < 0)
                 return r;
         step->type = type;
+        step->stage = stage_named(type->name);
         r = read_arguments(reader, type, step, &given);
         if (r < 0)
                 return r;
@@ -637,6 +639,7 @@ static int plan_steps(const struct recipe *recipe, struct fold *fold, uint64_t s
                         continue;
                 dlp_philox_init(&philox, seed, epoch, sample,
                                 (uint16_t)(i + 1)); /* number 0 is `decode`, written or not */
+                fold->step = step->stage;
                 r = step->type->plan(step->values, &philox, fold, why);
                 if (r < 0)
                         return r;

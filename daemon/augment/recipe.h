@@ -25,6 +25,7 @@
 #include "daemon/augment/operation.h"
 #include "daemon/augment/resize/resize.h"
 #include "daemon/base/box.h"
+#include "daemon/base/stage_clock.h"
 #include "proto/base/why.h"
 #include "proto/limits.h"
 
@@ -97,7 +98,8 @@ struct stage {
         struct box source;      /* within the result of the stage before (the first stage: within the picture) */
         uint32_t width, height; /* equal to the source box's: no resampling */
         enum resize_filter filter;
-        struct box window; /* empty if all of it was cropped away: then the whole canvas is border */
+        enum stage_id drawn_by; /* the step whose time drawing the window takes */
+        struct box window;      /* empty if all of it was cropped away: then the whole canvas is border */
         uint32_t canvas_width, canvas_height;
         uint32_t paste_x, paste_y; /* the window's corner on the canvas, before mirroring */
         struct border border;
@@ -145,6 +147,9 @@ int recipe_plan_mask(const struct recipe *recipe, uint32_t width, uint32_t heigh
 struct workspace;
 
 int workspace_new(enum resize_code code, struct workspace **ret_workspace, struct why *why);
+
+/* From now on it marks on this clock what it does; NULL: it does not. The clock outlives it. */
+void workspace_set_clock(struct workspace *workspace, struct stage_clock *clock);
 
 /* Takes NULL. */
 void workspace_free(struct workspace *workspace);

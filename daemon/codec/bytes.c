@@ -69,6 +69,7 @@ int codec_refuse_ragged(const struct codec *codec, const struct codec_opened *op
 
 const struct codec_type CODEC_BYTES = {
         .name = "bytes",
+        .rendering = STAGE_COPY,
         .form = bytes_form,
         .open = bytes_open,
         .render = bytes_render,

@@ -397,14 +397,21 @@ int codec_form(const struct codec *codec, const struct codec_terms *terms, struc
 
 /* ---- a sample -------------------------------------------------------------------------------------------------- */
 
+static void mark(struct codec_tools *tools, enum stage_id stage) {
+        if (stage != STAGE_OTHER)
+                stage_enter(&tools->clock, stage);
+}
+
 int codec_open(const struct codec *codec, struct codec_tools *tools, const struct codec_input *input,
                struct codec_opened *ret_opened, struct why *why) {
         ret_opened->is_absent = false;
+        mark(tools, codec->type->opening);
         return codec->type->open(codec, tools, input, ret_opened, why);
 }
 
 int codec_render(const struct codec *codec, struct codec_tools *tools, const struct codec_input *input, uint8_t *out,
                  struct why *why) {
+        mark(tools, codec->type->rendering);
         return codec->type->render(codec, tools, input, out, why);
 }
 
@@ -463,6 +470,7 @@ int codec_tools_new(const struct decode_limits *limits, enum decode_jpeg jpeg, s
                 codec_tools_free(tools);
                 return r;
         }
+        workspace_set_clock(tools->workspace, &tools->clock);
         *ret_tools = tools;
         return 0;
 }
@@ -519,4 +527,8 @@ struct codec_counts codec_tools_take_counts(struct codec_tools *tools) {
 
         tools->counts = (struct codec_counts){ 0 };
         return counts;
+}
+
+struct stage_clock *codec_tools_clock(struct codec_tools *tools) {
+        return &tools->clock;
 }

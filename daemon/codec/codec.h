@@ -17,6 +17,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "daemon/base/stage_clock.h"
 #include "daemon/collate/layout.h"
 #include "daemon/data/source.h"
 #include "daemon/decode/decode.h"
@@ -195,3 +196,7 @@ void codec_tools_trim(struct codec_tools *tools);
 
 /* What was decoded since the last call. */
 struct codec_counts codec_tools_take_counts(struct codec_tools *tools);
+
+/* On which the thread's work is marked. Codecs mark the stages that they begin; who has the tools starts and stops it.
+ */
+struct stage_clock *codec_tools_clock(struct codec_tools *tools);

@@ -55,6 +55,7 @@ struct codec_tools {
         uint64_t n_rows_bytes, n_row_bytes, n_out_bytes;
         uint64_t n_planes; /* of the masks that are open, before some leave */
         struct codec_counts counts;
+        struct stage_clock clock;
         struct codec_memory elements; /* of a field that is being converted */
         struct codec_memory rows;     /* of a field some of whose rows leave */
         struct codec_memory planes;   /* of masks of instances, before and after they are moved */
@@ -68,6 +69,7 @@ int codec_memory_reserve(struct codec_memory *memory, size_t n_bytes, struct why
 /* Functions as in codec.h; those that may be NULL say so. */
 struct codec_type {
         const char *name;
+        enum stage_id opening, rendering; /* whose time these take; STAGE_OTHER: too little to be marked */
         int (*form)(const struct codec *codec, const struct codec_terms *terms, struct field_form *ret_form,
                     struct why *why);
         int (*open)(const struct codec *codec, struct codec_tools *tools, const struct codec_input *input,

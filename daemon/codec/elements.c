@@ -255,6 +255,8 @@ int codec_refuse_elements(const struct codec_tools *tools, const struct codec_op
 
 const struct codec_type CODEC_ELEMENTS = {
         .name = "elements",
+        .opening = STAGE_CONVERT,
+        .rendering = STAGE_CONVERT,
         .form = elements_form,
         .open = elements_open,
         .render = elements_render,

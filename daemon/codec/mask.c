@@ -175,6 +175,8 @@ static int mask_refuse_shape(const struct codec_opened *opened, const int64_t *o
 
 const struct codec_type CODEC_MASK = {
         .name = "mask",
+        .opening = STAGE_HEADER,
+        .rendering = STAGE_DECODE,
         .form = mask_form,
         .open = mask_open,
         .render = mask_render,

@@ -140,6 +140,8 @@ static int npy_refuse_memory(const struct codec_tools *tools, const struct codec
 
 const struct codec_type CODEC_NPY = {
         .name = "npy",
+        .opening = STAGE_CONVERT,
+        .rendering = STAGE_CONVERT,
         .form = npy_form,
         .open = npy_open,
         .render = npy_render,

@@ -153,6 +153,8 @@ static int picture_refuse_shape(const struct codec_opened *opened, const int64_t
 
 const struct codec_type CODEC_PICTURE = {
         .name = "picture",
+        .opening = STAGE_HEADER,
+        .rendering = STAGE_DECODE,
         .form = picture_form,
         .open = picture_open,
         .render = picture_render,

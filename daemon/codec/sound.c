@@ -209,6 +209,8 @@ static int sound_refuse_memory(const struct codec_tools *tools, const struct cod
 
 const struct codec_type CODEC_SOUND = {
         .name = "sound",
+        .opening = STAGE_HEADER,
+        .rendering = STAGE_AUDIO,
         .form = sound_form,
         .open = sound_codec_open,
         .render = sound_render,

@@ -130,6 +130,8 @@ static int text_render(const struct codec *codec, struct codec_tools *tools, con
 
 const struct codec_type CODEC_TEXT = {
         .name = "text",
+        .opening = STAGE_TEXT,
+        .rendering = STAGE_TEXT,
         .form = text_form,
         .open = text_open,
         .render = text_render,

@@ -156,6 +156,8 @@ static int texts_render(const struct codec *codec, struct codec_tools *tools, co
 
 const struct codec_type CODEC_TEXTS = {
         .name = "texts",
+        .opening = STAGE_TEXT,
+        .rendering = STAGE_TEXT,
         .form = texts_form,
         .open = texts_open_sample,
         .render = texts_render,

@@ -252,6 +252,7 @@ static int find_tokens(const struct codec *codec, struct codec_tools *tools, con
         if (r != 0 || (kept->serial == tokens->serial && kept->bytes.n == fresh->n &&
                        memcmp(kept->bytes.items, fresh->items, fresh->n) == 0))
                 return r;
+        stage_enter(&tools->clock, STAGE_TOKENS);
         return encode(tokens, &tools->tokens, kept, why);
 }
 
@@ -357,6 +358,7 @@ static int tokens_refuse_room(const struct codec *codec, const struct codec_open
 
 const struct codec_type CODEC_TOKENS = {
         .name = "tokens",
+        .rendering = STAGE_TOKENS,
         .form = tokens_form,
         .open = tokens_open,
         .render = tokens_render,

@@ -4,7 +4,10 @@
 
 #include "daemon/ctl/access.h"
 #include "daemon/ctl/handlers.h"
+#include "daemon/ctl/node.h"
 #include "proto/ring.h"
+
+#define HISTOGRAMS_MAX 64u /* of a job's ranks, so that the reply fits into a packet */
 
 /* Counts only the jobs that this client may see. Takes NULL. */
 static struct job *next_job(const struct session *session, struct job *job) {
@@ -21,11 +24,39 @@ static struct job *job_at(const struct session *session, uint32_t idx) {
         return job;
 }
 
-static void fill_rank(Dlp__Rank *rank, struct session *session) {
+/* A rank's messages, and the numbers that they point to. */
+struct rank_message {
+        Dlp__Rank rank;
+        Dlp__Waiting waiting;
+        struct dlp_meter meter;
+};
+
+static void fill_waiting(Dlp__Waiting *waiting, struct dlp_meter *meter, bool has_histogram) {
+        dlp__waiting__init(waiting);
+        waiting->n_batches = meter->n_batches;
+        waiting->n_waits = meter->n_waits;
+        waiting->wait_ns = meter->wait_ns;
+        waiting->busy_ns = meter->busy_ns;
+        waiting->waiting_ns = meter->waiting_ns;
+        waiting->empty_ns = meter->empty_ns;
+        waiting->first_wait_ns = meter->first_wait_ns;
+        waiting->histogram = meter->waits;
+        waiting->n_histogram = has_histogram ? DLP_WAIT_BUCKETS : 0;
+        while (waiting->n_histogram > 0 && meter->waits[waiting->n_histogram - 1] == 0)
+                waiting->n_histogram--;
+}
+
+static void fill_rank(struct rank_message *message, struct session *session, bool has_histogram, uint64_t now_ns) {
         const struct stream *stream = session->stream;
+        Dlp__Rank *rank = &message->rank;
         struct ring_counts counts;
 
         dlp__rank__init(rank);
+        ring_meter(stream->ring, now_ns, &message->meter);
+        fill_waiting(&message->waiting, &message->meter, has_histogram);
+        rank->waiting = &message->waiting;
+        rank->age_ns = now_ns - stream->ring->made_ns;
+        rank->n_samples = counter_get(&stream->n_samples_published);
         ring_count(stream->ring, &counts);
         rank->rank = stream->rank;
         rank->pid = (uint32_t)session->peer.pid;
@@ -59,7 +90,43 @@ static bool is_on_hold(const struct session *session, struct why *ret_why) {
         return true;
 }
 
-static void fill_job(Dlp__Job *message, struct job *job) {
+/* A job's message, and what it points to. */
+struct job_message {
+        Dlp__Job job;
+        Dlp__Stage stages[N_STAGES];
+        Dlp__Stage *stage_pointers[N_STAGES];
+        struct rank_message ranks[DLP_LOCAL_RANKS_MAX];
+        Dlp__Rank *rank_pointers[DLP_LOCAL_RANKS_MAX];
+        struct why failure, hold;
+};
+
+static void add_stage(struct job_message *message, enum stage_id id, const struct stage_total *total) {
+        Dlp__Stage *stage = &message->stages[message->job.n_stages];
+
+        dlp__stage__init(stage);
+        stage->name = (char *)(uintptr_t)stage_name(id);
+        stage->taken_ns = total->ns;
+        stage->n = total->n;
+        message->stage_pointers[message->job.n_stages++] = stage;
+}
+
+static void fill_counts(struct job_message *message, const struct job *job, uint64_t now_ns) {
+        struct tally_totals totals;
+
+        tallies_total(job->tallies, &totals);
+        message->job.now_ns = now_ns;
+        message->job.n_samples = totals.counts.n_samples;
+        message->job.n_reads = totals.counts.n_reads;
+        message->job.n_bytes_read = totals.counts.n_bytes_read;
+        message->job.read_ns = totals.counts.read_ns;
+        message->job.queued_ns = totals.counts.queued_ns;
+        message->job.stages = message->stage_pointers;
+        for (uint32_t i = 0; i < N_STAGES; i++)
+                if (totals.stages[i].n > 0)
+                        add_stage(message, (enum stage_id)i, &totals.stages[i]);
+}
+
+static void fill_terms(Dlp__Job *message, struct job *job) {
         const struct job_terms *terms = &job->terms;
 
         message->name = job->name;
@@ -82,32 +149,43 @@ static void fill_job(Dlp__Job *message, struct job *job) {
         message->worker_ns = counter_get(&job->share.taken_ns);
 }
 
+/* Also finds the name of the job's user, which its sessions know, and why it is on hold. */
+static void fill_ranks(struct job_message *message, const struct job *job, struct server *server, uint64_t now_ns) {
+        struct session *session;
+
+        message->hold.text[0] = '\0';
+        message->job.ranks = message->rank_pointers;
+        TAILQ_FOREACH(session, &server->sessions, entry) {
+                struct rank_message *rank = &message->ranks[message->job.n_ranks];
+
+                if (session->job != job || !session->stream || message->job.n_ranks == DLP_LOCAL_RANKS_MAX)
+                        continue;
+                fill_rank(rank, session, message->job.n_ranks < HISTOGRAMS_MAX, now_ns);
+                if (!message->hold.text[0])
+                        is_on_hold(session, &message->hold);
+                message->job.user = rank->rank.user;
+                message->rank_pointers[message->job.n_ranks++] = &rank->rank;
+        }
+        message->job.hold = message->hold.text;
+}
+
 void handle_jobs(struct session *session, const Dlp__Request *request) {
-        static Dlp__Rank ranks[DLP_LOCAL_RANKS_MAX]; /* main thread only */
-        Dlp__Rank *rank_pointers[DLP_LOCAL_RANKS_MAX];
+        static struct job_message message; /* main thread only */
         Dlp__Reply reply = DLP__REPLY__INIT;
         Dlp__JobsReply jobs = DLP__JOBS_REPLY__INIT;
-        Dlp__Job message = DLP__JOB__INIT;
-        Dlp__Job *job_pointers[] = { &message };
-        struct server *server = session->server;
+        Dlp__Node node = DLP__NODE__INIT;
+        Dlp__Job *job_pointers[] = { &message.job };
         struct job *job = job_at(session, request->jobs->first);
-        struct session *other;
-        struct why failure, hold = { 0 };
 
+        node_fill(session->server, &node);
+        jobs.node = &node;
         if (job) {
-                fill_job(&message, job);
-                job_failure(job, &failure);
-                message.failure = failure.text;
-                TAILQ_FOREACH(other, &server->sessions, entry)
-                        if (other->job == job && other->stream && message.n_ranks < DLP_LOCAL_RANKS_MAX) {
-                                fill_rank(&ranks[message.n_ranks], other);
-                                if (!hold.text[0])
-                                        is_on_hold(other, &hold);
-                                rank_pointers[message.n_ranks] = &ranks[message.n_ranks];
-                                message.n_ranks++;
-                        }
-                message.hold = hold.text;
-                message.ranks = rank_pointers;
+                dlp__job__init(&message.job);
+                fill_terms(&message.job, job);
+                fill_counts(&message, job, node.now_ns);
+                job_failure(job, &message.failure);
+                message.job.failure = message.failure.text;
+                fill_ranks(&message, job, session->server, node.now_ns);
                 jobs.jobs = job_pointers;
                 jobs.n_jobs = 1;
                 jobs.next = next_job(session, LIST_NEXT(job, entry)) ? request->jobs->first + 1 : 0;

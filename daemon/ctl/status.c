@@ -7,6 +7,7 @@
 #include "daemon/base/machine/linked.h"
 #include "daemon/ctl/access.h"
 #include "daemon/ctl/handlers.h"
+#include "daemon/ctl/node.h"
 #include "daemon/io/reader.h"
 #include "daemon/ring/numa.h"
 #include "proto/base/clock.h"
@@ -156,6 +157,7 @@ void handle_status(struct session *session, const Dlp__Request *request) {
         struct server *server = session->server;
         Dlp__Reply reply = DLP__REPLY__INIT;
         Dlp__StatusReply status = DLP__STATUS_REPLY__INIT;
+        Dlp__Node node = DLP__NODE__INIT;
         struct catalog_entry *entry;
         struct job *job;
 
@@ -186,6 +188,9 @@ void handle_status(struct session *session, const Dlp__Request *request) {
                 status.n_datasets += access_dataset(session, entry);
         LIST_FOREACH(job, &server->jobs, entry)
                 status.n_jobs++;
+
+        node_fill(server, &node);
+        status.node = &node;
 
         reply.id = request->id;
         reply.body_case = DLP__REPLY__BODY_STATUS;

@@ -7,6 +7,7 @@
 
 #include "daemon/collate/packing.h"
 #include "daemon/pipeline/compact.h"
+#include "proto/base/clock.h"
 
 static void record_begin(struct batch *batch) {
         struct dlp_slot_record *record = batch->slot->record;
@@ -87,6 +88,14 @@ void batch_begin(struct batch *batch, struct stream *stream, struct order_table 
         record_begin(batch);
 }
 
+static void count_published(struct batch *batch, uint64_t collate_ns, struct counters *counters) {
+        struct stream *stream = batch->stream;
+
+        counter_add(&counters->collate_ns, collate_ns);
+        counter_add(&stream->n_samples_published, batch->slot->record->n_samples);
+        stage_sums_add(&stream->job->tallies[batch->slot->idx % TALLIES].stages, STAGE_COLLATE, collate_ns);
+}
+
 /* All that the workers wrote is visible here: n_left was counted down with acq_rel. */
 static void batch_publish(struct batch *batch, struct counters *counters) {
         struct stream *stream = batch->stream;
@@ -106,12 +115,15 @@ static void batch_publish(struct batch *batch, struct counters *counters) {
                     job_fail(stream->job, batch->failure.text))
                         counter_add(&counters->n_failed_jobs, 1);
         } else {
+                uint64_t begin_ns = clock_now_ns();
+
                 collating_describe(&batch->collating, batch->n_samples, record);
                 /* A batch that is no longer wanted has places that were never filled, so its gaps are not closed. */
                 if (atomic_load_explicit(&batch->n_skipped, memory_order_relaxed) > 0 && batch_is_wanted(batch))
                         batch_compact(batch);
                 collating_finish(&batch->collating, record);
                 counter_add(&counters->n_batches, 1);
+                count_published(batch, clock_now_ns() - begin_ns, counters);
         }
         /* The memory of an old epoch's order is given back with the epoch's last batch, not only when the slot is used
          * again. This must come before ring_complete(): after that call the batch belongs to the planner again. */

@@ -21,7 +21,11 @@
         ROW(n_jpeg_libjpeg, "pictures", "JPEG, decoded by libjpeg-turbo")                                              \
         ROW(n_jpeg_handed_over, "pictures", "of these, begun by our own decoder and handed over")                      \
         ROW(n_scratch_waits, "samples", "large pictures that waited for scratch memory")                               \
-        ROW(decode_ns, "ns", "of worker time spent decoding and augmenting")
+        ROW(decode_ns, "ns", "of worker time spent decoding and augmenting")                                           \
+        ROW(collate_ns, "ns", "of worker time spent completing batches")                                               \
+        ROW(worker_cpu_ns, "ns", "of CPU time that workers took: less than their time if CPUs are short")              \
+        ROW(read_ns, "ns", "from requesting a sample's bytes until they were there, summed over the reads")            \
+        ROW(queued_ns, "ns", "from then until a worker took the sample, summed likewise")
 
 struct counters {
 #define ROW(name, unit, prose) _Atomic uint64_t name;

@@ -20,6 +20,7 @@
 #include "daemon/pipeline/failure/damage.h"
 #include "daemon/pipeline/memory/scratch_account.h"
 #include "daemon/pipeline/shares.h"
+#include "daemon/pipeline/tally.h"
 #include "daemon/pipeline/user.h"
 #include "proto/base/why.h"
 #include "proto/order/epoch_plan.h"
@@ -103,6 +104,7 @@ struct job {
         struct scratch_account scratch; /* the pool's */
 
         _Alignas(64) struct fair_share share; /* of the workers' time; written by all of them for each sample */
+        struct tally tallies[TALLIES];        /* likewise */
 };
 
 LIST_HEAD(jobs, job);

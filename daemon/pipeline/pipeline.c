@@ -392,3 +392,11 @@ void pipeline_memory(const struct pipeline *pipeline, struct pipeline_memory *re
 uint32_t pipeline_n_workers(const struct pipeline *pipeline) {
         return pool_n_workers(&pipeline->pool);
 }
+
+uint32_t pipeline_n_reading(const struct pipeline *pipeline) {
+        uint32_t n = 0;
+
+        for (uint32_t i = 0; i < pipeline->n_tasks; i++)
+                n += atomic_load_explicit(&pipeline->tasks[i].reading_ns, memory_order_relaxed) != 0;
+        return n;
+}

@@ -79,6 +79,7 @@ struct counters *pipeline_counters(struct pipeline *pipeline);
 const struct reader_report *pipeline_reader_report(const struct pipeline *pipeline);
 uint32_t pipeline_n_tasks(const struct pipeline *pipeline);   /* fewer than configured if memory_limit is small */
 uint32_t pipeline_n_workers(const struct pipeline *pipeline); /* the current number */
+uint32_t pipeline_n_reading(const struct pipeline *pipeline); /* samples that are being read at this moment */
 
 /* Bytes that the daemon itself uses, independent of attached ranks; the rest of its account belongs to jobs and
  * datasets. Main thread. */

@@ -102,6 +102,12 @@ uint32_t pool_n_asked(const struct pool *pool) {
         return pool->wish.n_workers;
 }
 
+uint64_t pool_cpus_milli(const struct pool *pool) {
+        uint64_t milli = cpus_milli(&pool->cpus), ceiling = cpu_share_milli(&pool->wish.ceiling, &pool->cpus);
+
+        return ceiling > 0 && ceiling < milli ? ceiling : milli;
+}
+
 uint64_t pool_scratch_bytes(const struct pool *pool) {
         uint64_t n_bytes = 0;
 
@@ -181,6 +187,8 @@ void pool_count(struct pool *pool, struct counters *sum) {
         pool_reap(pool);
         counters_add(sum, &pool->left);
         for (uint32_t i = 0; i < WORKERS_MAX; i++)
-                if (pool->workers[i])
+                if (pool->workers[i]) {
                         counters_add(sum, pool->workers[i]->counters);
+                        counter_add(&sum->worker_cpu_ns, worker_cpu_ns(pool->workers[i]));
+                }
 }

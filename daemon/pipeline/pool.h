@@ -72,6 +72,9 @@ uint32_t pool_n_workers(const struct pool *pool);
 /* The number that was asked for: 0 for as many as CPUs. */
 uint32_t pool_n_asked(const struct pool *pool);
 
+/* What they may take of CPU time per wall time, in thousandths: affinity, quota and ceiling. Main thread. */
+uint64_t pool_cpus_milli(const struct pool *pool);
+
 /* Scratch that its workers have reserved: each keeps what it had at its start, whatever the number of workers becomes.
  */
 uint64_t pool_scratch_bytes(const struct pool *pool);

@@ -229,6 +229,8 @@ static uint32_t copy_rows(const struct task *task) {
 uint32_t rows_serve(struct worker *worker, struct task *task) {
         static const struct why NONE = { 0 };
         uint64_t begin_ns = clock_now_ns(), queued_ns = begin_ns - task->arrived_ns;
+        struct tally *tally = worker_tally(worker, task->batch);
+        struct tally_counts took;
         struct batch *batch = task->batch;
         bool is_fine = are_resident(task);
         uint32_t n = is_fine ? copy_rows(task) : 0;
@@ -243,7 +245,11 @@ uint32_t rows_serve(struct worker *worker, struct task *task) {
         worker->serving_ns = clock_now_ns() - begin_ns;
         counter_add(&worker->counters->decode_ns, worker->serving_ns);
         counter_add(&worker->counters->n_samples, n);
+        counter_add(&worker->counters->queued_ns, queued_ns * n);
         batch_took(batch, 0, queued_ns * n, worker->serving_ns);
+        took = (struct tally_counts){ .n_samples = n, .queued_ns = queued_ns * n, .serving_ns = worker->serving_ns };
+        tally_add(tally, &took);
+        stage_sums_add(&tally->stages, STAGE_COPY, worker->serving_ns);
         if (n < task->n_rows)
                 go_to(task, n);
         return n;

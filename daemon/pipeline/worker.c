@@ -290,29 +290,52 @@ static int serve_fields(struct worker *worker, struct task *task, struct why *wh
         return r;
 }
 
+struct tally *worker_tally(const struct worker *worker, const struct batch *batch) {
+        return &batch->stream->job->tallies[worker->idx % TALLIES];
+}
+
+/* Counts where the time of this read's sample went: in its batch, its job, and this worker. */
+static void count_time(struct worker *worker, struct task *task, uint64_t begin_ns) {
+        bool was_read = task->request.path != NULL;
+        struct tally_counts took = { .n_reads = was_read,
+                                     .n_bytes_read = task->request.n_bytes,
+                                     .read_ns = task->arrived_ns - task->asked_ns,
+                                     .queued_ns = begin_ns - task->arrived_ns,
+                                     .serving_ns = worker->serving_ns };
+
+        batch_took(task->batch, took.read_ns, took.queued_ns, took.serving_ns);
+        tally_add(worker_tally(worker, task->batch), &took);
+        counter_add(&worker->counters->read_ns, took.read_ns);
+        counter_add(&worker->counters->queued_ns, took.queued_ns);
+        counter_add(&worker->counters->decode_ns, took.serving_ns);
+}
+
 /* Returns 0, SAMPLE_WAITS, or a negative errno for what is wrong with the sample. */
 static int serve(struct worker *worker, struct task *task, struct why *why) {
-        uint64_t begin_ns = clock_now_ns(), end_ns;
+        struct stage_clock *clock = codec_tools_clock(worker->tools);
+        uint64_t begin_ns = stage_clock_start(clock, STAGE_OTHER);
         int r;
 
         task->bad_field = NULL;
         if (task->request.result < 0) {
                 task->bad_field = only_read(task);
                 *why = task->request.why;
-                batch_took(task->batch, task->arrived_ns - task->asked_ns, begin_ns - task->arrived_ns, 0);
+                stage_clock_drop(clock);
+                count_time(worker, task, begin_ns);
                 return task->request.result;
         }
         counter_add(&worker->counters->n_bytes_read, task->request.n_bytes);
 
         r = serve_fields(worker, task, why);
         worker_count_decoded(worker);
-        if (r == SAMPLE_WAITS)
+        if (r == SAMPLE_WAITS) { /* what it has begun is begun again */
+                stage_clock_drop(clock);
                 return r;
+        }
         worker_settle(worker, task);
-        end_ns = clock_now_ns();
-        worker->serving_ns = end_ns - begin_ns;
-        counter_add(&worker->counters->decode_ns, worker->serving_ns);
-        batch_took(task->batch, task->arrived_ns - task->asked_ns, begin_ns - task->arrived_ns, worker->serving_ns);
+        worker->serving_ns = stage_clock_stop(clock) - begin_ns;
+        stage_clock_harvest(clock, &worker_tally(worker, task->batch)->stages);
+        count_time(worker, task, begin_ns);
         return r;
 }
 
@@ -372,6 +395,7 @@ static void worker_do(struct worker *worker, struct task *task) {
                 if (r == 0) {
                         batch_served(batch, task->idx_sample, task->index, task->candidate, &task->reason);
                         counter_add(&worker->counters->n_samples, 1);
+                        tally_add(worker_tally(worker, batch), &(struct tally_counts){ .n_samples = 1 });
                         if (task->reason.text[0])
                                 counter_add(&worker->counters->n_substituted, 1);
                 }
@@ -394,7 +418,26 @@ static int worker_equip(struct worker *worker) {
         return codec_tools_new(&worker->limits, worker->decode_jpeg, &worker->tools, &worker->why);
 }
 
+static uint64_t cpu_time_of(clockid_t clock) {
+        struct timespec time;
+
+        return clock_gettime(clock, &time) < 0 ? 0 : (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
+}
+
+/* Of a worker that has left, its counters have it. One that leaves at this moment may have no clock any more. */
+uint64_t worker_cpu_ns(struct worker *worker) {
+        clockid_t clock;
+        uint64_t ns;
+
+        if (atomic_load_explicit(&worker->has_left, memory_order_acquire))
+                return 0;
+        ns = pthread_getcpuclockid(worker->thread, &clock) == 0 ? cpu_time_of(clock) : 0;
+        return ns > counter_get(&worker->counters->worker_cpu_ns) ? ns - counter_get(&worker->counters->worker_cpu_ns)
+                                                                  : 0;
+}
+
 static void worker_strip(struct worker *worker) {
+        counter_add(&worker->counters->worker_cpu_ns, cpu_time_of(CLOCK_THREAD_CPUTIME_ID));
         codec_tools_free(worker->tools);
         budget_release(worker->budget, worker->own_bytes);
 }

@@ -69,5 +69,11 @@ int worker_start(const struct worker_options *options, uint32_t idx, struct work
  * finishes its sample and ends. Its decoder and workspace are freed when it ends, not only here. */
 void worker_join(struct worker *worker);
 
+/* Where it counts what it does for a batch's job. */
+struct tally *worker_tally(const struct worker *worker, const struct batch *batch);
+
+/* The CPU time that it has taken beyond what its counters say. Any thread, before the join. */
+uint64_t worker_cpu_ns(struct worker *worker);
+
 /* Sets its nice value, 0 to 19. Lowering it needs a privilege (-EACCES). Any thread. */
 int worker_set_nice(struct worker *worker, int nice);

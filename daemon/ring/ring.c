@@ -104,7 +104,7 @@ int ring_new(const struct ring_options *options, struct ring **ret_ring, struct 
                 return r;
         }
         slots_init(ring);
-        ring->released_at_ns = clock_now_ns();
+        ring->made_ns = ring->released_at_ns = clock_now_ns();
         *ret_ring = ring;
         return 0;
 }
@@ -287,4 +287,13 @@ void ring_count(struct ring *ring, struct ring_counts *ret_counts) {
         }
         pthread_mutex_unlock(&ring->lock);
         *ret_counts = counts;
+}
+
+void ring_meter(struct ring *ring, uint64_t now_ns, struct dlp_meter *ret_meter) {
+        struct dlp_meter_bounds bounds = { .made_ns = ring->made_ns,
+                                           .now_ns = now_ns,
+                                           .n_published = ring_n_published(ring) };
+
+        dlp_meter_read(ring->page, &bounds, ret_meter);
+        dlp_meter_keep(&ring->told, ret_meter);
 }

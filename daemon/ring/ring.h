@@ -20,6 +20,7 @@
 #include "daemon/ring/segment.h"
 #include "proto/base/why.h"
 #include "proto/layout.h"
+#include "proto/meter.h"
 
 enum {
         RING_NO_SLOT = 1
@@ -59,6 +60,8 @@ struct ring {
         struct budget *budget;
         struct held_list *held;
         uint64_t control_bytes, payload_bytes; /* charged for each */
+        uint64_t made_ns;
+        struct dlp_meter told; /* main thread: what ring_meter() said last */
         char whose[HELD_WHOSE_MAX];
 
         pthread_mutex_t lock;
@@ -119,3 +122,6 @@ struct ring_counts {
         uint64_t epoch, step; /* of the batch that it takes next; if none is ready, of the one that it took last */
 };
 void ring_count(struct ring *ring, struct ring_counts *ret_counts);
+
+/* For people: what the client reports about its waiting, as far as it is possible; sums never decrease. Main thread. */
+void ring_meter(struct ring *ring, uint64_t now_ns, struct dlp_meter *ret_meter);

@@ -314,6 +314,17 @@ static void attach_well(struct connection *connection, struct input *input) {
 
 /* ---- what is done with a ring -------------------------------------------------------------------------------- */
 
+/* What people are shown: batches taken and waited for. */
+static void claim(struct dlp_client_page *page, uint64_t value) {
+        atomic_store(&page->n_taken, value);
+        atomic_store(&page->n_batches, value + 1);
+        atomic_store(&page->n_waits, value);
+        atomic_store(&page->wait_ns, value << 32);
+        atomic_store(&page->waiting_since_ns, value << 20);
+        atomic_store(&page->first_ns, value << 16);
+        atomic_store(&page->waits[value % DLP_WAIT_BUCKETS], value);
+}
+
 static void scribble(struct connection *connection, struct input *input) {
         struct dlp_client_page *page = connection_page(connection);
         uint32_t where = input_below(input, DLP_SLOTS_MAX + 4);
@@ -324,7 +335,7 @@ static void scribble(struct connection *connection, struct input *input) {
         if (where == 0)
                 atomic_store(&page->waiting, (uint32_t)value);
         else if (where == 1)
-                atomic_store(&page->n_taken, value);
+                claim(page, value);
         else if (where == 2) /* anywhere in the slots, which are its own */
                 memset(connection->payload + DLP_CLIENT_PAGE_BYTES, (int)value,
                        connection->payload_bytes > 65536 ? 4096 : connection->payload_bytes - DLP_CLIENT_PAGE_BYTES);

@@ -343,6 +343,8 @@ static int planes_refuse_shape(const struct codec_opened *opened, const int64_t 
 
 const struct codec_type CODEC_PLANES = {
         .name = "planes",
+        .opening = STAGE_MASKS,
+        .rendering = STAGE_MASKS,
         .form = planes_form,
         .open = planes_open,
         .render = planes_render,

@@ -1,0 +1,40 @@
+/* base/stages.h: what a worker may be doing with a sample, each stage defined once: id, name, what it is.
+ *
+ * Steps of a pipeline that take time of their own have their own name, so that the heavy one can be named. The others
+ * (crops, hflip) only say which pixels the stages before and after them read and write, and cost nothing alone. */
+#pragma once
+
+#include <stdint.h>
+
+#define STAGES(ROW)                                                                                                    \
+        ROW(OTHER, "other", "what is between the other stages")                                                        \
+        ROW(HEADER, "header", "the header of a picture or sound, draws, planning")                                     \
+        ROW(DECODE, "decode", "decoding pictures")                                                                     \
+        ROW(RANDOM_RESIZED_CROP, "random_resized_crop", "the step")                                                    \
+        ROW(RESIZE, "resize", "the step")                                                                              \
+        ROW(PAD, "pad", "the step")                                                                                    \
+        ROW(VFLIP, "vflip", "the step")                                                                                \
+        ROW(COLOR_JITTER, "color_jitter", "the step")                                                                  \
+        ROW(GRAYSCALE, "grayscale", "the step")                                                                        \
+        ROW(RANDOM_GRAYSCALE, "random_grayscale", "the step")                                                          \
+        ROW(MOVE, "move", "moving decoded pixels to their place, where no step resizes")                               \
+        ROW(CONVERT, "convert", "the steps to, normalize and layout; arrays from their file's form")                   \
+        ROW(MASKS, "masks", "masks of instances")                                                                      \
+        ROW(AUDIO, "audio", "decoding and resampling sound")                                                           \
+        ROW(TEXT, "text", "texts out of their file's form")                                                            \
+        ROW(TOKENS, "tokens", "making tokens of texts")                                                                \
+        ROW(COPY, "copy", "bytes and rows that are delivered as they are stored")                                      \
+        ROW(COLLATE, "collate", "completing a batch: padding, joining, publishing")
+
+enum stage_id {
+#define ROW(id, name, prose) STAGE_##id,
+        STAGES(ROW)
+#undef ROW
+        N_STAGES
+};
+
+/* "decode" */
+const char *stage_name(enum stage_id stage);
+
+/* The stage with this name; STAGE_OTHER if there is none. */
+enum stage_id stage_named(const char *name);

@@ -1,0 +1,142 @@
+#include "proto/meter.h"
+
+#define FIRST_BUCKET_NS 1000u
+
+static uint64_t get(const _Atomic uint64_t *word) {
+        return atomic_load_explicit(word, memory_order_relaxed);
+}
+
+static void set(_Atomic uint64_t *word, uint64_t value) {
+        atomic_store_explicit(word, value, memory_order_relaxed);
+}
+
+/* Not an atomic addition: the client is the only one who writes here. */
+static void add(_Atomic uint64_t *word, uint64_t more) {
+        set(word, get(word) + more);
+}
+
+static uint64_t until(uint64_t begin_ns, uint64_t end_ns) {
+        return end_ns > begin_ns ? end_ns - begin_ns : 0;
+}
+
+uint32_t dlp_wait_bucket(uint64_t wait_ns) {
+        uint64_t us = wait_ns / FIRST_BUCKET_NS;
+        uint32_t bucket = us == 0 ? 0 : 64 - (uint32_t)__builtin_clzll(us);
+
+        return bucket < DLP_WAIT_BUCKETS ? bucket : DLP_WAIT_BUCKETS - 1;
+}
+
+/* ---- the client's side --------------------------------------------------------------------------------------- */
+
+void dlp_meter_wait(struct dlp_client_page *page, uint64_t now_ns) {
+        if (get(&page->waiting_since_ns) == 0)
+                set(&page->waiting_since_ns, now_ns);
+}
+
+static void end_wait(struct dlp_client_page *page, uint64_t since_ns, uint64_t end_ns) {
+        uint64_t wait_ns = until(since_ns, end_ns);
+
+        set(&page->waiting_since_ns, 0);
+        if (get(&page->n_batches) == 0) {
+                set(&page->first_wait_ns, wait_ns);
+                return;
+        }
+        add(&page->n_waits, 1);
+        add(&page->wait_ns, wait_ns);
+        add(&page->waits[dlp_wait_bucket(wait_ns)], 1);
+}
+
+void dlp_meter_take(struct dlp_client_page *page, uint64_t ready_ns, uint64_t now_ns) {
+        uint64_t since_ns = get(&page->waiting_since_ns), empty_ns = get(&page->empty_since_ns);
+
+        if (since_ns != 0)
+                end_wait(page, since_ns, now_ns != 0 ? now_ns : ready_ns);
+        if (empty_ns != 0) {
+                add(&page->empty_ns, until(empty_ns, ready_ns));
+                set(&page->empty_since_ns, 0);
+        }
+        if (get(&page->first_ns) == 0)
+                set(&page->first_ns, now_ns != 0 ? now_ns : ready_ns);
+        add(&page->n_batches, 1);
+}
+
+void dlp_meter_empty(struct dlp_client_page *page, uint64_t now_ns) {
+        set(&page->empty_since_ns, now_ns);
+}
+
+/* ---- the daemon's side --------------------------------------------------------------------------------------- */
+
+static uint64_t at_most(uint64_t claim, uint64_t limit) {
+        return claim < limit ? claim : limit;
+}
+
+/* Those that waited where they say, all others in the first bucket. */
+static void read_waits(const struct dlp_client_page *page, struct dlp_meter *meter) {
+        uint64_t n_left = meter->n_waits;
+
+        for (uint32_t i = 0; i < DLP_WAIT_BUCKETS; i++) {
+                meter->waits[i] = at_most(get(&page->waits[i]), n_left);
+                n_left -= meter->waits[i];
+        }
+        if (meter->n_batches > 0)
+                meter->waits[0] += meter->n_batches - 1 - (meter->n_waits - n_left);
+}
+
+void dlp_meter_read(const struct dlp_client_page *page, const struct dlp_meter_bounds *bounds,
+                    struct dlp_meter *ret_meter) {
+        struct dlp_meter meter = { 0 };
+        uint64_t since_ns = get(&page->waiting_since_ns), first_ns = get(&page->first_ns);
+        uint64_t age_ns = until(bounds->made_ns, bounds->now_ns), served_ns;
+
+        meter.n_batches = at_most(get(&page->n_batches), bounds->n_published);
+        meter.n_waits = at_most(get(&page->n_waits), meter.n_batches > 0 ? meter.n_batches - 1 : 0);
+        meter.waiting_ns = since_ns != 0 ? at_most(until(since_ns, bounds->now_ns), age_ns) : 0;
+        if (meter.n_batches == 0) {
+                meter.first_wait_ns = meter.waiting_ns;
+        } else {
+                served_ns = at_most(until(first_ns, bounds->now_ns), age_ns);
+                meter.first_wait_ns = at_most(get(&page->first_wait_ns), age_ns - served_ns);
+                meter.waiting_ns = at_most(meter.waiting_ns, served_ns);
+                meter.wait_ns = at_most(get(&page->wait_ns), served_ns - meter.waiting_ns) + meter.waiting_ns;
+                meter.busy_ns = served_ns - meter.wait_ns;
+        }
+        meter.empty_ns = at_most(get(&page->empty_ns), age_ns);
+        read_waits(page, &meter);
+        *ret_meter = meter;
+}
+
+static uint64_t at_least(uint64_t value, uint64_t kept) {
+        return value > kept ? value : kept;
+}
+
+/* Time that has passed since is divided between waiting and being busy, so that both together are never more. */
+static void keep_times(const struct dlp_meter *kept, struct dlp_meter *meter) {
+        uint64_t passed_ns = until(kept->wait_ns + kept->busy_ns, meter->wait_ns + meter->busy_ns);
+        uint64_t waited_ns = at_most(until(kept->wait_ns, meter->wait_ns), passed_ns);
+
+        meter->wait_ns = kept->wait_ns + waited_ns;
+        meter->busy_ns = kept->busy_ns + passed_ns - waited_ns;
+}
+
+/* The same for batches and their buckets. */
+static void keep_waits(const struct dlp_meter *kept, struct dlp_meter *meter) {
+        uint64_t n_left = at_least(meter->n_batches, 1) - at_least(kept->n_batches, 1);
+
+        for (uint32_t i = 1; i < DLP_WAIT_BUCKETS; i++) {
+                uint64_t n = at_most(until(kept->waits[i], meter->waits[i]), n_left);
+
+                meter->waits[i] = kept->waits[i] + n;
+                n_left -= n;
+        }
+        meter->waits[0] = kept->waits[0] + n_left;
+}
+
+void dlp_meter_keep(struct dlp_meter *kept, struct dlp_meter *meter) {
+        meter->n_batches = at_least(meter->n_batches, kept->n_batches);
+        meter->n_waits = at_least(meter->n_waits, kept->n_waits);
+        meter->empty_ns = at_least(meter->empty_ns, kept->empty_ns);
+        meter->first_wait_ns = at_least(meter->first_wait_ns, kept->first_wait_ns);
+        keep_times(kept, meter);
+        keep_waits(kept, meter);
+        *kept = *meter;
+}
