@@ -4,9 +4,11 @@
  * or kept in memory if it cannot be saved. */
 
 #include <assert.h>
+#include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <openssl/evp.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -74,14 +76,50 @@ void dataset_unrefp(struct dataset **dataset) {
         dataset_unref(*dataset);
 }
 
-int dataset_index_path(const char *index_dir, const char *name, char ret_path[PATH_MAX], struct why *why) {
-        char path[PATH_MAX];
-        int n;
+/* The last word is for people who look into the folder; letters that could have a meaning in a file name are left out.
+ */
+static void add_last_word(const char *path, char text[DLP_NAME_MAX]) {
+        size_t n_path = strcspn(path, "{"), n = 0, begin; /* before options and patterns */
 
-        if (name[0] == '\0' || name[0] == '.' || strchr(name, '/'))
-                return why_set(why, -EINVAL,
-                               "\"%.100s\" cannot name a dataset: it must not contain '/' or begin with '.'", name);
-        n = snprintf(path, sizeof(path), "%s/%s.index", index_dir, name);
+        while (n_path > 0 && strchr("/ ", path[n_path - 1]))
+                n_path--;
+        for (begin = n_path; begin > 0 && path[begin - 1] != '/'; begin--)
+                ;
+        for (size_t i = begin; i < n_path && n < 40; i++)
+                if (isalnum((unsigned char)path[i]) || (n > 0 && strchr("._-", path[i])))
+                        text[n++] = path[i];
+        text[n] = '\0';
+}
+
+int dataset_file_name(const char *name, char ret_text[DLP_NAME_MAX], struct why *why) {
+        unsigned char digest[EVP_MAX_MD_SIZE];
+        char text[DLP_NAME_MAX];
+        size_t n;
+
+        if (name[0] == '\0' || name[0] == '.' || (!strchr(name, '/') && strlen(name) >= DLP_NAME_MAX))
+                return why_set(why, -EINVAL, "\"%.100s\" cannot name a dataset: it must not begin with '.'", name);
+        if (!strchr(name, '/')) {
+                strcpy(ret_text, name);
+                return 0;
+        }
+        if (!EVP_Digest(name, strlen(name), digest, NULL, EVP_sha256(), NULL))
+                return why_set(why, -ENOMEM, "no memory for the name of the index of %.100s", name);
+        add_last_word(name, text);
+        n = strlen(text);
+        n += (size_t)snprintf(text + n, sizeof(text) - n, "%spath-", n > 0 ? "-" : "");
+        for (size_t i = 0; i < 12; i++)
+                n += (size_t)snprintf(text + n, sizeof(text) - n, "%02x", digest[i]);
+        strcpy(ret_text, text);
+        return 0;
+}
+
+int dataset_index_path(const char *index_dir, const char *name, char ret_path[PATH_MAX], struct why *why) {
+        char path[PATH_MAX], text[DLP_NAME_MAX];
+        int n = dataset_file_name(name, text, why);
+
+        if (n < 0)
+                return n;
+        n = snprintf(path, sizeof(path), "%s/%s.index", index_dir, text);
         if (n < 0 || (size_t)n >= sizeof(path) - 16) /* leaves room for the ending of a temporary name */
                 return why_set(why, -ENAMETOOLONG, "the path of the index of %.100s is too long", name);
         strcpy(ret_path, path);

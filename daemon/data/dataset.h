@@ -17,7 +17,7 @@
 struct dataset;
 
 struct dataset_spec {
-        const char *name;   /* becomes part of a file name: no '/', not beginning with '.' */
+        const char *name;   /* dataset_file_name() makes file names of it: not beginning with '.' */
         const char *path;   /* a folder, or files (data/files/files.h) where the format takes them */
         const char *format; /* the name of an existing format (data/format.h), or "auto" */
 
@@ -52,8 +52,13 @@ struct dataset_report {
         struct why not_taken; /* why the given index was not used; "" otherwise */
 };
 
-/* The path of a dataset's index file: INDEX_DIR/NAME.index. Returns 0, -EINVAL if the name is not allowed, or
- * -ENAMETOOLONG. */
+/* What the names of its files in the folder of indices begin with: its name; or, if that has a '/', as the name of a
+ * dataset does that is named by its path, the path's last word and a digest of the whole. -EINVAL: the name is empty or
+ * begins with a dot. -ENOMEM. */
+int dataset_file_name(const char *name, char ret_text[DLP_NAME_MAX], struct why *why);
+
+/* The path of a dataset's index file: INDEX_DIR/dataset_file_name().index. Returns 0, -EINVAL if the name is not
+ * allowed, -ENAMETOOLONG or -ENOMEM. */
 int dataset_index_path(const char *index_dir, const char *name, char ret_path[PATH_MAX], struct why *why);
 
 /* Removes temporary files that a killed indexing left in the folder: a part of an index, or a ledger. Only those that

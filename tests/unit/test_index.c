@@ -397,17 +397,20 @@ START_TEST(an_index_in_memory_that_memory_limit_has_no_room_for_is_refused) {
 END_TEST
 
 START_TEST(names_that_are_no_file_names_are_refused) {
-        static const char *const NAMES[] = { "", ".", "..", "a/b", "../a", ".hidden" };
+        static const char *const NAMES[] = { "", ".", "..", "../a", ".hidden", "./a" };
         char path[PATH_MAX], *long_name;
 
         for (size_t i = 0; i < ARRAY_SIZE(NAMES); i++)
                 ck_assert_int_eq(dataset_index_path("/somewhere", NAMES[i], path, NULL), -EINVAL);
         ck_assert_int_eq(dataset_index_path("/somewhere", "photos", path, NULL), 0);
         ck_assert_str_eq(path, "/somewhere/photos.index");
+        ck_assert_int_eq(dataset_index_path("/somewhere", "/data/photos/train {split=\"0:90%\"}", path, NULL), 0);
+        ck_assert_msg(strncmp(path, "/somewhere/train-path-", 22) == 0 && strlen(path) == 22 + 24 + 6, "%s", path);
         long_name = malloc(PATH_MAX);
         memset(long_name, 'x', PATH_MAX - 1);
         long_name[PATH_MAX - 1] = '\0';
-        ck_assert_int_eq(dataset_index_path("/somewhere", long_name, path, NULL), -ENAMETOOLONG);
+        ck_assert_int_eq(dataset_index_path("/somewhere", long_name, path, NULL), -EINVAL);
+        ck_assert_int_eq(dataset_index_path(long_name, "photos", path, NULL), -ENAMETOOLONG);
         free(long_name);
 }
 END_TEST

@@ -181,9 +181,14 @@ void ledgers_free(struct ledgers *ledgers) {
 
 static int ledger_new(struct ledgers *ledgers, struct dataset *dataset, struct ledger **ret_ledger) {
         const struct source *index = dataset_source(dataset);
-        struct ledger *ledger = calloc(1, sizeof(*ledger));
+        char file_name[DLP_NAME_MAX];
+        struct ledger *ledger;
         int r;
 
+        r = dataset_file_name(dataset_name(dataset), file_name, NULL);
+        if (r < 0)
+                return r;
+        ledger = calloc(1, sizeof(*ledger));
         if (!ledger)
                 return -ENOMEM;
         r = ledger_book_init(&ledger->book, source_n_possible(index));
@@ -200,8 +205,7 @@ static int ledger_new(struct ledgers *ledgers, struct dataset *dataset, struct l
         ledger->file.book = &ledger->book;
         ledger->file.lock = &ledger->lock;
         /* It fits: dataset_open() has checked the name of the index, which lies beside it. */
-        snprintf(ledger->file.path, sizeof(ledger->file.path), "%s/%s.errors", ledgers->index_dir,
-                 dataset_name(dataset));
+        snprintf(ledger->file.path, sizeof(ledger->file.path), "%s/%s.errors", ledgers->index_dir, file_name);
         *ret_ledger = ledger;
         return 0;
 }

@@ -172,6 +172,7 @@ void entry_free(struct catalog_entry *entry) {
         catalog_dataset_unref(entry->open);
         staged_free(entry->staged);
         groups_fini(&entry->allow);
+        free(entry->name);
         free(entry->path);
         free(entry->options);
         free(entry);
@@ -353,7 +354,7 @@ static int entry_apply(struct catalog_entry *entry, const struct catalog_wish *w
         return 0;
 }
 
-static void entry_remove(struct catalog_entry *entry) {
+void entry_remove(struct catalog_entry *entry) {
         TAILQ_REMOVE(&entry->catalog->entries, entry, entry);
         entry->is_wanted = false;
         entry_wake_waiters(entry);
@@ -363,7 +364,7 @@ static void entry_remove(struct catalog_entry *entry) {
                 entry_free(entry);
 }
 
-static int entry_add(struct catalog *catalog, const struct catalog_wish *wish, struct why *why) {
+int entry_add(struct catalog *catalog, const struct catalog_wish *wish, struct why *why) {
         struct catalog_entry *entry = calloc(1, sizeof(*entry));
         int r = 0;
 
@@ -371,7 +372,9 @@ static int entry_add(struct catalog *catalog, const struct catalog_wish *wish, s
                 entry->path = strdup(wish->path);
         if (entry)
                 entry->options = strdup(wish->options ? wish->options : "");
-        if (!entry || !entry->path || !entry->options)
+        if (entry)
+                entry->name = strdup(wish->name);
+        if (!entry || !entry->path || !entry->options || !entry->name)
                 r = why_errno(why, -ENOMEM, "dataset %s", wish->name);
         else if (wish->origin && *wish->origin)
                 r = staged_new(wish, &entry->staged, why);
@@ -382,7 +385,6 @@ static int entry_add(struct catalog *catalog, const struct catalog_wish *wish, s
                         entry_free(entry);
                 return r;
         }
-        snprintf(entry->name, sizeof(entry->name), "%s", wish->name);
         snprintf(entry->format, sizeof(entry->format), "%s", wish->format);
         entry->catalog = catalog;
         entry->is_wanted = true;
@@ -401,6 +403,8 @@ int catalog_configure(struct catalog *catalog, const struct catalog_wish *wishes
         TAILQ_FOREACH_SAFE(entry, &catalog->entries, entry, next) {
                 const struct catalog_wish *wish = NULL;
 
+                if (entry->is_path)
+                        continue;
                 for (size_t i = 0; i < n_wishes; i++)
                         if (entry_matches(entry, &wishes[i]))
                                 wish = &wishes[i];
@@ -431,6 +435,8 @@ static int unknown_dataset(struct catalog *catalog, const char *name, struct why
 
         nearest_begin(&nearest, name, strlen(name));
         TAILQ_FOREACH(entry, &catalog->entries, entry) {
+                if (entry->is_path)
+                        continue;
                 nearest_offer(&nearest, entry->name);
                 if (n < sizeof(known))
                         n += (size_t)snprintf(known + n, sizeof(known) - n, "%s%s", n ? ", " : "", entry->name);
@@ -495,6 +501,7 @@ int catalog_get(struct catalog *catalog, const char *name, struct catalog_datase
         if (!entry)
                 return -ENOENT;
 
+        entry->used_ns = clock_now_ns();
         if (entry->state == CATALOG_FAILED && !entry->was_told &&
             clock_now_ns() - entry->failed_at_ns < RETRY_AFTER_NS) {
                 entry->was_told = true;

@@ -58,7 +58,9 @@ struct catalog_dataset {
 
 struct catalog_entry {
         TAILQ_ENTRY(catalog_entry) entry;
-        char name[DLP_NAME_MAX];
+        char *name;       /* of the configuration; or of a path: as in catalog_paths.c */
+        bool is_path;     /* an attach named it by its path: it goes when it has not been used for a while */
+        uint64_t used_ns; /* of a path: when it was last asked for, or served from */
         char *path;
         char *options; /* of the dataset (struct dataset_spec) */
         char format[32];
@@ -170,7 +172,7 @@ int catalog_normal_text(struct catalog *catalog, const char *text, char ret_text
 bool catalog_is_joined(struct catalog *catalog, const char *text);
 
 /* The names of such a text, one after the other: `*at` begins at NULL. Returns false after the last one. */
-bool catalog_next_name(struct catalog *catalog, const char *text, const char **at, char ret_name[DLP_NAME_MAX]);
+bool catalog_next_name(struct catalog *catalog, const char *text, const char **at, char ret_name[DLP_DATASET_MAX]);
 
 /* As catalog_get_again() for one name; for several, an open dataset that joins them. `digests` are those of the parts
  * that a job was served from before the daemon restarted, as many as there are names; NULL: none. */
@@ -184,6 +186,18 @@ struct catalog_dataset *catalog_dataset_with(struct catalog_dataset *dataset, ui
 bool catalog_dataset_is_held(struct catalog_dataset *dataset, struct why *ret_why);
 void catalog_dataset_poke(struct catalog_dataset *dataset);
 uint64_t catalog_dataset_n_ended(struct catalog_dataset *dataset);
+
+/* ---- datasets that are named by their paths (catalog_paths.c) ------------------------------------------------- */
+
+/* The name of a dataset at an absolute path with these options ("KEY=VALUE" lines): equal for the same path and
+ * options, and different otherwise. It is the path, and after it the options in braces: "/data/photos
+ * {split=\"0:90%\"}"; long options are cut, and a digest of them follows. A " + " in a path is written " \+ ". -EINVAL:
+ * the path has characters that cannot be shown, or is too long. */
+int catalog_path_name(const char *path, const char *options, char ret_name[DLP_DATASET_MAX], struct why *why);
+
+/* An entry for a path: the one that is there, or a new one, which begins to open. wish->name is that of
+ * catalog_path_name(). -ENOSPC: too many are in use; -ENOMEM. */
+int catalog_add_path(struct catalog *catalog, const struct catalog_wish *wish, struct why *why);
 
 /* ------------------------------------------------------------------------------------------------------------------ */
 

@@ -12,7 +12,7 @@
 
 struct check {
         struct catalog *catalog;
-        char name[DLP_NAME_MAX];
+        char *name;
         struct catalog_dataset *open; /* a reference */
         int result;
         struct why why;
@@ -53,6 +53,7 @@ static void check_done(void *userdata) {
                 }
                 entry_wake_waiters(entry);
         }
+        free(check->name);
         free(check);
 }
 
@@ -64,14 +65,18 @@ void entry_check(struct catalog_entry *entry) {
         if (entry->state != CATALOG_READY || atomic_load_explicit(&entry->open->refs, memory_order_acquire) > 1)
                 return;
         check = calloc(1, sizeof(*check));
-        if (!check)
+        if (check)
+                check->name = strdup(entry->name);
+        if (!check || !check->name) {
+                free(check);
                 return;
+        }
         check->catalog = entry->catalog;
-        snprintf(check->name, sizeof(check->name), "%s", entry->name);
         check->open = catalog_dataset_ref(entry->open);
         entry->is_checking = background_run(entry->catalog->background, check_work, check_done, check) == 0;
         if (!entry->is_checking) {
                 catalog_dataset_unref(check->open);
+                free(check->name);
                 free(check);
         }
 }

@@ -29,12 +29,12 @@ bool catalog_is_joined(struct catalog *catalog, const char *text) {
         return strstr(text, BETWEEN) && !entry_find(catalog, text);
 }
 
-bool catalog_next_name(struct catalog *catalog, const char *text, const char **at, char ret_name[DLP_NAME_MAX]) {
+bool catalog_next_name(struct catalog *catalog, const char *text, const char **at, char ret_name[DLP_DATASET_MAX]) {
         const char *name;
         size_t n;
 
         if (!*at && !catalog_is_joined(catalog, text)) {
-                snprintf(ret_name, DLP_NAME_MAX, "%s", text);
+                snprintf(ret_name, DLP_DATASET_MAX, "%s", text);
                 *at = text + strlen(text); /* nothing follows */
                 return true;
         }
@@ -43,7 +43,7 @@ bool catalog_next_name(struct catalog *catalog, const char *text, const char **a
         *at = cut_name(*at ? *at : text, &name, &n);
         if (!*at)
                 *at = text + strlen(text);
-        snprintf(ret_name, DLP_NAME_MAX, "%.*s", (int)(n < DLP_NAME_MAX ? n : DLP_NAME_MAX - 1), name);
+        snprintf(ret_name, DLP_DATASET_MAX, "%.*s", (int)(n < DLP_DATASET_MAX ? n : DLP_DATASET_MAX - 1), name);
         return true;
 }
 
@@ -66,7 +66,7 @@ static int add_name(char text[DLP_DATASET_MAX], const char *name, size_t n, stru
         if (n == 0)
                 return why_set(why, -EINVAL,
                                "dataset: a name is empty; write names with a + between them, as in \"a + b\"");
-        if (n >= DLP_NAME_MAX)
+        if (n >= DLP_NAME_MAX && name[0] != '/') /* a path may be longer */
                 return why_set(why, -EINVAL, "dataset: \"%.60s...\" is %zu bytes long, %u are allowed", name, n,
                                DLP_NAME_MAX - 1);
         if (n_text > 0 && has_name(text, name, n))
@@ -175,7 +175,7 @@ static struct catalog_dataset *find_parts(const struct catalog *catalog, struct 
 
 static int get_parts(struct catalog *catalog, const char *text, char *const *digests, size_t n_digests,
                      struct catalog_dataset *parts[DLP_PARTS_MAX], uint32_t *n, struct why *why) {
-        char name[DLP_NAME_MAX];
+        char name[DLP_DATASET_MAX];
         const char *at = NULL;
 
         while (catalog_next_name(catalog, text, &at, name)) {

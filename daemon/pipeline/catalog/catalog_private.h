@@ -2,7 +2,7 @@
  *
  *   catalog.c         the list; opening in the background      catalog_staged.c    datasets with an origin
  *   catalog_check.c   has a folder changed?                    catalog_versions.c  versions of them
- *   catalog_joined.c  several as one */
+ *   catalog_joined.c  several as one                           catalog_paths.c     named by their paths */
 #pragma once
 
 #include "daemon/pipeline/catalog/catalog.h"
@@ -46,6 +46,10 @@ void entry_fail(struct catalog_entry *entry, int error, const struct why *why);
 
 struct catalog_entry *entry_find(struct catalog *catalog, const char *name); /* or NULL */
 
+/* Makes an entry and begins to open it; removes one, as soon as nothing works on it. Jobs keep what they have. */
+int entry_add(struct catalog *catalog, const struct catalog_wish *wish, struct why *why);
+void entry_remove(struct catalog_entry *entry);
+
 /* ---- catalog_staged.c ---------------------------------------------------------------------------------------- */
 
 int staged_new(const struct catalog_wish *wish, struct catalog_staged **ret_staged, struct why *why);
@@ -76,6 +80,11 @@ void catalog_wake_late(struct catalog *catalog);
 /* Releases what no job is served from any more: only then the parts count as unused. */
 void joined_drop_unused(struct catalog *catalog);
 void joined_fini(struct catalog *catalog);
+
+/* ---- catalog_paths.c ----------------------------------------------------------------------------------------- */
+
+/* Removes entries of paths that nobody has used for a while. Called once a second. */
+void paths_drop_unused(struct catalog *catalog);
 
 /* ---- catalog_versions.c -------------------------------------------------------------------------------------- */
 

@@ -251,6 +251,7 @@ void catalog_look(struct catalog *catalog) {
         struct catalog_entry *entry;
 
         joined_drop_unused(catalog);
+        paths_drop_unused(catalog);
         catalog_wake_late(catalog);
         TAILQ_FOREACH(entry, &catalog->entries, entry)
                 if (entry->staged && !entry->staged->is_looking && !catalog->is_ending)
