@@ -1,4 +1,5 @@
 /* dataloaderd: the command line. */
+#include <errno.h>
 #include <getopt.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -7,13 +8,15 @@
 #include <sysexits.h>
 
 #include "daemon/base/log.h"
+#include "daemon/base/machine/cpus.h"
 #include "daemon/core/config.h"
 #include "daemon/core/daemon.h"
+#include "daemon/core/private.h"
 
 struct arguments {
         const char *config_path;
         const char *socket;
-        bool check_config;
+        bool check_config, is_private, in_foreground;
 };
 
 static void print_help(void) {
@@ -24,13 +27,15 @@ static void print_help(void) {
                "  -c, --config FILE   configuration (default: %s)\n"
                "      --check-config  check the configuration and exit\n"
                "      --socket PATH   listen here instead of at the path in the configuration\n"
+               "      --private       start a daemon for this user alone, unless one runs; return when it serves\n"
+               "      --foreground    with --private: stay in the foreground\n"
                "      --version       print the version and exit\n"
                "      --help          print this and exit\n"
                "\n"
                "SIGHUP reads the configuration again, SIGTERM completes what is begun and ends, a second SIGTERM ends "
                "at once.\n"
                "Exit codes: 0 ended on request, 64 usage, 69 something needed is not available, 71 system error,\n"
-               "78 configuration.\n"
+               "75 a private daemon runs already, 78 configuration.\n"
                "\n"
                "See dataloaderd(8), dataloaderd.conf(5), dlctl(1).\n",
                CONFIG_DEFAULT_PATH);
@@ -41,6 +46,8 @@ static int parse_arguments(int argc, char **argv, struct arguments *arguments) {
         enum {
                 OPTION_CHECK = 256,
                 OPTION_SOCKET,
+                OPTION_PRIVATE,
+                OPTION_FOREGROUND,
                 OPTION_VERSION,
                 OPTION_HELP
         };
@@ -48,6 +55,8 @@ static int parse_arguments(int argc, char **argv, struct arguments *arguments) {
                 { "config", required_argument, NULL, 'c' },
                 { "check-config", no_argument, NULL, OPTION_CHECK },
                 { "socket", required_argument, NULL, OPTION_SOCKET },
+                { "private", no_argument, NULL, OPTION_PRIVATE },
+                { "foreground", no_argument, NULL, OPTION_FOREGROUND },
                 { "version", no_argument, NULL, OPTION_VERSION },
                 { "help", no_argument, NULL, OPTION_HELP },
                 { 0 },
@@ -65,6 +74,12 @@ static int parse_arguments(int argc, char **argv, struct arguments *arguments) {
                 case OPTION_SOCKET:
                         arguments->socket = optarg;
                         break;
+                case OPTION_PRIVATE:
+                        arguments->is_private = true;
+                        break;
+                case OPTION_FOREGROUND:
+                        arguments->in_foreground = true;
+                        break;
                 case OPTION_VERSION:
                         printf("dataloaderd %s\n", DLP_VERSION);
                         return 0;
@@ -79,11 +94,50 @@ static int parse_arguments(int argc, char **argv, struct arguments *arguments) {
                 fprintf(stderr, "dataloaderd: unexpected argument '%s'\nTry 'dataloaderd --help'.\n", argv[optind]);
                 return EX_USAGE;
         }
+        if (arguments->is_private && (arguments->config_path || arguments->socket || arguments->check_config)) {
+                fprintf(stderr, "dataloaderd: --private has no configuration and no other socket; see dataloaderd(8)\n"
+                                "Try 'dataloaderd --help'.\n");
+                return EX_USAGE;
+        }
+        if (arguments->in_foreground && !arguments->is_private) {
+                fprintf(stderr, "dataloaderd: stays in the foreground anyway; --foreground is for --private\n"
+                                "Try 'dataloaderd --help'.\n");
+                return EX_USAGE;
+        }
         return -1;
 }
 
+/* Its settings come from what this user may have. */
+static int run_private(bool in_foreground) {
+        struct private_daemon private;
+        struct daemon_options options = { .private = &private };
+        struct settings settings;
+        struct why why;
+        int r = private_begin(&private, in_foreground, &why);
+
+        if (r > 0)
+                return r == PRIVATE_SERVES ? 0 : r;
+        if (r < 0) {
+                log_error("core", "%s", why.text);
+                private_end(&private);
+                return r == -EADDRINUSE ? EX_RUNNING : EX_UNAVAILABLE;
+        }
+        r = private_settings(&private, &settings, &why);
+        if (r < 0) {
+                log_error("config", "%s", why.text);
+                private_end(&private);
+                return EX_CONFIG;
+        }
+        cpus_take_all();
+        r = daemon_run(&settings, &options);
+        settings_fini(&settings);
+        private_end(&private);
+        return r;
+}
+
 int main(int argc, char **argv) {
-        struct arguments arguments = { .config_path = CONFIG_DEFAULT_PATH };
+        struct arguments arguments = { 0 };
+        struct daemon_options options;
         struct settings settings;
         struct why why;
         int r;
@@ -91,6 +145,12 @@ int main(int argc, char **argv) {
         r = parse_arguments(argc, argv, &arguments);
         if (r >= 0)
                 return r;
+        if (arguments.is_private)
+                return run_private(arguments.in_foreground);
+        if (!arguments.config_path)
+                arguments.config_path = CONFIG_DEFAULT_PATH;
+        options = (struct daemon_options){ .config_path = arguments.config_path,
+                                           .socket_is_fixed = arguments.socket != NULL };
         if (config_read(arguments.config_path, &settings, &why) < 0) {
                 log_error("config", "%s", why.text);
                 return EX_CONFIG;
@@ -102,7 +162,7 @@ int main(int argc, char **argv) {
         if (arguments.check_config)
                 printf("%s: ok, %zu datasets\n", arguments.config_path, settings.n_datasets);
         else
-                r = daemon_run(&settings, arguments.config_path, arguments.socket != NULL);
+                r = daemon_run(&settings, &options);
         settings_fini(&settings);
         return r < 0 ? 0 : r;
 }

@@ -131,5 +131,9 @@ int dlp_socket_address(const char *path, struct sockaddr_un *ret_address) {
 const char *dlp_socket_default(void) {
         const char *path = getenv("DATALOADERD_SOCKET");
 
-        return path && *path ? path : "/run/dataloaderd/dataloaderd.sock";
+        return path && *path ? path : dlp_socket_system();
+}
+
+const char *dlp_socket_system(void) {
+        return "/run/dataloaderd/dataloaderd.sock";
 }

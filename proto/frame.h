@@ -34,5 +34,7 @@ int dlp_reply_send(int socket, const Dlp__Reply *reply, const int *fds, size_t n
 struct sockaddr_un;
 int dlp_socket_address(const char *path, struct sockaddr_un *ret_address);
 
-/* The socket that everybody agrees on: DATALOADERD_SOCKET, else the well-known path. Static or environment memory. */
+/* The socket that everybody agrees on: DATALOADERD_SOCKET, else the well-known path of the node's daemon, which is
+ * dlp_socket_system(). Static or environment memory. */
 const char *dlp_socket_default(void);
+const char *dlp_socket_system(void);

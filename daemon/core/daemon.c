@@ -16,11 +16,14 @@
 #include "daemon/base/machine/memory.h"
 #include "daemon/core/config.h"
 #include "daemon/core/listen.h"
+#include "daemon/core/path_dataset.h"
+#include "daemon/core/private.h"
 #include "daemon/ctl/server.h"
 #include "daemon/io/reader.h"
 #include "daemon/ring/numa.h"
 #include "daemon/tokenize/tokenizers.h"
 #include "proto/base/cleanup.h"
+#include "proto/base/clock.h"
 
 #define DRAIN_TICK_US   20000
 #define DRAIN_TICKS_MAX 250u          /* five seconds for the batches that were begun */
@@ -30,8 +33,8 @@
 
 struct daemon {
         struct settings *settings;
-        const char *config_path;
-        bool socket_is_fixed;
+        struct daemon_options options;
+        uint64_t connected_ns; /* when somebody was last connected */
 
         struct event_base *base;
         struct event *signal_events[4];
@@ -93,19 +96,23 @@ static void on_watchdog(evutil_socket_t fd, short what, void *userdata) {
         sd_notify(0, "WATCHDOG=1");
 }
 
-static void on_look(evutil_socket_t fd, short what, void *userdata) {
-        struct daemon *daemon = userdata;
-
-        catalog_look(&daemon->catalog);
-        held_look(pipeline_held(daemon->pipeline));
-}
-
 static void on_drain_tick(evutil_socket_t fd, short what, void *userdata) {
         struct daemon *daemon = userdata;
 
         if (server_is_busy(&daemon->server) && ++daemon->n_drain_ticks < DRAIN_TICKS_MAX)
                 return;
         event_base_loopbreak(daemon->base);
+}
+
+static void begin_end(struct daemon *daemon, const char *why) {
+        if (daemon->signalled)
+                return;
+        daemon->signalled = true;
+        log_info("core", "%s: completing the batches that are begun; a second signal ends at once", why);
+        sd_notify(0, "STOPPING=1\nSTATUS=Completing the batches that are begun");
+        server_drain(&daemon->server);
+        if (event_add(daemon->drain_event, &(struct timeval){ .tv_usec = DRAIN_TICK_US }) < 0)
+                event_base_loopbreak(daemon->base); /* no memory for the timer: end at once rather than never */
 }
 
 static void on_end(evutil_socket_t number, short what, void *userdata) {
@@ -116,13 +123,34 @@ static void on_end(evutil_socket_t number, short what, void *userdata) {
                 event_base_loopbreak(daemon->base);
                 return;
         }
-        daemon->signalled = true;
-        log_info("core", "%s: completing the batches that are begun; a second signal ends at once",
-                 strsignal((int)number));
-        sd_notify(0, "STOPPING=1\nSTATUS=Completing the batches that are begun");
-        server_drain(&daemon->server);
-        if (event_add(daemon->drain_event, &(struct timeval){ .tv_usec = DRAIN_TICK_US }) < 0)
-                event_base_loopbreak(daemon->base); /* no memory for the timer: end at once rather than never */
+        begin_end(daemon, strsignal((int)number));
+}
+
+/* A client asked for it. */
+static void on_stop(void *userdata) {
+        begin_end(userdata, "stop");
+}
+
+/* Has it been of no use for long, or can nobody find it any more? */
+static void look_at_idleness(struct daemon *daemon) {
+        uint64_t now_ns = clock_now_ns(), limit_ns = (uint64_t)daemon->settings->idle_timeout * 1000000000u;
+
+        if (daemon->server.n_sessions > 0)
+                daemon->connected_ns = now_ns;
+        else if (limit_ns > 0 && now_ns - daemon->connected_ns >= limit_ns)
+                begin_end(daemon, "nobody has been connected for idle_timeout");
+        else if (daemon->options.private && !listener_is_there(&daemon->listener))
+                begin_end(daemon, "the socket is gone");
+}
+
+static void on_look(evutil_socket_t fd, short what, void *userdata) {
+        struct daemon *daemon = userdata;
+
+        catalog_look(&daemon->catalog);
+        held_look(pipeline_held(daemon->pipeline));
+        look_at_idleness(daemon);
+        if (daemon->options.private)
+                private_trim_log(daemon->options.private);
 }
 
 static enum log_level log_level_of(const char *name) {
@@ -161,7 +189,7 @@ static void keep_fixed_settings(struct daemon *daemon, struct settings *next) {
 
                 if (SETTINGS[i].reloads || strcmp(now, then) == 0)
                         continue;
-                if (!(daemon->socket_is_fixed && strcmp(SETTINGS[i].name, "socket") == 0))
+                if (!(daemon->options.socket_is_fixed && strcmp(SETTINGS[i].name, "socket") == 0))
                         log_warning("core", "%s: the new value \"%s\" takes a restart; \"%s\" stays in force",
                                     SETTINGS[i].name, then, now);
                 setting_parse(&SETTINGS[i], next, now, NULL);
@@ -196,6 +224,13 @@ static void configure_workers(struct daemon *daemon) {
                 log_info("workers", "%u -> %u: %s", n_before, pool_n_workers(pool), pool_text(pool, text));
 }
 
+/* A rank has named a dataset by its path. */
+static int on_add_path(void *userdata, const struct path_wish *path, char ret_name[DLP_DATASET_MAX], struct why *why) {
+        struct daemon *daemon = userdata;
+
+        return path_dataset_add(&daemon->catalog, path, ret_name, why);
+}
+
 static struct quotas quotas_of(const struct settings *settings) {
         return (struct quotas){ .connections = (uint32_t)settings->user_connections,
                                 .jobs = (uint32_t)settings->user_jobs,
@@ -212,19 +247,20 @@ static void take_settings(struct daemon *daemon, struct settings *next) {
         daemon->server.options.default_slots = (uint32_t)next->slots;
         pipeline_set_outage_timeout(daemon->pipeline, (uint64_t)next->outage_timeout * 1000000000u);
         daemon->server.options.quotas = quotas_of(next);
+        daemon->server.options.serves_paths = next->paths;
         configure_workers(daemon);
         if (configure_catalog(daemon, &why) < 0)
                 log_error("core", "%s", why.text);
         if (tokenizers_set_folder(daemon->tokenizers, daemon->settings->tokenizers) < 0)
                 log_error("core", "tokenizers: out of memory; the old folder stays in force");
-        log_info("core", "configuration read again file=%s", daemon->config_path);
+        log_info("core", "configuration read again file=%s", daemon->options.config_path);
 }
 
 /* The file is read in the background: it may lie on a network file system, and its groups have to be looked up. */
 static void reload_work(void *userdata) {
         struct daemon *daemon = userdata;
 
-        daemon->reload.result = config_read(daemon->config_path, &daemon->reload.next, &daemon->reload.why);
+        daemon->reload.result = config_read(daemon->options.config_path, &daemon->reload.next, &daemon->reload.why);
 }
 
 static void begin_reload(struct daemon *daemon);
@@ -262,7 +298,7 @@ static void begin_reload(struct daemon *daemon) {
 static void on_reload(evutil_socket_t number, short what, void *userdata) {
         struct daemon *daemon = userdata;
 
-        if (daemon->signalled)
+        if (daemon->signalled || !daemon->options.config_path)
                 return;
         if (daemon->reload.is_running) { /* the file may have changed since it was last read */
                 daemon->reload.again = true;
@@ -365,14 +401,21 @@ static int start_server(struct daemon *daemon, struct why *why) {
                 .quotas = quotas_of(daemon->settings),
                 .version = DLP_VERSION,
                 .settings = on_settings,
+                .is_private = daemon->options.private != NULL,
+                .serves_paths = daemon->settings->paths,
+                .add_path = on_add_path,
+                .stop = on_stop,
                 .userdata = daemon,
         };
+        int lock_fd = daemon->options.private ? daemon->options.private->lock_fd : -1;
         unsigned mode = (unsigned)strtoul(daemon->settings->socket_mode, NULL, 8) & 0777;
         int r;
 
-        r = listener_open(&daemon->listener, daemon->settings->socket, mode, why);
+        r = listener_open(&daemon->listener, daemon->settings->socket, mode, lock_fd, why);
         if (r < 0)
                 return r;
+        if (daemon->options.private)
+                daemon->options.private->lock_fd = -1; /* the listener's now */
         options.listen_fd = daemon->listener.fd;
         r = server_start(&daemon->server, &options, why);
         daemon->server_started = r == 0;
@@ -476,11 +519,10 @@ static void check_group_limit(uint64_t memory_limit) {
                     format_bytes(mine, memory_limit), format_bytes(theirs, group));
 }
 
-int daemon_run(struct settings *settings, const char *config_path, bool socket_is_fixed) {
-        struct daemon daemon = { .settings = settings,
-                                 .config_path = config_path,
-                                 .socket_is_fixed = socket_is_fixed,
-                                 .listener = { .fd = -1 } };
+int daemon_run(struct settings *settings, const struct daemon_options *options) {
+        struct daemon daemon = {
+                .settings = settings, .options = *options, .connected_ns = clock_now_ns(), .listener = { .fd = -1 }
+        };
         char limit[BYTES_TEXT_MAX];
         struct why why = { 0 };
         int r;
@@ -499,6 +541,8 @@ int daemon_run(struct settings *settings, const char *config_path, bool socket_i
                  DLP_VERSION, settings->n_datasets, settings->socket, pipeline_n_workers(daemon.pipeline),
                  format_bytes(limit, settings->memory_limit), pipeline_reader_report(daemon.pipeline)->backend);
         sd_notifyf(0, "READY=1\nSTATUS=Serving %zu datasets", settings->n_datasets);
+        if (options->private)
+                private_ready(options->private);
 
         r = event_base_dispatch(daemon.base);
         daemon_stop(&daemon);

@@ -5,7 +5,14 @@
 
 #include "daemon/core/settings.h"
 
-/* Serves until it is told to end. `settings` are taken over; `config_path` is read again on SIGHUP; `socket_is_fixed`
- * says that the command line named the socket. Returns an exit code (sysexits.h): 0 ended on request, EX_UNAVAILABLE,
- * EX_OSERR. It has logged the reason. */
-int daemon_run(struct settings *settings, const char *config_path, bool socket_is_fixed);
+struct private_daemon;
+
+struct daemon_options {
+        const char *config_path;        /* read again on SIGHUP; NULL: there is none */
+        bool socket_is_fixed;           /* the command line named the socket */
+        struct private_daemon *private; /* core/private.h; NULL: it was not started by its users */
+};
+
+/* Serves until it is told to end. `settings` are taken over. Returns an exit code (sysexits.h): 0 ended on request,
+ * EX_UNAVAILABLE, EX_OSERR. It has logged the reason. */
+int daemon_run(struct settings *settings, const struct daemon_options *options);

@@ -47,7 +47,7 @@ static bool is_same_file(int fd, const char *path) {
 
 /* Two daemons that start at once must not both take the socket for stale: only the holder of the lock may replace
  * it. */
-static int lock_path(const char *path, int *ret_fd, struct why *why) {
+int listener_lock(const char *path, int *ret_fd, struct why *why) {
         char lock[PATH_MAX];
 
         snprintf(lock, sizeof(lock), "%s.lock", path);
@@ -83,9 +83,10 @@ static int remove_stale(const char *path, const struct sockaddr_un *address, str
         return 0;
 }
 
-int listener_open(struct listener *listener, const char *path, unsigned mode, struct why *why) {
-        _cleanup_(closep) int fd = -1, lock_fd = -1;
+int listener_open(struct listener *listener, const char *path, unsigned mode, int lock_fd, struct why *why) {
+        _cleanup_(closep) int fd = -1, own_lock_fd = -1;
         struct sockaddr_un address;
+        struct stat status;
         int r;
 
         *listener = (struct listener){ .fd = -1, .lock_fd = -1 };
@@ -97,9 +98,11 @@ int listener_open(struct listener *listener, const char *path, unsigned mode, st
         if (r < 0)
                 return why_set(why, r, "socket: \"%.100s%s\" is %zu bytes long; 1 to %u are allowed", path,
                                strlen(path) > 100 ? "..." : "", strlen(path), DLP_SOCKET_PATH_MAX);
-        r = lock_path(path, &lock_fd, why);
-        if (r < 0)
-                return r;
+        if (lock_fd < 0) {
+                r = listener_lock(path, &own_lock_fd, why);
+                if (r < 0)
+                        return r;
+        }
         r = remove_stale(path, &address, why);
         if (r < 0)
                 return r;
@@ -113,7 +116,7 @@ int listener_open(struct listener *listener, const char *path, unsigned mode, st
                 return why_errno(why, -errno, "socket: %s", path);
         listener->path = strdup(path); /* a copy: a reload frees the settings that it came from */
         /* Once more, because bind() has taken the bits of the umask away. */
-        if (!listener->path || chmod(path, mode) < 0) {
+        if (!listener->path || chmod(path, mode) < 0 || lstat(path, &status) < 0) {
                 r = why_errno(why, listener->path ? -errno : -ENOMEM, "socket: %s", path);
                 unlink(path);
                 free(listener->path);
@@ -121,8 +124,19 @@ int listener_open(struct listener *listener, const char *path, unsigned mode, st
                 return r;
         }
         listener->fd = take_fd(&fd);
-        listener->lock_fd = take_fd(&lock_fd);
+        listener->lock_fd = lock_fd >= 0 ? lock_fd : take_fd(&own_lock_fd);
+        listener->device = status.st_dev;
+        listener->inode = status.st_ino;
         return 0;
+}
+
+bool listener_is_there(const struct listener *listener) {
+        struct stat status;
+
+        if (!listener->path)
+                return true;
+        return lstat(listener->path, &status) == 0 && status.st_dev == listener->device &&
+               status.st_ino == listener->inode;
 }
 
 void listener_close(struct listener *listener) {
@@ -130,9 +144,11 @@ void listener_close(struct listener *listener) {
 
         if (!listener->path)
                 return;
-        unlink(listener->path);
+        if (listener_is_there(listener)) /* otherwise it is another daemon's by now */
+                unlink(listener->path);
         snprintf(lock, sizeof(lock), "%s.lock", listener->path);
-        unlink(lock); /* while it is locked: afterwards it could be a successor's */
+        if (is_same_file(listener->lock_fd, lock))
+                unlink(lock); /* while it is locked: afterwards it could be a successor's */
         close(listener->lock_fd);
         free(listener->path);
         listener->path = NULL;

@@ -1,17 +1,28 @@
 /* core/listen.h: the listening socket: systemd's, or one of our own at a path that nobody else serves. */
 #pragma once
 
+#include <stdbool.h>
+#include <stdint.h>
+
 #include "proto/base/why.h"
 
 struct listener {
         int fd;
-        int lock_fd; /* of "PATH.lock": held for as long as we serve the path */
-        char *path;  /* to be removed at the end; NULL if the socket is systemd's */
+        int lock_fd;            /* of "PATH.lock": held for as long as we serve the path */
+        char *path;             /* to be removed at the end; NULL if the socket is systemd's */
+        uint64_t device, inode; /* of the socket file at the path */
 };
 
-/* Takes the socket that systemd passed, or makes one at `path` with `mode`. A socket file that a dead daemon left is
- * replaced; one that is served is not: -EADDRINUSE. -ENAMETOOLONG, -EACCES, ... with a sentence. */
-int listener_open(struct listener *listener, const char *path, unsigned mode, struct why *why);
+/* Takes the lock of a path, which only one process may hold that serves it. -EADDRINUSE: another one has it. */
+int listener_lock(const char *path, int *ret_fd, struct why *why);
+
+/* Takes the socket that systemd passed, or makes one at `path` with `mode`. `lock_fd` is that of listener_lock(), and
+ * is taken over if the call succeeds; -1: the lock is taken here. A socket file that a dead daemon left is replaced;
+ * one that is served is not: -EADDRINUSE. -ENAMETOOLONG, -EACCES, ... with a sentence. */
+int listener_open(struct listener *listener, const char *path, unsigned mode, int lock_fd, struct why *why);
+
+/* Is the socket file still there, so that clients can find it? True for systemd's. */
+bool listener_is_there(const struct listener *listener);
 
 /* Removes the socket file, if it is ours. The descriptor is closed by whoever took it over. */
 void listener_close(struct listener *listener);

@@ -98,6 +98,10 @@ const struct setting SETTINGS[] = {
           check_hosts },
         { "stage_network", SETTING_OPTIONAL, AT(stage_network), "", 0, 64, NULL, "CIDR", true,
           "the network in which the nodes talk while staging, such as 10.0.0.0/16; empty: MPI chooses", check_network },
+        { "paths", SETTING_FLAG, AT(paths), "no", 0, 0, "yes no", "", true,
+          "whether the daemon's own user, and root, may name a dataset by its path instead of a name" },
+        { "idle_timeout", SETTING_NUMBER, AT(idle_timeout), "0", 0, 1000000000, NULL, "seconds", true,
+          "how long without a connection the daemon waits before it ends; 0 = it does not end" },
 };
 const size_t N_SETTINGS = ARRAY_SIZE(SETTINGS);
 

@@ -67,8 +67,10 @@ struct settings {
         char *huge_pages;
         char *lock_memory;
         char *log_level;
-        char *stage_nodes;   /* hosts, blank- or comma-separated; "": this one alone */
-        char *stage_network; /* "10.0.0.0/16": where nodes talk; "": MPI chooses */
+        char *stage_nodes;    /* hosts, blank- or comma-separated; "": this one alone */
+        char *stage_network;  /* "10.0.0.0/16": where nodes talk; "": MPI chooses */
+        bool paths;           /* its own user may name datasets by their paths */
+        int64_t idle_timeout; /* seconds without a connection after which it ends; 0: never */
 
         struct dataset_setting *datasets;
         size_t n_datasets;

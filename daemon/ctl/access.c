@@ -52,7 +52,13 @@ static bool is_named(const struct session *session, const struct catalog_entry *
         return false;
 }
 
+bool access_paths(const struct session *session) {
+        return session->server->options.serves_paths && access_is_admin(session);
+}
+
 bool access_dataset(const struct session *session, const struct catalog_entry *entry) {
+        if (entry->is_path)
+                return access_is_admin(session);
         return entry->allow.n_groups == 0 || access_is_admin(session) || is_named(session, entry);
 }
 
@@ -68,7 +74,7 @@ static struct catalog_entry *find_entry(const struct session *session, const cha
 /* Who joins a job sees all of its datasets, so each of them must name the user. */
 bool access_job(const struct session *session, const struct job *job) {
         struct catalog *catalog = session->server->options.catalog;
-        char name[DLP_NAME_MAX];
+        char name[DLP_DATASET_MAX];
         const char *at = NULL;
 
         if (job->uid == session->peer.uid || access_is_admin(session))
@@ -90,12 +96,16 @@ static int unknown_dataset(const struct session *session, const char *name, stru
 
         nearest_begin(&nearest, name, strlen(name));
         TAILQ_FOREACH(entry, &session->server->options.catalog->entries, entry) {
-                if (!access_dataset(session, entry))
+                if (entry->is_path || !access_dataset(session, entry))
                         continue;
                 nearest_offer(&nearest, entry->name);
                 if (n < sizeof(known))
                         n += (size_t)snprintf(known + n, sizeof(known) - n, "%s%s", n ? ", " : "", entry->name);
         }
+        if (session->server->options.is_private)
+                return why_set(why, -ENOENT,
+                               "dataset: \"%s\" is a name, and a private daemon has no names; write a path, as in ./%s",
+                               name, name);
         return why_set(why, -ENOENT, "dataset: there is no \"%s\"%s; %s%s", name, nearest_hint(&nearest),
                        known[0] ? "the configuration has: " : "the configuration names no dataset", known);
 }
@@ -117,7 +127,7 @@ int access_find_dataset(const struct session *session, const char *name, struct 
 
 int access_find_datasets(const struct session *session, const char *text, struct why *why) {
         struct catalog_entry *entry;
-        char name[DLP_NAME_MAX];
+        char name[DLP_DATASET_MAX];
         const char *at = NULL;
         int r = 0;
 

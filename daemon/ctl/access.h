@@ -14,7 +14,12 @@ void access_read_groups(struct session *session);
 /* Root and the daemon's own user: they see everything and have no limits. */
 bool access_is_admin(const struct session *session);
 
-/* May it use the dataset and see its state? */
+/* May it name datasets by their paths? An admin, if the daemon serves paths: such a client could read whatever the
+ * daemon reads by itself, so it gets nothing that it may not have. Nobody else: the daemon opens files with its own
+ * rights. */
+bool access_paths(const struct session *session);
+
+/* May it use the dataset and see its state? Those of paths are for admins. */
 bool access_dataset(const struct session *session, const struct catalog_entry *entry);
 
 /* May it see the job, and join it? The job's own user, an admin, and members of a group that the dataset's `allow`

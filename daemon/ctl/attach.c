@@ -11,6 +11,7 @@
 #include "daemon/base/log.h"
 #include "daemon/ctl/access.h"
 #include "daemon/ctl/handlers.h"
+#include "daemon/ctl/sources.h"
 #include "daemon/ring/numa.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/nearest.h"
@@ -84,7 +85,8 @@ static int read_terms(const Dlp__Attach *wish, struct job_terms *terms, struct w
         int r;
 
         /* One name has been compared with those of the configuration, and the names of several with the limit. */
-        r = check_name("dataset", wish->dataset, strstr(wish->dataset, " + ") ? DLP_DATASET_MAX : DLP_NAME_MAX, why);
+        r = check_name("dataset", wish->dataset,
+                       strstr(wish->dataset, " + ") || wish->dataset[0] == '/' ? DLP_DATASET_MAX : DLP_NAME_MAX, why);
         if (r == 0)
                 r = check_name("job", wish->job, DLP_NAME_MAX, why);
         if (r == 0)
@@ -330,6 +332,7 @@ static void hand_over(struct session *session, uint64_t id, struct stream *strea
         attached.stream = 0;
         attached.memory = (char *)(uintptr_t)ring->payload_segment.obtained;
         attached.job = stream->job->name;
+        attached.dataset = stream->job->terms.dataset;
         tell_parts(&attached, dataset_source(stream->dataset->dataset), &parts);
         attached.order_is_made = stream->job->terms.is_made;
         attached.deals_batches = stream->job->terms.deals_batches;
@@ -349,7 +352,7 @@ static void hand_over(struct session *session, uint64_t id, struct stream *strea
  * datasets the heaviest one counts. */
 static void weigh_job(struct server *server, struct job *job) {
         struct catalog *catalog = server->options.catalog;
-        char name[DLP_NAME_MAX];
+        char name[DLP_DATASET_MAX];
         const char *at = NULL;
         uint32_t weight = 0;
 
@@ -518,7 +521,7 @@ static void attach_begin(struct attach *attach, const Dlp__Attach *wish) {
 static void attach_check(struct attach *attach) {
         struct session *session = attach->session;
         struct catalog *catalog = session->server->options.catalog;
-        char name[DLP_NAME_MAX];
+        char name[DLP_DATASET_MAX];
 
         while (session->state == SESSION_OPEN && catalog_next_name(catalog, attach->wish->dataset, &attach->at, name))
                 if (catalog_check(catalog, name, &attach->waiter) == 1) {
@@ -554,18 +557,51 @@ static void attach_checked(struct catalog_waiter *waiter, bool late) {
 }
 
 /* Jobs are compared by the text that names their datasets. */
-static int normalize(struct catalog *catalog, Dlp__Attach *wish, struct why *why) {
+static int normalize(struct catalog *catalog, Dlp__Attach *wish, const char *names, struct why *why) {
         char text[DLP_DATASET_MAX], *copy;
-        int r = catalog_normal_text(catalog, wish->dataset, text, why);
+        int r = catalog_normal_text(catalog, names, text, why);
 
         if (r < 0 || strcmp(text, wish->dataset) == 0)
                 return r;
         copy = strdup(text);
         if (!copy)
-                return -ENOMEM;
-        free(wish->dataset);
+                return why_set(why, -ENOMEM, "attach: out of memory");
+        if (wish->dataset != protobuf_c_empty_string)
+                free(wish->dataset);
         wish->dataset = copy;
         return 0;
+}
+
+/* Its paths have been found. */
+static void attach_found(void *userdata, int result, const char *text, const struct why *found_why) {
+        struct attach *attach = userdata;
+        struct session *session = attach->session;
+        uint64_t id = attach->id;
+        struct why why = *found_why;
+
+        if (result == 0)
+                result = normalize(session->server->options.catalog, attach->wish, text, &why);
+        if (result == 0) {
+                attach_check(attach);
+                return;
+        }
+        attach_free(attach);
+        if (result != -ECANCELED)
+                session_refuse(session, id, result, why.text);
+}
+
+/* Begins with what has to be waited for. Returns 0, and the attach goes on by itself; or an errno. */
+static int attach_start(struct attach *attach, struct why *why) {
+        struct session *session = attach->session;
+        Dlp__Attach *wish = attach->wish;
+        int r;
+
+        if (wish->n_sources > 0 && session->state == SESSION_OPEN)
+                return sources_find(session, wish->sources, wish->n_sources, attach_found, attach, why);
+        r = normalize(session->server->options.catalog, wish, wish->dataset, why);
+        if (r == 0)
+                attach_check(attach);
+        return r;
 }
 
 static Dlp__Attach *copy_of(const Dlp__Attach *wish) {
@@ -582,18 +618,13 @@ static Dlp__Attach *copy_of(const Dlp__Attach *wish) {
 void handle_attach(struct session *session, const Dlp__Request *request) {
         struct attach *attach = calloc(1, sizeof(*attach));
         struct why why;
-        int r = -ENOMEM;
+        int r;
 
-        why_set(&why, 0, "attach: out of memory");
         if (attach)
                 attach->wish = copy_of(request->attach);
-        if (attach && attach->wish)
-                r = normalize(session->server->options.catalog, attach->wish, &why);
-        if (r < 0) {
-                if (attach && attach->wish)
-                        dlp__attach__free_unpacked(attach->wish, NULL);
+        if (!attach || !attach->wish) {
                 free(attach);
-                session_refuse(session, request->id, r, why.text);
+                session_refuse(session, request->id, -ENOMEM, "attach: out of memory");
                 return;
         }
         attach->session = session;
@@ -602,5 +633,9 @@ void handle_attach(struct session *session, const Dlp__Request *request) {
         attach->options.wake_socket = -1;
         attach->columns_fd = take_fd(&session->sent_fd);
         attach->waiter.done = attach_checked;
-        attach_check(attach);
+        r = attach_start(attach, &why);
+        if (r < 0) {
+                attach_free(attach);
+                session_refuse(session, request->id, r, why.text);
+        }
 }

@@ -1,10 +1,12 @@
 /* The configured datasets, and their state. */
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "daemon/ctl/access.h"
 #include "daemon/ctl/handlers.h"
+#include "daemon/ctl/sources.h"
 #include "daemon/data/growth.h"
 
 #define PAGE_DATASETS 4u /* a row is 13 KB at most, most of it a path, an origin and nodes: below a packet */
@@ -238,10 +240,10 @@ static void tell_joined(struct session *session, uint64_t id, const char *text) 
         catalog_dataset_unref(open);
 }
 
-void handle_datasets(struct session *session, const Dlp__Request *request) {
+/* `name` "": all that the session may see. */
+static void tell_named(struct session *session, uint64_t id, const char *name, uint32_t first) {
         static struct row rows[PAGE_DATASETS]; /* main thread only */
         static struct fields fields;
-        const char *name = request->datasets->name;
         Dlp__Dataset *messages[PAGE_DATASETS];
         Dlp__DatasetsReply datasets = DLP__DATASETS_REPLY__INIT;
         struct catalog *catalog = session->server->options.catalog;
@@ -252,17 +254,17 @@ void handle_datasets(struct session *session, const Dlp__Request *request) {
         int r = catalog_normal_text(catalog, name, text, &why);
 
         if (r < 0) {
-                session_refuse(session, request->id, r, why.text);
+                session_refuse(session, id, r, why.text);
                 return;
         }
         if (catalog_is_joined(catalog, text)) {
-                tell_joined(session, request->id, text);
+                tell_joined(session, id, text);
                 return;
         }
         TAILQ_FOREACH(entry, &catalog->entries, entry) {
                 if (name[0] && strcmp(name, entry->name) != 0)
                         continue;
-                if (!access_dataset(session, entry) || idx++ < request->datasets->first)
+                if (!access_dataset(session, entry) || idx++ < first)
                         continue;
                 if (datasets.n_datasets == PAGE_DATASETS) {
                         datasets.next = idx - 1;
@@ -279,8 +281,71 @@ void handle_datasets(struct session *session, const Dlp__Request *request) {
         datasets.datasets = messages;
         if (name[0] && idx == 0) {
                 r = access_find_dataset(session, name, &entry, &why);
-                session_refuse(session, request->id, r, why.text);
+                session_refuse(session, id, r, why.text);
                 return;
         }
-        tell(session, request->id, &datasets);
+        tell(session, id, &datasets);
+}
+
+struct question {
+        struct session *session;
+        uint64_t id;
+        Dlp__DatasetsRequest *request; /* a copy */
+};
+
+static void question_free(struct question *question) {
+        if (question->request)
+                dlp__datasets_request__free_unpacked(question->request, NULL);
+        free(question);
+}
+
+static void on_found(void *userdata, int result, const char *text, const struct why *why) {
+        struct question *question = userdata;
+
+        if (result == 0)
+                tell_named(question->session, question->id, text, 0);
+        else if (result != -ECANCELED)
+                session_refuse(question->session, question->id, result, why->text);
+        question_free(question);
+}
+
+static Dlp__DatasetsRequest *copy_of(const Dlp__DatasetsRequest *request) {
+        uint8_t *bytes = malloc(dlp__datasets_request__get_packed_size(request));
+        Dlp__DatasetsRequest *copy = NULL;
+
+        if (bytes)
+                copy = dlp__datasets_request__unpack(NULL, dlp__datasets_request__pack(request, bytes), bytes);
+        free(bytes);
+        return copy;
+}
+
+/* They are named by their paths. */
+static void ask_for_sources(struct session *session, const Dlp__Request *request) {
+        struct question *question = calloc(1, sizeof(*question));
+        struct why why;
+        int r = -ENOMEM;
+
+        why_set(&why, 0, "datasets: out of memory");
+        if (question)
+                question->request = copy_of(request->datasets);
+        if (question && question->request) {
+                question->session = session;
+                question->id = request->id;
+                r = session->state != SESSION_OPEN
+                            ? why_set(&why, -EISCONN, "datasets: this connection is attached; open another one")
+                            : sources_find(session, question->request->sources, question->request->n_sources, on_found,
+                                           question, &why);
+        }
+        if (r == 0)
+                return;
+        if (question)
+                question_free(question);
+        session_refuse(session, request->id, r, why.text);
+}
+
+void handle_datasets(struct session *session, const Dlp__Request *request) {
+        if (request->datasets->n_sources > 0)
+                ask_for_sources(session, request);
+        else
+                tell_named(session, request->id, request->datasets->name, request->datasets->first);
 }

@@ -29,6 +29,13 @@ struct fact {
         const char *name, *value, *unit, *text;
 };
 
+/* A dataset that a client names by its path. */
+struct path_wish {
+        const char *path;
+        const char *const *options; /* "KEY=VALUE" */
+        size_t n_options;
+};
+
 struct server_options {
         struct event_base *base;
         int listen_fd; /* owned by the server */
@@ -41,6 +48,13 @@ struct server_options {
         struct quotas quotas;
         const char *version;
         void (*settings)(void *userdata, const struct fact **ret_facts, size_t *ret_n); /* the current values */
+
+        bool is_private;   /* its user's own processes started it */
+        bool serves_paths; /* to admins: the catalog may get entries for their paths */
+
+        /* Makes an entry of the catalog for a path, or finds it. -EINVAL and others, with a sentence. */
+        int (*add_path)(void *userdata, const struct path_wish *wish, char ret_name[DLP_DATASET_MAX], struct why *why);
+        void (*stop)(void *userdata); /* completes what is begun and ends, as SIGTERM does */
         void *userdata;
 };
 

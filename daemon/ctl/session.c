@@ -24,6 +24,7 @@ static const struct {
         { DLP__REQUEST__BODY_JOBS, handle_jobs },       { DLP__REQUEST__BODY_ERRORS, handle_errors },
         { DLP__REQUEST__BODY_CLASSES, handle_classes }, { DLP__REQUEST__BODY_WORKERS, handle_workers },
         { DLP__REQUEST__BODY_RANKS, handle_ranks },     { DLP__REQUEST__BODY_SAMPLES, handle_samples },
+        { DLP__REQUEST__BODY_WHO, handle_who },         { DLP__REQUEST__BODY_STOP, handle_stop },
 };
 
 static bool send_reply(struct session *session, Dlp__Reply *reply, const int *fds, size_t n_fds) {

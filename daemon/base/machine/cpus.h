@@ -32,6 +32,10 @@ uint64_t cpus_milli(const struct cpus *cpus);
 /* "affinity 8 CPUs, cgroup quota 3.5 (/trainers.slice)" */
 const char *cpus_text(const struct cpus *cpus, char text[CPUS_TEXT_MAX]);
 
+/* Sets the affinity mask to all CPUs that the cpuset of our control group allows: whoever started us may have been
+ * bound to a few. Where that is refused the mask stays. Before there is any thread. */
+void cpus_take_all(void);
+
 /* ---- a share of the CPUs ------------------------------------------------------------------------------------- */
 
 /* A ceiling as people write it: "0" none, "350" percent of one CPU, "60%" of all available CPUs. */

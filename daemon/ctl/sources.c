@@ -1,0 +1,137 @@
+#include "daemon/ctl/sources.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "daemon/ctl/access.h"
+
+struct look {
+        struct session *session;
+        Dlp__Source *const *sources;
+        size_t n_sources;
+        void (*done)(void *userdata, int result, const char *text, const struct why *why);
+        void *userdata;
+        int result;
+        struct why why;
+};
+
+static int look_at(const Dlp__Source *source, struct why *why) {
+        struct stat status;
+
+        if (source->name[0])
+                return 0;
+        if (source->anchor[0] != '/')
+                return why_set(why, -EINVAL, "dataset: the path \"%.200s\" is not absolute", source->anchor);
+        if (stat(source->anchor, &status) < 0)
+                return why_errno(why, -errno,
+                                 "dataset: the client sees %.200s, and the daemon does not (is one of them in a "
+                                 "container?)",
+                                 source->anchor);
+        if (status.st_dev == source->device && status.st_ino == source->inode)
+                return 0;
+        return why_set(
+                why, -ESTALE,
+                "dataset: the client sees another %.200s than the daemon: one of them has another root or is in a "
+                "container, or the path was replaced a moment ago",
+                source->anchor);
+}
+
+static void look_work(void *userdata) {
+        struct look *look = userdata;
+
+        for (size_t i = 0; i < look->n_sources && look->result == 0; i++)
+                look->result = look_at(look->sources[i], &look->why);
+}
+
+static int check_may_ask(const struct session *session, size_t n_sources, struct why *why) {
+        if (n_sources > DLP_PARTS_MAX)
+                return why_set(why, -EINVAL, "dataset: %zu datasets; at most %u are allowed", n_sources, DLP_PARTS_MAX);
+        if (access_paths(session))
+                return 0;
+        if (!session->server->options.serves_paths)
+                return why_set(why, -EPERM,
+                               "dataset: this daemon serves the datasets of its configuration only; without "
+                               "DATALOADERD_SOCKET and the socket option, a path is served by a daemon of your own");
+        return why_set(
+                why, -EPERM,
+                "dataset: this daemon serves paths to its own user only; without DATALOADERD_SOCKET and the socket "
+                "option, a path is served by a daemon of your own");
+}
+
+static int name_one(struct session *session, const Dlp__Source *source, char ret_name[DLP_DATASET_MAX],
+                    struct why *why) {
+        const struct server_options *options = &session->server->options;
+        const struct path_wish wish = { .path = source->path,
+                                        .options = (const char *const *)source->options,
+                                        .n_options = source->n_options };
+
+        if (!source->name[0])
+                return options->add_path(options->userdata, &wish, ret_name, why);
+        if (strlen(source->name) >= DLP_NAME_MAX)
+                return why_set(why, -EINVAL, "dataset: \"%.60s...\" is %zu bytes long, %u are allowed", source->name,
+                               strlen(source->name), DLP_NAME_MAX - 1);
+        strcpy(ret_name, source->name);
+        return 0;
+}
+
+static int name_all(const struct look *look, char ret_text[DLP_DATASET_MAX], struct why *why) {
+        char text[DLP_DATASET_MAX] = "", name[DLP_DATASET_MAX];
+        size_t n = 0;
+
+        for (size_t i = 0; i < look->n_sources; i++) {
+                int r = name_one(look->session, look->sources[i], name, why);
+
+                if (r < 0)
+                        return r;
+                if (n + strlen(name) + 3 >= sizeof(text))
+                        return why_set(why, -EINVAL, "dataset: the paths take more than %u bytes", DLP_DATASET_MAX - 1);
+                n += (size_t)snprintf(text + n, sizeof(text) - n, "%s%s", i > 0 ? " + " : "", name);
+        }
+        strcpy(ret_text, text);
+        return 0;
+}
+
+static void look_done(void *userdata) {
+        struct look *look = userdata;
+        struct session *session = look->session;
+        char text[DLP_DATASET_MAX] = "";
+
+        session->state = SESSION_OPEN;
+        if (session->closed) { /* the client has left meanwhile */
+                session_give_back(session);
+                look->result = -ECANCELED;
+        } else {
+                session_listen(session, true);
+                if (look->result == 0)
+                        look->result = name_all(look, text, &look->why);
+        }
+        look->done(look->userdata, look->result, text, &look->why);
+        free(look);
+}
+
+int sources_find(struct session *session, Dlp__Source *const *sources, size_t n_sources,
+                 void (*done)(void *userdata, int result, const char *text, const struct why *why), void *userdata,
+                 struct why *why) {
+        struct look *look;
+        int r = check_may_ask(session, n_sources, why);
+
+        if (r < 0)
+                return r;
+        look = calloc(1, sizeof(*look));
+        if (!look)
+                return why_errno(why, -ENOMEM, "dataset");
+        *look = (struct look){
+                .session = session, .sources = sources, .n_sources = n_sources, .done = done, .userdata = userdata
+        };
+        r = background_run(session->server->options.background, look_work, look_done, look);
+        if (r < 0) {
+                free(look);
+                return why_errno(why, r, "dataset");
+        }
+        session_listen(session, false);
+        session->state = SESSION_ATTACHING;
+        return 0;
+}
