@@ -1,6 +1,7 @@
 /* dlctl/command.h: a command of dlctl: a row in the table of main.c, with a file of its own. */
 #pragma once
 
+#include <stdbool.h>
 #include <stdio.h>
 
 #include "client/dlctl/output.h"
@@ -20,7 +21,8 @@ struct option_row;
 
 /* Options that may stand before the command or among its own options. */
 struct context {
-        const char *socket; /* NULL: the library's default */
+        const char *socket; /* NULL: the one that is found */
+        bool is_private;    /* the private daemon of this user, and no other */
         enum output_format format;
         /* Not NULL: a command hands its options to this, with describe_data, and does nothing else (completion). */
         void (*describe)(const void *data, const struct command *command, const struct option_row *rows, size_t n_rows);
@@ -47,6 +49,7 @@ int look_run(struct context *context, const struct command *command, int argc, c
 int bench_run(struct context *context, const struct command *command, int argc, char **argv);
 int web_run(struct context *context, const struct command *command, int argc, char **argv);
 int completion_run(struct context *context, const struct command *command, int argc, char **argv);
+int stop_run(struct context *context, const struct command *command, int argc, char **argv);
 int once_run(struct context *context, const struct command *command, int argc, char **argv);
 
 /* All commands, in the order of the help. Static. */

@@ -8,6 +8,22 @@ struct control;
 
 /* Connects. On success *ret_control is to be closed; else the error has been printed. Returns an exit code. */
 int control_open(const struct context *context, struct control **ret_control);
+
+/* The same for a question about a dataset: if the operand is a path, connects to the daemon that serves it, which is
+ * started if there is none, and waits until the dataset is open. *ret_name is what the daemon calls it; it belongs to
+ * the control. `operand` NULL: all datasets, and the name is "". */
+int control_open_dataset(const struct context *context, const char *operand, struct control **ret_control,
+                         const char **ret_name);
+
+/* With --private, for a command that opens a loader: makes the private daemon's socket the one to use; the daemon is
+ * started if the operand is a path. Returns an exit code. */
+int control_choose(struct context *context, const char *operand);
+
+/* Waits until the daemon has closed the connection, as it does when it ends; for ten seconds at most. */
+void control_wait_end(struct control *control);
+
+/* The path of the daemon's socket. */
+const char *control_socket(const struct control *control);
 void control_close(struct control *control);
 
 /* Asks, and waits 5 seconds at most. `body` is what the reply must hold. On success *ret_reply is to be freed with

@@ -8,23 +8,22 @@ int listing_run(const struct listing *listing, struct context *context, const st
                 char **argv) {
         struct control *control;
         uint64_t first = 0, next = 0;
-        const char *operand;
+        const char *operand, *name;
         cJSON *record, *list;
         int r;
 
         r = options_parse(context, command, NULL, 0, 0, argc, argv);
         if (r >= 0)
                 return r;
-        r = control_open(context, &control);
+        operand = optind < argc ? argv[optind] : NULL;
+        r = control_open_dataset(context, operand, &control, &name);
         if (r != EXIT_DONE)
                 return r;
-
-        operand = optind < argc ? argv[optind] : NULL;
         record = record_new();
         list = record_list(record, listing->name);
         do {
                 first = next;
-                r = listing->ask_page(control, operand, first, list, &next);
+                r = listing->ask_page(control, operand ? name : NULL, first, list, &next);
         } while (r == EXIT_DONE && next > first); /* page numbers must rise, or this would not end */
         if (r == EXIT_DONE)
                 output_list(context->format, list, listing->columns, listing->empty);

@@ -92,11 +92,12 @@ static int ask_once(const struct look *look, Dlp__Reply **ret_reply) {
         Dlp__DatasetsRequest body = DLP__DATASETS_REQUEST__INIT;
         Dlp__Request request = DLP__REQUEST__INIT;
         struct control *control;
-        int r = control_open(look->context, &control);
+        const char *name;
+        int r = control_open_dataset(look->context, look->dataset, &control, &name);
 
         if (r != EXIT_DONE)
                 return r;
-        body.name = (char *)(uintptr_t)look->dataset;
+        body.name = (char *)(uintptr_t)name;
         request.body_case = DLP__REQUEST__BODY_DATASETS;
         request.datasets = &body;
         r = control_ask(control, &request, DLP__REPLY__BODY_DATASETS, ret_reply);
@@ -433,7 +434,9 @@ int look_run(struct context *context, const struct command *command, int argc, c
         text_init(&look.text, STDOUT_FILENO);
         look.context = context;
         look.dataset = argv[optind];
-        r = ask(&look, &n_samples);
+        r = control_choose(context, look.dataset);
+        if (r == EXIT_DONE)
+                r = ask(&look, &n_samples);
         if (r == EXIT_DONE)
                 r = begin(&look);
         if (r == EXIT_DONE)

@@ -15,9 +15,9 @@
 static const struct command COMMANDS[] = {
         { "status", "", "version, settings, what was obtained, memory, counters",
           "Shows version, settings, what was obtained from the system, memory and counters.", status_run },
-        { "datasets", "[NAME]", "the datasets of the configuration, or one with its fields",
+        { "datasets", "[NAME]", "the datasets that are served, or one with its fields",
           "Shows each dataset: whether it is ready, its samples, its digest, and the damaged samples met. With NAME, shows "
-          "that one with its fields: their kinds, dtypes and shapes, as a pipeline without steps delivers them.",
+          "that one with its fields: their kinds, dtypes and shapes, as a pipeline without steps delivers them. DATASET and NAME, here and in other commands, may also be a path: what has a / in it.",
           datasets_run },
         { "jobs", "", "the jobs that are being served, with their ranks",
           "Shows each job and its ranks: where they are, and how full their rings are.", jobs_run },
@@ -29,6 +29,10 @@ static const struct command COMMANDS[] = {
           "The number applies until the daemon reads its configuration again. Only root and the daemon's own user may "
           "change it.",
           workers_run },
+        { "stop", "", "end the private daemon of this user",
+          "Ends the private daemon: what is begun is completed. A loader with a path starts another one. While ranks are "
+          "attached, it is refused unless --now is given: then their loaders start another one and continue.",
+          stop_run },
         { "stage", "DATASET", "bring a dataset with an origin to this node, or to all",
           "Runs dataloaderd-stage: fetches what is missing of the dataset, once for all nodes of the configuration, "
           "checks it, and puts it in place. It continues an interrupted run. Its exit codes are those of "
@@ -92,12 +96,14 @@ int fail(int code, const char *format, ...) {
 }
 
 static void print_help(void) {
-        printf("Usage: dlctl [--socket PATH] [--format text|json] COMMAND [OPTION]...\n"
+        printf("Usage: dlctl [--socket PATH | --private] [--format text|json] COMMAND ...\n"
                "Shows what the daemon dataloaderd does, and reads samples from it.\n\n");
         for (size_t i = 0; i < N_COMMANDS; i++)
                 printf("  %-10s %s\n", COMMANDS[i].name, COMMANDS[i].summary);
-        printf("\n  --socket PATH       the daemon's socket (default: DATALOADERD_SOCKET, else\n"
-               "                      /run/dataloaderd/dataloaderd.sock)\n"
+        printf("\n  --socket PATH       the daemon's socket (default: DATALOADERD_SOCKET; else\n"
+               "                      /run/dataloaderd/dataloaderd.sock, if a daemon is there;\n"
+               "                      else that of this user's private daemon)\n"
+               "  --private           ask this user's private daemon\n"
                "  --format text|json  json: one object a line on stdout; messages go to stderr\n"
                "  --version           print the version and exit\n"
                "  --help              print this and exit; 'dlctl COMMAND --help' for a command\n\n"
@@ -113,11 +119,9 @@ static int usage(void) {
 /* Parses the options before the command. Returns -1 to continue, else the exit code. */
 static int parse_globals(struct context *context, int argc, char **argv) {
         static const struct option LONGS[] = {
-                { "socket", required_argument, NULL, 's' },
-                { "format", required_argument, NULL, 'f' },
-                { "version", no_argument, NULL, 'v' },
-                { "help", no_argument, NULL, 'h' },
-                { 0 },
+                { "socket", required_argument, NULL, 's' }, { "private", no_argument, NULL, 'p' },
+                { "format", required_argument, NULL, 'f' }, { "version", no_argument, NULL, 'v' },
+                { "help", no_argument, NULL, 'h' },         { 0 },
         };
         struct nearest nearest;
         int value;
@@ -127,6 +131,9 @@ static int parse_globals(struct context *context, int argc, char **argv) {
                 switch (value) {
                 case 's':
                         context->socket = optarg;
+                        break;
+                case 'p':
+                        context->is_private = true;
                         break;
                 case 'f':
                         if (output_format_from_name(optarg, &context->format) == 0)

@@ -48,7 +48,9 @@ static const struct option_row *table_find(const struct table *table, int value)
 static void table_make(struct table *table, struct context *context, const struct option_row *rows, size_t n_rows) {
         const struct option_row common[] = {
                 { "socket", OPTION_TEXT, &context->socket, "PATH",
-                  "the daemon's socket (default: DATALOADERD_SOCKET, else /run/dataloaderd/dataloaderd.sock)" },
+                  "the daemon's socket (default: DATALOADERD_SOCKET, else that of the node's daemon, else that of the "
+                  "private one)" },
+                { "private", OPTION_FLAG, &context->is_private, NULL, "ask this user's private daemon" },
                 { "format", OPTION_FORMAT, &context->format, "text|json", "json: one object a line" },
                 { "help", OPTION_FLAG, &help_wanted, NULL, "print this and exit" },
         };

@@ -36,9 +36,27 @@ static void add_node(cJSON *status, const Dlp__Node *node) {
                 record_number(record, "storage_bytes", node->storage_bytes);
 }
 
-cJSON *status_record(const Dlp__StatusReply *status) {
-        cJSON *record = record_new();
+/* "private" or "system", with its user if it knows the question. */
+static int add_daemon(cJSON *record, struct control *control) {
+        Dlp__WhoRequest body = DLP__WHO_REQUEST__INIT;
+        Dlp__Request request = DLP__REQUEST__INIT;
+        Dlp__Reply *reply;
+        int r;
 
+        request.body_case = DLP__REQUEST__BODY_WHO;
+        request.who = &body;
+        r = control_ask(control, &request, DLP__REPLY__BODY_WHO, &reply);
+        if (r != EXIT_DONE)
+                return r;
+        record_text(record, "daemon", reply->who->is_private ? "private" : "configured");
+        record_text(record, "socket", control_socket(control));
+        record_number(record, "uid", reply->who->uid);
+        record_bool(record, "serves_paths", reply->who->serves_paths);
+        dlp__reply__free_unpacked(reply, NULL);
+        return EXIT_DONE;
+}
+
+static void add_status(cJSON *record, const Dlp__StatusReply *status) {
         record_text(record, "version", status->version);
         record_text(record, "state", status->state);
         record_number(record, "pid", status->pid);
@@ -55,23 +73,41 @@ cJSON *status_record(const Dlp__StatusReply *status) {
         add_facts(record, "obtained", status->obtained, status->n_obtained);
         add_facts(record, "counters", status->counters, status->n_counters);
         add_facts(record, "staging", status->staging, status->n_staging);
-        return record;
 }
 
-static cJSON *describe(const Dlp__Reply *reply) {
-        return status_record(reply->status);
+cJSON *status_record(const Dlp__StatusReply *status) {
+        cJSON *record = record_new();
+
+        add_status(record, status);
+        return record;
 }
 
 int status_run(struct context *context, const struct command *command, int argc, char **argv) {
         Dlp__StatusRequest body = DLP__STATUS_REQUEST__INIT;
         Dlp__Request request = DLP__REQUEST__INIT;
+        struct control *control;
+        Dlp__Reply *reply;
+        cJSON *record;
         int r;
 
         r = options_parse(context, command, NULL, 0, 0, argc, argv);
         if (r >= 0)
                 return r;
-
+        r = control_open(context, &control);
+        if (r != EXIT_DONE)
+                return r;
         request.body_case = DLP__REQUEST__BODY_STATUS;
         request.status = &body;
-        return control_print(context, &request, DLP__REPLY__BODY_STATUS, describe);
+        record = record_new();
+        r = add_daemon(record, control);
+        if (r == EXIT_DONE)
+                r = control_ask(control, &request, DLP__REPLY__BODY_STATUS, &reply);
+        if (r == EXIT_DONE) {
+                add_status(record, reply->status);
+                output_record(context->format, record);
+                dlp__reply__free_unpacked(reply, NULL);
+        }
+        cJSON_Delete(record);
+        control_close(control);
+        return r;
 }

@@ -2,7 +2,8 @@
  *
  * A loader is one rank's share of one dataset. The daemon reads, decodes and augments; the loader hands out pointers
  * into memory that both share. Nothing is copied and nothing is started in your process: no thread, no signal handler;
- * the library never prints, never exits and never raises SIGPIPE.
+ * the library never prints, never exits and never raises SIGPIPE. The one process that it may start is the user's
+ * private daemon, for a dataset that is named by its path: then this process has a child for a tenth of a second.
  *
  *         struct dlc_loader *loader;
  *         struct dlc_options o = DLC_OPTIONS_INIT;
@@ -22,7 +23,8 @@
  * ERRORS. Functions that return int return 0, a positive documented outcome, or a negative errno; outputs are written
  * only if the result is 0. dlc_error() and dlc_last_error() return a text that names the problem and says what to do:
  *         -EINVAL           an argument or option; the text names it and what is allowed
- *         -ECONNREFUSED     no daemon can be reached at the socket (not running, another path, no permission)
+ *         -ECONNREFUSED     no daemon can be reached at the socket (not running, another path, no permission), or a
+ *                           private one could not be started
  *         -ECONNRESET       the daemon ended and did not come back in time, or closed the connection (the text gives
  *                           its reason)
  *         -EPROTONOSUPPORT  the versions of library and daemon are incompatible; the text names both
@@ -85,14 +87,19 @@ struct dlc_column {
 struct dlc_options {
         size_t size; /* of this struct, as the caller was compiled; set by DLC_OPTIONS_INIT */
 
-        const char *dataset; /* name of a dataset of the daemon's configuration; the only mandatory option. Several, one
-                              * after the other: "a + b" */
+        /* Name of a dataset of the daemon's configuration; or a path, which has a '/' in it and needs no configuration:
+         * "./photos", also with keys of a dataset section: "/data/photos {split=\"0:90%\"}". Several, one after the
+         * other: "a + b". See libdlclient(3). The only mandatory option. */
+        const char *dataset;
         const char *pipeline; /* steps applied to a sample, see dataloaderd(8). NULL: "raw", the bytes as stored */
         int batch_size;       /* samples a batch, 1 .. 65536. Default 1 */
         uint64_t seed; /* of order and augmentation. Default 0. All ranks of a job use the same seed. Two loaders with
                         * the same seed and pipeline have the same order and the same crops: see draws */
 
-        const char *socket; /* NULL: DATALOADERD_SOCKET in the environment, else /run/dataloaderd/dataloaderd.sock */
+        /* NULL: DATALOADERD_SOCKET in the environment; else, for names, /run/dataloaderd/dataloaderd.sock; for a path,
+         * that daemon if it serves paths to this user, else the user's private daemon, which is started if there is
+         * none. */
+        const char *socket;
 
         /* The ranks of one training run find each other by the job's name; all their options but the rank must agree.
          * NULL: the run's id (TORCHELASTIC_RUN_ID, SLURM_JOB_ID, Open MPI's job, else MASTER_ADDR:MASTER_PORT), for a
@@ -371,6 +378,8 @@ struct dlc_info {
         uint64_t epoch_units;       /* how many positions the current epoch has: as many as samples, unless is_made */
         const char *sampler;        /* in its canonical spelling; "": none */
         const char *columns_digest; /* hex: identifies the columns that were handed over; "": none */
+        const char *dataset;        /* as the daemon calls it: of a path, the whole path, and its options in braces */
+        const char *socket;         /* of the daemon: /run/dataloaderd/dataloaderd.sock, or of a private one */
 };
 
 /* Never NULL for a loader; valid until dlc_close(). Constant, except for what a restart of the daemon changes: memory,

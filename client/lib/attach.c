@@ -9,8 +9,11 @@
 #include "client/lib/loader.h"
 #include "proto/base/cleanup.h"
 
-#define ASK_AGAIN_MS 100 /* polling this slowly costs nothing, and building an index takes seconds */
-#define PROGRESS_MS  1000
+#define ASK_AGAIN_NS  100000000ull /* polling this slowly costs nothing, and building a large index takes seconds */
+#define ASK_FIRST_NS  4000000ull   /* a small one is there at once: the first pause, and each is twice as long */
+#define PROGRESS_MS   1000
+#define TELL_AFTER_NS 100000000ull /* nobody wants to read of shorter waits */
+#define CONNECTS_MAX  5
 
 #define CONTROL 0 /* indices of the descriptors, in the order in which they arrive */
 #define PAYLOAD 1
@@ -36,7 +39,12 @@ static void message_make(struct message *message, struct dlc_loader *loader) {
 
         dlp__request__init(&message->request);
         dlp__attach__init(attach);
-        attach->dataset = (char *)(uintptr_t)options->dataset; /* protobuf-c packs without writing */
+        if (loader->sources.datasets.has_path) {
+                attach->sources = loader->sources.pointers;
+                attach->n_sources = loader->sources.datasets.n;
+        } else {
+                attach->dataset = (char *)(uintptr_t)options->dataset; /* protobuf-c packs without writing */
+        }
         attach->job = (char *)(uintptr_t)options->job;
         attach->pipeline = (char *)(uintptr_t)options->pipeline;
         attach->partition = (char *)(uintptr_t)options->partition;
@@ -70,13 +78,15 @@ struct question {
         const struct dlc_options *options;
         uint64_t deadline_ns; /* when to ask again */
         uint64_t told_ns;     /* when progress was last reported; 0: never */
+        uint64_t pause_ns;    /* before asking again */
+        uint64_t began_ns;
 };
 
 /* The daemon is still preparing what we need. Reports this and waits a moment; if the connection ends, the wait ends
  * early. */
 static int wait_to_ask(struct dlc_loader *loader, struct question *question) {
         const struct dlc_options *options = question->options;
-        uint64_t now = clock_now_ns(), until = now + ASK_AGAIN_MS * 1000000ull;
+        uint64_t now = clock_now_ns(), until = now + question->pause_ns;
         int r;
 
         if (now >= question->deadline_ns) {
@@ -85,10 +95,12 @@ static int wait_to_ask(struct dlc_loader *loader, struct question *question) {
                 return why_set(&loader->reason, -ETIMEDOUT, "gave up after open_timeout_ms=%d: %s",
                                options->open_timeout_ms, waited_for.text);
         }
-        if (options->on_progress && (question->told_ns == 0 || now - question->told_ns >= PROGRESS_MS * 1000000ull)) {
+        if (options->on_progress && now - question->began_ns >= TELL_AFTER_NS &&
+            (question->told_ns == 0 || now - question->told_ns >= PROGRESS_MS * 1000000ull)) {
                 options->on_progress(options->userdata, loader->reason.text);
                 question->told_ns = now;
         }
+        question->pause_ns = 2 * question->pause_ns < ASK_AGAIN_NS ? 2 * question->pause_ns : ASK_AGAIN_NS;
         r = dli_connection_wait(&loader->connection, until < question->deadline_ns ? until : question->deadline_ns);
         if (r < 0)
                 return why_set(&loader->reason, r, "interrupted while the daemon was getting ready");
@@ -97,7 +109,10 @@ static int wait_to_ask(struct dlc_loader *loader, struct question *question) {
 
 static int ask(struct dlc_loader *loader, Dlp__Reply **ret_reply, struct dli_descriptors *ret_descriptors) {
         const struct dlc_options *options = &loader->options;
-        struct question question = { .options = options, .deadline_ns = dli_deadline(options->open_timeout_ms) };
+        struct question question = { .options = options,
+                                     .deadline_ns = dli_deadline(options->open_timeout_ms),
+                                     .pause_ns = ASK_FIRST_NS,
+                                     .began_ns = clock_now_ns() };
         struct message message;
         int r;
 
@@ -115,7 +130,10 @@ static int ask(struct dlc_loader *loader, Dlp__Reply **ret_reply, struct dli_des
 
 int dli_attach_ask(struct dlc_loader *loader) {
         struct message message;
+        int r = dli_sources_look(&loader->sources, &loader->restart.reason);
 
+        if (r < 0)
+                return r;
         message_make(&message, loader);
         message.attach.first_epoch = loader->epoch;
         message.attach.first_position = loader->plan.base;
@@ -142,7 +160,8 @@ static int keep_texts(struct dlc_loader *loader, const Dlp__Attached *attached) 
                 loader->pipeline = strdup(attached->pipeline);
                 loader->job = strdup(attached->job);
                 loader->sampler = strdup(attached->sampler);
-                if (!loader->digest || !loader->pipeline || !loader->job || !loader->sampler)
+                loader->dataset = strdup(attached->dataset[0] ? attached->dataset : loader->options.dataset);
+                if (!loader->digest || !loader->pipeline || !loader->job || !loader->sampler || !loader->dataset)
                         return why_set(&loader->reason, -ENOMEM, "no memory for a loader");
                 info->dataset_samples = attached->n_samples;
                 loader->is_stream = attached->n_samples == DLP_UNKNOWN;
@@ -155,6 +174,7 @@ static int keep_texts(struct dlc_loader *loader, const Dlp__Attached *attached) 
                 info->job = loader->job;
                 info->sampler = loader->sampler;
                 info->columns_digest = loader->columns.digest;
+                info->dataset = loader->dataset;
                 info->uses_batch_size = attached->uses_batch_size;
                 if (attached->doubt[0] && !loader->warning.text[0])
                         why_set(&loader->warning, 0, "%s", attached->doubt);
@@ -229,6 +249,8 @@ static int take_over(struct dlc_loader *loader, const Dlp__Attached *attached, s
         ring->stream = attached->stream;
         install_ring(loader, ring);
 
+        info->socket = loader->connection.path;
+
         /* A signal must not end the call: an interrupted seek would leave us without the new stream's number. */
         loader->connection.interruptible = false;
         loader->state = DLI_ATTACHED;
@@ -263,6 +285,25 @@ static int keep_options(struct dlc_loader *loader, const struct dlc_options *res
         return 0;
 }
 
+/* A private daemon may be ending just now, because nobody was connected: then another one is started. */
+static int connect_and_ask(struct dlc_loader *loader, Dlp__Reply **ret_reply, struct dli_descriptors *ret_descriptors) {
+        int r;
+
+        for (int i = 0; i < CONNECTS_MAX; i++) {
+                dli_connection_close(&loader->connection);
+                r = dli_daemon_connect(&loader->daemon, &loader->connection, loader->options.socket,
+                                       loader->sources.datasets.has_path, "libdlclient " DLP_VERSION, &loader->reason);
+                if (r < 0)
+                        break;
+                r = ask(loader, ret_reply, ret_descriptors);
+                if (loader->daemon.kind != DLI_DAEMON_PRIVATE || (r != -ECONNRESET && r != -ESHUTDOWN))
+                        break;
+        }
+        if (r == -ENOENT || r == -ECONNREFUSED)
+                dli_sources_hint(&loader->sources, r, &loader->reason);
+        return r;
+}
+
 int dli_attach(struct dlc_loader *loader, const struct dlc_options *options) {
         _cleanup_(dli_descriptors_close) struct dli_descriptors descriptors = { { -1, -1, -1 } };
         Dlp__Reply *reply = NULL;
@@ -270,14 +311,13 @@ int dli_attach(struct dlc_loader *loader, const struct dlc_options *options) {
 
         r = keep_options(loader, options);
         if (r == 0)
+                r = dli_sources_make(options->dataset, &loader->sources, &loader->reason);
+        if (r == 0)
                 r = dli_columns_make(options, &loader->columns, &loader->reason);
         if (r < 0)
                 return r;
         loader->options.columns = NULL; /* the caller's: copied */
-        r = dli_connection_open(&loader->connection, options->socket, "libdlclient " DLP_VERSION, &loader->reason);
-        if (r < 0)
-                return r;
-        r = ask(loader, &reply, &descriptors);
+        r = connect_and_ask(loader, &reply, &descriptors);
         if (r < 0)
                 return r;
         r = dli_attach_take_over(loader, reply, &descriptors);

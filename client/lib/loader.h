@@ -8,7 +8,7 @@
  *   attach.c    from terms to a ring               next.c     batches taken
  *   restart.c   the daemon is gone, and comes back batch.c    a record as the caller sees it
  *   watch.c     what dlc_fd() polls                release.c  batches given back
- *   absent.c    ranks that never came */
+ *   absent.c    ranks that never came              daemon/    which daemon, and which datasets */
 #pragma once
 
 #include <stdatomic.h>
@@ -19,6 +19,8 @@
 
 #include "client/include/dlclient.h"
 #include "client/lib/connection.h"
+#include "client/lib/daemon/find.h"
+#include "client/lib/daemon/sources.h"
 #include "client/lib/environment.h"
 #include "client/lib/orders/columns.h"
 #include "client/lib/ring.h"
@@ -66,6 +68,8 @@ struct dlc_loader {
         uint64_t prepared_until;    /* the daemon prepares no epoch from this one on, unless a seek asks for it */
         struct dlc_options options; /* resolved; texts are owned */
         struct dli_connection connection;
+        struct dli_daemon daemon;   /* at the other end of it */
+        struct dli_sources sources; /* what `dataset` says */
         struct dli_restart restart;
         int poll_fd;  /* epoll: the descriptor of dlc_fd() */
         int timer_fd; /* ticks while the daemon is away; -1: none */
@@ -86,8 +90,8 @@ struct dlc_loader {
         struct dli_columns columns;
         bool has_ended; /* an epoch has ended at least once */
         struct dlc_info info;
-        char *digest, *pipeline, *job, *sampler; /* owned: info points to these */
-        struct dlc_part *parts;                  /* owned, with their texts; NULL: one dataset */
+        char *digest, *pipeline, *job, *sampler, *dataset; /* owned: info points to these */
+        struct dlc_part *parts;                            /* owned, with their texts; NULL: one dataset */
         uint32_t n_parts;
         char **classes; /* owned, n_classes of them; NULL until dlc_classes() fetches them */
         uint64_t n_classes;

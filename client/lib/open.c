@@ -101,6 +101,7 @@ int dlc_open(const struct dlc_options *options, struct dlc_loader **ret_loader) 
         memset(loader, 0, sizeof(*loader));
         loader->connection.socket = loader->poll_fd = loader->timer_fd = -1;
         loader->connection.sent_fd = loader->columns.fd = -1;
+        loader->daemon = DLI_DAEMON_NONE;
         loader->warning = launch.remark;
         loader->launch = launch;
         watch_fork(loader);
@@ -121,6 +122,8 @@ void dlc_close(struct dlc_loader *loader) {
         if (!loader)
                 return;
         dli_connection_close(&loader->connection);
+        dli_start_end(&loader->daemon.start);
+        dli_sources_free(&loader->sources);
         dli_watch_end(loader);
         dli_rings_free(dli_ring_of(loader), dli_loader_check(loader) == 0);
         dli_unmap(&loader->fork_mapping);
@@ -133,6 +136,7 @@ void dlc_close(struct dlc_loader *loader) {
         free(loader->pipeline);
         free(loader->job);
         free(loader->sampler);
+        free(loader->dataset);
         free(loader);
 }
 

@@ -62,7 +62,7 @@ int dlc_get_part(const struct dlc_loader *loader, uint32_t idx, struct dlc_part 
         if (idx >= (loader->n_parts > 0 ? loader->n_parts : 1))
                 return dli_refuse(-ENOENT, "dlc_get_part: there are no more parts");
         part = loader->n_parts > 0 ? loader->parts[idx]
-                                   : (struct dlc_part){ .name = loader->options.dataset,
+                                   : (struct dlc_part){ .name = loader->dataset,
                                                         .digest = loader->info.dataset_digest,
                                                         .n_samples = loader->info.dataset_samples };
         if (size > sizeof(part))

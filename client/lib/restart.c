@@ -127,7 +127,11 @@ static int call(struct dlc_loader *loader) {
         int r;
 
         strcpy(path, loader->connection.path); /* a copy, because the call below writes connection.path */
-        r = dli_connection_try(&loader->connection, path, "libdlclient " DLP_VERSION, &restart->reason);
+        if (loader->daemon.kind == DLI_DAEMON_PRIVATE)
+                r = dli_daemon_try_private(&loader->daemon, &loader->connection, "libdlclient " DLP_VERSION,
+                                           &restart->reason);
+        else
+                r = dli_connection_try(&loader->connection, path, "libdlclient " DLP_VERSION, &restart->reason);
         if (r == 0)
                 r = dli_attach_ask(loader);
         if (r < 0)

@@ -294,7 +294,7 @@ static struct dlc_options good_options(void) {
 }
 
 START_TEST(each_option_out_of_range_is_named_with_what_is_allowed) {
-        char long_text[DLP_PIPELINE_MAX + 1];
+        char long_text[DLP_DATASET_MAX + 1];
         struct dlc_options options;
 
         clear_environment();
@@ -306,7 +306,7 @@ START_TEST(each_option_out_of_range_is_named_with_what_is_allowed) {
         check_refused(&options, -EINVAL, part)
         REFUSED(dataset, NULL, "dataset: not set");
         REFUSED(dataset, "", "dataset: not set");
-        REFUSED(dataset, long_text, "dataset: too long, at most 2047");
+        REFUSED(dataset, long_text, "dataset: too long, at most 8191");
         REFUSED(job, long_text, "job: too long");
         REFUSED(job, "", "job: empty");
         REFUSED(pipeline, long_text, "pipeline: too long, at most 4095");

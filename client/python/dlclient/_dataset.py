@@ -83,7 +83,7 @@ class Dataset(Frozen):
     def __init__(self, name: str, handle: weakref.WeakMethod[Any], lock: Any) -> None:
         info = _call(handle).info
         self.parts = _parts(_call(handle))
-        self.name = " + ".join(part.name for part in self.parts) if len(self.parts) > 1 else name
+        self.name = _library.text_of(info.dataset) or name  # of a path, the whole path and its options
         self.digest = _library.text_of(info.dataset_digest)
         self._n_samples = int(info.dataset_samples)
         self.is_stream = bool(info.is_stream)

@@ -152,6 +152,8 @@ class Info(ctypes.Structure):
         ("epoch_units", ctypes.c_uint64),
         ("sampler", ctypes.c_char_p),
         ("columns_digest", ctypes.c_char_p),
+        ("dataset", ctypes.c_char_p),
+        ("socket", ctypes.c_char_p),
     ]
 
 

@@ -46,9 +46,12 @@ class Loader:
                     ...
 
     Data
-        dataset         name of a dataset of the daemon's configuration, or several, one after the other as with torch's
-                        ConcatDataset: ["a", "b"] or "a + b"; loader.dataset.parts says where each begins, and the field
-                        __dataset__, if the pipeline names it, which one a sample is of
+        dataset         a path, which needs no configuration: "/data/photos", "./photos", a pathlib.Path, or, with keys
+                        of a dataset section of dataloaderd.conf, {"path": "/data/photos", "split": "0:90%"}; it is
+                        served by a daemon of your own, which starts by itself. Or the name of a dataset of the daemon's
+                        configuration. Or several, one after the other as with torch's ConcatDataset: ["a", "b"] or
+                        "a + b"; loader.dataset.parts says where each begins, and the field __dataset__, if the pipeline
+                        names it, which one a sample is of
         batch_size      samples in a batch; None: single samples, whose fields have no dimension of the batch
         pipeline        the steps applied to a sample, see dataloaderd(8); None: "raw", the bytes as stored
         framework       the type of the fields: "numpy", "torch", "jax" or "tensorflow"
@@ -109,7 +112,8 @@ class Loader:
 
     Memory
         slots           how many batches may be prepared ahead or held at once; None: the daemon's setting
-        socket          None: DATALOADERD_SOCKET, else /run/dataloaderd/dataloaderd.sock
+        socket          None: DATALOADERD_SOCKET, else for names /run/dataloaderd/dataloaderd.sock, and for a path the
+                        daemon that serves it
 
     All options are fixed when the loader opens: setting one later, such as loader.batch_size, is an error.
     Several threads may use a loader; they take turns. One that takes batches ahead of the others waits while all slots
@@ -134,7 +138,7 @@ class Loader:
     batch_sampler: Fixed[None] = Fixed()
 
     @answers_torch
-    def __init__(self, dataset: Union[str, Sequence[str]], batch_size: Optional[int] = 1, *,
+    def __init__(self, dataset: _options.DatasetWish, batch_size: Optional[int] = 1, *,
                  pipeline: Optional[str] = None, seed: Union[int, str, None] = None, draws: Optional[int] = None,
                  shuffle: Optional[bool] = None, drop_last: bool = False, dealing: str = "strided",
                  partition: str = "pad", order: Optional[str] = None, shuffle_buffer: Optional[int] = None,

@@ -6,11 +6,14 @@ import ctypes
 import math
 import operator
 import os
-from typing import Any, Callable, List, Optional, cast
+from typing import Any, Callable, List, Mapping, Optional, Sequence, Union, cast
 
 from . import _launch, _library, _torch_words
 from ._columns import Columns
 from ._errors import OptionError
+
+OneDataset = Union[str, "os.PathLike[str]", Mapping[str, Any]]
+DatasetWish = Union[OneDataset, Sequence[OneDataset]]
 
 MS_MAX = 2**31 - 1
 
@@ -44,13 +47,50 @@ def optional_text(name: str, value: object) -> Optional[str]:
     return None if value is None else text(name, value)
 
 
+def _quoted(value: str) -> str:
+    """As the library reads it between quotes."""
+    return '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+
+def _dataset_value(key: str, value: object) -> str:
+    """A value of a dict: text, a number, a flag, or several numbers."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, (int, float)) or hasattr(value, "__index__"):
+        return str(value)
+    if isinstance(value, (list, tuple)):
+        return ",".join(_dataset_value(key, part) for part in value)
+    return text(f"dataset: {key}", value)
+
+
+def _dataset_of_dict(wish: Mapping[str, object]) -> str:
+    """The keys of a dataset section of dataloaderd.conf, and the path."""
+    if "path" not in wish:
+        raise OptionError(f"dataset: {dict(wish)!r} has no \"path\"; expected {{\"path\": \"/data/photos\", ...}} with "
+                          "keys of a dataset section of dataloaderd.conf")
+    for key in wish:
+        if not isinstance(key, str) or not key.replace("_", "a").isalpha() or not key.islower():
+            raise OptionError(f"dataset: {key!r} is not a key of a dataset; dataloaderd.conf(5) lists them")
+    words = [f"{key}={_quoted(_dataset_value(key, value))}" for key, value in wish.items() if value is not None]
+    return "{" + " ".join(words) + "}"
+
+
+def _one_dataset(value: object) -> str:
+    """A name, a path, or a path with options."""
+    if isinstance(value, Mapping):
+        return _dataset_of_dict(value)
+    string = text("dataset", value)
+    is_path = isinstance(value, os.PathLike) or ("/" in string and os.path.lexists(os.path.expanduser(string)))
+    return "{path=" + _quoted(string) + "}" if is_path else string
+
+
 def dataset_names(value: object) -> str:
-    """One name, or several as the daemon wants them: "a + b"."""
+    """One dataset, or several as the library wants them: "a + b"."""
     if isinstance(value, (list, tuple)):
         if not value:
             raise OptionError("dataset: the list has no name in it")
-        return " + ".join(text("dataset", name) for name in value)
-    return text("dataset", value)
+        return " + ".join(_one_dataset(one) for one in value)
+    return text("dataset", value) if isinstance(value, str) else _one_dataset(value)
 
 
 def seconds(name: str, value: object) -> Optional[float]:
