@@ -163,12 +163,12 @@ def _(box):
             equal((done.returncode, done.stdout), (2, ""), done.stderr)
             equal(done.stderr != "", True, "it says what is wrong")
     rows.done()
-    for command in ("status", "datasets", "jobs", "errors", "workers", "order", "read"):
+    for command in ("status", "datasets", "jobs", "errors", "workers", "stop", "order", "read"):
         done = daemon.dlctl(command, "--help")
         equal(done.returncode, 0, f"dlctl {command} --help")
         contains(done.stdout, command)
     equal(daemon.dlctl("--help").returncode, 0, "dlctl --help")
-    for command in ([], ["status"], ["errors"], ["workers"], ["stage"], ["order"], ["read"], ["once"]):
+    for command in ([], ["status"], ["datasets"], ["errors"], ["workers"], ["stop"], ["stage"], ["order"], ["read"], ["once"]):
         for line in daemon.dlctl(*command, "--help").stdout.splitlines():
             equal((len(line) <= 80, line), (True, line.rstrip()), f"{command}: lines fit into a terminal")
     contains(daemon.dlctl("--version").stdout, "0.")
