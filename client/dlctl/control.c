@@ -197,7 +197,7 @@ int control_choose(struct context *context, const char *operand) {
         const char *name;
         int r;
 
-        if (!context->is_private || context->socket)
+        if (context->socket || (!context->is_private && !strchr(operand, '/')))
                 return EXIT_DONE;
         r = control_open_dataset(context, operand, &control, &name);
         if (r != EXIT_DONE)

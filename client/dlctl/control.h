@@ -15,8 +15,8 @@ int control_open(const struct context *context, struct control **ret_control);
 int control_open_dataset(const struct context *context, const char *operand, struct control **ret_control,
                          const char **ret_name);
 
-/* With --private, for a command that opens a loader: makes the private daemon's socket the one to use; the daemon is
- * started if the operand is a path. Returns an exit code. */
+/* For a command that opens a loader and asks other questions, too: makes the socket of the daemon that serves the
+ * dataset the one to use. A private daemon is started if the operand is a path. Returns an exit code. */
 int control_choose(struct context *context, const char *operand);
 
 /* Waits until the daemon has closed the connection, as it does when it ends; for ten seconds at most. */

@@ -216,9 +216,11 @@ int read_run(struct context *context, const struct command *command, int argc, c
                 return fail(EXIT_REFUSED, "epochs: 0; at least 1 is needed");
 
         o.dataset = argv[optind];
-        r = control_choose(context, o.dataset);
-        if (r != EXIT_DONE)
-                return r;
+        if (context->is_private) { /* otherwise the library chooses, and again after a restart */
+                r = control_choose(context, o.dataset);
+                if (r != EXIT_DONE)
+                        return r;
+        }
         o.socket = context->socket;
         o.first_epoch = reading.first_epoch;
         o.n_epochs = reading.n_epochs;

@@ -55,7 +55,7 @@ static bool add(struct page *page, struct catalog_entry *dataset, const struct l
 
 /* Is it one of those that the text names, "a" or "a + b"? Of "" all are. */
 static bool is_asked_for(struct catalog *catalog, const char *text, const struct catalog_entry *dataset) {
-        char name[DLP_NAME_MAX];
+        char name[DLP_DATASET_MAX];
         const char *at = NULL;
 
         while (text[0] && catalog_next_name(catalog, text, &at, name))

@@ -31,7 +31,7 @@ def _(box):
     equal((status["daemon"], status["serves_paths"], status["uid"]), ("private", True, os.getuid()), "which daemon")
     equal(status["socket"], home.files(".sock")[0], "its socket")
     equal((status["n_datasets"], len(home.pids()), home.n_started()), (1, 1, 1), "datasets, daemons")
-    for command in (["jobs"], ["datasets", folder], ["errors", folder], ["--private", "status"]):
+    for command in (["jobs"], ["bench", folder, "--pipeline", "raw", "--seconds", "0.5"], ["datasets", folder], ["errors", folder], ["--private", "status"]):
         home.good(*command)
     contains(home.good("datasets", folder), "ready", "imagefolder", folder, "__key__")
     equal(home.good("--private", "look", box.folder_of_pictures("pictures", 3), "1").count("9 x 7") > 0, True, "a picture")

@@ -70,10 +70,11 @@ static double stored_bytes(const struct context *context, const char *dataset) {
         struct control *control;
         double n_bytes = 0;
         Dlp__Reply *reply;
+        const char *name;
 
-        if (control_open(context, &control) != EXIT_DONE)
+        if (control_open_dataset(context, dataset, &control, &name) != EXIT_DONE)
                 return 0;
-        body.name = (char *)(uintptr_t)dataset;
+        body.name = (char *)(uintptr_t)name;
         request.body_case = DLP__REQUEST__BODY_DATASETS;
         request.datasets = &body;
         if (control_ask(control, &request, DLP__REPLY__BODY_DATASETS, &reply) == EXIT_DONE) {
@@ -167,6 +168,9 @@ int bench_run(struct context *context, const struct command *command, int argc, 
         if (terms.gpu_rate > 0 && terms.n_gpus == 0)
                 terms.n_gpus = 1;
         r = check(&terms, seconds);
+        if (r != EXIT_DONE)
+                return r;
+        r = control_choose(context, terms.dataset);
         if (r != EXIT_DONE)
                 return r;
         o.dataset = terms.dataset;
