@@ -109,6 +109,7 @@ void dataset_record(cJSON *list, const Dlp__Dataset *dataset) {
         record_text(record, "last_error", dataset->last_error);
         if (dataset->doubt[0])
                 record_text(record, "doubt", dataset->doubt);
+        record_progress(record, dataset->progress);
         if (dataset->n_fields > 0)
                 add_fields(record, dataset);
         if (!*dataset->origin)

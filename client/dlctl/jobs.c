@@ -85,6 +85,7 @@ void job_record(cJSON *list, const Dlp__Job *job) {
         add_counts(record, job);
         record_text(record, "failure", job->failure);
         record_text(record, "hold", job->hold);
+        record_progress(record, job->progress);
         ranks = record_list(record, "ranks");
         for (size_t i = 0; i < job->n_ranks; i++)
                 add_rank(ranks, job->ranks[i]);

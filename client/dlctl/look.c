@@ -13,7 +13,9 @@
 #include "client/dlctl/options.h"
 #include "client/dlctl/sample.h"
 #include "client/dlctl/sound.h"
+#include "client/dlctl/waiting.h"
 #include "client/include/dlclient.h"
+#include "client/lib/progress.h"
 #include "proto/limits.h"
 
 #define SHOWN_SAMPLES  5u  /* without INDEX */
@@ -105,11 +107,22 @@ static int ask_once(const struct look *look, Dlp__Reply **ret_reply) {
         return r;
 }
 
+static void show_indexing(const struct look *look, const Dlp__Dataset *dataset) {
+        struct dlp_progress progress;
+        char text[DLP_TEXT_MAX];
+
+        dli_progress_take(dataset->progress, &progress);
+        snprintf(text, sizeof(text), "dataset %.100s is indexing: %.380s", look->dataset, dataset->text);
+        if (!waiting_is_drawn())
+                waiting_say(text);
+        else if (progress.phase[0])
+                waiting_draw(look->dataset, &progress);
+}
+
 /* Waits while the dataset is indexed, as a trainer does. */
 static int ask(struct look *look, uint64_t *ret_n_samples) {
         const struct timespec tick = { .tv_nsec = 200000000 };
         const Dlp__Dataset *dataset;
-        bool is_told = false;
         Dlp__Reply *reply;
         int r;
 
@@ -120,12 +133,11 @@ static int ask(struct look *look, uint64_t *ret_n_samples) {
                 dataset = reply->datasets->n_datasets == 1 ? reply->datasets->datasets[0] : NULL;
                 if (!dataset || dataset->n_fields > 0 || strcmp(dataset->state, "indexing") != 0)
                         break;
-                if (!is_told)
-                        fprintf(stderr, "dlctl: waiting: dataset %s is indexing: %s\n", look->dataset, dataset->text);
-                is_told = true;
+                show_indexing(look, dataset);
                 dlp__reply__free_unpacked(reply, NULL);
                 nanosleep(&tick, NULL);
         }
+        waiting_end();
         if (!dataset)
                 r = fail(EXIT_REFUSED, "dataset %s: the configuration has no such dataset; dlctl datasets lists them",
                          look->dataset);
@@ -160,7 +172,10 @@ static int open_loader(struct look *look, const char *pipeline, const char *on_e
         o.first_position = idx;
         o.on_error = on_error;
         o.on_restart = "raise";
+        o.on_progress = waiting_on_progress;
+        o.on_wait = waiting_on_wait;
         r = dlc_open(&o, ret_loader);
+        waiting_end();
         return r < 0 ? fail(exit_code_of(r), "%s", dlc_last_error()) : EXIT_DONE;
 }
 

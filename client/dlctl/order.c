@@ -11,10 +11,15 @@
 #include "client/dlctl/options.h"
 #include "client/dlctl/orders/made.h"
 #include "client/dlctl/text.h"
+#include "client/dlctl/waiting.h"
+#include "proto/base/clock.h"
+#include "proto/base/progress.h"
 #include "proto/limits.h"
 #include "proto/order/epoch_plan.h"
 #include "proto/order/sampler.h"
 
+#define DRAW_AFTER_NS 300000000ull /* what is made at once shows nothing */
+#define DRAW_STEPS    16u
 #define STEPS_AT_ONCE 65536u /* steps of the shuffle between two checks of what can be printed */
 
 struct order {
@@ -66,8 +71,24 @@ static int take_table(const struct order *order, void **ret_table) {
                     order->terms.n_samples, n_bytes >> 20, memory >> 20);
 }
 
+/* Where what is printed can be seen, that is enough. */
+static void draw(const struct order *order, struct dlp_meter *meter, uint64_t n_final) {
+        struct dlp_progress progress = {
+                .phase = "making the order", .unit = "samples", .done = n_final, .total = order->plan.terms.n_positions
+        };
+        uint64_t now = clock_now_ns();
+
+        dlp_meter_add(meter, now, progress.done, progress.total);
+        dlp_meter_read(meter, now, &progress);
+        if (now - meter->began_ns >= DRAW_AFTER_NS && (order->n_printed == 0 || !isatty(STDOUT_FILENO)))
+                waiting_draw("", &progress);
+        else if (order->n_printed > 0)
+                waiting_end();
+}
+
 static int print_all(struct order *order) {
-        uint64_t n_final = 0;
+        uint64_t n_final = 0, n_steps = 0;
+        struct dlp_meter meter;
         void *table;
         int r;
 
@@ -75,11 +96,15 @@ static int print_all(struct order *order) {
         if (r != EXIT_DONE)
                 return r;
         dlp_sampler_init(&order->sampler, &order->terms, table);
+        dlp_meter_begin(&meter, clock_now_ns());
         while (n_final < order->plan.terms.n_positions && order->text.error == 0 &&
                order->n_printed < order->n_served) {
                 n_final = dlp_sampler_advance(&order->sampler, STEPS_AT_ONCE);
                 print_until(order, n_final);
+                if (n_steps++ % DRAW_STEPS == 0)
+                        draw(order, &meter, n_final);
         }
+        waiting_end();
         free(table);
         return EXIT_DONE;
 }

@@ -87,6 +87,27 @@ void record_numbers(cJSON *record, const char *key, const uint64_t *values, size
         }
 }
 
+/* The daemon's number, whatever it is. */
+static uint64_t whole(double value) {
+        return value >= 0 && value < 1e18 ? (uint64_t)value : 0;
+}
+
+void record_progress(cJSON *record, const Dlp__Progress *progress) {
+        cJSON *row;
+
+        if (!progress)
+                return;
+        row = list_record(record_list(record, "progress"));
+        record_text(row, "phase", progress->phase);
+        record_number(row, "done", progress->done);
+        record_number(row, "total", progress->total);
+        record_text(row, "unit", progress->unit);
+        record_number(row, "per_second", whole(progress->per_second));
+        if (progress->seconds_left >= 0)
+                record_number(row, "left_seconds", whole(progress->seconds_left));
+        record_number(row, "running_seconds", whole(progress->seconds));
+}
+
 cJSON *record_list(cJSON *record, const char *key) {
         return or_end(cJSON_AddArrayToObject(record, key));
 }

@@ -13,6 +13,7 @@
 #include "client/dlctl/options.h"
 #include "client/dlctl/orders/given.h"
 #include "client/dlctl/sample.h"
+#include "client/dlctl/waiting.h"
 #include "client/include/dlclient.h"
 #include "proto/limits.h"
 
@@ -34,15 +35,6 @@ struct reading {
         int delay_ms;
 };
 
-static void show_progress(void *userdata, const char *text) {
-        static char shown[DLP_TEXT_MAX];
-
-        if (strncmp(shown, text, sizeof(shown) - 1) == 0) /* the same for hours, if nobody stages what it waits for */
-                return;
-        snprintf(shown, sizeof(shown), "%s", text);
-        fprintf(stderr, "dlctl: waiting: %s\n", text);
-}
-
 /* Waits for a batch. Flushes the output first, so that a slow rank's lines are seen as they come. */
 static int next(struct reading *reading, const struct dlc_batch **ret_batch) {
         int r = dlc_next(reading->loader, 0, ret_batch);
@@ -53,6 +45,7 @@ static int next(struct reading *reading, const struct dlc_batch **ret_batch) {
         do
                 r = dlc_next(reading->loader, LOOK_AGAIN_MS, ret_batch);
         while (r == -ETIMEDOUT && !interrupted);
+        waiting_end();
         return r;
 }
 
@@ -127,6 +120,7 @@ static int run(const struct dlc_options *options, struct reading *reading, enum 
 
         catch_interrupts();
         r = dlc_open(options, &reading->loader);
+        waiting_end();
         if (r < 0)
                 return interrupted ? EXIT_INTERRUPTED : fail(exit_code_of(r), "%s", dlc_last_error());
         r = sample_printer_new(format, &reading->printer);
@@ -224,7 +218,8 @@ int read_run(struct context *context, const struct command *command, int argc, c
         o.socket = context->socket;
         o.first_epoch = reading.first_epoch;
         o.n_epochs = reading.n_epochs;
-        o.on_progress = show_progress;
+        o.on_progress = waiting_on_progress;
+        o.on_wait = waiting_on_wait;
         default_job(&o, job, sizeof(job));
         text_init(&reading.text, STDOUT_FILENO);
         r = given_read(&columns, &given);

@@ -71,9 +71,37 @@ struct dlc_loader;
 /* ---- opening ------------------------------------------------------------------------------------------------- */
 
 /* Called while dlc_open() waits for something that takes long, and while dlc_next() waits for a dataset that cannot be
- * read (see dlc_hold()); at most once a second, from within that call. `text` is a sentence such as "photos: indexing,
- * 120000 files so far", valid during the call. */
+ * read (see dlc_hold()) or for the order of an epoch; at most once a second, from within that call. `text` is a
+ * sentence such as "dataset photos: indexing, 120 k files so far", valid during the call. */
 typedef void (*dlc_progress_fn)(void *userdata, const char *text);
+
+/* What a call waits for, in numbers: for a bar of one's own. All texts are valid during the callback. */
+struct dlc_progress {
+        const char *dataset;
+        const char *phase; /* "indexing", "staging: transferring", "making the order"; "": only `text` is known */
+        const char *unit;  /* of done and total: "B" for bytes, "files", "samples"; "": nothing was counted yet */
+        const char *text;  /* all of it as a sentence */
+        uint64_t done;
+        uint64_t total;      /* 0: not known. It may change while it is found out on the way */
+        double seconds;      /* since this work began */
+        double per_second;   /* `done` grows so much a second; 0: not known, or it stands still */
+        double seconds_left; /* below 0: nobody knows */
+};
+
+/* Called while dlc_open() waits for an index or a staging, while dlc_next() and dlc_await_length() wait for the order
+ * of an epoch that is being made, and while dlc_next() waits for an index after the daemon's return: ten times a second
+ * at most, from within that call. No function of the loader may be called from it. */
+typedef void (*dlc_wait_fn)(void *userdata, const struct dlc_progress *progress);
+
+/* Writes the line that dlctl and Python show, without a newline, for a terminal of n_columns:
+ *
+ *         photos: indexing ████████▌░░░░░░░░░░░  42 %  12.3 GiB of 29.0 GiB  1.1 GiB/s  15 s left
+ *
+ * The name may be any text: what a terminal cannot show becomes '?', and if it is too long its middle is left out.
+ * `utf8`: the terminal shows UTF-8. 2048 bytes hold every line; a smaller `size` cuts it. Any thread. Returns 0, or
+ * -EINVAL. */
+DLC_API int dlc_progress_line(const struct dlc_progress *progress, unsigned n_columns, bool utf8, char *buffer,
+                              size_t size);
 
 /* Numbers that a sampler needs, such as weights: see the option sampler. */
 struct dlc_column {
@@ -166,12 +194,14 @@ struct dlc_options {
         const char *sampler;
         const struct dlc_column *columns; /* that the steps name and the dataset does not have; else NULL */
         int n_columns;                    /* 0 .. 16 */
+
+        dlc_wait_fn on_wait; /* may be NULL; gets the same userdata as on_progress */
 };
 
 #define DLC_OPTIONS_INIT                                                                                               \
         {                                                                                                              \
                 sizeof(struct dlc_options), NULL, NULL, 1, 0, NULL, NULL, -1, -1, true, false, NULL, NULL, NULL, 0, 0, \
-                        0, -1, NULL, NULL, 0, NULL, 300000, 0.0, 0, 0, NULL, NULL, NULL, 0                             \
+                        0, -1, NULL, NULL, 0, NULL, 300000, 0.0, 0, 0, NULL, NULL, NULL, 0, NULL                       \
         }
 
 /* Attaches as a rank. The daemon begins to fill the rank's slots before this returns.

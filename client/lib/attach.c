@@ -11,7 +11,6 @@
 
 #define ASK_AGAIN_NS  100000000ull /* polling this slowly costs nothing, and building a large index takes seconds */
 #define ASK_FIRST_NS  4000000ull   /* a small one is there at once: the first pause, and each is twice as long */
-#define PROGRESS_MS   1000
 #define TELL_AFTER_NS 100000000ull /* nobody wants to read of shorter waits */
 #define CONNECTS_MAX  5
 
@@ -76,8 +75,7 @@ static void message_make(struct message *message, struct dlc_loader *loader) {
 
 struct question {
         const struct dlc_options *options;
-        uint64_t deadline_ns; /* when to ask again */
-        uint64_t told_ns;     /* when progress was last reported; 0: never */
+        uint64_t deadline_ns; /* when to give up */
         uint64_t pause_ns;    /* before asking again */
         uint64_t began_ns;
 };
@@ -95,11 +93,8 @@ static int wait_to_ask(struct dlc_loader *loader, struct question *question) {
                 return why_set(&loader->reason, -ETIMEDOUT, "gave up after open_timeout_ms=%d: %s",
                                options->open_timeout_ms, waited_for.text);
         }
-        if (options->on_progress && now - question->began_ns >= TELL_AFTER_NS &&
-            (question->told_ns == 0 || now - question->told_ns >= PROGRESS_MS * 1000000ull)) {
-                options->on_progress(options->userdata, loader->reason.text);
-                question->told_ns = now;
-        }
+        if (now - question->began_ns >= TELL_AFTER_NS)
+                dli_progress_tell(loader, &loader->connection.progress, loader->reason.text);
         question->pause_ns = 2 * question->pause_ns < ASK_AGAIN_NS ? 2 * question->pause_ns : ASK_AGAIN_NS;
         r = dli_connection_wait(&loader->connection, until < question->deadline_ns ? until : question->deadline_ns);
         if (r < 0)
@@ -247,6 +242,7 @@ static int take_over(struct dlc_loader *loader, const Dlp__Attached *attached, s
         if (r < 0)
                 return r;
         ring->stream = attached->stream;
+        loader->answers_waits = attached->answers_waits;
         install_ring(loader, ring);
 
         info->socket = loader->connection.path;

@@ -13,6 +13,7 @@
 #include <sys/un.h>
 
 #include "client/lib/clock.h"
+#include "client/lib/progress.h"
 #include "proto/base/cleanup.h"
 
 #define PACKETS_MAX 1024
@@ -155,6 +156,30 @@ static void note_farewell(struct dli_connection *connection, const Dlp__Reply *r
         why_set(&connection->farewell, 0, "%s", reply->error->text);
 }
 
+static void note(struct dli_connection *connection, const Dlp__Reply *reply) {
+        if (connection->asked != 0 && reply->id == connection->asked) {
+                connection->asked = 0;
+                dli_progress_take(reply->body_case == DLP__REPLY__BODY_WAIT ? reply->wait->progress : NULL,
+                                  &connection->waited_for);
+                return;
+        }
+        note_farewell(connection, reply);
+}
+
+void dli_connection_ask(struct dli_connection *connection, uint64_t epoch) {
+        Dlp__Request request = DLP__REQUEST__INIT;
+        Dlp__WaitRequest wait = DLP__WAIT_REQUEST__INIT;
+
+        wait.epoch = epoch;
+        request.protocol = DLP_PROTOCOL_VERSION;
+        request.id = ++connection->n_calls;
+        request.client = (char *)(uintptr_t)connection->client;
+        request.body_case = DLP__REQUEST__BODY_WAIT;
+        request.wait = &wait;
+        if (dlp_request_send(connection->socket, &request, NULL, 0, MSG_DONTWAIT) == 0)
+                connection->asked = request.id;
+}
+
 bool dli_connection_is_restart(const struct dli_connection *connection) {
         return connection->farewell_code == 0 || connection->farewell_code == ESHUTDOWN;
 }
@@ -173,7 +198,7 @@ int dli_connection_drain(struct dli_connection *connection, struct why *reason) 
                         return gone(connection, reason);
                 reply = dlp__reply__unpack(NULL, (size_t)n, connection->packet);
                 if (reply) {
-                        note_farewell(connection, reply);
+                        note(connection, reply);
                         dlp__reply__free_unpacked(reply, NULL);
                 }
         }
@@ -241,7 +266,7 @@ static int receive_reply(struct dli_connection *connection, uint64_t deadline_ns
                 if (reply->protocol != DLP_PROTOCOL_VERSION)
                         r = other_version(connection, reply->protocol, reason);
                 else
-                        note_farewell(connection, reply);
+                        note(connection, reply);
                 dlp__reply__free_unpacked(reply, NULL);
                 if (r < 0)
                         return r;
@@ -280,11 +305,13 @@ int dli_connection_answer(struct dli_connection *connection, uint64_t deadline_n
         r = receive_reply(connection, deadline_ns, reason, &reply, fds, n_fds, &n_taken);
         if (r < 0)
                 return r;
-        if (reply->error)
+        if (reply->error) {
+                dli_progress_take(reply->error->progress, &connection->progress);
                 r = refusal(reply->error, reason);
-        else if (n_taken != n_fds)
+        } else if (n_taken != n_fds) {
                 r = why_set(reason, -EPROTO, "the daemon at %s sent %zu descriptors, not %zu", connection->path,
                             n_taken, n_fds);
+        }
         if (r != 0) {
                 while (n_taken > 0)
                         close(fds[--n_taken]);

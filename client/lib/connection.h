@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "client/lib/reason.h"
+#include "proto/base/progress.h"
 #include "proto/frame.h"
 
 #define DLI_ANSWER_TIMEOUT_MS 60000 /* the longest that the daemon works on one request: making a large ring */
@@ -26,6 +27,10 @@ struct dli_connection {
         char path[DLP_SOCKET_PATH_MAX + 1];
         int farewell_code;   /* errno that the daemon sent before it closed the connection; 0: none */
         struct why farewell; /* its text */
+
+        struct dlp_progress progress;   /* that came with DLI_ASK_AGAIN; without a phase: none did */
+        uint64_t asked;                 /* id of the question what is waited for; 0: none is open */
+        struct dlp_progress waited_for; /* the answer to the last one; without a phase: nothing that could be told */
 };
 
 /* Connects; `path` NULL means the default. Returns 0, -ECONNREFUSED (no daemon listens there), -EINVAL (path), -ENOMEM.
@@ -48,6 +53,10 @@ int dli_connection_call(struct dli_connection *connection, Dlp__Request *request
 int dli_connection_send(struct dli_connection *connection, Dlp__Request *request, struct why *reason);
 int dli_connection_answer(struct dli_connection *connection, uint64_t deadline_ns, struct why *reason,
                           Dlp__Reply **ret_reply, int *ret_fds, size_t n_fds);
+
+/* Asks what the rank waits for that is attached here, and does not wait for the answer: it is in `waited_for` after a
+ * later drain, when `asked` is 0 again. Never blocks; if it cannot be sent now, it is not. */
+void dli_connection_ask(struct dli_connection *connection, uint64_t epoch);
 
 /* Has the daemon ended, as opposed to a daemon that closed the connection because of something that we did? */
 bool dli_connection_is_restart(const struct dli_connection *connection);

@@ -8,7 +8,8 @@
  *   attach.c    from terms to a ring               next.c     batches taken
  *   restart.c   the daemon is gone, and comes back batch.c    a record as the caller sees it
  *   watch.c     what dlc_fd() polls                release.c  batches given back
- *   absent.c    ranks that never came              daemon/    which daemon, and which datasets */
+ *   absent.c    ranks that never came              progress.c what the caller is told meanwhile
+ *   daemon/     which daemon, and which datasets */
 #pragma once
 
 #include <stdatomic.h>
@@ -23,6 +24,7 @@
 #include "client/lib/daemon/sources.h"
 #include "client/lib/environment.h"
 #include "client/lib/orders/columns.h"
+#include "client/lib/progress.h"
 #include "client/lib/ring.h"
 #include "proto/order/epoch_plan.h"
 #include "proto/order/sampler.h"
@@ -83,6 +85,10 @@ struct dlc_loader {
         struct why warning;       /* not reported yet; "" */
         struct why told;          /* the last reported one: the text of dlc_warning() */
         struct dli_launch launch; /* as found at the opening; n_local is 0 after the check of the ranks */
+        uint64_t told_text_ns;    /* when on_progress was last told what is waited for, */
+        uint64_t told_wait_ns;    /* and on_wait; */
+        uint64_t asked_ns;        /* and when the daemon was last asked for it */
+        bool answers_waits;       /* the daemon knows this question */
         bool is_stream;           /* its dataset has no end yet, or had none when it was opened */
         bool is_made;             /* a sampler makes the order: a batch's record says how long its epoch is */
         bool deals_batches;       /* and what ranks are dealt are whole batches */

@@ -84,6 +84,7 @@ static int sleep_until_ready(struct dlc_loader *loader, const struct wait *wait)
                 r = dli_connection_drain(&loader->connection, &loader->reason);
                 if (r < 0)
                         return at_the_end(loader, r);
+                dli_progress_look(loader);
                 if (left <= SLICE_NS && wait->deadline_ns != DLI_NEVER && clock_now_ns() >= wait->deadline_ns)
                         return why_set(&loader->reason, -ETIMEDOUT, "no batch within %d ms", wait->timeout_ms);
         }

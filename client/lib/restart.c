@@ -109,6 +109,8 @@ static bool passes(int error) {
 static int put_off(struct dlc_loader *loader, int error) {
         struct dli_restart *restart = &loader->restart;
 
+        if (error == DLI_ASK_AGAIN)
+                dli_progress_tell(loader, &loader->connection.progress, restart->reason.text);
         hang_up(loader);
         if (error == -EINTR)
                 return error;

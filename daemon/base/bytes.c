@@ -7,36 +7,14 @@
 #include <stdio.h>
 #include <string.h>
 
-static const char *const UNITS[] = { "KiB", "MiB", "GiB", "TiB", "PiB", "EiB" };
+static const char *const UNITS[] = { "KiB", "MiB", "GiB", "TiB" };
 
-#define N_UNITS        (sizeof(UNITS) / sizeof(UNITS[0]))
-#define N_UNITS_PARSED 4 /* a text with more units is an error */
-
-const char *format_bytes(char buffer[BYTES_TEXT_MAX], uint64_t n_bytes) {
-        if (n_bytes < 1024) {
-                snprintf(buffer, BYTES_TEXT_MAX, "%" PRIu64 " bytes", n_bytes);
-                return buffer;
-        }
-
-        for (size_t i = 0; i < N_UNITS; i++) {
-                unsigned shift = 10 * ((unsigned)i + 1);
-                uint64_t one = 1ull << shift, part = n_bytes & (one - 1);
-                uint64_t tenths = (n_bytes >> shift) * 10 + ((part * 10 + one / 2) >> shift); /* < 2^64: part < 2^60 */
-
-                /* Rounding up may reach the next unit: 1,048,575 bytes are 1.0 MiB, not 1024.0 KiB. */
-                if (tenths < 10240 || i == N_UNITS - 1) {
-                        snprintf(buffer, BYTES_TEXT_MAX, "%" PRIu64 ".%" PRIu64 " %s", tenths / 10, tenths % 10,
-                                 UNITS[i]);
-                        break;
-                }
-        }
-        return buffer;
-}
+#define N_UNITS (sizeof(UNITS) / sizeof(UNITS[0]))
 
 static int unit_shift(const char *unit) {
         if (*unit == '\0')
                 return 0;
-        for (size_t i = 0; i < N_UNITS_PARSED; i++)
+        for (size_t i = 0; i < N_UNITS; i++)
                 if (strcmp(unit, UNITS[i]) == 0)
                         return 10 * ((int)i + 1);
         return -EINVAL;

@@ -341,6 +341,7 @@ static void hand_over(struct session *session, uint64_t id, struct stream *strea
         attached.sampler = stream->job->terms.sampler;
         tell_doubt(stream, &doubt);
         attached.doubt = doubt.text;
+        attached.answers_waits = true;
         reply.id = id;
         reply.body_case = DLP__REPLY__BODY_ATTACHED;
         reply.attached = &attached;
@@ -492,10 +493,26 @@ static int attach_prepare(struct attach *attach, const Dlp__Attach *wish, struct
         return 0;
 }
 
+/* How far the first of its datasets is that cannot be served yet. */
+static bool find_progress(struct catalog *catalog, const char *text, struct dlp_progress *ret_progress) {
+        char name[DLP_NAME_MAX];
+        const char *at = NULL;
+
+        while (catalog_next_name(catalog, text, &at, name)) {
+                struct catalog_entry *entry = catalog_find(catalog, name, NULL);
+
+                if (entry && entry->state != CATALOG_READY && catalog_progress(entry, ret_progress))
+                        return true;
+        }
+        return false;
+}
+
 /* The dataset's folder has been checked: the request can begin. */
 static void attach_begin(struct attach *attach, const Dlp__Attach *wish) {
         struct session *session = attach->session;
         uint64_t id = attach->id;
+        struct dlp_progress progress;
+        bool is_known = false;
         struct why why;
         int r = attach_prepare(attach, wish, &why);
 
@@ -510,9 +527,11 @@ static void attach_begin(struct attach *attach, const Dlp__Attach *wish) {
                 leave_job(session);
                 why_errno(&why, r, "attach");
         }
+        if (r == -EAGAIN)
+                is_known = find_progress(session->server->options.catalog, wish->dataset, &progress);
         attach_free(attach);
         if (r == -EAGAIN)
-                session_refuse_for_now(session, id, r, why.text);
+                session_refuse_for_now(session, id, r, why.text, is_known ? &progress : NULL);
         else
                 session_refuse(session, id, r, why.text);
 }
@@ -553,7 +572,7 @@ static void attach_checked(struct catalog_waiter *waiter, bool late) {
         why_set(&why, 0, "dataset %.100s: its folder does not answer (a dead mount?); asking again",
                 attach->wish->dataset);
         attach_free(attach);
-        session_refuse_for_now(session, id, -EAGAIN, why.text);
+        session_refuse_for_now(session, id, -EAGAIN, why.text, NULL);
 }
 
 /* Jobs are compared by the text that names their datasets. */

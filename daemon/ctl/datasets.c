@@ -6,6 +6,7 @@
 
 #include "daemon/ctl/access.h"
 #include "daemon/ctl/handlers.h"
+#include "daemon/ctl/progress.h"
 #include "daemon/ctl/sources.h"
 #include "daemon/data/growth.h"
 
@@ -16,6 +17,8 @@ struct row {
         Dlp__Dataset message;
         struct why text, last_error;
         Dlp__Staging staging;
+        struct dlp_progress progress;
+        Dlp__Progress progress_message;
         Dlp__StagingNode nodes[PROGRESS_NODES_MAX], *node_pointers[PROGRESS_NODES_MAX];
 };
 
@@ -162,10 +165,22 @@ static void fill_staged(struct row *row, struct catalog_entry *entry) {
         fill_staging(row, entry);
 }
 
+/* The state is written beside it. */
+static const char *indexing_text(const struct row *row, char sentence[DLP_TEXT_MAX]) {
+        struct dlp_progress progress = row->progress;
+
+        progress.phase[0] = '\0';
+        return dlp_progress_sentence(&progress, sentence);
+}
+
 static void fill(struct row *row, struct catalog_entry *entry) {
+        char sentence[DLP_TEXT_MAX];
+
         dlp__dataset__init(&row->message);
         row->text = entry->text;
         row->last_error.text[0] = '\0';
+        if (catalog_progress(entry, &row->progress))
+                row->message.progress = tell_progress(&row->progress_message, &row->progress);
         row->message.name = entry->name;
         row->message.path = entry->path;
         row->message.format = entry->format;
@@ -180,8 +195,7 @@ static void fill(struct row *row, struct catalog_entry *entry) {
         if (entry->state == CATALOG_INDEXING && catalog_is_stream(entry))
                 why_set(&row->text, 0, "waits for the first whole shard");
         else if (entry->state == CATALOG_INDEXING)
-                why_set(&row->text, 0, "%llu files so far",
-                        (unsigned long long)atomic_load_explicit(&entry->n_files, memory_order_relaxed));
+                why_set(&row->text, 0, "%s", indexing_text(row, sentence));
         if (entry->staged)
                 fill_staged(row, entry);
         row->message.text = row->text.text;

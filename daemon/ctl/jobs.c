@@ -5,6 +5,7 @@
 #include "daemon/ctl/access.h"
 #include "daemon/ctl/handlers.h"
 #include "daemon/ctl/node.h"
+#include "daemon/ctl/progress.h"
 #include "proto/ring.h"
 
 #define HISTOGRAMS_MAX 64u /* of a job's ranks, so that the reply fits into a packet */
@@ -176,6 +177,8 @@ void handle_jobs(struct session *session, const Dlp__Request *request) {
         Dlp__Node node = DLP__NODE__INIT;
         Dlp__Job *job_pointers[] = { &message.job };
         struct job *job = job_at(session, request->jobs->first);
+        struct dlp_progress order;
+        Dlp__Progress progress;
 
         node_fill(session->server, &node);
         jobs.node = &node;
@@ -186,6 +189,8 @@ void handle_jobs(struct session *session, const Dlp__Request *request) {
                 job_failure(job, &message.failure);
                 message.job.failure = message.failure.text;
                 fill_ranks(&message, job, session->server, node.now_ns);
+                if (job_order_progress(job, UINT64_MAX, &order))
+                        message.job.progress = tell_progress(&progress, &order);
                 jobs.jobs = job_pointers;
                 jobs.n_jobs = 1;
                 jobs.next = next_job(session, LIST_NEXT(job, entry)) ? request->jobs->first + 1 : 0;

@@ -10,6 +10,7 @@
 #include "daemon/base/log.h"
 #include "daemon/ctl/access.h"
 #include "daemon/ctl/handlers.h"
+#include "daemon/ctl/progress.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/text.h"
 
@@ -25,6 +26,7 @@ static const struct {
         { DLP__REQUEST__BODY_CLASSES, handle_classes }, { DLP__REQUEST__BODY_WORKERS, handle_workers },
         { DLP__REQUEST__BODY_RANKS, handle_ranks },     { DLP__REQUEST__BODY_SAMPLES, handle_samples },
         { DLP__REQUEST__BODY_WHO, handle_who },         { DLP__REQUEST__BODY_STOP, handle_stop },
+        { DLP__REQUEST__BODY_WAIT, handle_wait },
 };
 
 static bool send_reply(struct session *session, Dlp__Reply *reply, const int *fds, size_t n_fds) {
@@ -43,13 +45,17 @@ void session_reply(struct session *session, Dlp__Reply *reply, const int *fds, s
                 session_close(session, "it does not read its replies");
 }
 
-static void refuse(struct session *session, uint64_t id, int error, const char *text, bool retry) {
+static void refuse(struct session *session, uint64_t id, int error, const char *text, bool retry,
+                   const struct dlp_progress *progress) {
+        Dlp__Progress message;
         Dlp__Reply reply = DLP__REPLY__INIT;
         Dlp__Error body = DLP__ERROR__INIT;
 
         body.code = (uint32_t)-error;
         body.text = (char *)(uintptr_t)text;
         body.retry = retry;
+        if (progress)
+                body.progress = tell_progress(&message, progress);
         reply.id = id;
         reply.error = &body;
         session_reply(session, &reply, NULL, 0);
@@ -57,11 +63,12 @@ static void refuse(struct session *session, uint64_t id, int error, const char *
 
 void session_refuse(struct session *session, uint64_t id, int error, const char *text) {
         log_info("ctl", "refused: %s client=%s pid=%d", text, session->client, session->peer.pid);
-        refuse(session, id, error, text, false);
+        refuse(session, id, error, text, false, NULL);
 }
 
-void session_refuse_for_now(struct session *session, uint64_t id, int error, const char *text) {
-        refuse(session, id, error, text, true);
+void session_refuse_for_now(struct session *session, uint64_t id, int error, const char *text,
+                            const struct dlp_progress *progress) {
+        refuse(session, id, error, text, true, progress);
 }
 
 void session_listen(struct session *session, bool on) {
@@ -81,7 +88,7 @@ static void refuse_version(struct session *session, const Dlp__Request *request)
                  "protocol: this daemon (%s) speaks version %u, the client speaks version %u; install "
                  "the same version of dataloaderd and libdlclient",
                  session->server->options.version, DLP_PROTOCOL_VERSION, request->protocol);
-        refuse(session, request->id, -EPROTONOSUPPORT, text, false);
+        refuse(session, request->id, -EPROTONOSUPPORT, text, false, NULL);
 }
 
 static void handle(struct session *session, const Dlp__Request *request) {

@@ -68,4 +68,5 @@ void session_listen(struct session *session, bool on);
 /* Sends; a client that does not read its replies is closed. A closed session is left alone. */
 void session_reply(struct session *session, Dlp__Reply *reply, const int *fds, size_t n_fds);
 void session_refuse(struct session *session, uint64_t id, int error, const char *text);
-void session_refuse_for_now(struct session *session, uint64_t id, int error, const char *text);
+void session_refuse_for_now(struct session *session, uint64_t id, int error, const char *text,
+                            const struct dlp_progress *progress);

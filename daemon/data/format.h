@@ -16,6 +16,9 @@
 /* An observer that is called while an index is built. */
 struct index_watch {
         void (*progress)(void *userdata, uint64_t n_files); /* every few thousand files, and at the end; may be NULL */
+        /* How much of all there is was looked at, in `unit`: "B" for bytes; for formats that know it. As often, and on
+         * the same thread. The total may change; it begins again if there is another pass. May be NULL. */
+        void (*part)(void *userdata, uint64_t n_done, uint64_t n_total, const char *unit);
         void *userdata;
         const atomic_bool *cancel; /* once it is true, building ends soon with -ECANCELED; may be NULL */
         uint64_t max_copied; /* bytes of values that may be unpacked or copied into memory, where an index is made; 0:

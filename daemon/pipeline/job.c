@@ -174,6 +174,7 @@ static struct job *job_new(struct user *user, const char *name, const struct job
         job->reading.user = &user->reading;
         fair_share_init(&job->share, &user->time, 1);
         pthread_mutex_init(&job->lock, NULL);
+        work_init(&job->order_work);
         return job;
 }
 
@@ -306,6 +307,7 @@ void job_unref(struct job *job) {
                 budget_release(job->orders_budget, job->orders_bytes);
         damage_fini(&job->damage);
         sampling_unref(job->sampling);
+        work_fini(&job->order_work);
         pthread_mutex_destroy(&job->lock);
         free(job);
 }
@@ -361,6 +363,34 @@ void job_give_order(struct job *job, uint64_t n_bytes) {
         job->orders_used_bytes -= n_bytes;
         pthread_mutex_unlock(&job->lock);
         job_unref(job);
+}
+
+void job_tell_order(struct job *job, uint64_t epoch, uint64_t n_done, uint64_t n_total) {
+        pthread_mutex_lock(&job->lock);
+        if (n_done >= n_total) {
+                if (job->has_order_told && epoch == job->order_epoch) {
+                        job->has_order_told = false;
+                        work_end(&job->order_work);
+                }
+        } else {
+                if (!job->has_order_told || epoch < job->order_epoch) {
+                        job->has_order_told = true;
+                        job->order_epoch = epoch;
+                        work_begin(&job->order_work, "making the order", "samples");
+                }
+                if (epoch == job->order_epoch)
+                        work_tell(&job->order_work, n_done, n_total, "samples");
+        }
+        pthread_mutex_unlock(&job->lock);
+}
+
+bool job_order_progress(struct job *job, uint64_t epoch, struct dlp_progress *ret_progress) {
+        bool is_told;
+
+        pthread_mutex_lock(&job->lock);
+        is_told = job->has_order_told && job->order_epoch <= epoch && work_read(&job->order_work, ret_progress);
+        pthread_mutex_unlock(&job->lock);
+        return is_told;
 }
 
 bool job_fail(struct job *job, const char *text) {

@@ -14,6 +14,7 @@
 #include "daemon/base/fair_queue.h"
 #include "daemon/base/machine/process.h"
 #include "daemon/base/queue.h"
+#include "daemon/base/work.h"
 #include "daemon/data/orders/sampling.h"
 #include "daemon/io/reader.h"
 #include "daemon/pipeline/attendance.h"
@@ -98,6 +99,9 @@ struct job {
         _Atomic bool failed;
         _Atomic bool is_refused; /* set before `failed` */
         struct why failure;      /* the first one */
+        bool has_order_told;     /* an order is being made, */
+        uint64_t order_epoch;    /* that of this epoch, */
+        struct work order_work;  /* and it is so far */
 
         struct task_share tasks;        /* planner */
         struct read_share reading;      /* the reader's */
@@ -163,6 +167,13 @@ int job_reserve_orders(struct job *job, struct budget *budget, uint64_t n_bytes,
  * -ENOMEM if an epoch is longer than those before it and there is no memory for that. Any thread. */
 int job_take_order(struct job *job, uint64_t n_bytes, struct why *why);
 void job_give_order(struct job *job, uint64_t n_bytes);
+
+/* The order of an epoch is being made; once n_done is n_total, it is not any more. Of several orders that of the first
+ * epoch is remembered, for it is waited for. Any thread. */
+void job_tell_order(struct job *job, uint64_t epoch, uint64_t n_done, uint64_t n_total);
+
+/* How far the order is that is being made, if it is that of this epoch or of one before it. Any thread. */
+bool job_order_progress(struct job *job, uint64_t epoch, struct dlp_progress *ret_progress);
 
 /* Copies the reason; empty if there is none. Any thread. */
 void job_failure(struct job *job, struct why *ret_why);

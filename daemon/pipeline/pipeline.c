@@ -69,6 +69,11 @@ static void on_order_release(void *userdata, void *payer, uint64_t bytes) {
         job_give_order(payer, bytes);
 }
 
+static void on_order_told(void *userdata, void *payer, uint64_t epoch, uint64_t n_done, uint64_t n_total) {
+        (void)userdata;
+        job_tell_order(payer, epoch, n_done, n_total);
+}
+
 static void on_stream_freed(void *userdata) {
         struct pipeline *pipeline = userdata;
 
@@ -185,6 +190,7 @@ static int pipeline_start_floors(struct pipeline *pipeline, struct why *why) {
                 .reserve = on_order_reserve,
                 .release = on_order_release,
                 .ready = on_order_ready,
+                .told = on_order_told,
                 .userdata = pipeline,
         };
         int r;

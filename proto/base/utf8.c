@@ -44,3 +44,18 @@ size_t utf8_valid(const void *bytes, size_t n_bytes) {
         }
         return at;
 }
+
+unsigned utf8_columns(uint32_t point) {
+        static const struct {
+                uint32_t first, last;
+                unsigned n;
+        } RANGES[] = { { 0x300, 0x36f, 0 },     { 0x1100, 0x115f, 2 },  { 0x20d0, 0x20ff, 0 }, { 0x2e80, 0x303e, 2 },
+                       { 0x3041, 0xa4cf, 2 },   { 0xac00, 0xd7a3, 2 },  { 0xf900, 0xfaff, 2 }, { 0xfe00, 0xfe0f, 0 },
+                       { 0xfe20, 0xfe2f, 0 },   { 0xfe30, 0xfe6f, 2 },  { 0xff00, 0xff60, 2 }, { 0xffe0, 0xffe6, 2 },
+                       { 0x1f300, 0x1faff, 2 }, { 0x20000, 0x3fffd, 2 } };
+
+        for (size_t i = 0; i < sizeof(RANGES) / sizeof(RANGES[0]) && point >= RANGES[i].first; i++)
+                if (point <= RANGES[i].last)
+                        return RANGES[i].n;
+        return 1;
+}

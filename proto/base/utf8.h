@@ -14,3 +14,7 @@ size_t utf8_decode(const char *bytes, size_t n_bytes, uint32_t *ret_point) DLP_S
 /* How many bytes from the beginning on are whole characters: n_bytes if all of it is UTF-8. `bytes` may be NULL if
  * there are none. */
 size_t utf8_valid(const void *bytes, size_t n_bytes) DLP_SYMBOL(utf8_valid);
+
+/* How many columns a terminal gives the character: two for the scripts of East Asia and for pictures, none for marks
+ * that are drawn over the character before. */
+unsigned utf8_columns(uint32_t point) DLP_SYMBOL(utf8_columns);

@@ -66,7 +66,7 @@ static void read_progress(const uint8_t *data, size_t n_bytes) {
                 return;
         if (progress.n_bytes_done > progress.n_bytes_total || progress.n_listed > PROGRESS_NODES_MAX)
                 find("more is done than there is");
-        if (progress_percent(progress.n_bytes_done, progress.n_bytes_total) > 100)
+        if (percent_of(progress.n_bytes_done, progress.n_bytes_total) > 100)
                 find("more than all of it");
         progress_sentence(&progress, sentence);
         if (progress_write(&place, &progress, &why) < 0 || progress_read(&place, &again, NULL, &why) != 0 ||

@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 
 #include "daemon/staging/record/progress.h"
+#include "proto/base/amounts.h"
 #include "tests/support/tree.h"
 
 #define ARRAY_LENGTH(array) (sizeof(array) / sizeof((array)[0]))
@@ -159,9 +160,9 @@ START_TEST(a_sentence_says_what_is_known_and_no_more) {
         for (size_t i = 0; i < ARRAY_LENGTH(ROWS); i++)
                 ck_assert_str_eq(progress_sentence(&ROWS[i].progress, buffer), ROWS[i].says);
         for (size_t i = 0; i < ARRAY_LENGTH(DURATIONS); i++)
-                ck_assert_str_eq(progress_duration(DURATIONS[i].seconds, duration), DURATIONS[i].says);
-        ck_assert_uint_eq(progress_percent(0, 0), 100);
-        ck_assert_uint_eq(progress_percent(UINT64_MAX - 1, UINT64_MAX), 99);
+                ck_assert_str_eq(format_duration(duration, DURATIONS[i].seconds), DURATIONS[i].says);
+        ck_assert_uint_eq(percent_of(0, 0), 100);
+        ck_assert_uint_eq(percent_of(UINT64_MAX - 1, UINT64_MAX), 99);
 }
 END_TEST
 

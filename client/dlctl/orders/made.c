@@ -8,7 +8,11 @@
 #include <unistd.h>
 
 #include "client/dlctl/control.h"
+#include "client/dlctl/waiting.h"
 #include "client/lib/orders/column_file.h"
+#include "proto/base/clock.h"
+
+#define DRAW_AFTER_NS 300000000ull /* what is made at once shows nothing */
 
 struct tables {
         struct dlp_column columns[OPTION_LIST_MAX];
@@ -42,10 +46,17 @@ static void release(struct dlp_making *making, void *memory, uint64_t n_bytes) {
 }
 
 static bool go_on(struct dlp_making *making, uint64_t n_done, uint64_t n_total) {
-        (void)making;
-        (void)n_done;
-        (void)n_total;
-        return true;
+        struct dlp_progress progress = { .phase = "making the order", .unit = "samples" };
+        struct made *made = making->userdata;
+        uint64_t now = clock_now_ns();
+
+        dlp_meter_add(&made->meter, now, n_done, n_total);
+        dlp_meter_read(&made->meter, now, &progress);
+        progress.done = n_done;
+        progress.total = n_total;
+        if (now - made->meter.began_ns >= DRAW_AFTER_NS)
+                waiting_draw("", &progress);
+        return true; /* nobody ends it but a signal, which ends the program */
 }
 
 static void publish(struct dlp_making *making, const struct dlp_order *order, uint64_t n_final) {
@@ -163,8 +174,10 @@ int made_make(const struct made_wish *wish, struct made *made) {
         struct why why = { "" };
         int r = EXIT_DONE;
 
-        made->making =
-                (struct dlp_making){ .allocate = allocate, .release = release, .go_on = go_on, .publish = publish };
+        made->making = (struct dlp_making){
+                .allocate = allocate, .release = release, .go_on = go_on, .publish = publish, .userdata = made
+        };
+        dlp_meter_begin(&made->meter, clock_now_ns());
         if (!text || !tables)
                 r = fail(EXIT_REFUSED, "order: out of memory");
         else if (dlp_order_text_parse(wish->sampler, text, &why) < 0)
@@ -179,6 +192,7 @@ int made_make(const struct made_wish *wish, struct made *made) {
                 r = read_parts(wish, tables);
         if (r == EXIT_DONE)
                 r = make(wish, text, tables, made);
+        waiting_end();
         free(text);
         if (tables)
                 free_tables(tables);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "client/dlctl/options.h"
+#include "proto/base/progress.h"
 #include "proto/order/making/order_text.h"
 
 /* As the options give it. */
@@ -17,6 +18,7 @@ struct made {
         struct dlp_order order;
         bool is_batch; /* a unit is a whole batch */
         struct dlp_making making;
+        struct dlp_meter meter; /* how far it is, for a terminal */
 };
 
 /* Makes the order. Returns EXIT_DONE, or an exit code after a message. Free it with made_free() in any case; `made`

@@ -75,6 +75,8 @@ static void on_tick(void *userdata) {
         }
         if (watch && watch->progress)
                 watch->progress(watch->userdata, together->count(together->userdata));
+        if (together->seen)
+                seen_tell(together->seen, watch);
 }
 
 int together_run(const struct together *together, struct why *why) {

@@ -8,6 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "daemon/data/files/seen.h"
 #include "daemon/data/format.h"
 #include "proto/base/why.h"
 
@@ -20,6 +21,7 @@ struct together {
         int (*look)(void *userdata, uint32_t idx_thread, size_t file, struct why *why);
         /* How many samples were found until now, in all threads; called meanwhile. */
         uint64_t (*count)(void *userdata);
+        const struct seen *seen; /* of look(), told meanwhile; may be NULL */
         void *userdata;
         const struct index_watch *watch; /* may be NULL; asked and told on the calling thread */
 };

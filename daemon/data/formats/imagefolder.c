@@ -125,6 +125,8 @@ static int look_up(struct walk *walk) {
                 return why_set(walk->why, -ECANCELED, "%s: indexing was cancelled", walk->root);
         if (walk->watch->progress)
                 walk->watch->progress(walk->watch->userdata, walk->n_files + n_files(walk));
+        if (walk->watch->part) /* how many there are in all is known at the end */
+                walk->watch->part(walk->watch->userdata, walk->n_files + n_files(walk), 0, "files");
         return 0;
 }
 

@@ -45,8 +45,7 @@ static void release(struct dlp_making *making, void *memory, uint64_t n_bytes) {
 static bool go_on(struct dlp_making *making, uint64_t n_done, uint64_t n_total) {
         struct order_made *made = made_of(making);
 
-        atomic_store_explicit(&made->n_done, n_done, memory_order_relaxed);
-        atomic_store_explicit(&made->n_total, n_total, memory_order_relaxed);
+        made->told(made, n_done, n_total);
         return !atomic_load_explicit(&made->is_unwanted, memory_order_relaxed);
 }
 

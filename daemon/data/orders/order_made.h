@@ -25,11 +25,13 @@ struct order_made {
         struct why failure;     /* constant once has_failed */
         _Atomic bool has_failed;
         _Atomic bool is_unwanted;
-        _Atomic uint64_t n_done, n_total; /* of the step that is under way: for people */
 
         /* The first n_final positions, of which there will be n_positions in n_units units, are there. Maker's thread.
          */
         void (*publish)(struct order_made *made, uint64_t n_positions, uint64_t n_units, uint64_t n_final);
+
+        /* Of the step that is under way: for people. Maker's thread. */
+        void (*told)(struct order_made *made, uint64_t n_done, uint64_t n_total);
 };
 
 /* Bytes that the making takes at most, and so must be reserved. UINT64_MAX: too many to be told. */

@@ -77,6 +77,14 @@ static bool is_done(const struct order_table *table) {
         return atomic_load(&table->n_final) == table->n;
 }
 
+/* At the end both numbers are the same. A stream's order has no end. */
+static void tell(struct order_table *table, uint64_t n_done, uint64_t n_total) {
+        const struct order_tables_options *options = &table->tables->options;
+
+        if (options->told && !table->spec.growth)
+                options->told(options->userdata, table->spec.payer, table->spec.terms.epoch, n_done, n_total);
+}
+
 /* Frees a table that is not in a list any more. Without the mutex, because release() is the owner's code. */
 static void table_free(struct order_table *table) {
         struct order_tables *tables = table->tables;
@@ -92,6 +100,7 @@ static void table_free(struct order_table *table) {
         if (table->memory)
                 munmap(table->memory, table->n_bytes);
         if (table->memory || table->is_made) {
+                tell(table, 1, 1); /* perhaps nobody wanted it to the end */
                 if (tables->options.release)
                         tables->options.release(tables->options.userdata, table->spec.payer, table->n_bytes);
         }
@@ -153,6 +162,7 @@ static void make_chunk(struct order_table *table, struct why *ret_lack) {
         atomic_store(&table->n_final, n_final);
         if (atomic_exchange(&table->is_wanted, false) && tables->options.ready)
                 tables->options.ready(tables->options.userdata);
+        tell(table, n_final, atomic_load_explicit(&table->n, memory_order_relaxed));
 }
 
 /* With the mutex: waits for work. An order that found no memory is tried again after a while. */
@@ -223,12 +233,20 @@ static void on_published(struct order_made *made, uint64_t n_positions, uint64_t
         call_ready(table);
 }
 
+static void on_told(struct order_made *made, uint64_t n_done, uint64_t n_total) {
+        struct order_table *table = (struct order_table *)((uint8_t *)made - offsetof(struct order_table, made));
+
+        if (n_done < n_total) /* a step has ended, and another one may follow */
+                tell(table, n_done, n_total);
+}
+
 static void *make(void *argument) {
         struct order_table *table = argument;
         struct order_tables *tables = table->tables;
         bool is_last;
 
         order_made_run(&table->made);
+        tell(table, 1, 1);
         call_ready(table);
         pthread_mutex_lock(&tables->mutex);
         table->is_worked_on = false;
@@ -378,6 +396,7 @@ static int begin_making(struct order_table *table, struct why *why) {
         table->is_made = true;
         order_made_init(&table->made, spec->sampling, &spec->terms, spec->batch_size);
         table->made.publish = on_published;
+        table->made.told = on_told;
         atomic_init(&table->n, DLP_UNKNOWN);
         atomic_init(&table->n_units, DLP_UNKNOWN);
         atomic_init(&table->n_final, 0);

@@ -41,6 +41,9 @@ struct order_tables_options {
          * not block for long. It is called at most once for each ORDER_NOT_YET, and may be called without need. NULL:
          * callers do not wait. */
         void (*ready)(void *userdata);
+        /* For people: so much of an order that takes its time is made; once n_done is n_total, it is made or given up.
+         * Called by the threads that make orders. NULL: nobody wants to know. */
+        void (*told)(void *userdata, void *payer, uint64_t epoch, uint64_t n_done, uint64_t n_total);
         void *userdata;
 };
 

@@ -71,10 +71,18 @@ uint64_t catalog_dataset_error(struct catalog_dataset *dataset, const char *text
 
 /* ---- opening, in the background ------------------------------------------------------------------------------ */
 
-static void on_progress(void *userdata, uint64_t n_files) {
+static void on_progress(void *userdata, uint64_t n_samples) {
         struct catalog_entry *entry = userdata;
 
-        atomic_store_explicit(&entry->n_files, n_files, memory_order_relaxed);
+        if (!entry->has_parts)
+                work_tell(&entry->work, n_samples, 0, "samples");
+}
+
+static void on_part(void *userdata, uint64_t n_done, uint64_t n_total, const char *unit) {
+        struct catalog_entry *entry = userdata;
+
+        entry->has_parts = true;
+        work_tell(&entry->work, n_done, n_total, unit);
 }
 
 /* The lock is taken before anything of the version is opened: from then on the version is not removed. */
@@ -120,10 +128,12 @@ void opening_work(void *userdata) {
                                      .given_index = opening->index[0] ? opening->index : NULL,
                                      .given_digest = opening->digest };
         struct index_watch watch = { .progress = on_progress,
+                                     .part = on_part,
                                      .userdata = entry,
                                      .cancel = &entry->cancelled,
                                      .max_copied = max_copied(entry->catalog->budget) };
 
+        entry->has_parts = false;
         opening->result = opening_lock(opening);
         if (opening->result == 0)
                 opening->result = dataset_open(&spec, entry->catalog->index_dir, &watch, &opening->dataset,
@@ -173,6 +183,7 @@ void entry_free(struct catalog_entry *entry) {
         staged_free(entry->staged);
         groups_fini(&entry->allow);
         free(entry->name);
+        work_fini(&entry->work);
         free(entry->path);
         free(entry->options);
         free(entry);
@@ -239,6 +250,7 @@ static void opening_done(void *userdata) {
         struct catalog_dataset *open = opening_take(opening);
 
         entry->is_opening = false;
+        work_end(&entry->work);
         if (!entry->is_wanted) {
                 catalog_dataset_unref(open);
                 entry_free(entry);
@@ -270,7 +282,7 @@ void entry_open(struct catalog_entry *entry) {
                 r = opening->options ? opening_aim(opening, entry) : -ENOMEM;
         }
         if (r == 0) {
-                atomic_store_explicit(&entry->n_files, 0, memory_order_relaxed);
+                work_begin(&entry->work, "indexing", "");
                 atomic_store_explicit(&entry->cancelled, false, memory_order_relaxed);
                 r = background_run(entry->catalog->background, opening_work, opening_done, opening);
         }
@@ -278,6 +290,7 @@ void entry_open(struct catalog_entry *entry) {
                 struct why why;
 
                 opening_free(opening);
+                work_end(&entry->work);
                 why_errno(&why, r, "opening");
                 entry_fail(entry, r, &why);
                 return;
@@ -368,8 +381,10 @@ int entry_add(struct catalog *catalog, const struct catalog_wish *wish, struct w
         struct catalog_entry *entry = calloc(1, sizeof(*entry));
         int r = 0;
 
-        if (entry)
+        if (entry) {
+                work_init(&entry->work);
                 entry->path = strdup(wish->path);
+        }
         if (entry)
                 entry->options = strdup(wish->options ? wish->options : "");
         if (entry)
@@ -497,6 +512,8 @@ void catalog_try_again(struct catalog_entry *entry) {
 
 int catalog_get(struct catalog *catalog, const char *name, struct catalog_dataset **ret_dataset, struct why *why) {
         struct catalog_entry *entry = catalog_find(catalog, name, why);
+        struct dlp_progress progress;
+        char sentence[DLP_TEXT_MAX];
 
         if (!entry)
                 return -ENOENT;
@@ -521,6 +538,6 @@ int catalog_get(struct catalog *catalog, const char *name, struct catalog_datase
         if (catalog_is_stream(entry))
                 return why_set(why, -EAGAIN, "dataset %s: the stream waits for its first whole shard in %.200s", name,
                                entry->path);
-        return why_set(why, -EAGAIN, "dataset %s: its index is being built, %llu files so far", name,
-                       (unsigned long long)atomic_load_explicit(&entry->n_files, memory_order_relaxed));
+        work_read(&entry->work, &progress);
+        return why_set(why, -EAGAIN, "dataset %s: %s", name, dlp_progress_sentence(&progress, sentence));
 }

@@ -15,6 +15,7 @@
 #include "daemon/base/background.h"
 #include "daemon/base/machine/groups.h"
 #include "daemon/base/queue.h"
+#include "daemon/base/work.h"
 #include "daemon/data/dataset.h"
 #include "daemon/data/ledger/ledger.h"
 #include "daemon/pipeline/failure/outage.h"
@@ -69,7 +70,8 @@ struct catalog_entry {
         enum catalog_state state;
         struct catalog_dataset *open; /* READY: one reference */
         struct why text;              /* how it was opened, or why it was not */
-        _Atomic uint64_t n_files;     /* INDEXING: found so far */
+        struct work work;             /* how far the opening is */
+        bool has_parts;               /* its format says how much of all it has seen; the opening's thread */
         _Atomic bool cancelled;       /* INDEXING: stop */
         uint64_t failed_at_ns;        /* FAILED */
         bool was_told;                /* FAILED: a client has been told; the next attach begins a new attempt */
@@ -220,6 +222,9 @@ bool catalog_is_stream(const struct catalog_entry *entry);
 
 /* Is a staging of it running, as far as this node can see? */
 bool catalog_is_being_staged(const struct catalog_entry *entry);
+
+/* How far the indexing is, or the staging that this node waits for. Returns false if there is neither. */
+bool catalog_progress(struct catalog_entry *entry, struct dlp_progress *ret_progress);
 
 /* A sentence: what a dataset with an origin waits for, or what its staging does. Returns `buffer`. */
 const char *catalog_staging_text(const struct catalog_entry *entry, char buffer[DLP_TEXT_MAX]);

@@ -240,36 +240,15 @@ void progress_fini(struct progress *progress) {
 
 /* ---- for people ---------------------------------------------------------------------------------------------- */
 
-unsigned progress_percent(uint64_t n_done, uint64_t n_total) {
-        unsigned percent;
-
-        if (n_done >= n_total)
-                return 100;
-        percent = (unsigned)((double)n_done / (double)n_total * 100);
-        return percent < 100 ? percent : 99; /* doubles round */
-}
-
-const char *progress_duration(uint64_t seconds, char buffer[32]) {
-        if (seconds < 60)
-                snprintf(buffer, 32, "%" PRIu64 " s", seconds);
-        else if (seconds < 3600)
-                snprintf(buffer, 32, "%" PRIu64 " min", (seconds + 30) / 60);
-        else if (seconds < 86400)
-                snprintf(buffer, 32, "%" PRIu64 " h %" PRIu64 " min", seconds / 3600, seconds / 60 % 60);
-        else
-                snprintf(buffer, 32, "%" PRIu64 " d %" PRIu64 " h", seconds / 86400, seconds / 3600 % 24);
-        return buffer;
-}
-
 const char *progress_sentence(const struct progress *progress, char buffer[DLP_TEXT_MAX]) {
-        char done[BYTES_TEXT_MAX], total[BYTES_TEXT_MAX], rate[BYTES_TEXT_MAX], left[32];
+        char done[BYTES_TEXT_MAX], total[BYTES_TEXT_MAX], rate[BYTES_TEXT_MAX], left[DURATION_TEXT_MAX];
         size_t n = (size_t)snprintf(buffer, DLP_TEXT_MAX, "%s", progress->phase);
 
         if (progress->n_bytes_total > 0)
                 n += (size_t)snprintf(buffer + n, DLP_TEXT_MAX - n, ", %s of %s (%u %%)",
                                       format_bytes(done, progress->n_bytes_done),
                                       format_bytes(total, progress->n_bytes_total),
-                                      progress_percent(progress->n_bytes_done, progress->n_bytes_total));
+                                      percent_of(progress->n_bytes_done, progress->n_bytes_total));
         else if (progress->n_files_total > 0)
                 n += (size_t)snprintf(buffer + n, DLP_TEXT_MAX - n, ", %" PRIu64 " files so far",
                                       progress->n_files_total);
@@ -278,7 +257,7 @@ const char *progress_sentence(const struct progress *progress, char buffer[DLP_T
                                       format_bytes(rate, progress->bytes_per_second));
         if (progress->seconds_left != UINT64_MAX && progress->n_bytes_done < progress->n_bytes_total)
                 n += (size_t)snprintf(buffer + n, DLP_TEXT_MAX - n, ", %s left",
-                                      progress_duration(progress->seconds_left, left));
+                                      format_duration(left, progress->seconds_left));
         if (progress->n_nodes > 1)
                 snprintf(buffer + n, DLP_TEXT_MAX - n, ", %u nodes", progress->n_nodes);
         return buffer;

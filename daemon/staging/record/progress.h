@@ -64,13 +64,7 @@ int progress_write(const struct place *place, const struct progress *progress, s
  * freed with progress_fini(); PROGRESS_ABSENT; -EBADMSG if it is none; another errno with `why`. */
 int progress_read(const struct place *place, struct progress *ret_progress, uint64_t *ret_mark, struct why *why);
 
-/* Whole percent of the bytes, 0 to 100; 100 only if all are there. */
-unsigned progress_percent(uint64_t n_done, uint64_t n_total);
-
 /* "transferring, 12.3 GiB of 45.6 GiB (27 %), 118.0 MiB/s, 5 min left". Returns `buffer`. */
 const char *progress_sentence(const struct progress *progress, char buffer[DLP_TEXT_MAX]);
-
-/* "59 s", "12 min", "3 h 20 min", "4 d 2 h". Returns `buffer`. */
-const char *progress_duration(uint64_t seconds, char buffer[32]);
 
 void progress_fini(struct progress *progress);

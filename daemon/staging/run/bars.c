@@ -44,20 +44,6 @@ static void put_colour(struct line *line, const char *colour) {
                 put_bytes(line, colour, strlen(colour));
 }
 
-/* Columns that a terminal gives it: two for the scripts of East Asia and for pictures. */
-static uint32_t columns_of(uint32_t point) {
-        static const struct {
-                uint32_t first, last;
-        } WIDE[] = { { 0x1100, 0x115f },   { 0x2e80, 0x303e },  { 0x3041, 0xa4cf }, { 0xac00, 0xd7a3 },
-                     { 0xf900, 0xfaff },   { 0xfe30, 0xfe6f },  { 0xff00, 0xff60 }, { 0xffe0, 0xffe6 },
-                     { 0x1f300, 0x1faff }, { 0x20000, 0x3fffd } };
-
-        for (size_t i = 0; i < ARRAY_SIZE(WIDE); i++)
-                if (point >= WIDE[i].first && point <= WIDE[i].last)
-                        return 2;
-        return 1;
-}
-
 /* At most `n_columns` of a text from anywhere: what would move the cursor, or cannot be shown, becomes '?'. Returns the
  * columns that it took. */
 static uint32_t put_text(struct line *line, const char *text, uint32_t n_columns) {
@@ -70,7 +56,8 @@ static uint32_t put_text(struct line *line, const char *text, uint32_t n_columns
                 size_t n = utf8_decode(text, SIZE_MAX, &point);
                 bool shown = n > 0 && point >= ' ' && (point < 0x7f || (point >= 0xa0 && line->look->utf8));
 
-                width = shown ? columns_of(point) : 1;
+                width = shown && utf8_columns(point) > 1 ? 2
+                                                         : 1; /* a mark counts too: so the frame's bytes are bounded */
                 if (used + width > n_columns)
                         break;
                 put_bytes(line, shown ? text : "?", shown ? n : 1);
@@ -139,11 +126,11 @@ static void put_bar(struct line *line, uint64_t n_done, uint64_t n_total, uint32
 /* Parts that do not fit as a whole are left out, the last first. */
 static void draw_head(const struct bars_look *look, const struct progress *progress, struct bars_frame *frame) {
         struct line line = line_begin(look, frame);
-        char done[BYTES_TEXT_MAX], total[BYTES_TEXT_MAX], parts[5][64] = { "" }, left[32];
+        char done[BYTES_TEXT_MAX], total[BYTES_TEXT_MAX], parts[5][64] = { "" }, left[DURATION_TEXT_MAX];
         size_t n = 0;
 
         if (progress->n_bytes_total > 0)
-                snprintf(parts[n++], 64, "%u %%", progress_percent(progress->n_bytes_done, progress->n_bytes_total));
+                snprintf(parts[n++], 64, "%u %%", percent_of(progress->n_bytes_done, progress->n_bytes_total));
         snprintf(parts[n++], 64, "%s", progress->phase);
         if (progress->n_bytes_total > 0) {
                 snprintf(parts[n++], 64, "%s of %s", format_bytes(done, progress->n_bytes_done),
@@ -154,7 +141,7 @@ static void draw_head(const struct bars_look *look, const struct progress *progr
         if (progress->bytes_per_second > 0)
                 snprintf(parts[n++], 64, "%s/s", format_bytes(done, progress->bytes_per_second));
         if (progress->seconds_left != UINT64_MAX && progress->n_bytes_done < progress->n_bytes_total)
-                snprintf(parts[n++], 64, "%s left", progress_duration(progress->seconds_left, left));
+                snprintf(parts[n++], 64, "%s left", format_duration(left, progress->seconds_left));
 
         put_colour(&line, BOLD);
         put_text(&line, progress->dataset, look->n_columns / 3 > 8 ? look->n_columns / 3 : 8);
@@ -178,7 +165,7 @@ static void draw_node(const struct bars_look *look, const struct node_progress *
         put_blanks(&line, 2);
         if (bar >= BAR_MIN)
                 put_bar(&line, news->n_bytes_done, news->n_bytes_total, bar);
-        put(&line, " %3u %%", progress_percent(news->n_bytes_done, news->n_bytes_total));
+        put(&line, " %3u %%", percent_of(news->n_bytes_done, news->n_bytes_total));
         if (room >= 24) {
                 format_bytes(text, rate);
                 put(&line, "  %10s/s", text);
@@ -271,7 +258,7 @@ void bars_draw(const struct bars_look *look, const struct progress *progress, co
         n_bars = bars_furthest_behind(progress, n_bars, shown);
         for (uint32_t i = 0; i < progress->n_listed; i++) {
                 const struct node_progress *news = &progress->nodes[i];
-                unsigned percent = progress_percent(news->n_bytes_done, news->n_bytes_total);
+                unsigned percent = percent_of(news->n_bytes_done, news->n_bytes_total);
 
                 if (is_among(shown, n_bars, i)) {
                         draw_node(look, news, rates ? rates[i] : 0, name_columns, ret_frame);

@@ -12,10 +12,10 @@
 #include <unistd.h>
 
 #include "daemon/base/log.h"
-#include "daemon/staging/run/rate.h"
 #include "daemon/staging/run/screen.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/clock.h"
+#include "proto/base/rate.h"
 #include "proto/base/text.h"
 
 #define DRAW_NS   100000000ull   /* ten frames a second */

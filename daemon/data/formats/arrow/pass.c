@@ -6,6 +6,7 @@
 
 #include "daemon/data/files/listed.h"
 #include "daemon/data/files/parted.h"
+#include "daemon/data/files/seen.h"
 #include "daemon/data/formats/copied.h"
 #include "proto/base/cleanup.h"
 
@@ -138,6 +139,7 @@ struct running {
         struct arrow_pass copy;              /* of all: the pass as it was at first */
         const char **names;                  /* of all */
         uint64_t n_rows;
+        struct seen seen; /* file by file */
 };
 
 /* What another thread has found in a file. */
@@ -179,6 +181,7 @@ static struct part *part_new(const struct running *running, const atomic_bool *i
         part->pass.is_over = is_over;
         if (running->copy.watch)
                 part->watch = *running->copy.watch;
+        part->watch.part = NULL;
         part->watch.progress = NULL; /* only the caller's thread tells how far it is */
         part->free = running->visitor->free;
         part->pass.columns.all = copy_columns(&running->copy.columns);
@@ -205,7 +208,7 @@ static void *look_at_file(void *userdata, uint64_t idx_file, const atomic_bool *
         return part;
 }
 
-static int take_part(struct running *running, const char *name, const struct part *part) {
+static int take_part(struct running *running, const char *name, const struct part *part, struct stat *ret_status) {
         struct why detail;
         int r = running->visitor->take(running->visitor->userdata, part->visitor, name, &part->status, &detail);
 
@@ -214,6 +217,7 @@ static int take_part(struct running *running, const char *name, const struct par
         if (r == ARROW_AGAIN)
                 return r;
         running->n_rows += part->n_rows;
+        *ret_status = part->status;
         return look_up(running->pass, running->n_rows);
 }
 
@@ -221,10 +225,16 @@ static int take_file(void *userdata, uint64_t idx_file, const void *found) {
         struct running *running = userdata;
         const char *name = running->names[idx_file];
         struct stat status;
-        int r = found ? take_part(running, name, found) : ARROW_AGAIN;
+        int r = found ? take_part(running, name, found, &status) : ARROW_AGAIN;
 
-        return r != ARROW_AGAIN ? r
-                                : run_file(running->pass, running->visitor, idx_file, name, &running->n_rows, &status);
+        if (r == ARROW_AGAIN)
+                r = run_file(running->pass, running->visitor, idx_file, name, &running->n_rows, &status);
+        if (r == 0) {
+                seen_file(&running->seen, (uint64_t)status.st_size);
+                seen_add(&running->seen, (uint64_t)status.st_size);
+                seen_tell(&running->seen, running->pass->watch);
+        }
+        return r;
 }
 
 /* ---- all files --------------------------------------------------------------------------------------------------- */
@@ -239,6 +249,7 @@ int arrow_pass_run(struct arrow_pass *pass, const struct arrow_visitor *visitor)
         const char *name = (const char *)pass->folder.names.bytes;
         int r;
 
+        seen_begin(&running.seen, pass->folder.n_files);
         why_set(pass->why, -ENOMEM, "%.300s: no memory to read it", pass->files->root); /* unless more is said */
         running.copy.columns.all = copy_columns(&pass->columns);
         running.names = calloc(pass->folder.n_files + 1, sizeof(*running.names));

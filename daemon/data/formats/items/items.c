@@ -127,6 +127,7 @@ static void *look_at_shard(void *userdata, uint64_t idx_shard, const atomic_bool
         part->walk.watch = &part->watch;
         if (walking->copy.watch)
                 part->watch = *walking->copy.watch;
+        part->watch.part = NULL;
         part->watch.progress = NULL; /* only the caller's thread tells how far it is */
         part->walk.builder = NULL;
         part->walk.n_items = 0;

@@ -289,7 +289,7 @@ static int read_samples(struct csv_dataset *dataset, char delimiter) {
                 if (r != 0)
                         break;
                 listing->window.n_lines += n_lines;
-                if (listing_look_up(listing) < 0)
+                if (listing_look_up(listing, 0) < 0)
                         return -ECANCELED;
         }
         return r < 0 ? listing_refuse(listing, listing->window.n_lines, r, &dataset->why) : 0;

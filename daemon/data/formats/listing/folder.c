@@ -172,6 +172,8 @@ static int look_up(struct folder *folder) {
                 return why_set(why_of(folder), -ECANCELED, "%s: indexing was cancelled", root_of(folder));
         if (watch->progress)
                 watch->progress(watch->userdata, n_files(folder));
+        if (watch->part) /* how many there are in all is known at the end */
+                watch->part(watch->userdata, n_files(folder), 0, "files");
         return 0;
 }
 

@@ -182,7 +182,7 @@ static int take_sample(struct json_line *line, uint64_t offset) {
         r = take_object(line);
         if (r == 0)
                 r = table_end_record(line->table, &line->why);
-        return r < 0 ? listing_refuse(listing, listing->window.n_lines, r, &line->why) : listing_look_up(listing);
+        return r < 0 ? listing_refuse(listing, listing->window.n_lines, r, &line->why) : listing_look_up(listing, 0);
 }
 
 static int read_lines(struct json_line *line) {

@@ -44,7 +44,7 @@ int listing_no_memory(const struct text_listing *listing, int error) {
                          listing->n_samples);
 }
 
-int listing_look_up(struct text_listing *listing) {
+int listing_look_up(struct text_listing *listing, uint64_t n_rows) {
         if (listing->n_samples - listing->n_looked < LOOK_UP_SAMPLES || !listing->watch)
                 return 0;
         listing->n_looked = listing->n_samples;
@@ -52,6 +52,12 @@ int listing_look_up(struct text_listing *listing) {
                 return why_set(listing->why, -ECANCELED, "%s: indexing was cancelled", listing->files->root);
         if (listing->watch->progress)
                 listing->watch->progress(listing->watch->userdata, listing->n_samples);
+        if (n_rows > 0 && listing->watch->part) {
+                listing->watch->part(listing->watch->userdata, listing->n_samples, n_rows, "samples");
+        } else if (n_rows == 0) {
+                seen_at(&listing->seen, listing->n_file, text_window_place(&listing->window));
+                seen_tell(&listing->seen, listing->watch);
+        }
         return 0;
 }
 
@@ -62,6 +68,9 @@ int listing_begin_file(struct text_listing *listing, const char *name, const str
                                     .first_sample = listing->n_samples,
                                     .status = *status };
         int r = growing_append(&listing->names, name, strlen(name) + 1);
+
+        listing->n_file = (uint64_t)status->st_size;
+        seen_file(&listing->seen, listing->n_file);
 
         if (r == 0)
                 r = growing_append(&listing->listed, &file, sizeof(file));
@@ -108,6 +117,7 @@ int listing_walk(struct text_listing *listing, listing_takes is_taken, listing_t
                  const struct listing_parts *parts, void *userdata) {
         int r = find_files(listing, is_taken, is_else_taken);
 
+        seen_begin(&listing->seen, listing->found.n);
         if (r == 0 && parts && cuts_threads() > 1)
                 r = parts_walk(listing, parts, userdata);
         else

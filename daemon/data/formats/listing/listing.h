@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 
 #include "daemon/data/files/listed.h"
+#include "daemon/data/files/seen.h"
 #include "daemon/data/format.h"
 #include "daemon/data/formats/listing/text_window.h"
 #include "daemon/data/growing.h"
@@ -29,7 +30,9 @@ struct text_listing {
         uint64_t n_samples;        /* found so far */
         uint64_t n_looked;         /* n_samples when listing_look_up() was called last */
         struct listed found;       /* the files that the path means */
-        struct growing listed;     /* struct listed_file */
+        struct seen seen;
+        uint64_t n_file;       /* bytes of the one that was begun last */
+        struct growing listed; /* struct listed_file */
         struct growing names;
         int64_t settled_ns; /* time waited so far */
 };
@@ -74,8 +77,9 @@ bool listing_begins_as_text(const uint8_t *bytes, size_t n_bytes);
 /* Puts "ROOT/FILE: line N: " before what `detail` says. `line` 0: without a line. Returns `error`. */
 int listing_refuse(const struct text_listing *listing, uint64_t line, int error, const struct why *detail);
 
-/* Says how many samples were found, every few thousand, and whether to go on. Returns 0 or -ECANCELED with `why`. */
-int listing_look_up(struct text_listing *listing);
+/* Says how many samples were found, every few thousand, and whether to go on. n_rows: all of them, once they are found
+ * and put into the index, which now has listing->n_samples of them; before, 0. Returns 0 or -ECANCELED with `why`. */
+int listing_look_up(struct text_listing *listing, uint64_t n_rows);
 
 /* What to say when the index has no room: `error` is -ENOMEM or -E2BIG. Returns it. */
 int listing_no_memory(const struct text_listing *listing, int error);

@@ -130,8 +130,9 @@ static int take_part(struct parts_pass *pass, struct part_slot *slot) {
                 return r;
         listing->window.n_lines = base + slot->part->window.n_lines;
         listing->n_samples += slot->part->n_samples;
-        pass->file.at = slot->end;
-        return listing_look_up(listing);
+        pass->file.at = listing->window.offset = slot->end; /* read_directly() begins the window anew */
+        listing->window.at = 0;
+        return listing_look_up(listing, 0);
 }
 
 static int take_pieces(struct parts_pass *pass) {
@@ -172,7 +173,7 @@ static int read_file(struct parts_pass *pass, size_t idx) {
         if (r < 0)
                 return r;
         pass->file.n_bytes = (uint64_t)status.st_size;
-        pass->file.at = 0;
+        pass->file.at = listing->window.offset = listing->window.at = 0;
         if (idx == 0)
                 r = read_begin(pass);
         else if (pass->file.n_bytes == 0)

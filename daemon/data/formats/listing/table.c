@@ -426,7 +426,7 @@ static int give_rows(struct record_table *table, const struct table_plan *plan, 
         for (; row < end && r == 0; row++) {
                 r = give_row(table, plan, row, builder);
                 listing->n_samples = row + 1;
-                if (r == 0 && listing_look_up(listing) < 0)
+                if (r == 0 && listing_look_up(listing, table->columns.n_rows) < 0)
                         return -ECANCELED;
         }
         return r;

@@ -36,7 +36,7 @@ static int add_line(struct text_dataset *dataset, uint64_t offset, uint64_t n_by
         if (growing_append(&dataset->lines, &line, sizeof(line)) < 0)
                 return listing_no_memory(&dataset->listing, -ENOMEM);
         dataset->listing.n_samples++;
-        return listing_look_up(&dataset->listing);
+        return listing_look_up(&dataset->listing, 0);
 }
 
 static int read_text(struct text_listing *listing, void *userdata) {

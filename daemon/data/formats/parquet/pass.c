@@ -6,6 +6,7 @@
 
 #include "daemon/data/files/listed.h"
 #include "daemon/data/files/parted.h"
+#include "daemon/data/files/seen.h"
 #include "daemon/data/formats/copied.h"
 #include "proto/base/cleanup.h"
 
@@ -71,6 +72,7 @@ struct running {
         uint64_t n_begun;         /* files of which a piece was taken */
         struct stat status;       /* of the last of them, as it was then */
         uint64_t n_rows;          /* of all of them */
+        struct seen seen;         /* piece by piece */
 };
 
 /* What another thread has found in a piece. */
@@ -199,6 +201,7 @@ static struct part *part_new(const struct running *running, const atomic_bool *i
         if (running->copy.watch)
                 part->watch = *running->copy.watch;
         part->watch.progress = NULL;
+        part->watch.part = NULL;
         part->free = running->visitor->free;
         part->pass.columns.all = calloc(columns->n + 1, sizeof(*columns->all));
         if (part->pass.columns.all) {
@@ -240,9 +243,18 @@ static int take_part(struct running *running, uint64_t piece, const struct part 
 
 static int take_piece(void *userdata, uint64_t piece, const void *found) {
         struct running *running = userdata;
+        uint64_t n_begun = running->n_begun;
         int r = found ? take_part(running, piece, found) : PARQUET_AGAIN;
 
-        return r == PARQUET_AGAIN ? run_piece(running, piece, running, NULL) : r;
+        if (r == PARQUET_AGAIN)
+                r = run_piece(running, piece, running, NULL);
+        if (r == 0) {
+                if (running->n_begun > n_begun)
+                        seen_file(&running->seen, (uint64_t)running->status.st_size);
+                seen_add(&running->seen, (uint64_t)running->status.st_size / running->n_cut);
+                seen_tell(&running->seen, running->pass->watch);
+        }
+        return r;
 }
 
 /* ---- all of them ------------------------------------------------------------------------------------------------- */
@@ -276,6 +288,7 @@ int parquet_pass_run(struct parquet_pass *pass, const struct parquet_visitor *vi
         if (r < 0)
                 return r;
         running.n_cut = n_files > 0 ? n_pieces / n_files : 1;
+        seen_begin(&running.seen, n_files);
         why_set(pass->why, -ENOMEM, "%.300s: no memory to read it", pass->files->root); /* unless more is said */
         r = parted_run(&(struct parted){ .n = n_pieces,
                                          .look = visitor->make ? look_at_piece : NULL,

@@ -15,6 +15,7 @@
 #include "daemon/base/little_endian.h"
 #include "daemon/base/machine/disk.h"
 #include "daemon/data/files/listed.h"
+#include "daemon/data/files/seen.h"
 #include "daemon/data/format_tell.h"
 #include "daemon/data/formats/tfrecord/crc32c.h"
 #include "daemon/data/formats/tfrecord/survey.h"
@@ -40,6 +41,7 @@ struct pass {
         struct growing shards;
         int64_t settled_ns;      /* while the folder was listed */
         uint64_t n_bytes_looked; /* since the cancel flag was checked */
+        struct seen seen;
 };
 
 static void pass_fini(struct pass *pass) {
@@ -85,6 +87,7 @@ static bool is_taken(const char *name) {
 
 static int look_up(struct pass *pass, const struct record *record) {
         pass->n_bytes_looked += record->n_bytes;
+        seen_add(&pass->seen, record->n_bytes + 16); /* with its lengths and checksums */
         if (!pass->watch || (pass->survey.n_records % LOOK_UP_RECORDS != 0 && pass->n_bytes_looked < LOOK_UP_BYTES))
                 return 0;
         pass->n_bytes_looked = 0;
@@ -92,6 +95,7 @@ static int look_up(struct pass *pass, const struct record *record) {
                 return why_set(pass->why, -ECANCELED, "%s: indexing was cancelled", pass->files->root);
         if (pass->watch->progress)
                 pass->watch->progress(pass->watch->userdata, pass->survey.n_records);
+        seen_tell(&pass->seen, pass->watch);
         return 0;
 }
 
@@ -131,6 +135,7 @@ static int survey_file(struct pass *pass, size_t idx_name) {
 
         if (r < 0)
                 return r;
+        seen_file(&pass->seen, (uint64_t)shard.status.st_size);
         records_begin(&records, pass->ahead, (uint64_t)shard.status.st_size);
         r = survey_begin_shard(&pass->survey, name);
         if (r < 0)
@@ -150,6 +155,7 @@ static int survey_files(struct pass *pass) {
 
         while (r == SURVEY_AGAIN) {
                 growing_clear(&pass->shards);
+                seen_begin(&pass->seen, pass->listed.n);
                 ahead_begin(pass->ahead, &files);
                 r = 0;
                 for (size_t i = 0; i < pass->listed.n && r == 0; i++)

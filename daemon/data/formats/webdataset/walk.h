@@ -9,6 +9,7 @@
 #include <stdint.h>
 #include <sys/stat.h>
 
+#include "daemon/data/files/seen.h"
 #include "daemon/data/format.h"
 #include "daemon/data/formats/npy_survey.h"
 #include "daemon/data/growing.h"
@@ -47,6 +48,7 @@ struct walk {
         uint64_t n_members;
         _Atomic uint64_t n_samples; /* which other threads may read */
         int64_t settled_ns;
+        struct seen *seen; /* of all walks */
 };
 
 void walk_fini(struct walk *walk);

@@ -52,6 +52,7 @@ struct survey {
         uint32_t n_walks;
         uint32_t (*idx_fields)[INDEX_FIELDS_MAX]; /* [walk][its number of a field]: that of the dataset */
         struct found_field fields[INDEX_FIELDS_MAX];
+        struct seen seen;
         size_t shard_of_field[INDEX_FIELDS_MAX]; /* the first that has it */
         uint32_t n_fields;
         uint64_t n_samples; /* while archives are read, those that are merged count, too */
@@ -199,9 +200,12 @@ static uint64_t count(void *userdata) {
 }
 
 static int walk_all(struct survey *survey) {
-        const struct together together = {
-                .n_files = survey->n_shards, .look = look_at, .count = count, .userdata = survey, .watch = survey->watch
-        };
+        const struct together together = { .n_files = survey->n_shards,
+                                           .look = look_at,
+                                           .count = count,
+                                           .userdata = survey,
+                                           .seen = &survey->seen,
+                                           .watch = survey->watch };
         uint32_t n_walks = together_threads(survey->n_shards);
         struct why detail;
         int r;
@@ -215,7 +219,9 @@ static int walk_all(struct survey *survey) {
                 survey->walks[i].root_fd = survey->root_fd;
                 survey->walks[i].root = survey->root;
                 survey->walks[i].watch = survey->watch;
+                survey->walks[i].seen = &survey->seen;
         }
+        seen_begin(&survey->seen, survey->n_shards - (is_list(survey->files) ? 1 : 0));
         r = together_run(&together, &detail);
         for (size_t i = 0; i < survey->n_of_a_list; i++)
                 survey->n_samples += survey->shards[i].found.n_keys;

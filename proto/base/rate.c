@@ -1,4 +1,4 @@
-#include "daemon/staging/run/rate.h"
+#include "proto/base/rate.h"
 
 #include <string.h>
 

@@ -1,0 +1,299 @@
+#include "proto/base/progress.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "proto/base/amounts.h"
+#include "proto/base/utf8.h"
+
+#define BAR_MIN       8u
+#define BAR_MAX       40u
+#define NAME_MIN      8u /* columns that a name has in any case */
+#define PARTS_MAX     4u
+#define SHOW_RATE_NS  1000000000ull /* no rate before: the first moment says little */
+#define SECONDS_SHOWN 2.0           /* the time that passed, of work whose end nobody knows */
+
+/* ---- rates --------------------------------------------------------------------------------------------------- */
+
+void dlp_meter_begin(struct dlp_meter *meter, uint64_t now_ns) {
+        *meter = (struct dlp_meter){ .began_ns = now_ns };
+        rate_add(&meter->rate, now_ns, 0, 0);
+}
+
+void dlp_meter_add(struct dlp_meter *meter, uint64_t now_ns, uint64_t done, uint64_t total) {
+        if (meter->rate.n > 0 && done < meter->rate.count[meter->rate.n - 1])
+                rate_reset(&meter->rate);
+        meter->total = total;
+        rate_add(&meter->rate, now_ns, done, total);
+}
+
+void dlp_meter_read(const struct dlp_meter *meter, uint64_t now_ns, struct dlp_progress *progress) {
+        const struct rate *rate = &meter->rate;
+        bool stands_still = rate->n > 0 && now_ns - rate->at_ns[rate->n - 1] > RATE_WINDOW_NS;
+        bool is_young = now_ns - meter->began_ns < SHOW_RATE_NS;
+        uint64_t left = rate_seconds_left(rate, now_ns);
+
+        progress->seconds = (double)(now_ns - meter->began_ns) / 1e9;
+        progress->per_second = stands_still || is_young ? 0 : (double)rate_per_second(rate);
+        progress->seconds_left = stands_still || meter->total == 0 || left == UINT64_MAX ? -1 : (double)left;
+}
+
+/* ---- words --------------------------------------------------------------------------------------------------- */
+
+static bool is_bytes(const struct dlp_progress *progress) {
+        return strcmp(progress->unit, "B") == 0;
+}
+
+static bool has_rate(const struct dlp_progress *progress) {
+        return progress->per_second >= 1 && progress->per_second < 1e18;
+}
+
+static bool has_end(const struct dlp_progress *progress) {
+        return progress->total > 0 && progress->seconds_left >= 0 && progress->seconds_left < 1e12 &&
+               progress->done < progress->total;
+}
+
+/* "12.3 GiB", "45.6 M". */
+static const char *amount(const struct dlp_progress *progress, uint64_t n, char buffer[BYTES_TEXT_MAX]) {
+        return is_bytes(progress) ? format_bytes(buffer, n) : format_count(buffer, n);
+}
+
+/* "12.3 GiB of 45.6 GiB", "120 k files"; "" if nothing was counted. */
+static void print_amount(const struct dlp_progress *progress, char *text, size_t size) {
+        char done[BYTES_TEXT_MAX], total[BYTES_TEXT_MAX];
+        const char *blank = is_bytes(progress) || !progress->unit[0] ? "" : " ";
+        const char *unit = is_bytes(progress) ? "" : progress->unit;
+
+        text[0] = '\0';
+        amount(progress, progress->done, done);
+        if (progress->total > 0)
+                snprintf(text, size, "%s of %s%s%s", done, amount(progress, progress->total, total), blank, unit);
+        else if (progress->unit[0] || progress->done > 0)
+                snprintf(text, size, "%s%s%s", done, blank, unit);
+}
+
+static void print_rate(const struct dlp_progress *progress, char *text, size_t size) {
+        char rate[BYTES_TEXT_MAX];
+
+        text[0] = '\0';
+        if (has_rate(progress))
+                snprintf(text, size, "%s/s", amount(progress, (uint64_t)progress->per_second, rate));
+}
+
+/* The time that is left; if nobody knows and `or_passed`, the time that has passed. */
+static void print_time(const struct dlp_progress *progress, bool or_passed, char *text, size_t size) {
+        char time[DURATION_TEXT_MAX];
+
+        text[0] = '\0';
+        if (has_end(progress))
+                snprintf(text, size, "%s left", format_duration(time, (uint64_t)progress->seconds_left));
+        else if (or_passed && progress->seconds >= SECONDS_SHOWN && progress->seconds < 1e12)
+                snprintf(text, size, "%s", format_duration(time, (uint64_t)progress->seconds));
+}
+
+const char *dlp_progress_sentence(const struct dlp_progress *progress, char buffer[DLP_TEXT_MAX]) {
+        char text[2 * BYTES_TEXT_MAX + DLP_UNIT_MAX + 8];
+        size_t n = (size_t)snprintf(buffer, DLP_TEXT_MAX, "%s", progress->phase);
+
+        print_amount(progress, text, sizeof(text));
+        if (text[0])
+                n += (size_t)snprintf(buffer + n, DLP_TEXT_MAX - n, "%s%s", n > 0 ? ", " : "", text);
+        if (progress->total > 0)
+                n += (size_t)snprintf(buffer + n, DLP_TEXT_MAX - n, " (%u %%)",
+                                      percent_of(progress->done, progress->total));
+        else if (text[0])
+                n += (size_t)snprintf(buffer + n, DLP_TEXT_MAX - n, " so far");
+        print_rate(progress, text, sizeof(text));
+        if (text[0])
+                n += (size_t)snprintf(buffer + n, DLP_TEXT_MAX - n, ", %s", text);
+        print_time(progress, false, text, sizeof(text));
+        if (text[0])
+                snprintf(buffer + n, DLP_TEXT_MAX - n, ", %s", text);
+        return buffer;
+}
+
+/* ---- a line, column by column -------------------------------------------------------------------------------- */
+
+struct line {
+        char *bytes;
+        size_t n;
+        unsigned n_columns; /* used */
+        bool utf8;
+};
+
+static void put_bytes(struct line *line, const char *bytes, size_t n, unsigned n_columns) {
+        if (line->n + n >= DLP_PROGRESS_LINE_MAX)
+                return;
+        memcpy(line->bytes + line->n, bytes, n);
+        line->n += n;
+        line->n_columns += n_columns;
+        line->bytes[line->n] = '\0';
+}
+
+/* What moves the cursor or turns the direction of the text must not reach the terminal. */
+static bool is_shown(uint32_t point, bool utf8) {
+        if (point < ' ' || point == 0x7f || (point >= 0x80 && !utf8))
+                return false;
+        return !(point >= 0x80 && point < 0xa0) && !(point >= 0x200b && point <= 0x200f) &&
+               !(point >= 0x2028 && point <= 0x202e) && !(point >= 0x2060 && point <= 0x206f) && point != 0xfeff;
+}
+
+/* The character at `text` and its columns; what is not shown is one '?'. Returns its bytes. */
+static size_t character(const char *text, bool utf8, bool *ret_is_shown, unsigned *ret_columns) {
+        uint32_t point = 0;
+        size_t n = utf8_decode(text, SIZE_MAX, &point);
+
+        *ret_is_shown = n > 0 && is_shown(point, utf8);
+        *ret_columns = *ret_is_shown ? utf8_columns(point) : 1;
+        return n > 0 ? n : 1;
+}
+
+static unsigned columns_of(const char *text, bool utf8) {
+        unsigned n = 0;
+
+        while (*text) {
+                unsigned width;
+                bool shown;
+
+                text += character(text, utf8, &shown, &width);
+                n += width;
+        }
+        return n;
+}
+
+/* The text from column `from` (a character that is cut there is left out) to column `to`. */
+static void put_columns(struct line *line, const char *text, unsigned from, unsigned to) {
+        unsigned at = 0;
+
+        while (*text && at <= to) {
+                unsigned width;
+                bool shown;
+                size_t n = character(text, line->utf8, &shown, &width);
+
+                if (at >= from && at + width <= to)
+                        put_bytes(line, shown ? text : "?", shown ? n : 1, width);
+                at += width;
+                text += n;
+        }
+}
+
+/* The text in at most n columns: of one that is longer, the middle is left out, for the ends of paths tell them apart.
+ */
+static void put_name(struct line *line, const char *name, unsigned n_columns) {
+        const char *gap = line->utf8 ? "…" : "..";
+        unsigned n = columns_of(name, line->utf8), n_gap = line->utf8 ? 1 : 2, n_head;
+
+        if (n <= n_columns) {
+                put_columns(line, name, 0, n);
+                return;
+        }
+        n_head = (n_columns - n_gap) / 3;
+        put_columns(line, name, 0, n_head);
+        put_bytes(line, gap, strlen(gap), n_gap);
+        put_columns(line, name, n - (n_columns - n_gap - n_head), n);
+}
+
+static void put_bar(struct line *line, const struct dlp_progress *progress, unsigned n_columns) {
+        static const char *const EIGHTHS[] = { "", "▏", "▎", "▍", "▌", "▋", "▊", "▉" };
+        double share = (double)progress->done / (double)progress->total;
+        unsigned eighths = (unsigned)((share > 1 ? 1 : share) * 8 * n_columns), full = eighths / 8, at = 0;
+
+        for (; at < full; at++)
+                put_bytes(line, line->utf8 ? "█" : "=", line->utf8 ? 3 : 1, 1);
+        if (line->utf8 && eighths % 8 && at < n_columns) {
+                put_bytes(line, EIGHTHS[eighths % 8], 3, 1);
+                at++;
+        }
+        for (; at < n_columns; at++)
+                put_bytes(line, line->utf8 ? "░" : "-", line->utf8 ? 3 : 1, 1);
+}
+
+/* ---- what fits ----------------------------------------------------------------------------------------------- */
+
+enum part {
+        PART_PERCENT,
+        PART_AMOUNT,
+        PART_RATE,
+        PART_TIME,
+};
+
+struct parts {
+        char texts[PARTS_MAX][96]; /* "": left out */
+};
+
+static unsigned width_of(const struct parts *parts) {
+        unsigned n = 0;
+
+        for (unsigned i = 0; i < PARTS_MAX; i++)
+                n += parts->texts[i][0] ? 2 + (unsigned)strlen(parts->texts[i]) : 0;
+        return n;
+}
+
+/* Leaves out what does not fit into n columns, the least important first. */
+static void fit(struct parts *parts, unsigned n_columns) {
+        static const enum part LEAST_FIRST[] = { PART_RATE, PART_AMOUNT, PART_TIME, PART_PERCENT };
+
+        for (unsigned i = 0; i < PARTS_MAX && width_of(parts) > n_columns; i++)
+                parts->texts[LEAST_FIRST[i]][0] = '\0';
+}
+
+static unsigned limit_of(unsigned n_columns) {
+        return n_columns > DLP_PROGRESS_COLUMNS ? DLP_PROGRESS_COLUMNS : n_columns > 1 ? n_columns - 1 : 1;
+}
+
+const char *dlp_progress_line(const struct dlp_progress *progress, const char *name, unsigned n_columns, bool utf8,
+                              char buffer[DLP_PROGRESS_LINE_MAX]) {
+        struct line line = { .bytes = buffer, .utf8 = utf8 };
+        unsigned limit = limit_of(n_columns), n_name, n_rest, bar = 0;
+        struct parts parts = { 0 };
+
+        buffer[0] = '\0';
+        if (progress->total > 0)
+                snprintf(parts.texts[PART_PERCENT], 96, "%3u %%", percent_of(progress->done, progress->total));
+        print_amount(progress, parts.texts[PART_AMOUNT], 96);
+        print_rate(progress, parts.texts[PART_RATE], 96);
+        print_time(progress, true, parts.texts[PART_TIME], 96);
+
+        /* The name has a third of the line, or what the rest leaves. */
+        n_rest = 2 + columns_of(progress->phase, utf8) + width_of(&parts) + (progress->total > 0 ? BAR_MIN + 1 : 0);
+        n_name = limit > n_rest && limit - n_rest > limit / 3 ? limit - n_rest : limit / 3;
+        if (n_name < NAME_MIN)
+                n_name = limit < NAME_MIN ? limit : NAME_MIN;
+        if (name[0] && limit >= NAME_MIN) {
+                put_name(&line, name, n_name);
+                put_columns(&line, ": ", 0, limit - line.n_columns);
+        }
+        put_columns(&line, progress->phase, 0, limit - line.n_columns);
+        fit(&parts, limit - line.n_columns);
+        n_rest = limit - line.n_columns - width_of(&parts);
+        if (progress->total > 0 && n_rest >= BAR_MIN)
+                bar = n_rest < BAR_MAX ? n_rest : BAR_MAX; /* with the blank before it, and one less after it */
+        if (bar > 0) {
+                put_bytes(&line, " ", 1, 1);
+                put_bar(&line, progress, bar);
+        }
+        for (unsigned i = 0; i < PARTS_MAX; i++)
+                if (parts.texts[i][0]) {
+                        unsigned n_blanks = bar > 0 && i == PART_PERCENT ? 1 : 2;
+                        const char *text = parts.texts[i];
+
+                        put_bytes(&line, "  ", n_blanks, n_blanks);
+                        put_columns(&line, bar > 0 ? text : text + strspn(text, " "), 0, limit);
+                }
+        return buffer;
+}
+
+const char *dlp_progress_text(const char *text, unsigned n_columns, bool utf8, char buffer[DLP_PROGRESS_LINE_MAX]) {
+        struct line line = { .bytes = buffer, .utf8 = utf8 };
+        unsigned limit = limit_of(n_columns), n = columns_of(text, utf8), n_mark = utf8 ? 1 : 2;
+
+        buffer[0] = '\0';
+        if (n <= limit || limit <= n_mark) {
+                put_columns(&line, text, 0, limit);
+        } else {
+                put_columns(&line, text, 0, limit - n_mark);
+                put_bytes(&line, utf8 ? "…" : "..", utf8 ? 3 : 2, n_mark);
+        }
+        return buffer;
+}
