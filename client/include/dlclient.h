@@ -72,7 +72,7 @@ struct dlc_loader;
 
 /* Called while dlc_open() waits for something that takes long, and while dlc_next() waits for a dataset that cannot be
  * read (see dlc_hold()) or for the order of an epoch; at most once a second, from within that call. `text` is a
- * sentence such as "dataset photos: indexing, 120 k files so far", valid during the call. */
+ * sentence such as "dataset photos: its index is being built, 120 k files so far", valid during the call. */
 typedef void (*dlc_progress_fn)(void *userdata, const char *text);
 
 /* What a call waits for, in numbers: for a bar of one's own. All texts are valid during the callback. */

@@ -13,6 +13,7 @@
 #define WAIT_NS     100000000ull  /* between two calls of on_wait */
 #define PROGRESS_NS 1000000000ull /* and of on_progress */
 #define ASK_NS      250000000ull  /* between two questions to the daemon */
+#define FRESH_NS    2000000000ull /* an answer to an older one is of an earlier wait */
 
 static void take_text(char *text, size_t size, const char *from) {
         snprintf(text, size, "%.*s", (int)utf8_valid(from, strnlen(from, size - 1)), from);
@@ -71,12 +72,12 @@ void dli_progress_look(struct dlc_loader *loader) {
         if (!loader->answers_waits || (!loader->options.on_wait && !loader->options.on_progress))
                 return;
         if (connection->asked == 0 && (loader->asked_ns == 0 || now - loader->asked_ns >= ASK_NS)) {
-                if (connection->waited_for.phase[0]) {
+                if (connection->waited_for.phase[0] && now - loader->asked_ns < FRESH_NS) {
                         dlp_progress_sentence(&connection->waited_for, sentence);
                         snprintf(text, sizeof(text), "%.200s: %.300s", loader->options.dataset, sentence);
                         dli_progress_tell(loader, &connection->waited_for, text);
-                        connection->waited_for.phase[0] = '\0'; /* it was so then */
                 }
+                connection->waited_for.phase[0] = '\0'; /* it was so then */
                 loader->asked_ns = now;
                 dli_connection_ask(connection, loader->epoch);
         }

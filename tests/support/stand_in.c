@@ -303,6 +303,8 @@ static void refuse(struct session *session, uint64_t id, uint32_t code, const ch
         error.code = code;
         error.text = (char *)(uintptr_t)text;
         error.retry = retry;
+        if (retry)
+                error.progress = (Dlp__Progress *)(uintptr_t)manners->progress;
         reply.protocol = manners->protocol ? manners->protocol : DLP_PROTOCOL_VERSION;
         reply.id = id;
         reply.error = &error;
@@ -359,6 +361,7 @@ static void answer_attach(struct session *session, const Dlp__Request *request) 
         attached.stream = session->stream;
         attached.memory = (char *)(uintptr_t) "4 KiB pages";
         attached.job = attach->job;
+        attached.answers_waits = manners->answers_waits;
         reply.protocol = manners->protocol ? manners->protocol : DLP_PROTOCOL_VERSION;
         reply.id = request->id;
         reply.body_case = DLP__REPLY__BODY_ATTACHED;
@@ -409,6 +412,20 @@ static void answer_classes(struct session *session, const Dlp__Request *request)
         dlp_reply_send(session->socket, &reply, NULL, 0, 0);
 }
 
+static void answer_wait(struct session *session, const Dlp__Request *request) {
+        struct stand_in_manners *manners = session->stand_in->manners;
+        Dlp__WaitReply wait = DLP__WAIT_REPLY__INIT;
+        Dlp__Reply reply = DLP__REPLY__INIT;
+
+        atomic_fetch_add(&manners->n_waits, 1);
+        wait.progress = (Dlp__Progress *)(uintptr_t)manners->progress;
+        reply.protocol = DLP_PROTOCOL_VERSION;
+        reply.id = request->id;
+        reply.body_case = DLP__REPLY__BODY_WAIT;
+        reply.wait = &wait;
+        dlp_reply_send(session->socket, &reply, NULL, 0, 0);
+}
+
 /* Returns false at the connection's end. */
 static bool answer(struct session *session) {
         static _Thread_local uint8_t packet[DLP_PACKET_MAX];
@@ -430,6 +447,8 @@ static bool answer(struct session *session) {
                 answer_seek(session, request);
         else if (request->body_case == DLP__REQUEST__BODY_CLASSES)
                 answer_classes(session, request);
+        else if (request->body_case == DLP__REQUEST__BODY_WAIT)
+                answer_wait(session, request);
         else
                 refuse(session, request->id, EOPNOTSUPP, "only a stand-in", false);
         dlp__request__free_unpacked(request, NULL);

@@ -47,6 +47,10 @@ struct stand_in_manners {
         bool unsealed;      /* hands out memory that could shrink */
         bool short_payload; /* whose file is shorter than promised */
         bool silent;        /* never answers */
+
+        const Dlp__Progress *progress; /* goes with "ask again", and answers a wait; NULL: none */
+        bool answers_waits;            /* says that it knows that question */
+        _Atomic uint64_t n_waits;      /* of them, counted */
         void (*spoil)(struct dlp_control *control, struct dlp_slot_record *record,
                       uint32_t idx_slot); /* before publishing */
 

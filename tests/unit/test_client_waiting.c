@@ -5,6 +5,7 @@
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/time.h>
 #include <unistd.h>
@@ -190,12 +191,169 @@ START_TEST(the_daemons_last_words_are_handed_on) {
 }
 END_TEST
 
+/* ---- what is waited for -----------------------------------------------------------------------------------------
+ */
+
+struct told {
+        unsigned n, n_texts;
+        struct dlc_progress progress;
+        char phase[64], line[2048];
+};
+
+static void on_wait(void *userdata, const struct dlc_progress *progress) {
+        struct told *told = userdata;
+
+        told->n++;
+        told->progress = *progress;
+        snprintf(told->phase, sizeof(told->phase), "%s", progress->phase);
+        ck_assert_str_eq(progress->dataset, "photos");
+        ck_assert_int_eq(dlc_progress_line(progress, 80, false, told->line, sizeof(told->line)), 0);
+}
+
+static void on_progress(void *userdata, const char *text) {
+        struct told *told = userdata;
+
+        told->n_texts++;
+        ck_assert_ptr_nonnull(text);
+}
+
+static Dlp__Progress order_progress(void) {
+        Dlp__Progress progress = DLP__PROGRESS__INIT;
+
+        progress.phase = (char *)(uintptr_t) "making the order";
+        progress.unit = (char *)(uintptr_t) "samples";
+        progress.done = 25000000;
+        progress.total = 100000000;
+        progress.seconds = 3;
+        progress.per_second = 8000000;
+        progress.seconds_left = 9;
+        return progress;
+}
+
+START_TEST(opening_says_how_far_the_index_is) {
+        Dlp__Progress progress = order_progress();
+        struct stand_in_manners manners = { .n_samples = 20, .n_retries = 5, .progress = &progress };
+        struct stand_in *stand_in = stand_in_start(&manners);
+        struct dlc_options options = options_for(stand_in, 4);
+        struct told told = { 0 };
+        struct dlc_loader *loader;
+
+        progress.phase = (char *)(uintptr_t) "indexing";
+        progress.unit = (char *)(uintptr_t) "B";
+        options.dataset = "photos";
+        options.on_wait = on_wait;
+        options.on_progress = on_progress;
+        options.userdata = &told;
+        loader = open_loader(&options);
+        ck_assert_uint_ge(told.n, 1);
+        ck_assert_uint_le(told.n, 5);
+        ck_assert_uint_ge(told.n_texts, 1);
+        ck_assert_str_eq(told.phase, "indexing");
+        ck_assert_uint_eq(told.progress.done, 25000000);
+        ck_assert_str_eq(told.line, "photos: indexing ===----------  25 %  23.8 MiB of 95.4 MiB  7.6 MiB/s  9 s left");
+        ck_assert_uint_eq(manners.n_waits, 0); /* it does not know the question */
+        dlc_close(loader);
+        stand_in_stop(stand_in);
+}
+END_TEST
+
+START_TEST(a_rank_without_a_batch_hears_how_far_the_order_is) {
+        Dlp__Progress progress = order_progress();
+        struct stand_in_manners manners = {
+                .n_samples = 60, .hold = true, .progress = &progress, .answers_waits = true
+        };
+        struct stand_in *stand_in = stand_in_start(&manners);
+        struct dlc_options options = options_for(stand_in, 2);
+        uint64_t until = now_ms() + PATIENCE_MS;
+        const struct dlc_batch *batch;
+        struct dlc_loader *loader;
+        struct told told = { 0 };
+
+        options.dataset = "photos";
+        options.on_wait = on_wait;
+        options.userdata = &told;
+        loader = open_loader(&options);
+        ck_assert_uint_eq(told.n, 0);
+        while (told.n < 2 && now_ms() < until) /* in slices, as interpreters wait */
+                ck_assert_int_eq(dlc_next(loader, 200, &batch), -ETIMEDOUT);
+        ck_assert_uint_ge(told.n, 2);
+        ck_assert_str_eq(told.phase, "making the order");
+        ck_assert_double_eq(told.progress.seconds_left, 9);
+        manners.hold = false;
+        check_epoch(loader, 0);
+        dlc_close(loader);
+        stand_in_stop(stand_in);
+}
+END_TEST
+
+START_TEST(a_daemon_that_does_not_know_the_question_is_not_asked) {
+        struct stand_in_manners manners = { .n_samples = 60, .hold = true };
+        struct stand_in *stand_in = stand_in_start(&manners);
+        struct dlc_options options = options_for(stand_in, 2);
+        const struct dlc_batch *batch;
+        struct dlc_loader *loader;
+        struct told told = { 0 };
+
+        options.dataset = "photos";
+        options.on_wait = on_wait;
+        options.userdata = &told;
+        loader = open_loader(&options);
+        ck_assert_int_eq(dlc_next(loader, 800, &batch), -ETIMEDOUT);
+        ck_assert_uint_eq(manners.n_waits, 0);
+        ck_assert_uint_eq(told.n, 0);
+        manners.hold = false;
+        check_epoch(loader, 0);
+        dlc_close(loader);
+        stand_in_stop(stand_in);
+}
+END_TEST
+
+START_TEST(numbers_that_make_no_sense_are_not_handed_on) {
+        Dlp__Progress progress = order_progress();
+        struct stand_in_manners manners = { .n_samples = 20, .n_retries = 2, .progress = &progress };
+        struct stand_in *stand_in = stand_in_start(&manners);
+        struct dlc_options options = options_for(stand_in, 4);
+        struct told told = { 0 };
+        struct dlc_loader *loader;
+        char text[4096];
+
+        memset(text, 'x', sizeof(text) - 1);
+        text[sizeof(text) - 1] = '\0';
+        memcpy(text, "\033[2J\r\xff", 6);
+        progress.phase = text;
+        progress.unit = text;
+        progress.done = UINT64_MAX;
+        progress.seconds = -1.0 / 0.0;
+        progress.per_second = 0.0 / 0.0;
+        progress.seconds_left = 1.0 / 0.0;
+        options.dataset = "photos";
+        options.on_wait = on_wait;
+        options.userdata = &told;
+        loader = open_loader(&options);
+        ck_assert_uint_ge(told.n, 1);
+        ck_assert_uint_eq(told.progress.done, told.progress.total);
+        ck_assert_double_eq(told.progress.seconds, 0);
+        ck_assert_double_eq(told.progress.per_second, 0);
+        ck_assert_double_lt(told.progress.seconds_left, 0);
+        for (const char *at = told.line; *at; at++)
+                ck_assert(*at >= ' ' && *at < 0x7f);
+        ck_assert_uint_lt(strlen(told.line), 80);
+        ck_assert_int_eq(dlc_progress_line(NULL, 80, true, text, sizeof(text)), -EINVAL);
+        dlc_close(loader);
+        stand_in_stop(stand_in);
+}
+END_TEST
+
 int main(void) {
         const struct suite_row rows[] = {
                 { "waiting", a_slow_daemon_wakes_a_sleeping_client },
                 { "waiting", a_wait_ends_when_its_time_is_over },
                 { "waiting", an_event_loop_sleeps_between_batches },
                 { "waiting", a_signal_ends_a_wait_and_nothing_is_lost },
+                { "told", opening_says_how_far_the_index_is },
+                { "told", a_rank_without_a_batch_hears_how_far_the_order_is },
+                { "told", a_daemon_that_does_not_know_the_question_is_not_asked },
+                { "told", numbers_that_make_no_sense_are_not_handed_on },
                 { "dying", what_was_ready_outlives_the_daemon },
                 { "dying", a_daemon_that_dies_ends_a_wait },
                 { "dying", a_batch_published_with_the_last_breath_arrives },

@@ -539,5 +539,7 @@ int catalog_get(struct catalog *catalog, const char *name, struct catalog_datase
                 return why_set(why, -EAGAIN, "dataset %s: the stream waits for its first whole shard in %.200s", name,
                                entry->path);
         work_read(&entry->work, &progress);
-        return why_set(why, -EAGAIN, "dataset %s: %s", name, dlp_progress_sentence(&progress, sentence));
+        progress.phase[0] = '\0';
+        return why_set(why, -EAGAIN, "dataset %s: its index is being built, %s", name,
+                       dlp_progress_sentence(&progress, sentence));
 }
