@@ -72,15 +72,15 @@ static int take_table(const struct order *order, void **ret_table) {
 }
 
 /* Where what is printed can be seen, that is enough. */
-static void draw(const struct order *order, struct dlp_meter *meter, uint64_t n_final) {
+static void draw(const struct order *order, struct dlp_pace *pace, uint64_t n_final) {
         struct dlp_progress progress = {
                 .phase = "making the order", .unit = "samples", .done = n_final, .total = order->plan.terms.n_positions
         };
         uint64_t now = clock_now_ns();
 
-        dlp_meter_add(meter, now, progress.done, progress.total);
-        dlp_meter_read(meter, now, &progress);
-        if (now - meter->began_ns >= DRAW_AFTER_NS && (order->n_printed == 0 || !isatty(STDOUT_FILENO)))
+        dlp_pace_add(meter, now, progress.done, progress.total);
+        dlp_pace_read(meter, now, &progress);
+        if (now - pace->began_ns >= DRAW_AFTER_NS && (order->n_printed == 0 || !isatty(STDOUT_FILENO)))
                 waiting_draw("", &progress);
         else if (order->n_printed > 0)
                 waiting_end();
@@ -88,7 +88,7 @@ static void draw(const struct order *order, struct dlp_meter *meter, uint64_t n_
 
 static int print_all(struct order *order) {
         uint64_t n_final = 0, n_steps = 0;
-        struct dlp_meter meter;
+        struct dlp_pace pace;
         void *table;
         int r;
 
@@ -96,13 +96,13 @@ static int print_all(struct order *order) {
         if (r != EXIT_DONE)
                 return r;
         dlp_sampler_init(&order->sampler, &order->terms, table);
-        dlp_meter_begin(&meter, clock_now_ns());
+        dlp_pace_begin(&pace, clock_now_ns());
         while (n_final < order->plan.terms.n_positions && order->text.error == 0 &&
                order->n_printed < order->n_served) {
                 n_final = dlp_sampler_advance(&order->sampler, STEPS_AT_ONCE);
                 print_until(order, n_final);
                 if (n_steps++ % DRAW_STEPS == 0)
-                        draw(order, &meter, n_final);
+                        draw(order, &pace, n_final);
         }
         waiting_end();
         free(table);

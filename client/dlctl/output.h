@@ -36,6 +36,7 @@ cJSON *record_inner(cJSON *record, const char *key);
 
 /* Numbers, in a record that only JSON shows. */
 void record_numbers(cJSON *record, const char *key, const uint64_t *values, size_t n);
+
 /* Adds the list `progress`, with one record of how far a long piece of work is, unless `progress` is NULL. */
 void record_progress(cJSON *record, const Dlp__Progress *progress);
 

@@ -20,7 +20,7 @@ void work_begin(struct work *work, const char *phase, const char *unit) {
         work->told = (struct dlp_progress){ 0 };
         snprintf(work->told.phase, sizeof(work->told.phase), "%s", phase);
         snprintf(work->told.unit, sizeof(work->told.unit), "%s", unit);
-        dlp_meter_begin(&work->meter, clock_now_ns());
+        dlp_pace_begin(&work->pace, clock_now_ns());
         pthread_mutex_unlock(&work->lock);
 }
 
@@ -29,11 +29,11 @@ void work_tell(struct work *work, uint64_t done, uint64_t total, const char *uni
         if (work->is_under_way) {
                 if (strcmp(work->told.unit, unit) != 0) { /* counted otherwise from now on */
                         snprintf(work->told.unit, sizeof(work->told.unit), "%s", unit);
-                        rate_reset(&work->meter.rate);
+                        rate_reset(&work->pace.rate);
                 }
                 work->told.done = total > 0 && done > total ? total : done;
                 work->told.total = total;
-                dlp_meter_add(&work->meter, clock_now_ns(), work->told.done, total);
+                dlp_pace_add(&work->pace, clock_now_ns(), work->told.done, total);
         }
         pthread_mutex_unlock(&work->lock);
 }
@@ -52,7 +52,7 @@ bool work_read(struct work *work, struct dlp_progress *ret_progress) {
         is_under_way = work->is_under_way;
         if (is_under_way) {
                 *ret_progress = work->told;
-                dlp_meter_read(&work->meter, clock_now_ns(), ret_progress);
+                dlp_pace_read(&work->pace, clock_now_ns(), ret_progress);
         }
         pthread_mutex_unlock(&work->lock);
         return is_under_way;

@@ -12,7 +12,7 @@
 struct work {
         pthread_mutex_t lock; /* a leaf; covers what follows */
         bool is_under_way;
-        struct dlp_meter meter;
+        struct dlp_pace pace;
         struct dlp_progress told;
 };
 

@@ -16,27 +16,27 @@
 
 /* ---- rates --------------------------------------------------------------------------------------------------- */
 
-void dlp_meter_begin(struct dlp_meter *meter, uint64_t now_ns) {
-        *meter = (struct dlp_meter){ .began_ns = now_ns };
-        rate_add(&meter->rate, now_ns, 0, 0);
+void dlp_pace_begin(struct dlp_pace *pace, uint64_t now_ns) {
+        *pace = (struct dlp_pace){ .began_ns = now_ns };
+        rate_add(&pace->rate, now_ns, 0, 0);
 }
 
-void dlp_meter_add(struct dlp_meter *meter, uint64_t now_ns, uint64_t done, uint64_t total) {
-        if (meter->rate.n > 0 && done < meter->rate.count[meter->rate.n - 1])
-                rate_reset(&meter->rate);
-        meter->total = total;
-        rate_add(&meter->rate, now_ns, done, total);
+void dlp_pace_add(struct dlp_pace *pace, uint64_t now_ns, uint64_t done, uint64_t total) {
+        if (pace->rate.n > 0 && done < pace->rate.count[pace->rate.n - 1])
+                rate_reset(&pace->rate);
+        pace->total = total;
+        rate_add(&pace->rate, now_ns, done, total);
 }
 
-void dlp_meter_read(const struct dlp_meter *meter, uint64_t now_ns, struct dlp_progress *progress) {
-        const struct rate *rate = &meter->rate;
+void dlp_pace_read(const struct dlp_pace *pace, uint64_t now_ns, struct dlp_progress *progress) {
+        const struct rate *rate = &pace->rate;
         bool stands_still = rate->n > 0 && now_ns - rate->at_ns[rate->n - 1] > RATE_WINDOW_NS;
-        bool is_young = now_ns - meter->began_ns < SHOW_RATE_NS;
+        bool is_young = now_ns - pace->began_ns < SHOW_RATE_NS;
         uint64_t left = rate_seconds_left(rate, now_ns);
 
-        progress->seconds = (double)(now_ns - meter->began_ns) / 1e9;
+        progress->seconds = (double)(now_ns - pace->began_ns) / 1e9;
         progress->per_second = stands_still || is_young ? 0 : (double)rate_per_second(rate);
-        progress->seconds_left = stands_still || meter->total == 0 || left == UINT64_MAX ? -1 : (double)left;
+        progress->seconds_left = stands_still || pace->total == 0 || left == UINT64_MAX ? -1 : (double)left;
 }
 
 /* ---- words --------------------------------------------------------------------------------------------------- */

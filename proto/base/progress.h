@@ -29,20 +29,20 @@ struct dlp_progress {
 };
 
 /* Watches one piece of work. One thread. */
-struct dlp_meter {
+struct dlp_pace {
         uint64_t began_ns;
         uint64_t total; /* as told last */
         struct rate rate;
 };
 
-void dlp_meter_begin(struct dlp_meter *meter, uint64_t now_ns);
+void dlp_pace_begin(struct dlp_pace *pace, uint64_t now_ns);
 
 /* `done` of `total` (0: not known) so far. If less is done than before, another pass has begun. Call it as often as you
  * like. */
-void dlp_meter_add(struct dlp_meter *meter, uint64_t now_ns, uint64_t done, uint64_t total);
+void dlp_pace_add(struct dlp_pace *pace, uint64_t now_ns, uint64_t done, uint64_t total);
 
 /* Fills in the times; the rest is the caller's. */
-void dlp_meter_read(const struct dlp_meter *meter, uint64_t now_ns, struct dlp_progress *progress);
+void dlp_pace_read(const struct dlp_pace *pace, uint64_t now_ns, struct dlp_progress *progress);
 
 /* "indexing, 12.3 GiB of 45.6 GiB (26 %), 118.0 MiB/s, 5 min left"; "indexing, 120 k files so far". Returns `buffer`.
  */

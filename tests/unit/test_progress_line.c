@@ -64,31 +64,31 @@ END_TEST
 
 START_TEST(rate_and_time_left_follow_what_was_done) {
         struct dlp_progress progress = { .phase = "indexing" };
-        struct dlp_meter meter;
+        struct dlp_pace pace;
 
-        dlp_meter_begin(&meter, 100 * SECOND);
-        dlp_meter_add(&meter, 100 * SECOND + SECOND / 2, 500, 10000);
-        dlp_meter_read(&meter, 100 * SECOND + SECOND / 2, &progress);
+        dlp_pace_begin(&pace, 100 * SECOND);
+        dlp_pace_add(&pace, 100 * SECOND + SECOND / 2, 500, 10000);
+        dlp_pace_read(&pace, 100 * SECOND + SECOND / 2, &progress);
         ck_assert_double_eq(progress.seconds, 0.5);
         ck_assert_double_eq(progress.per_second, 0); /* the first moment says little */
         ck_assert_double_lt(progress.seconds_left, 0);
         for (uint64_t t = 1; t <= 4; t++)
-                dlp_meter_add(&meter, (100 + t) * SECOND, t * 1000, 10000);
-        dlp_meter_read(&meter, 104 * SECOND, &progress);
+                dlp_pace_add(&pace, (100 + t) * SECOND, t * 1000, 10000);
+        dlp_pace_read(&pace, 104 * SECOND, &progress);
         ck_assert_double_eq(progress.per_second, 1000);
         ck_assert_double_eq_tol(progress.seconds_left, 6, 1);
 
-        dlp_meter_read(&meter, 120 * SECOND, &progress); /* nothing was told for long */
+        dlp_pace_read(&pace, 120 * SECOND, &progress); /* nothing was told for long */
         ck_assert_double_eq(progress.per_second, 0);
         ck_assert_double_lt(progress.seconds_left, 0);
         ck_assert_double_eq(progress.seconds, 20);
 
-        dlp_meter_add(&meter, 121 * SECOND, 0, 10000); /* another pass */
-        dlp_meter_add(&meter, 123 * SECOND, 1000, 10000);
-        dlp_meter_read(&meter, 123 * SECOND, &progress);
+        dlp_pace_add(&pace, 121 * SECOND, 0, 10000); /* another pass */
+        dlp_pace_add(&pace, 123 * SECOND, 1000, 10000);
+        dlp_pace_read(&pace, 123 * SECOND, &progress);
         ck_assert_double_eq(progress.per_second, 500);
-        dlp_meter_add(&meter, 125 * SECOND, 2000, 0); /* whose end is not known */
-        dlp_meter_read(&meter, 125 * SECOND, &progress);
+        dlp_pace_add(&pace, 125 * SECOND, 2000, 0); /* whose end is not known */
+        dlp_pace_read(&pace, 125 * SECOND, &progress);
         ck_assert_double_lt(progress.seconds_left, 0);
 }
 END_TEST

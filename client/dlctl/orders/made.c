@@ -50,11 +50,11 @@ static bool go_on(struct dlp_making *making, uint64_t n_done, uint64_t n_total) 
         struct made *made = making->userdata;
         uint64_t now = clock_now_ns();
 
-        dlp_meter_add(&made->meter, now, n_done, n_total);
-        dlp_meter_read(&made->meter, now, &progress);
+        dlp_pace_add(&made->pace, now, n_done, n_total);
+        dlp_pace_read(&made->pace, now, &progress);
         progress.done = n_done;
         progress.total = n_total;
-        if (now - made->meter.began_ns >= DRAW_AFTER_NS)
+        if (now - made->pace.began_ns >= DRAW_AFTER_NS)
                 waiting_draw("", &progress);
         return true; /* nobody ends it but a signal, which ends the program */
 }
@@ -177,7 +177,7 @@ int made_make(const struct made_wish *wish, struct made *made) {
         made->making = (struct dlp_making){
                 .allocate = allocate, .release = release, .go_on = go_on, .publish = publish, .userdata = made
         };
-        dlp_meter_begin(&made->meter, clock_now_ns());
+        dlp_pace_begin(&made->pace, clock_now_ns());
         if (!text || !tables)
                 r = fail(EXIT_REFUSED, "order: out of memory");
         else if (dlp_order_text_parse(wish->sampler, text, &why) < 0)

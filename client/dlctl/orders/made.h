@@ -18,7 +18,7 @@ struct made {
         struct dlp_order order;
         bool is_batch; /* a unit is a whole batch */
         struct dlp_making making;
-        struct dlp_meter meter; /* how far it is, for a terminal */
+        struct dlp_pace pace; /* how far it is, for a terminal */
 };
 
 /* Makes the order. Returns EXIT_DONE, or an exit code after a message. Free it with made_free() in any case; `made`
