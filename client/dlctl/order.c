@@ -78,8 +78,8 @@ static void draw(const struct order *order, struct dlp_pace *pace, uint64_t n_fi
         };
         uint64_t now = clock_now_ns();
 
-        dlp_pace_add(meter, now, progress.done, progress.total);
-        dlp_pace_read(meter, now, &progress);
+        dlp_pace_add(pace, now, progress.done, progress.total);
+        dlp_pace_read(pace, now, &progress);
         if (now - pace->began_ns >= DRAW_AFTER_NS && (order->n_printed == 0 || !isatty(STDOUT_FILENO)))
                 waiting_draw("", &progress);
         else if (order->n_printed > 0)

@@ -495,7 +495,7 @@ static int attach_prepare(struct attach *attach, const Dlp__Attach *wish, struct
 
 /* How far the first of its datasets is that cannot be served yet. */
 static bool find_progress(struct catalog *catalog, const char *text, struct dlp_progress *ret_progress) {
-        char name[DLP_NAME_MAX];
+        char name[DLP_DATASET_MAX];
         const char *at = NULL;
 
         while (catalog_next_name(catalog, text, &at, name)) {

@@ -310,7 +310,7 @@ END_TEST
 
 START_TEST(numbers_that_make_no_sense_are_not_handed_on) {
         Dlp__Progress progress = order_progress();
-        struct stand_in_manners manners = { .n_samples = 20, .n_retries = 2, .progress = &progress };
+        struct stand_in_manners manners = { .n_samples = 20, .n_retries = 12, .progress = &progress };
         struct stand_in *stand_in = stand_in_start(&manners);
         struct dlc_options options = options_for(stand_in, 4);
         struct told told = { 0 };
