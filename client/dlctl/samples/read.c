@@ -12,7 +12,7 @@
 #include "client/dlctl/control.h"
 #include "client/dlctl/options.h"
 #include "client/dlctl/orders/given.h"
-#include "client/dlctl/sample.h"
+#include "client/dlctl/samples/sample.h"
 #include "client/dlctl/waiting.h"
 #include "client/include/dlclient.h"
 #include "proto/limits.h"

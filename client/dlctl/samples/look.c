@@ -11,8 +11,8 @@
 
 #include "client/dlctl/control.h"
 #include "client/dlctl/options.h"
-#include "client/dlctl/sample.h"
-#include "client/dlctl/sound.h"
+#include "client/dlctl/samples/sample.h"
+#include "client/dlctl/samples/sound.h"
 #include "client/dlctl/waiting.h"
 #include "client/include/dlclient.h"
 #include "client/lib/progress.h"

@@ -1,4 +1,4 @@
-/* dlctl/sound.h: what a sound file is, in a few words. */
+/* dlctl/samples/sound.h: what a sound file is, in a few words. */
 #pragma once
 
 #include <stdbool.h>

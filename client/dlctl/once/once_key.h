@@ -1,4 +1,4 @@
-/* dlctl/once_key.h: what a command depends on, as 64 hexadecimal digits. */
+/* dlctl/once/once_key.h: what a command depends on, as 64 hexadecimal digits. */
 #pragma once
 
 #include "client/dlctl/options.h"

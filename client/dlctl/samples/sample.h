@@ -1,4 +1,4 @@
-/* dlctl/sample.h: a sample as a line. */
+/* dlctl/samples/sample.h: a sample as a line. */
 #pragma once
 
 #include "client/dlctl/output.h"

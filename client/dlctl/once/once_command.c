@@ -1,4 +1,4 @@
-#include "client/dlctl/once_command.h"
+#include "client/dlctl/once/once_command.h"
 
 /* Three processes: we, a keeper, the command. The keeper has copies of our descriptors, so a lock that we hold stays
  * held as long as one of the two lives. If we are killed, the keeper kills what is left of the command and ends. Only

@@ -1,4 +1,4 @@
-#include "client/dlctl/once_key.h"
+#include "client/dlctl/once/once_key.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -7,8 +7,8 @@
 #include <string.h>
 #include <time.h>
 
-#include "client/dlctl/once_command.h"
-#include "client/dlctl/once_key.h"
+#include "client/dlctl/once/once_command.h"
+#include "client/dlctl/once/once_key.h"
 #include "client/include/dlclient.h"
 
 struct wish {

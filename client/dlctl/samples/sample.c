@@ -1,4 +1,4 @@
-#include "client/dlctl/sample.h"
+#include "client/dlctl/samples/sample.h"
 
 /* The hash is over a field's bytes in C order without padding. That of a list of texts is over its texts, each with a
  * NUL after it. */

@@ -1,4 +1,4 @@
-/* dlctl/once_command.h: runs a command so that no part of it continues when dlctl is gone. */
+/* dlctl/once/once_command.h: runs a command so that no part of it continues when dlctl is gone. */
 #pragma once
 
 #include <stdbool.h>

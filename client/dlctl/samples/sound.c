@@ -1,4 +1,4 @@
-#include "client/dlctl/sound.h"
+#include "client/dlctl/samples/sound.h"
 
 #include <sndfile.h>
 #include <stdio.h>
