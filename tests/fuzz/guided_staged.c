@@ -8,6 +8,7 @@
 #include "daemon/staging/record/progress.h"
 #include "daemon/staging/record/stamp.h"
 #include "daemon/staging/tree/journal.h"
+#include "proto/base/amounts.h"
 #include "proto/base/cleanup.h"
 #include "tests/fuzz/folder.h"
 
