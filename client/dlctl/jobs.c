@@ -64,6 +64,7 @@ void job_record(cJSON *list, const Dlp__Job *job) {
 
         record_text(record, "name", job->name);
         record_text(record, "dataset", job->dataset);
+        record_text(record, "user", job->user);
         record_number(record, "world", job->world);
         record_number(record, "batch_size", job->batch_size);
         record_text(record, "pipeline", job->pipeline);
