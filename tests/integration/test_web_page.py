@@ -5,7 +5,9 @@ import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
 import chromium
+from failing_fs import FailingFs
 from harness import HandClient, Skip, case, contains, equal, identity_pixels, main, png, within, write
+from tars import archive, web as web_tars
 from web import Web
 
 CODE = "<img src=x onerror=alert(1)>"
@@ -43,6 +45,10 @@ def attach(box, daemon, name, **terms):
     return client
 
 
+def document_user(web):
+    return web.status()["user"]
+
+
 def damaged_folder(box, n):
     """n files, each second one damaged, whose names are code."""
     for number in range(n):
@@ -76,6 +82,46 @@ def _(box):
     equal(browser.complaints(), [], "complaints")
     elsewhere = [url for url in browser.requested() if not url.startswith((web.url, "data:", "about:"))]
     equal(elsewhere, [], "requests to others")
+
+
+@case("how long trainers wait, where the workers' time goes, and the past of a page that is opened late")
+def _(box):
+    daemon = box.daemon({"p": box.folder_of_pictures("p", 60, width=64, height=48)})
+    web = Web(box, daemon.socket)
+    reader = daemon.reader("p", job="steady", batch=4, epochs=100000, delay_ms=20, pipeline="random_resized_crop(96) color_jitter(0.4,0.4,0.4)")
+    reader.wait_lines(40)
+    web.until(lambda it: len([second for second in it["seconds"] if second["jobs"]]) > 4, "seconds with the job")
+    second = web.status()["seconds"][-1]
+    job = second["jobs"][0]
+    equal((job["name"], job["user"], len(job["ranks"][0])), ("steady", document_user(web), 7), "the job in a second")
+    if job["stages"].get("color_jitter", 0) <= 0 or job["n_samples"] < 40 or second["worker_ns"] < job["worker_ns"] / 2:
+        raise AssertionError(second)
+    browser = browse(box, web)
+    shows(browser, ".stages", "Where the workers", "decode", "color_jitter", "%")
+    shows(browser, ".legend", "trainer waits", "trainer computes")
+    shows(browser, ".job .verdict", "data")
+    shows(browser, ".job .numbers", "Trainer waits", "%", "/s", "busy")
+    drawn = ("(() => { const c = document.querySelector('.job canvas'), d = c.getContext('2d').getImageData(0, 0, c.width, c.height).data;"
+             "let n = 0; for (let i = 3; i < d.length; i += 4) n += d[i] > 0; return n; })()")
+    within(20, lambda: browser.value(drawn) > 100, "a timeline is drawn")
+    equal(browser.complaints(), [], "complaints")
+
+
+@case("a dataset that is being indexed shows how far it is")
+def _(box):
+    for i in range(8):
+        archive(box.path("tars", f"{i}.tar"), [(f"{i}-{k}.txt", b"x" * 5000) for k in range(20)])
+    disk = FailingFs(box, box.path("tars"))
+    disk.hang("7.tar", ops="read")
+    daemon = box.daemon({"t": web_tars(disk.path)}, wait=False)
+    daemon.wait_ready()
+    browser = browse(box, Web(box, daemon.socket))
+    shows(browser, "#dataset_table", "indexing", "KiB of", "%")
+    equal(browser.value("document.querySelector('#dataset_table [role=progressbar]').getAttribute('aria-valuenow') > 0"), True, "progress")
+    disk.clear()
+    shows(browser, "#dataset_table", "ready", "160")
+    equal(text_of(browser, "#dataset_table .progress"), "", "progress afterwards")
+    equal(browser.complaints(), [], "complaints")
 
 
 @case("keys: the next job, details, a filter, pages, light and dark, the range, the list of keys")
@@ -131,7 +177,7 @@ def _(box):
     shows(browser, "#no_error", "None has been met")
     equal(browser.value("document.documentElement.scrollWidth <= innerWidth"), True, "nothing is wider than a narrow window")
     daemon.stop()
-    shows(browser, "#away", "The daemon is away", "no daemon at", "continues by itself")
+    shows(browser, "#away", "The daemon has been away", "no daemon at", "continues by itself")
     shows(browser, "#state", "away")
     daemon.start()
     daemon.wait_ready()
@@ -142,7 +188,7 @@ def _(box):
     equal(browser.complaints(), [], "complaints")
     port = web.port
     web.interrupt()
-    shows(browser, "#away", "dlctl web does not answer any more")
+    shows(browser, "#away", "dlctl web has not answered")
     web = Web(box, daemon.socket, port=port)
     within(20, lambda: browser.value("document.getElementById('away').hidden"), "the page sees that its server is back")
     shows(browser, "#job_list", "again")

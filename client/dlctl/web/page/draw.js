@@ -46,6 +46,12 @@ function prepare(canvas) {
   return context;
 }
 
+/* How much was ready, over five seconds: a look at a single moment jumps. */
+function smooth(run, i) {
+  const near = run.slice(Math.max(0, i - 2), i + 3);
+  return near.reduce((sum, point) => sum + point.ready, 0) / near.length;
+}
+
 function draw_timeline(canvas, points, now_ms, span_ms) {
   if (!canvas.clientWidth) return; // not shown
   const context = prepare(canvas), w = canvas.clientWidth, h = canvas.clientHeight;
@@ -53,6 +59,10 @@ function draw_timeline(canvas, points, now_ms, span_ms) {
   const x_of = (point) => (point.t - from) / span_ms * w;
   const y_of = (value) => h - 1 - Math.min(1, value) * (h - 3);
 
+  for (const run of runs_of(points, from, (point) => point.wait !== null)) {
+    fill_area(context, run, x_of, y_of, () => 0, (point) => point.wait, style.wait);
+    fill_area(context, run, x_of, y_of, (point) => point.wait, (point) => point.wait + point.busy, style.busy);
+  }
   context.strokeStyle = style.line;
   context.lineWidth = 1;
   for (let i = 1; i < 5; i++) { // a mark at each fifth: 24 s or 2 min
@@ -62,16 +72,12 @@ function draw_timeline(canvas, points, now_ms, span_ms) {
     context.lineTo(x, h);
     context.stroke();
   }
-  for (const run of runs_of(points, from, (point) => point.wait !== null)) {
-    fill_area(context, run, x_of, y_of, () => 0, (point) => point.wait, style.wait);
-    fill_area(context, run, x_of, y_of, (point) => point.wait, (point) => point.wait + point.busy, style.busy);
-  }
   context.strokeStyle = style.ready;
   context.lineWidth = 1.5;
   context.lineJoin = 'round';
   for (const run of runs_of(points, from, () => true)) {
     context.beginPath();
-    run.forEach((point, i) => context[i ? 'lineTo' : 'moveTo'](x_of(point), y_of(point.ready)));
+    run.forEach((point, i) => context[i ? 'lineTo' : 'moveTo'](x_of(point), y_of(smooth(run, i))));
     context.stroke();
   }
 }

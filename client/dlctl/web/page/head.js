@@ -1,6 +1,7 @@
 /* What is true of the whole daemon: its facts, whether it is there, the verdicts, and what to do if there is no job. */
 function workers_busy() {
-  let sum = null;
+  let sum = mean(store.node, 'cpus');
+  if (sum !== null) return sum;
   for (const job of store.now.jobs) {
     const cpus = mean(series_of(job_key(job)).points, 'cpus');
     if (cpus !== null) sum = (sum || 0) + cpus;
@@ -21,6 +22,7 @@ const FACTS = [
     const rates = store.now.jobs.map((job) => means_of(job, series_of(job_key(job))).samples).filter((x) => x !== null);
     return {text: rates.length ? `${rate(rates.reduce((a, b) => a + b))} /s` : '–'};
   }],
+  ['Reads', () => { const read = mean(store.node, 'read'); return {text: read === null ? '–' : `${bytes(read)}/s`}; }],
   ['Ranks', () => ({text: count(store.now.jobs.reduce((sum, job) => sum + job.ranks.length, 0))})],
 ];
 
@@ -43,11 +45,11 @@ function render_facts(status) {
 /* Who does not answer: the process that serves this page, or the daemon behind it. */
 function away_text() {
   if (store.lost_since)
-    return `dlctl web does not answer any more (since ${duration((Date.now() - store.lost_since) / 1000)}). ` +
+    return `dlctl web has not answered for ${duration((Date.now() - store.lost_since) / 1000)}. ` +
            'Start it again at this address; this page continues by itself.';
   if (!store.now || !store.now.away) return '';
   const since = Math.max(0, store.now.now_unix_ms / 1000 - store.now.away_since_unix);
-  return `The daemon is away (since ${duration(since)}): ${store.now.away}. This page continues by itself when it is back.`;
+  return `The daemon has been away for ${duration(since)}: ${store.now.away}. This page continues by itself when it is back.`;
 }
 
 function render_away() {

@@ -3,7 +3,23 @@ const RANKS_SHOWN = 32; // then a button shows the others
 const FEW_RANKS = 4;    // have tall timelines, below each other
 const STAGE_COLOURS = 9;
 
-/* Readiness of the last minute in words, for a daemon that gives no verdict of its own. */
+/* The rank that waits most, in words; thresholds are those of the usual profilers. */
+function waiting_verdict(job, series) {
+  let worst = null;
+  for (const rank of job.ranks) {
+    const wait = mean(series.ranks.get(rank.rank) || [], 'wait', 60);
+    if (wait !== null && (!worst || wait > worst.wait)) worst = {rank: rank.rank, wait};
+  }
+  if (!worst) return null;
+  const whose = job.ranks.length > 1 ? `Rank ${worst.rank}` : 'The trainer';
+  const of_all = job.ranks.length > 1 ? 'No rank waits' : 'The trainer does not wait';
+  if (worst.wait < 0.05) return {level: 'good', text: `${of_all} for data more than ${share(Math.max(0.001, worst.wait))} of the time.`};
+  const stages = stage_sums(series.points);
+  const most = stages.length ? ` Most of the workers’ time goes into ${stages[0].name} (${share(stages[0].share)}).` : '';
+  return {level: worst.wait < 0.2 ? 'wait' : 'bad', text: `${whose} waits for data ${share(worst.wait)} of the time.${most}`};
+}
+
+/* Readiness of the last minute in words, if the clients do not tell how long they wait. */
 function plain_verdict(job, series) {
   let worst = null;
   for (const rank of job.ranks) {
@@ -20,7 +36,8 @@ function verdict_of(job, series) {
   if (job.failure) return {level: 'bad', text: `Ended: ${job.failure}`};
   if (job.hold) return {level: 'bad', text: `On hold: ${job.hold}`};
   if (job.verdict) return {level: job.verdict_level || '', text: job.verdict};
-  return plain_verdict(job, series);
+  if (job.progress && job.progress.length) return {level: '', text: `Waiting: ${progress_text(job.progress[0])}`};
+  return waiting_verdict(job, series) || plain_verdict(job, series);
 }
 
 /* ---- ranks */
@@ -36,11 +53,12 @@ function create_rank(rank) {
   return {
     root,
     update({rank, points}) {
-      const wait = mean(points, 'wait'), batches = mean(points, 'rate');
+      const wait = mean(points, 'wait', 60), batches = mean(points, 'rate');
       width(ready, rank.n_ready / rank.n_slots);
       width(leased, rank.n_leased / rank.n_slots);
       say(slots, `${rank.n_ready}/${rank.n_slots}`);
       say(waits, wait === null ? '–' : share(wait));
+      kind(waits, 'class', wait === null || wait < 0.05 ? 'number' : wait < 0.2 ? 'number warn' : 'number bad');
       say(speed, batches === null ? '–' : `${rate(batches)} /s`);
       kind(root, 'title', `rank ${rank.rank}: process ${rank.pid}, epoch ${rank.epoch}, step ${rank.step}, ` +
                           `ring ${bytes(rank.ring_bytes)} (${rank.memory})`);

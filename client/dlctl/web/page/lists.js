@@ -10,8 +10,20 @@ function staging_text(staging) {
   return parts.join(', ');
 }
 
+/* "indexing: 34 %, 12,000 of 35,000 files, 1,200/s, 19 s left" */
+function progress_text(progress) {
+  const amount = progress.unit === 'B' ? bytes : count, unit = progress.unit === 'B' ? '' : ` ${progress.unit}`;
+  const parts = [progress.total > 0 ? `${amount(progress.done)} of ${amount(progress.total)}${unit}` : `${amount(progress.done)}${unit}`];
+  if (progress.total > 0) parts.unshift(share(progress.done / progress.total));
+  if (progress.per_second > 0) parts.push(`${amount(progress.per_second)}/s`);
+  if (progress.left_seconds !== undefined) parts.push(`${duration(progress.left_seconds)} left`);
+  return `${progress.phase}: ${parts.join(', ')}`;
+}
+
 /* How far work on a dataset is, 0..1, if that is known. */
 function progress_of(dataset) {
+  const progress = dataset.progress && dataset.progress[0];
+  if (progress && progress.total > 0) return progress.done / progress.total;
   const staging = dataset.staging && dataset.staging[0];
   const percent = dataset.state === 'indexing' && /(\d+(?:\.\d+)?) ?%/.exec(dataset.text || '');
   if (staging && dataset.state !== 'ready') return staging.percent / 100;
@@ -38,7 +50,7 @@ function create_dataset() {
         width(bar, done);
         kind(progress, 'aria-valuenow', String(Math.round(100 * done)));
       }
-      say(text, is_staging ? staging_text(staging) : dataset.text || '');
+      say(text, is_staging ? staging_text(staging) : dataset.progress && dataset.progress.length ? progress_text(dataset.progress[0]) : dataset.text || '');
       say(format, dataset.format || '–');
       say(samples, dataset.n_samples > 0 ? count(dataset.n_samples) : '–');
       say(size, dataset.n_bytes > 0 ? bytes(dataset.n_bytes) : '–');

@@ -8,6 +8,7 @@ const store = {
   errors: [],
   known: {sequence: 0, datasets: 0, errors: 0},
   series: new Map(), // "user name" -> {points, ranks: Map(rank -> points)}
+  node: [],          // points of the daemon as a whole
   last_second: null,
   lost_since: 0,     // when the server itself stopped answering
 };
@@ -34,8 +35,8 @@ function series_of(key) {
 
 /* A rank of a second: [rank, batches, ready, leased, slots, wait_ns, busy_ns]; the last two if its client tells them. */
 function rank_point(t, seconds, before, after) {
-  const [, batches, ready, , slots, wait, busy] = after;
-  const point = {t, ready: slots ? ready / slots : 0, has_ready: ready > 0, rate: null, wait: null, busy: null};
+  const [, batches, ready, leased, slots, wait, busy] = after;
+  const point = {t, ready: ready / Math.max(1, slots - leased), has_ready: ready > 0, rate: null, wait: null, busy: null};
   if (!before || seconds <= 0 || batches < before[1]) return point; // another run
   point.rate = (batches - before[1]) / seconds;
   if (wait !== undefined && wait >= before[5] && busy >= before[6]) {
@@ -56,6 +57,7 @@ function stage_shares(before, after) {
 }
 
 function take_job(second, seconds, before, after) {
+  if (before) seconds = Math.max(0, (after.now_ns - before.now_ns) / 1e9); // the daemon's own clock tells best
   const series = series_of(job_key(after)), t = second.unix_ms;
   const old = new Map(before ? before.ranks.map((rank) => [rank[0], rank]) : []);
   const point = {t, rate: 0, cpus: null, stages: {}, samples: null};
@@ -73,11 +75,20 @@ function take_job(second, seconds, before, after) {
   push(series.points, point);
 }
 
+/* The daemon as a whole, jobs that have ended since then included. */
+function node_point(second, seconds, before) {
+  const point = {t: second.unix_ms, cpus: null, read: null};
+  if (seconds > 0 && second.worker_ns >= before.worker_ns) point.cpus = (second.worker_ns - before.worker_ns) / 1e9 / seconds;
+  if (seconds > 0 && second.n_bytes_read >= before.n_bytes_read) point.read = (second.n_bytes_read - before.n_bytes_read) / seconds;
+  return point;
+}
+
 function take_second(second) {
   const last = store.last_second;
   const seconds = last && second.unix_ms - last.unix_ms <= GAP_MS ? (second.unix_ms - last.unix_ms) / 1000 : 0;
   const before = new Map(seconds > 0 ? last.jobs.map((job) => [job_key(job), job]) : []);
   for (const job of second.jobs) take_job(second, seconds, before.get(job_key(job)), job);
+  push(store.node, node_point(second, seconds, last));
   store.last_second = second;
 }
 
@@ -91,6 +102,7 @@ function forget_old(now_ms) {
 function take(document_) {
   if (store.now && store.now.run !== document_.run) { // another process answers: all is told anew
     store.series.clear();
+    store.node = [];
     store.last_second = null;
     store.known = {sequence: 0, datasets: 0, errors: 0};
     store.now = null;

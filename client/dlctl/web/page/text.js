@@ -21,6 +21,7 @@ function rate(n) {
 
 function share(x) {
   const percent = 100 * x;
+  if (percent > 0 && percent < 0.05) return '< 0.1 %';
   return `${percent > 0 && percent < 9.95 ? percent.toFixed(1) : Math.round(percent)} %`;
 }
 
