@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "proto/base/amounts.h"
-#include "proto/base/utf8.h"
+#include "proto/base/columns.h"
 
 #define BAR_MIN       8u
 #define BAR_MAX       40u
@@ -113,102 +113,6 @@ const char *dlp_progress_sentence(const struct dlp_progress *progress, char buff
         return buffer;
 }
 
-/* ---- a line, column by column -------------------------------------------------------------------------------- */
-
-struct line {
-        char *bytes;
-        size_t n;
-        unsigned n_columns; /* used */
-        bool utf8;
-};
-
-static void put_bytes(struct line *line, const char *bytes, size_t n, unsigned n_columns) {
-        if (line->n + n >= DLP_PROGRESS_LINE_MAX)
-                return;
-        memcpy(line->bytes + line->n, bytes, n);
-        line->n += n;
-        line->n_columns += n_columns;
-        line->bytes[line->n] = '\0';
-}
-
-/* What moves the cursor or turns the direction of the text must not reach the terminal. */
-static bool is_shown(uint32_t point, bool utf8) {
-        if (point < ' ' || point == 0x7f || (point >= 0x80 && !utf8))
-                return false;
-        return !(point >= 0x80 && point < 0xa0) && !(point >= 0x200b && point <= 0x200f) &&
-               !(point >= 0x2028 && point <= 0x202e) && !(point >= 0x2060 && point <= 0x206f) && point != 0xfeff;
-}
-
-/* The character at `text` and its columns; what is not shown is one '?'. Returns its bytes. */
-static size_t character(const char *text, bool utf8, bool *ret_is_shown, unsigned *ret_columns) {
-        uint32_t point = 0;
-        size_t n = utf8_decode(text, SIZE_MAX, &point);
-
-        *ret_is_shown = n > 0 && is_shown(point, utf8);
-        *ret_columns = *ret_is_shown ? utf8_columns(point) : 1;
-        return n > 0 ? n : 1;
-}
-
-static unsigned columns_of(const char *text, bool utf8) {
-        unsigned n = 0;
-
-        while (*text) {
-                unsigned width;
-                bool shown;
-
-                text += character(text, utf8, &shown, &width);
-                n += width;
-        }
-        return n;
-}
-
-/* The text from column `from` (a character that is cut there is left out) to column `to`. */
-static void put_columns(struct line *line, const char *text, unsigned from, unsigned to) {
-        unsigned at = 0;
-
-        while (*text && at <= to) {
-                unsigned width;
-                bool shown;
-                size_t n = character(text, line->utf8, &shown, &width);
-
-                if (at >= from && at + width <= to)
-                        put_bytes(line, shown ? text : "?", shown ? n : 1, width);
-                at += width;
-                text += n;
-        }
-}
-
-/* The text in at most n columns: of one that is longer, the middle is left out, for the ends of paths tell them apart.
- */
-static void put_name(struct line *line, const char *name, unsigned n_columns) {
-        const char *gap = line->utf8 ? "…" : "..";
-        unsigned n = columns_of(name, line->utf8), n_gap = line->utf8 ? 1 : 2, n_head;
-
-        if (n <= n_columns) {
-                put_columns(line, name, 0, n);
-                return;
-        }
-        n_head = (n_columns - n_gap) / 3;
-        put_columns(line, name, 0, n_head);
-        put_bytes(line, gap, strlen(gap), n_gap);
-        put_columns(line, name, n - (n_columns - n_gap - n_head), n);
-}
-
-static void put_bar(struct line *line, const struct dlp_progress *progress, unsigned n_columns) {
-        static const char *const EIGHTHS[] = { "", "▏", "▎", "▍", "▌", "▋", "▊", "▉" };
-        double share = (double)progress->done / (double)progress->total;
-        unsigned eighths = (unsigned)((share > 1 ? 1 : share) * 8 * n_columns), full = eighths / 8, at = 0;
-
-        for (; at < full; at++)
-                put_bytes(line, line->utf8 ? "█" : "=", line->utf8 ? 3 : 1, 1);
-        if (line->utf8 && eighths % 8 && at < n_columns) {
-                put_bytes(line, EIGHTHS[eighths % 8], 3, 1);
-                at++;
-        }
-        for (; at < n_columns; at++)
-                put_bytes(line, line->utf8 ? "░" : "-", line->utf8 ? 3 : 1, 1);
-}
-
 /* ---- what fits ----------------------------------------------------------------------------------------------- */
 
 enum part {
@@ -244,7 +148,7 @@ static unsigned limit_of(unsigned n_columns) {
 
 const char *dlp_progress_line(const struct dlp_progress *progress, const char *name, unsigned n_columns, bool utf8,
                               char buffer[DLP_PROGRESS_LINE_MAX]) {
-        struct line line = { .bytes = buffer, .utf8 = utf8 };
+        struct columns line = { .bytes = buffer, .size = DLP_PROGRESS_LINE_MAX, .utf8 = utf8 };
         unsigned limit = limit_of(n_columns), n_name, n_rest, bar = 0;
         struct parts parts = { 0 };
 
@@ -261,39 +165,33 @@ const char *dlp_progress_line(const struct dlp_progress *progress, const char *n
         if (n_name < NAME_MIN)
                 n_name = limit < NAME_MIN ? limit : NAME_MIN;
         if (name[0] && limit >= NAME_MIN) {
-                put_name(&line, name, n_name);
-                put_columns(&line, ": ", 0, limit - line.n_columns);
+                columns_name(&line, name, n_name);
+                columns_text(&line, ": ", 0, limit - line.n_columns);
         }
-        put_columns(&line, progress->phase, 0, limit - line.n_columns);
+        columns_text(&line, progress->phase, 0, limit - line.n_columns);
         fit(&parts, limit - line.n_columns);
         n_rest = limit - line.n_columns - width_of(&parts);
         if (progress->total > 0 && n_rest >= BAR_MIN)
                 bar = n_rest < BAR_MAX ? n_rest : BAR_MAX; /* with the blank before it, and one less after it */
         if (bar > 0) {
-                put_bytes(&line, " ", 1, 1);
-                put_bar(&line, progress, bar);
+                columns_bytes(&line, " ", 1, 1);
+                columns_bar(&line, (double)progress->done / (double)progress->total, bar);
         }
         for (unsigned i = 0; i < PARTS_MAX; i++)
                 if (parts.texts[i][0]) {
                         unsigned n_blanks = bar > 0 && i == PART_PERCENT ? 1 : 2;
                         const char *text = parts.texts[i];
 
-                        put_bytes(&line, "  ", n_blanks, n_blanks);
-                        put_columns(&line, bar > 0 ? text : text + strspn(text, " "), 0, limit);
+                        columns_bytes(&line, "  ", n_blanks, n_blanks);
+                        columns_text(&line, bar > 0 ? text : text + strspn(text, " "), 0, limit);
                 }
         return buffer;
 }
 
 const char *dlp_progress_text(const char *text, unsigned n_columns, bool utf8, char buffer[DLP_PROGRESS_LINE_MAX]) {
-        struct line line = { .bytes = buffer, .utf8 = utf8 };
-        unsigned limit = limit_of(n_columns), n = columns_of(text, utf8), n_mark = utf8 ? 1 : 2;
+        struct columns line = { .bytes = buffer, .size = DLP_PROGRESS_LINE_MAX, .utf8 = utf8 };
 
         buffer[0] = '\0';
-        if (n <= limit || limit <= n_mark) {
-                put_columns(&line, text, 0, limit);
-        } else {
-                put_columns(&line, text, 0, limit - n_mark);
-                put_bytes(&line, utf8 ? "…" : "..", utf8 ? 3 : 2, n_mark);
-        }
+        columns_begin(&line, text, limit_of(n_columns));
         return buffer;
 }
