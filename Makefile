@@ -223,6 +223,9 @@ $(B)/tests/%: $(O)/obj/tests/unit/%.o $(OBJ_support) $(B)/libstaging.a $(B)/libd
 	@mkdir -p $(@D)
 	$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $^ $(LIBS_daemon) $(LIBS_stage) -lcjson -lcheck -lsubunit -lrt -lm
 
+# What dlctl alone computes is in no library.
+$(B)/tests/test_top: $(call obj,$(addprefix client/dlctl/top/,look.c rates.c shown.c line.c amounts.c head.c table.c))
+
 $(B)/bench/%: $(O)/obj/tests/bench/%.o $(B)/libstaging.a $(B)/libdaemon.a $(B)/libdlclient.a $(B)/libproto.a
 	@mkdir -p $(@D)
 	$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $^ $(LIBS_daemon) $(LIBS_stage) -lcjson

@@ -41,13 +41,13 @@ int status_run(struct context *context, const struct command *command, int argc,
 int datasets_run(struct context *context, const struct command *command, int argc, char **argv);
 int jobs_run(struct context *context, const struct command *command, int argc, char **argv);
 int errors_run(struct context *context, const struct command *command, int argc, char **argv);
-int metrics_run(struct context *context, const struct command *command, int argc, char **argv);
 int workers_run(struct context *context, const struct command *command, int argc, char **argv);
 int order_run(struct context *context, const struct command *command, int argc, char **argv);
 int stage_run(struct context *context, const struct command *command, int argc, char **argv);
 int read_run(struct context *context, const struct command *command, int argc, char **argv);
 int look_run(struct context *context, const struct command *command, int argc, char **argv);
 int bench_run(struct context *context, const struct command *command, int argc, char **argv);
+int top_run(struct context *context, const struct command *command, int argc, char **argv);
 int web_run(struct context *context, const struct command *command, int argc, char **argv);
 int completion_run(struct context *context, const struct command *command, int argc, char **argv);
 int stop_run(struct context *context, const struct command *command, int argc, char **argv);

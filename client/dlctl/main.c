@@ -24,10 +24,6 @@ static const struct command COMMANDS[] = {
         { "errors", "[DATASET]", "the damaged samples that were met",
           "Shows the damaged samples of a dataset, or of all: which, why, how often and when they were met.",
           errors_run },
-        { "metrics", "", "all numbers as Prometheus reads them",
-          "Prints the numbers of the daemon, its datasets, and your jobs and their ranks as text in the exposition format "
-          "of Prometheus, 0.0.4, whatever --format says. Root and the daemon's own user see the jobs of all users.",
-          metrics_run },
         { "workers", "[N]", "show or set the number of decode threads",
           "Shows how many threads decode, and why. With N, sets the number; 0 means as many as CPUs. No batch is lost. "
           "The number applies until the daemon reads its configuration again. Only root and the daemon's own user may "
@@ -62,6 +58,11 @@ static const struct command COMMANDS[] = {
           "this node delivers, for how much CPU, how long next() takes, what the limit is and how far away the others "
           "are. With --gpus and --rate: whether that is enough. Damaged samples are left out and counted.",
           bench_run },
+        { "top", "", "jobs, ranks, rates and waits, live",
+          "Shows what the daemon does, live: jobs and their ranks, how fast they are served, how long their trainers wait, "
+          "workers, memory, reads, damaged samples, and what is being indexed or staged. h shows the keys, q ends it. With "
+          "--once, prints it once as text, or with --format json for programs: of the time between two looks.",
+          top_run },
         { "web", "", "a status page of the daemon, for a browser",
           "Serves a page that shows the daemon live: jobs and their ranks, with the last ten minutes, datasets, staging, "
           "damaged samples. Prints its address, and runs until it is interrupted. Only processes of your own and root's on "

@@ -73,6 +73,13 @@ void record_bool(cJSON *record, const char *key, bool value) {
         or_end(cJSON_AddBoolToObject(record, key, value));
 }
 
+void record_real(cJSON *record, const char *key, double value) {
+        char digits[40];
+
+        snprintf(digits, sizeof(digits), "%.6g", value);
+        or_end(cJSON_AddRawToObject(record, key, digits));
+}
+
 cJSON *record_inner(cJSON *record, const char *key) {
         return or_end(cJSON_AddObjectToObject(record, key));
 }

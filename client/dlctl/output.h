@@ -30,6 +30,7 @@ cJSON *record_new(void);
 void record_text(cJSON *record, const char *key, const char *value);
 void record_number(cJSON *record, const char *key, uint64_t value);
 void record_bool(cJSON *record, const char *key, bool value);
+void record_real(cJSON *record, const char *key, double value); /* finite; six digits */
 
 /* A new record in `record`, which only JSON shows. */
 cJSON *record_inner(cJSON *record, const char *key);

@@ -1,0 +1,73 @@
+#include "client/dlctl/top/ask.h"
+
+static int ask(struct control *control, Dlp__Request *request, Dlp__Reply__BodyCase body, struct look *look,
+               Dlp__Reply **ret_reply) {
+        int r = control_ask(control, request, body, ret_reply);
+
+        if (r == EXIT_DONE)
+                look_add(look, *ret_reply);
+        return r;
+}
+
+static int ask_status(struct control *control, struct look *look) {
+        Dlp__StatusRequest body = DLP__STATUS_REQUEST__INIT;
+        Dlp__Request request = DLP__REQUEST__INIT;
+        Dlp__Reply *reply;
+
+        request.body_case = DLP__REQUEST__BODY_STATUS;
+        request.status = &body;
+        return ask(control, &request, DLP__REPLY__BODY_STATUS, look, &reply);
+}
+
+static int ask_jobs(struct control *control, struct look *look) {
+        Dlp__JobsRequest body = DLP__JOBS_REQUEST__INIT;
+        Dlp__Request request = DLP__REQUEST__INIT;
+        Dlp__Reply *reply;
+        uint32_t next = 0;
+        int r;
+
+        request.body_case = DLP__REQUEST__BODY_JOBS;
+        request.jobs = &body;
+        do {
+                body.first = next;
+                r = ask(control, &request, DLP__REPLY__BODY_JOBS, look, &reply);
+                if (r != EXIT_DONE)
+                        return r;
+                next = reply->jobs->next;
+        } while (next > body.first && look->n_jobs < LOOK_JOBS_MAX); /* they must rise, or this would not end */
+        return EXIT_DONE;
+}
+
+static int ask_datasets(struct control *control, struct look *look) {
+        Dlp__DatasetsRequest body = DLP__DATASETS_REQUEST__INIT;
+        Dlp__Request request = DLP__REQUEST__INIT;
+        Dlp__Reply *reply;
+        uint32_t next = 0;
+        int r;
+
+        request.body_case = DLP__REQUEST__BODY_DATASETS;
+        request.datasets = &body;
+        do {
+                body.first = next;
+                r = ask(control, &request, DLP__REPLY__BODY_DATASETS, look, &reply);
+                if (r != EXIT_DONE)
+                        return r;
+                next = reply->datasets->next;
+        } while (next > body.first && look->n_datasets < LOOK_DATASETS_MAX);
+        return EXIT_DONE;
+}
+
+int look_ask(struct control *control, struct look **ret_look) {
+        struct look *look = look_new();
+        int r = ask_status(control, look);
+
+        if (r == EXIT_DONE)
+                r = ask_jobs(control, look);
+        if (r == EXIT_DONE)
+                r = ask_datasets(control, look);
+        if (r == EXIT_DONE)
+                *ret_look = look;
+        else
+                look_free(look);
+        return r;
+}

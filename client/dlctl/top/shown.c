@@ -1,0 +1,151 @@
+#include "client/dlctl/top/shown.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "client/dlctl/top/room.h"
+
+static const char *const NAMES[N_COLUMNS] = {
+        [COLUMN_JOB] = "job",     [COLUMN_USER] = "user",   [COLUMN_DATASET] = "dataset",
+        [COLUMN_RANKS] = "ranks", [COLUMN_WAIT] = "wait",   [COLUMN_SAMPLES] = "samples",
+        [COLUMN_READY] = "ready", [COLUMN_SLOTS] = "slots", [COLUMN_WORKERS] = "workers",
+        [COLUMN_READ] = "read",   [COLUMN_RING] = "ring",   [COLUMN_DAMAGED] = "damaged",
+};
+
+int column_from_name(const char *name, enum column *ret_column) {
+        for (unsigned i = 0; i < N_COLUMNS; i++)
+                if (NAMES[i] && strcmp(NAMES[i], name) == 0) {
+                        *ret_column = (enum column)i;
+                        return 0;
+                }
+        return -EINVAL;
+}
+
+/* ---- keys ---------------------------------------------------------------------------------------------------- */
+
+/* FNV-1a. */
+static uint64_t digest(uint64_t begin, const char *text) {
+        for (; *text; text++)
+                begin = (begin ^ (unsigned char)*text) * 0x100000001b3u;
+        return (begin ^ 0xff) * 0x100000001b3u;
+}
+
+struct item_key key_of(const struct job_rates *job, const struct rank_rates *rank) {
+        uint64_t of_job = digest(digest(0xcbf29ce484222325u, job->job->user), job->job->name);
+
+        return (struct item_key){ of_job ? of_job : 1, rank ? rank->rank->rank + 1 : 0 };
+}
+
+/* ---- sequence ------------------------------------------------------------------------------------------------ */
+
+/* By what is shown: a tenth of a percent does not make lines jump. */
+static double number_of(const struct job_rates *job, enum column column) {
+        switch (column) {
+        case COLUMN_RANKS:
+                return (double)job->job->n_ranks;
+        case COLUMN_SAMPLES:
+                return job->samples;
+        case COLUMN_WAIT:
+                return round(job->wait * 100);
+        case COLUMN_READY:
+                return round(job->ready * 100);
+        case COLUMN_SLOTS:
+                return job->n_slots > 0 ? (double)job->n_ready / (double)job->n_slots : UNKNOWN;
+        case COLUMN_WORKERS:
+                return round(job->workers * 100);
+        case COLUMN_READ:
+                return job->bytes;
+        case COLUMN_RING:
+                return (double)job->ring_bytes;
+        case COLUMN_DAMAGED:
+                return (double)job->job->n_errors;
+        default:
+                return 0;
+        }
+}
+
+static int compare_column(const struct job_rates *a, const struct job_rates *b, enum column column) {
+        double first, second;
+
+        switch (column) {
+        case COLUMN_JOB:
+                return strcmp(a->job->name, b->job->name);
+        case COLUMN_USER:
+                return strcmp(a->job->user, b->job->user);
+        case COLUMN_DATASET:
+                return strcmp(a->job->dataset, b->job->dataset);
+        default:
+                first = number_of(a, column);
+                second = number_of(b, column);
+                return first < second ? 1 : first > second ? -1 : 0;
+        }
+}
+
+static int compare_jobs(const void *a, const void *b, void *arg) {
+        const struct job_rates *first = *(const struct job_rates *const *)a,
+                               *second = *(const struct job_rates *const *)b;
+        const struct sorting *sorting = arg;
+        int order = compare_column(first, second, sorting->column);
+
+        if (order != 0)
+                return sorting->inverted ? -order : order;
+        order = strcmp(first->job->name, second->job->name);
+        return order != 0 ? order : first < second ? -1 : first > second; /* as the daemon lists them */
+}
+
+static int compare_ranks(const void *a, const void *b) {
+        const struct rank_rates *first = *(const struct rank_rates *const *)a,
+                                *second = *(const struct rank_rates *const *)b;
+
+        return first->rank->rank < second->rank->rank ? -1 : first->rank->rank > second->rank->rank;
+}
+
+/* ---- items --------------------------------------------------------------------------------------------------- */
+
+static bool is_wanted(const Dlp__Job *job, const char *filter) {
+        return !*filter || strcasestr(job->name, filter) || strcasestr(job->user, filter) ||
+               strcasestr(job->dataset, filter);
+}
+
+/* `ranks` has room for the job's. */
+static void add_ranks(struct items *items, const struct job_rates *job, const struct rank_rates **ranks) {
+        for (size_t i = 0; i < job->job->n_ranks; i++)
+                ranks[i] = &job->ranks[i];
+        qsort(ranks, job->job->n_ranks, sizeof(const struct rank_rates *), compare_ranks);
+        for (size_t i = 0; i < job->job->n_ranks; i++)
+                items->items[items->n++] = (struct item){ job, ranks[i], i + 1 == job->job->n_ranks,
+                                                          key_of(job, ranks[i]) };
+}
+
+void items_make(const struct rates *rates, struct sorting sorting, const char *filter, expands_fn *expands,
+                const void *arg, struct items *ret_items) {
+        const struct job_rates **jobs = room_for(rates->n_jobs, sizeof(const struct job_rates *));
+        const struct rank_rates **ranks;
+        size_t n_jobs = 0, n_ranks = 0;
+
+        for (size_t i = 0; i < rates->n_jobs; i++)
+                if (is_wanted(rates->jobs[i].job, filter)) {
+                        jobs[n_jobs++] = &rates->jobs[i];
+                        n_ranks += rates->jobs[i].job->n_ranks;
+                }
+        qsort_r(jobs, n_jobs, sizeof(const struct job_rates *), compare_jobs, &sorting);
+        *ret_items = (struct items){ .items = room_for(n_jobs + n_ranks, sizeof(struct item)), .n_jobs = n_jobs };
+        ranks = room_for(n_ranks, sizeof(const struct rank_rates *));
+        for (size_t i = 0; i < n_jobs; i++) {
+                struct item item = { jobs[i], NULL, false, key_of(jobs[i], NULL) };
+
+                ret_items->items[ret_items->n++] = item;
+                if (expands(arg, item.key))
+                        add_ranks(ret_items, jobs[i], ranks);
+        }
+        free(ranks);
+        free(jobs);
+}
+
+void items_free(struct items *items) {
+        free(items->items);
+        *items = (struct items){ .n = 0 };
+}

@@ -1,0 +1,62 @@
+/* top/shown.h: which jobs and ranks are shown, and in which sequence. Pure functions. */
+#pragma once
+
+#include "client/dlctl/top/rates.h"
+
+#define FILTER_MAX 64u /* bytes with NUL */
+
+enum column {
+        COLUMN_JOB,
+        COLUMN_USER,
+        COLUMN_DATASET,
+        COLUMN_RANKS,
+        COLUMN_SAMPLES,
+        COLUMN_WAIT,
+        COLUMN_READY,
+        COLUMN_SLOTS,
+        COLUMN_WORKERS,
+        COLUMN_READ,
+        COLUMN_RING,
+        COLUMN_DAMAGED,
+        COLUMN_STATUS,
+        N_COLUMNS,
+};
+
+/* Texts begin with the first letter, numbers with the largest. */
+struct sorting {
+        enum column column;
+        bool inverted;
+};
+
+/* The column that --sort calls "wait". Returns 0 or -EINVAL. */
+int column_from_name(const char *name, enum column *ret_column);
+
+/* What identifies a job or rank from one look to the next. */
+struct item_key {
+        uint64_t job;  /* digest of user and name; 0: none */
+        uint32_t rank; /* + 1; 0: the job itself */
+};
+
+/* A line of the table: a job, or one of its ranks. */
+struct item {
+        const struct job_rates *job;
+        const struct rank_rates *rank; /* NULL: the job itself */
+        bool is_last;                  /* of its job's ranks */
+        struct item_key key;
+};
+
+struct items {
+        struct item *items;
+        size_t n;
+        size_t n_jobs; /* of them */
+};
+
+struct item_key key_of(const struct job_rates *job, const struct rank_rates *rank);
+
+/* Whether the ranks of a job are shown. */
+typedef bool expands_fn(const void *arg, struct item_key job);
+
+/* Jobs whose name, user or dataset has `filter` in it (letters of either case; "": all). */
+void items_make(const struct rates *rates, struct sorting sorting, const char *filter, expands_fn *expands,
+                const void *arg, struct items *ret_items);
+void items_free(struct items *items);

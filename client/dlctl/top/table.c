@@ -1,0 +1,254 @@
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "client/dlctl/top/amounts.h"
+#include "client/dlctl/top/view.h"
+#include "client/lib/progress.h"
+#include "proto/base/amounts.h"
+
+#define TREE_COLUMNS 9u /* of a rank's line: "  └─ rank" and a blank, without its number */
+
+static const struct {
+        const char *title;
+        unsigned least, most; /* columns */
+        unsigned importance;  /* the first are there in a narrow terminal, too */
+        bool right;
+} COLUMNS[N_COLUMNS] = {
+        [COLUMN_JOB] = { "JOB", 8, 32, 0, false },         [COLUMN_WAIT] = { "WAIT%", 5, 5, 1, true },
+        [COLUMN_SAMPLES] = { "SAMPLES/S", 9, 9, 2, true }, [COLUMN_STATUS] = { "STATUS", 10, 200, 3, false },
+        [COLUMN_WORKERS] = { "WORK%", 5, 6, 4, true },     [COLUMN_DATASET] = { "DATASET", 8, 40, 5, false },
+        [COLUMN_READY] = { "READY%", 6, 6, 6, true },      [COLUMN_RANKS] = { "RANKS", 5, 9, 7, true },
+        [COLUMN_SLOTS] = { "SLOTS", 5, 9, 8, true },       [COLUMN_DAMAGED] = { "DAMAGED", 7, 9, 9, true },
+        [COLUMN_READ] = { "READ", 10, 12, 10, true },      [COLUMN_USER] = { "USER", 6, 12, 11, false },
+        [COLUMN_RING] = { "MEMORY", 9, 10, 12, true },
+};
+
+/* ---- cells --------------------------------------------------------------------------------------------------- */
+
+struct cell {
+        const char *text;
+        enum style style;
+        char buffer[DLP_TEXT_MAX + 64]; /* for texts that are made here */
+};
+
+/* As the profilers of torch and TensorFlow have it: 5 % is worth a look, 20 % is much. */
+static enum style style_of_wait(double share) {
+        return share >= 0.2 ? STYLE_BAD : share >= 0.05 ? STYLE_FAIR : STYLE_PLAIN;
+}
+
+static void job_status(const Dlp__Job *job, struct cell *cell) {
+        char sentence[DLP_TEXT_MAX];
+        struct dlp_progress progress;
+
+        if (job->failure[0]) {
+                cell->style = STYLE_BAD;
+                snprintf(cell->buffer, sizeof(cell->buffer), "failed: %s", job->failure);
+        } else if (job->hold[0]) {
+                cell->style = STYLE_BAD;
+                snprintf(cell->buffer, sizeof(cell->buffer), "on hold: %s", job->hold);
+        } else if (job->progress && job->progress->phase[0]) {
+                cell->style = STYLE_FAIR;
+                dli_progress_take(job->progress, &progress);
+                snprintf(cell->buffer, sizeof(cell->buffer), "%s", dlp_progress_sentence(&progress, sentence));
+        } else if (job->n_ranks == 0) {
+                cell->style = STYLE_DIM;
+                snprintf(cell->buffer, sizeof(cell->buffer), "no rank is attached");
+        }
+}
+
+static void print_job(const struct job_rates *rates, enum column column, struct cell *cell) {
+        const Dlp__Job *job = rates->job;
+        char *text = cell->buffer;
+
+        switch (column) {
+        case COLUMN_JOB:
+                cell->style = STYLE_STRONG;
+                cell->text = job->name;
+                break;
+        case COLUMN_USER:
+                cell->text = job->user;
+                break;
+        case COLUMN_DATASET:
+                cell->text = job->dataset;
+                break;
+        case COLUMN_RANKS:
+                snprintf(text, sizeof(cell->buffer), "%zu/%u", job->n_ranks, job->world);
+                break;
+        case COLUMN_SAMPLES:
+                rate_text(text, rates->samples);
+                break;
+        case COLUMN_WAIT:
+                cell->style = style_of_wait(rates->wait);
+                percent_text(text, rates->wait);
+                break;
+        case COLUMN_READY:
+                percent_text(text, rates->ready);
+                break;
+        case COLUMN_SLOTS:
+                snprintf(text, sizeof(cell->buffer), "%" PRIu64 "/%" PRIu64, rates->n_ready, rates->n_slots);
+                break;
+        case COLUMN_WORKERS:
+                workers_text(text, rates->workers);
+                break;
+        case COLUMN_READ:
+                byte_rate_text(text, rates->bytes);
+                break;
+        case COLUMN_RING:
+                format_bytes(text, rates->ring_bytes);
+                break;
+        case COLUMN_DAMAGED:
+                cell->style = job->n_errors > 0 ? STYLE_FAIR : STYLE_PLAIN;
+                snprintf(text, sizeof(cell->buffer), "%" PRIu64, job->n_errors);
+                break;
+        default:
+                job_status(job, cell);
+                break;
+        }
+}
+
+static void print_rank(const struct rank_rates *rates, enum column column, struct cell *cell) {
+        const Dlp__Rank *rank = rates->rank;
+        char *text = cell->buffer, waiting[AMOUNT_MAX];
+
+        switch (column) {
+        case COLUMN_USER:
+                cell->text = rank->user;
+                break;
+        case COLUMN_DATASET:
+                snprintf(text, sizeof(cell->buffer), "epoch %" PRIu64 ", step %" PRIu64, rank->epoch, rank->step);
+                break;
+        case COLUMN_SAMPLES:
+                rate_text(text, rates->samples);
+                break;
+        case COLUMN_WAIT:
+                cell->style = style_of_wait(rates->wait);
+                percent_text(text, rates->wait);
+                break;
+        case COLUMN_READY:
+                percent_text(text, rates->ready);
+                break;
+        case COLUMN_SLOTS:
+                snprintf(text, sizeof(cell->buffer), "%u/%u", rank->n_ready, rank->n_slots);
+                break;
+        case COLUMN_RING:
+                format_bytes(text, rank->ring_bytes);
+                break;
+        case COLUMN_STATUS:
+                cell->style = STYLE_DIM;
+                if (rates->waiting >= 1)
+                        snprintf(text, sizeof(cell->buffer), "process %u, has been waiting for %s", rank->pid,
+                                 seconds_text(waiting, rates->waiting));
+                else
+                        snprintf(text, sizeof(cell->buffer), "process %u", rank->pid);
+                break;
+        default:
+                break;
+        }
+}
+
+static void print_cell(const struct item *item, enum column column, struct cell *cell) {
+        cell->text = cell->buffer;
+        cell->buffer[0] = '\0';
+        cell->style = STYLE_PLAIN;
+        if (item->rank)
+                print_rank(item->rank, column, cell);
+        else
+                print_job(item->job, column, cell);
+}
+
+/* ---- layout -------------------------------------------------------------------------------------------------- */
+
+#define MEASURED_MAX 300u /* lines that are looked at for the widths */
+
+static unsigned width_wanted(const struct view *view, const struct items *items, enum column column) {
+        unsigned widest = (unsigned)strlen(COLUMNS[column].title);
+
+        for (size_t i = 0; i < items->n && i < MEASURED_MAX; i++) {
+                struct cell cell;
+                unsigned n;
+
+                print_cell(&items->items[i], column, &cell);
+                n = columns_of(cell.text, view->utf8);
+                if (column == COLUMN_JOB && items->items[i].rank)
+                        n = TREE_COLUMNS + 4;
+                widest = n > widest ? n : widest;
+        }
+        return widest < COLUMNS[column].least  ? COLUMNS[column].least
+               : widest > COLUMNS[column].most ? COLUMNS[column].most
+                                               : widest;
+}
+
+void view_layout(const struct view *view, const struct items *items, struct layout *ret_layout) {
+        unsigned used = 0, wanted[N_COLUMNS];
+
+        *ret_layout = (struct layout){ { 0 } };
+        for (unsigned importance = 0; importance < N_COLUMNS; importance++)
+                for (unsigned i = 0; i < N_COLUMNS; i++) {
+                        unsigned n = COLUMNS[i].least + (used > 0);
+
+                        if (COLUMNS[i].importance != importance || used + n > view->n_columns)
+                                continue;
+                        ret_layout->widths[i] = COLUMNS[i].least;
+                        used += n;
+                }
+        for (unsigned i = 0; i < N_COLUMNS; i++)
+                wanted[i] = ret_layout->widths[i] > 0 ? width_wanted(view, items, (enum column)i) : 0;
+        for (bool grows = true; grows && used < view->n_columns;) { /* all alike, a column at a time */
+                grows = false;
+                for (unsigned i = 0; i < N_COLUMNS && used < view->n_columns; i++)
+                        if (ret_layout->widths[i] < wanted[i]) {
+                                ret_layout->widths[i]++;
+                                used++;
+                                grows = true;
+                        }
+        }
+}
+
+/* ---- lines --------------------------------------------------------------------------------------------------- */
+
+void view_titles(const struct view *view, const struct layout *layout, struct line *line) {
+        line_begin(line, view->n_columns, view->utf8);
+        for (unsigned i = 0; i < N_COLUMNS; i++) {
+                bool sorts = view->sorting.column == (enum column)i;
+                char title[24];
+
+                if (layout->widths[i] == 0)
+                        continue;
+                if (line->text.n_columns > 0)
+                        line_put(line, STYLE_TITLE, " ");
+                snprintf(title, sizeof(title), "%s", COLUMNS[i].title);
+                line_cell(line, sorts ? STYLE_STRONG : STYLE_TITLE, title, layout->widths[i], COLUMNS[i].right);
+        }
+}
+
+/* "  ├─ rank 3" */
+static void put_tree(const struct item *item, unsigned n_columns, struct line *line) {
+        const char *utf8 = item->is_last ? " └─" : " ├─", *plain = item->is_last ? " `-" : " |-";
+        unsigned begin = line->text.n_columns;
+
+        line_put(line, STYLE_DIM, line->text.utf8 ? utf8 : plain);
+        line_format(line, STYLE_PLAIN, " rank %u", item->rank->rank->rank);
+        line_to(line, begin + n_columns);
+}
+
+void view_item(const struct view *view, const struct layout *layout, const struct item *item, struct line *line) {
+        struct cell cell;
+
+        line_begin(line, view->n_columns, view->utf8);
+        for (unsigned i = 0; i < N_COLUMNS; i++) {
+                if (layout->widths[i] == 0)
+                        continue;
+                if (line->text.n_columns > 0)
+                        line_to(line, line->text.n_columns + 1);
+                if (i == COLUMN_JOB && item->rank) {
+                        put_tree(item, layout->widths[i], line);
+                        continue;
+                }
+                print_cell(item, (enum column)i, &cell);
+                if (i == COLUMN_STATUS)
+                        line_sentence(line, cell.style, cell.text);
+                else
+                        line_cell(line, cell.style, cell.text, layout->widths[i], COLUMNS[i].right);
+        }
+}

@@ -1,0 +1,50 @@
+/* dlctl top: who is served how fast, and who waits, live. */
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "client/dlctl/options.h"
+#include "client/dlctl/top/top.h"
+
+static const char CHOICES[] = "job|user|dataset|ranks|samples|wait|ready|slots|workers|read|ring|damaged";
+
+static int choose(struct context *context, const struct command *command, int argc, char **argv,
+                  struct top_terms *terms) {
+        const char *sort = NULL;
+        const struct option_row rows[] = {
+                { "once", OPTION_FLAG, &terms->once, NULL, "print once, as text, and end", 0 },
+                { "delay", OPTION_REAL, &terms->delay, "SECONDS", "between two looks, from 0.1 (default: 1)", 'd' },
+                { "sort", OPTION_TEXT, &sort, CHOICES, "what stands first (default: wait, the longest)", 's' },
+                { "reverse", OPTION_FLAG, &terms->sorting.inverted, NULL, "what would stand last stands first", 0 },
+                { "filter", OPTION_TEXT, &terms->filter, "TEXT", "only jobs whose name, user or dataset has it in it",
+                  'F' },
+                { "ranks", OPTION_FLAG, &terms->ranks, NULL, "with the ranks of each job", 't' },
+        };
+        char choices[sizeof(CHOICES)];
+        int r;
+
+        r = options_parse(context, command, rows, sizeof(rows) / sizeof(rows[0]), 0, argc, argv);
+        if (r >= 0)
+                return r;
+        if (!(terms->delay >= DELAY_LEAST && terms->delay <= DELAY_MOST))
+                return fail(EXIT_USAGE, "top: --delay: %g is not allowed; choose a number from %g to %g seconds",
+                            terms->delay, DELAY_LEAST, DELAY_MOST);
+        if (!sort || column_from_name(sort, &terms->sorting.column) == 0)
+                return -1;
+        memcpy(choices, CHOICES, sizeof(CHOICES));
+        for (char *c = choices; *c; c++)
+                *c = *c == '|' ? ' ' : *c;
+        return refuse_choice(EXIT_USAGE, "top: --sort", sort, choices);
+}
+
+int top_run(struct context *context, const struct command *command, int argc, char **argv) {
+        struct top_terms terms = { .delay = 1, .sorting = { .column = COLUMN_WAIT }, .filter = "" };
+        int r = choose(context, command, argc, argv, &terms);
+
+        if (r >= 0)
+                return r;
+        if (!terms.once)
+                return fail(EXIT_USAGE, "top: give --once: it prints once, and ends");
+        return top_once(context, &terms);
+}
