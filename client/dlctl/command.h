@@ -41,6 +41,7 @@ int status_run(struct context *context, const struct command *command, int argc,
 int datasets_run(struct context *context, const struct command *command, int argc, char **argv);
 int jobs_run(struct context *context, const struct command *command, int argc, char **argv);
 int errors_run(struct context *context, const struct command *command, int argc, char **argv);
+int metrics_run(struct context *context, const struct command *command, int argc, char **argv);
 int workers_run(struct context *context, const struct command *command, int argc, char **argv);
 int order_run(struct context *context, const struct command *command, int argc, char **argv);
 int stage_run(struct context *context, const struct command *command, int argc, char **argv);

@@ -123,6 +123,10 @@ void control_wait_end(struct control *control) {
                         return;
 }
 
+struct dli_connection *control_connection(struct control *control) {
+        return &control->connection;
+}
+
 const char *control_socket(const struct control *control) {
         return control->connection.path;
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "client/dlctl/command.h"
+#include "client/lib/connection.h"
 #include "proto/frame.h"
 
 struct control;
@@ -21,6 +22,9 @@ int control_choose(struct context *context, const char *operand);
 
 /* Waits until the daemon has closed the connection, as it does when it ends; for ten seconds at most. */
 void control_wait_end(struct control *control);
+
+/* For questions that are more than one packet long. */
+struct dli_connection *control_connection(struct control *control);
 
 /* The path of the daemon's socket. */
 const char *control_socket(const struct control *control);

@@ -24,6 +24,10 @@ static const struct command COMMANDS[] = {
         { "errors", "[DATASET]", "the damaged samples that were met",
           "Shows the damaged samples of a dataset, or of all: which, why, how often and when they were met.",
           errors_run },
+        { "metrics", "", "all numbers as Prometheus reads them",
+          "Prints the numbers of the daemon, its datasets, and your jobs and their ranks as text in the exposition format "
+          "of Prometheus, 0.0.4, whatever --format says. Root and the daemon's own user see the jobs of all users.",
+          metrics_run },
         { "workers", "[N]", "show or set the number of decode threads",
           "Shows how many threads decode, and why. With N, sets the number; 0 means as many as CPUs. No batch is lost. "
           "The number applies until the daemon reads its configuration again. Only root and the daemon's own user may "

@@ -4,9 +4,9 @@
 
 #include "daemon/ctl/access.h"
 #include "daemon/ctl/handlers.h"
+#include "daemon/ctl/hold.h"
 #include "daemon/ctl/node.h"
 #include "daemon/ctl/progress.h"
-#include "proto/ring.h"
 
 #define HISTOGRAMS_MAX 64u /* of a job's ranks, so that the reply fits into a packet */
 
@@ -73,22 +73,6 @@ static void fill_rank(struct rank_message *message, struct session *session, boo
         rank->n_skipped = counter_get(&stream->n_skipped);
         rank->epoch = counts.epoch;
         rank->step = counts.step;
-}
-
-/* A job is on hold if the dataset cannot be read and a sample of its ranks waits for it, or if a read does not return:
- * the ring has that state. */
-static bool is_on_hold(const struct session *session, struct why *ret_why) {
-        static const char PREFIX[] = "on hold: ";
-        const struct stream *stream = session->stream;
-        char text[DLP_TEXT_MAX];
-
-        if (atomic_load_explicit(&stream->n_parked, memory_order_relaxed) > 0 &&
-            catalog_dataset_is_held(stream->dataset, ret_why))
-                return true;
-        if (!dlp_ring_held(stream->ring->control, text))
-                return false;
-        why_set(ret_why, 0, "%s", text + (strncmp(text, PREFIX, strlen(PREFIX)) == 0 ? strlen(PREFIX) : 0));
-        return true;
 }
 
 /* A job's message, and what it points to. */
@@ -163,7 +147,7 @@ static void fill_ranks(struct job_message *message, const struct job *job, struc
                         continue;
                 fill_rank(rank, session, message->job.n_ranks < HISTOGRAMS_MAX, now_ns);
                 if (!message->hold.text[0])
-                        is_on_hold(session, &message->hold);
+                        hold_of(session->stream, &message->hold);
                 message->job.user = rank->rank.user;
                 message->rank_pointers[message->job.n_ranks++] = &rank->rank;
         }

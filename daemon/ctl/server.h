@@ -58,8 +58,17 @@ struct server_options {
         void *userdata;
 };
 
+#define TOLD_MAX 4u /* texts of metrics that are being told, a packet at a time (metrics/told.h) */
+
 struct session;
 struct user_names;
+
+struct told {
+        const struct session *session; /* whose it is */
+        uint64_t number;               /* 0: there is none */
+        char *text;
+        size_t n;
+};
 
 struct server {
         struct server_options options;
@@ -82,6 +91,8 @@ struct server {
         uint64_t started_ns;
         int64_t started_unix;
         bool draining;
+        struct told told[TOLD_MAX];
+        uint64_t n_told; /* texts so far: the number of the last one */
 };
 
 /* Begins to accept. If it fails, everything is undone and the socket is closed. */

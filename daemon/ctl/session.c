@@ -10,6 +10,7 @@
 #include "daemon/base/log.h"
 #include "daemon/ctl/access.h"
 #include "daemon/ctl/handlers.h"
+#include "daemon/ctl/metrics/told.h"
 #include "daemon/ctl/progress.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/text.h"
@@ -26,7 +27,7 @@ static const struct {
         { DLP__REQUEST__BODY_CLASSES, handle_classes }, { DLP__REQUEST__BODY_WORKERS, handle_workers },
         { DLP__REQUEST__BODY_RANKS, handle_ranks },     { DLP__REQUEST__BODY_SAMPLES, handle_samples },
         { DLP__REQUEST__BODY_WHO, handle_who },         { DLP__REQUEST__BODY_STOP, handle_stop },
-        { DLP__REQUEST__BODY_WAIT, handle_wait },
+        { DLP__REQUEST__BODY_WAIT, handle_wait },       { DLP__REQUEST__BODY_METRICS, handle_metrics },
 };
 
 static bool send_reply(struct session *session, Dlp__Reply *reply, const int *fds, size_t n_fds) {
@@ -227,6 +228,7 @@ void session_give_back(struct session *session) {
         session->stream = NULL;
         session->member = NULL;
         session->job = NULL;
+        told_drop(server, session);
         process_close(&session->process);
         TAILQ_REMOVE(&server->sessions, session, entry);
         server->n_sessions--;

@@ -1,5 +1,5 @@
-/* pipeline/counters.h: the counters of the hot path, each defined once: name, unit, prose. Status, and later metrics, are
- * made from the table; a new counter is a new row. */
+/* pipeline/counters.h: the counters of the hot path, each defined once: name, unit, prose. Status is made
+ * from the table; a new counter is a new row. */
 #pragma once
 
 #include <stdatomic.h>

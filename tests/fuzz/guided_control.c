@@ -161,6 +161,7 @@ struct bodies {
         Dlp__ClassesRequest classes;
         Dlp__WorkersRequest workers;
         Dlp__SamplesRequest samples;
+        Dlp__MetricsRequest metrics;
 };
 
 /* Returns a descriptor to send along, or -1. */
@@ -223,6 +224,13 @@ static int fill_body(Dlp__Request *request, struct bodies *bodies, uint32_t kind
                 bodies->samples.n_samples = input_below(input, 4);
                 request->body_case = DLP__REQUEST__BODY_SAMPLES;
                 request->samples = &bodies->samples;
+                break;
+        case 8:
+                dlp__metrics_request__init(&bodies->metrics);
+                bodies->metrics.text = small_or_number(input, 0, 4);
+                bodies->metrics.first = small_or_number(input, 0, 40000);
+                request->body_case = DLP__REQUEST__BODY_METRICS;
+                request->metrics = &bodies->metrics;
                 break;
         default:
                 dlp__workers_request__init(&bodies->workers);
@@ -471,10 +479,10 @@ static void act(struct input *input) {
                 break;
         case 4:
         case 5:
-                request(connection, input_below(input, 9), 0, input);
+                request(connection, input_below(input, 10), 0, input);
                 break;
         case 6:
-                request(connection, input_below(input, 9), input_byte(input), input);
+                request(connection, input_below(input, 10), input_byte(input), input);
                 break;
         case 7:
                 send_bytes(connection, input);

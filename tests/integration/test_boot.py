@@ -8,6 +8,7 @@ import time
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
 from harness import (BUILD, ROOT, Skip, case, check_bytes, check_sequence, contains, equal, main, samples_of, within, write)
 from machine import CONFIG, N, machine, read
+from pages import block
 
 
 @case("installed: socket activation, readiness, status, serving, reload, restart after kill -9, a clean stop")
@@ -59,6 +60,23 @@ def _(box):
     made.systemctl("restart", "dataloaderd.service", check=False)
     within(5, lambda: made.show("ActiveState") == "failed", "a wrong configuration fails")
     equal(made.show("ExecMainStatus"), "78", "exit status of a wrong configuration")
+
+
+@case("booted: the commands of docs/node.md, as they stand there, from the tree to the first batch")
+def _(box):
+    stubs = {"make": "", "sudo": 'exec "$@"', "sudoedit": 'cp /opt/conf "$1"'}    # make: what is installed here
+
+    def put(made):
+        write(os.path.join(made.root, "opt/conf"), CONFIG.encode())
+        for name, text in stubs.items():
+            write(os.path.join(made.root, "usr/local/sbin", name), f"#!/bin/sh\n{text}\n".encode())
+            os.chmod(os.path.join(made.root, "usr/local/sbin", name), 0o755)
+
+    made, _ = machine(box, put)
+    made.inside("useradd", "alice")
+    made.inside("env", "PATH=/usr/local/sbin:/usr/sbin:/usr/bin:/sbin:/bin", "sh", "-euxc", block("docs/node.md", "make && sudo"))
+    output = made.inside("runuser", "-u", "alice", "--", "dlctl", "--format", "json", "read", "d")
+    check_sequence([json.loads(line) for line in output.splitlines() if line.startswith("{")], N)
 
 
 # ---- two users ----------------------------------------------------------------------------------------------------

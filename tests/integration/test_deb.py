@@ -12,6 +12,7 @@ import time
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
 from harness import ROOT, Skip, case, check_bytes, check_sequence, contains, equal, main, patience, samples_of, within, write
 from machine import CONFIG, N, machine, read
+from pages import block
 
 PACKAGES = {"dataloaderd", "dataloaderd-stage", "libdlclient0", "libdlclient-dev", "python3-dlclient"}
 TOOLS = {"dh": "debhelper", "dpkg-buildpackage": "dpkg-dev", "dh_python3": "dh-python"}
@@ -141,6 +142,49 @@ def _(box):
     left += glob.glob(os.path.join(made.root, UNIT_LINKS))
     equal(left, [], "left after the purge")
     equal(made.systemctl("is-active", "dataloaderd.service", "dataloaderd.socket", check=False).split(), ["inactive"] * 2, "units")
+
+
+
+SUDO = """#!/bin/sh
+[ "$1" != apt-get ] || export DEBIAN_FRONTEND=noninteractive
+exec "$@"
+"""
+EDIT = """#!/bin/sh
+cp /opt/conf "$1"
+"""
+MAKE = """#!/bin/sh
+[ "$*" = deb ] && mkdir -p build/deb && cp /opt/deb/*.deb build/deb/
+"""
+
+
+@case("README's commands for those who run nodes, as they stand there: packages, configuration, who may connect")
+def _(box):
+    chosen = [path for path in packages().values() if can_be_installed(path)]
+    names = {os.path.basename(path).partition("_")[0] for path in chosen}
+    if not {"dataloaderd", "libdlclient0"} <= names:
+        raise Skip("what the packages depend on is not installed here")
+
+    def put(made):
+        policy = os.path.join(made.root, "usr/sbin/policy-rc.d")
+        if os.path.lexists(policy):
+            os.remove(policy)
+        os.makedirs(os.path.join(made.root, "opt", "deb"))
+        for path in chosen:
+            shutil.copy(path, os.path.join(made.root, "opt", "deb"))
+        write(os.path.join(made.root, "opt/conf"), CONFIG.encode())
+        for name, text in (("sudo", SUDO), ("sudoedit", EDIT), ("make", MAKE)):
+            write(os.path.join(made.root, "usr/local/sbin", name), text.encode())
+            os.chmod(os.path.join(made.root, "usr/local/sbin", name), 0o755)
+
+    made, source = machine(box, put, install=False)
+    made.inside("useradd", "alice")
+    path = "PATH=/usr/local/sbin:/usr/sbin:/usr/bin:/sbin:/bin"
+    said = made.inside("env", path, "sh", "-euxc", "mkdir /opt/tree; cd /opt/tree\n" + block("README.md", "make deb"), seconds=600)
+    contains(said, "serving", "/run/dataloaderd/dataloaderd.sock")
+    output = made.inside("runuser", "-u", "alice", "--", "dlctl", "--format", "json", "read", "d")
+    lines = [json.loads(line) for line in output.splitlines() if line.startswith("{")]
+    check_sequence(lines, N)
+    check_bytes(lines, samples_of(source))
 
 
 main()

@@ -168,11 +168,11 @@ def _(box):
         equal(done.returncode, 0, f"dlctl {command} --help")
         contains(done.stdout, command)
     equal(daemon.dlctl("--help").returncode, 0, "dlctl --help")
-    for command in ([], ["status"], ["datasets"], ["errors"], ["workers"], ["stop"], ["stage"], ["order"], ["read"], ["once"]):
+    for command in ([], ["status"], ["datasets"], ["errors"], ["metrics"], ["workers"], ["stop"], ["stage"], ["order"], ["read"], ["once"]):
         for line in daemon.dlctl(*command, "--help").stdout.splitlines():
             equal((len(line) <= 80, line), (True, line.rstrip()), f"{command}: lines fit into a terminal")
     contains(daemon.dlctl("--version").stdout, "0.")
-    for command in (["status"], ["datasets"], ["jobs"], ["errors"], ["errors", "d"], ["workers"], ["workers", "2"], ["read", "d"]):
+    for command in (["status"], ["datasets"], ["jobs"], ["errors"], ["errors", "d"], ["metrics"], ["workers"], ["workers", "2"], ["read", "d"]):
         done = subprocess.run([DLCTL, "--socket", box.path("nobody")] + command, check=False, stdout=subprocess.PIPE,
                               stderr=subprocess.PIPE, universal_newlines=True, timeout=300)
         equal(done.returncode, 3, f"dlctl {command} without a daemon: {done.stderr}")

@@ -17,6 +17,8 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 import certificates
 import faulty_server
 from harness import ROOT, Skip, case, config_text, contains, end, equal, expected_order, main, patience, within, write
+from pages import block, halves
+from private import Home
 from staging import files_of, make_files, photos_sizes, write_manifest
 
 PROGRAMS = ("dataloaderd", "dataloaderd-stage", "dlctl")
@@ -168,6 +170,57 @@ def _(box):
 
     os.remove(glob.glob(box.path("venv", "lib", "python3*", "site-packages", "dlclient", "bin", "dlctl"))[0])
     contains(run(os.path.join(scripts, "dlctl"), "status", env=environment(), status=1), "has no dlctl", "install")
+
+
+# ---- README's first screen ------------------------------------------------------------------------------------------
+
+SUDO = """#!/bin/sh
+[ "$1 $2 $3" = "apt-get install -y" ] || { echo "not expected: $*" >&2; exit 1; }
+shift 3
+exec dpkg-query -W "$@" >/dev/null
+"""
+MAKE = """#!/bin/sh
+[ "$*" = wheel ] || { echo "not expected: $*" >&2; exit 1; }
+mkdir -p build && cp "$WHEEL" build/
+"""
+TRAIN = """
+import sys
+def train(images, labels):
+    assert (str(images.dtype), str(labels.dtype)) == ("torch.float32", "torch.int64"), (images.dtype, labels.dtype)
+    assert images.shape[1:] == (3, 224, 224) and 0 <= images.min() and images.max() <= 1, images.shape
+    sys.stdout.write(f"{len(labels)} {int(labels.sum())}\\n")
+"""
+
+
+@case("README's first screen, as it stands there: install, train as before and with dataloaderd, look")
+def _(box):
+    home, folder = Home(box), box.folder_of_pictures("photos", 80, width=260, height=260)
+    python = "/usr/bin/python3"
+    if not os.path.exists(python) or subprocess.run([python, "-c", "import torchvision, pip, venv"], check=False,
+                                                    stderr=subprocess.DEVNULL).returncode:
+        raise Skip("torchvision of Debian's Python, its pip or venv is not installed")
+    for name, text in (("sudo", SUDO), ("make", MAKE)):
+        write(box.path("bin", name), text.encode())
+        os.chmod(box.path("bin", name), 0o755)
+    before, after = (TRAIN + program for program in halves(block("README.md", "-from torchvision")))
+    write(box.path("before.py"), before.replace("/data/photos/train", folder).encode())
+    write(box.path("after.py"), after.replace("/data/photos/train", folder).encode())
+    commands = [line.partition(" # ")[0] for line in block("README.md", "dlctl status").replace("/data/photos/train", folder).splitlines()]
+    commands = [line + " --seconds 1" if " bench " in line else line for line in commands]
+    equal([command.split()[1] for command in commands][-1], "web", "the command that goes on until Ctrl-C")
+    env = dict(home.env, PATH=f"{box.path('bin')}:/usr/bin:/bin", WHEEL=wheel(), PYTHONDONTWRITEBYTECODE="1", OMP_NUM_THREADS="1",
+               PIP_NO_INDEX="1", PIP_DISABLE_PIP_VERSION_CHECK="1", PIP_NO_CACHE_DIR="1")
+    script = "\n".join(["mkdir tree; cd tree", block("README.md", "sudo apt-get install -y make"), "cd ..; python3 before.py >before.out",
+                        "python3 after.py >after.out", *commands[:-1], "timeout 1 " + commands[-1] + " || [ $? = 124 ]"])
+    done = subprocess.run(["bash", "-euxc", script], env=env, cwd=box.folder, check=False, stdin=subprocess.DEVNULL, text=True,
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=patience(300))
+    equal(done.returncode, 0, done.stdout)
+    for name in ("before.out", "after.out"):
+        with open(box.path(name), encoding="ascii") as file:
+            lines = [[int(word) for word in line.split()] for line in file]
+        equal([n for n, _ in lines], [64, 16] * 2, f"samples of the batches: {name}")
+        equal([sum(n_ones for _, n_ones in lines[i:i + 2]) for i in (0, 2)], [40, 40], f"labels of an epoch: {name}")
+    contains(done.stdout, "private", "photos", "http://127.0.0.1:9750/")
 
 
 @case("the wheel's daemon takes the socket that systemd passes")

@@ -1,0 +1,166 @@
+#!/usr/bin/env python3
+"""README and the pages beside it: each command is run by a test, each link leads somewhere, each figure has its source.
+
+The blocks that need a wheel, packages or a booted system are run by test_wheel.py, test_deb.py and test_boot.py."""
+import glob
+import os
+import re
+import subprocess
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
+from harness import BUILD, ROOT, VARIANT, Skip, case, equal, main, patience, write
+from pages import block, blocks, text_of
+from private import Home
+
+PAGES = ("README.md", "docs/c.md", "docs/datasets.md", "docs/node.md", "docs/monitoring.md")
+
+# What no test runs as it stands on the page, by page and first words, and what is tested instead.
+NOT_RUN = {
+    ("README.md", "make demo"): "installs packages and runs this test among all others",
+    ("README.md", "proto/"): "a list of folders: below",
+    ("docs/c.md", "cc -o trainer"): "test_install.py builds examples/trainer.c with the flags of what it installed",
+    ("docs/node.md", "dlctl stage photos"): "the origin is nobody's: test_staging.py stages, test_systemd.py has the unit",
+    ("docs/monitoring.md", "dlctl web"): "test_web.py",
+}
+
+
+def taken():
+    """{(page, first words)} that tests take."""
+    found = set()
+    for path in glob.glob(os.path.join(ROOT, "tests", "integration", "test_*.py")):
+        with open(path, encoding="utf-8") as file:
+            found |= set(re.findall(r'\bblock\("([^"]+)", "([^"]+)"\)', file.read()))
+    return found
+
+
+def pages():
+    return [os.path.relpath(path, ROOT) for pattern in ("*.md", "docs/*.md", "client/python/*.md")
+            for path in glob.glob(os.path.join(ROOT, pattern))]
+
+
+def anchors(page):
+    """The names of a page's headings, as they are made of them where such pages are shown."""
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).strip().replace(" ", "-")
+            for heading in re.findall(r"^#+ (.*)$", text_of(page), re.M)}
+
+
+# ---- the pages themselves -------------------------------------------------------------------------------------------
+
+@case("each block of README and of the pages about running it is run by a test, or has the reason why not")
+def _(_box):
+    known = taken() | set(NOT_RUN)
+    for page in PAGES:
+        for _language, text in blocks(page):
+            fits = [begin for where, begin in known if where == page and text.startswith(begin)]
+            equal(len(fits), 1, f"{page}: who knows the block that begins with {text.splitlines()[0]!r}: {fits}")
+    for page, begin in known:
+        block(page, begin)
+
+
+@case("each link of a page leads to a file or a heading that exists")
+def _(_box):
+    wrong = []
+    for page in pages():
+        for link in re.findall(r"\]\(([^)\s]+)\)", re.sub(r"```.*?```", "", text_of(page), flags=re.S)):
+            if "://" in link:
+                continue
+            path, _, anchor = link.partition("#")
+            target = os.path.normpath(os.path.join(os.path.dirname(page), path)) if path else page
+            if not os.path.exists(os.path.join(ROOT, target)) or anchor and anchor not in anchors(target):
+                wrong.append(f"{page}: {link}")
+    equal(wrong, [], "links that lead nowhere")
+
+
+@case("each page of docs/ can be reached from README")
+def _(_box):
+    seen, left = set(), ["README.md"]
+    while left:
+        page = left.pop()
+        seen.add(page)
+        for link in re.findall(r"\]\(([^)#\s]+\.md)", text_of(page)):
+            path = os.path.normpath(os.path.join(os.path.dirname(page), link))
+            if path not in seen and os.path.exists(os.path.join(ROOT, path)):
+                left.append(path)
+    equal(set(pages()) - seen, set(), "pages that no link leads to")
+
+
+@case("the figures at README's top stand on the page that they are said to be from")
+def _(_box):
+    top = text_of("README.md").partition("**What you get**")[2].partition("**Why")[0]
+    page = text_of(re.search(r"\]\(([^)]+)\)", top).group(1))
+    figures = re.findall(r"\d[\d,]*\d(?= ms|,? with|,? at| \||$)", "\n".join(line for line in top.splitlines() if line.startswith("| ")))
+    equal(len(figures) >= 5, True, f"figures: {figures}")
+    for figure in figures:
+        equal(re.search(rf"(?<![\d,.]){figure}(?![\d,.])", page) is not None, True, f"{figure} is on the page")
+
+
+@case("the folders that README lists are there")
+def _(_box):
+    for line in block("README.md", "proto/").splitlines():
+        name = line.split()[0]
+        if name.endswith("/"):
+            folder = os.path.join(ROOT, name if not line.startswith(" ") else os.path.join("daemon", name))
+            equal(os.path.isdir(folder), True, f"{name} is a folder")
+
+
+# ---- blocks ---------------------------------------------------------------------------------------------------------
+
+def release_only():
+    if VARIANT != "release":
+        raise Skip("the pages run what is in build/release")
+
+
+def shell(box, script, env, cwd):
+    """Runs a block: each of its commands has to succeed."""
+    done = subprocess.run(["bash", "-euxc", script], env=env, cwd=cwd, check=False, stdin=subprocess.DEVNULL, text=True,
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=patience(120))
+    equal(done.returncode, 0, done.stdout)
+    return done.stdout
+
+
+@case("docs/datasets.md: a configuration of one's own serves, and the commands that look at a dataset take its path")
+def _(box):
+    release_only()
+    home, folder = Home(box), box.folder_of_pictures("photos", 70, width=260, height=260)
+    os.symlink(os.path.dirname(BUILD), box.path("build"))
+    write(box.path("bin", "make"), b"#!/bin/sh\n")      # what it would build is what is tested
+    os.chmod(box.path("bin", "make"), 0o755)
+    env = dict(home.env, PATH=f"{box.path('bin')}:{BUILD}:{os.environ['PATH']}")
+
+    def here(text):
+        return text.replace("/tmp/", box.folder + "/").replace("/data/photos/train", folder)
+
+    script = block("docs/datasets.md", "make")
+    script = script.replace(" &\n", " & trap 'kill $!; wait' EXIT\nuntil [ -e /tmp/dl.sock ]; do sleep 0.1; done\n")
+    equal(shell(box, here(script), env, box.folder).count("image uint8[224,224,3]"), 70, "samples that were read")
+    commands = re.findall(r"\| `(dlctl .*?)` \|", text_of("docs/datasets.md"))
+    equal(len(commands), 3, "commands of the table")
+    for command in commands:
+        shell(box, here(command) + (" --seconds 0.5" if " bench " in command else ""), env, box.folder)
+
+
+@case("docs/node.md: the daemon is content with the configuration of a dataset that is staged")
+def _(box):
+    text = block("docs/node.md", "dataset")
+    write(box.path("conf"), text.replace("/data/photos", box.path("photos")).encode())
+    done = subprocess.run([os.path.join(BUILD, "dataloaderd"), "--check-config", "-c", box.path("conf")], check=False,
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=patience(60))
+    equal(done.returncode, 0, done.stdout)
+
+
+@case("docs/c.md: the program builds without a warning and trains on a path")
+def _(box):
+    release_only()
+    home, folder = Home(box), box.folder_of_pictures("photos", 70, width=260, height=260)
+    code = block("docs/c.md", "struct dlc_loader")
+    source = "#include <err.h>\n#include <stdio.h>\n#include \"dlclient.h\"\nstatic unsigned n;\n" \
+        "static void train(const void *images, const void *labels, unsigned n_samples)\n{\n" \
+        "        n += images && labels ? n_samples : 0;\n}\nint main(void)\n{\n" + code + "printf(\"%u\\n\", n);\nreturn 0;\n}\n"
+    write(box.path("trainer.c"), source.replace("/data/photos/train", folder).encode())
+    shell(box, f"gcc -std=c11 -Wall -Wextra -Werror -I{ROOT}/client/include -o trainer trainer.c {BUILD}/libdlclient.so.0",
+          dict(os.environ), box.folder)
+    equal(shell(box, "set +x; ./trainer", dict(home.env, LD_LIBRARY_PATH=BUILD), box.folder).splitlines()[-1], str(90 * 70), "samples")
+
+
+main()
