@@ -2,13 +2,15 @@
 """What Prometheus reads of the daemon: its text, who sees what, and that no counter goes backwards."""
 import os
 import re
+import signal
 import subprocess
 import sys
 import threading
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
-from harness import DLCTL, HandClient, Skip, case, contains, equal, field, fields_of, main, patience, request, within
-from prometheus import Metrics, promtool
+from harness import DLCTL, VARIANT, HandClient, Skip, case, contains, equal, field, fields_of, main, patience, request, within
+from prometheus import Metrics, Prometheus, promtool
+from web import Web
 
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
 JOB = ('dataset="d"', 'job="train"')
@@ -159,6 +161,67 @@ def _(box):
     for _ in range(50):  # texts that nobody reads to their end
         ask(asks, 0, 0)
     contains(look(daemon).help["dataloaderd_jobs"], "Jobs")
+
+
+@case("dlctl web serves the same text to scrapers; a daemon that is away or stands still is a 503, and the page goes on")
+def _(box):
+    daemon = box.daemon({"d": box.folder_of_files("d", 8)})
+    attached(box, daemon, "d", job="train")
+    web = Web(box, daemon.socket)
+    status, text, headers = web.get("/metrics")
+    equal((status, headers["Content-Type"]), (200, "text/plain; version=0.0.4; charset=utf-8"), "the text")
+    equal(Metrics(text).one("dataloaderd_job_ranks", 'job="train"'), 1, "ranks")
+    equal(web.get("/metrics", "HEAD")[:2], (200, ""), "HEAD")
+    daemon.signal(signal.SIGSTOP)
+    for _ in range(100):
+        equal(web.get("/metrics")[0], 503, "status of a daemon that stands still")
+    equal(web.get("/")[0], 200, "the page")
+    daemon.signal(signal.SIGCONT)
+    within(20, lambda: web.get("/metrics")[0] == 200, "it is scraped again")
+    daemon.kill()
+    status, text, _ = web.get("/metrics")
+    equal(status, 503, "status without a daemon")
+    contains(text, daemon.socket)
+    daemon.start()
+    equal(web.get("/metrics")[0], 200, "status of the next daemon")
+
+
+@case("10,000 scrapes leave dlctl web and the daemon as they were")
+def _(box):
+    daemon = box.daemon({"d": box.folder_of_files("d", 8)})
+    web = Web(box, daemon.socket)
+    connection = web.connect()
+    n_requests = 10000 if VARIANT == "release" else 1000
+
+    def scrape(n):
+        for _ in range(n):
+            connection.request("GET", "/metrics")
+            equal(len(connection.getresponse().read()) > 10000, True, "a text")
+
+    scrape(n_requests // 2)
+    before = web.n_descriptors(), web.resident_kib(), daemon.n_descriptors(), daemon.rss_kib()
+    scrape(n_requests // 2)
+    after = web.n_descriptors(), web.resident_kib(), daemon.n_descriptors(), daemon.rss_kib()
+    connection.close()
+    equal((after[0] - before[0], after[2] - before[2]), (0, 0), "descriptors")
+    if VARIANT == "release":
+        assert after[1] - before[1] < 1024 and after[3] - before[3] < 1024, (before, after)
+
+
+@case("the real Prometheus scrapes it: the job's samples, their rate, and the histogram of next()")
+def _(box):
+    daemon = box.daemon({"d": box.folder_of_pictures("d", 24, width=60, height=40)})
+    daemon.reader("d", job="train", batch=4, epochs=1000000, delay_ms=5, pipeline="resize(64)").wait_lines(8)
+    web = Web(box, daemon.socket)
+    prometheus = Prometheus(box, f"127.0.0.1:{web.port}")
+    samples = 'dataloaderd_samples_total{job="train",dataset="d",rank="0"}'
+    within(60, lambda: prometheus.query(f"rate({samples}[5s]) > 0"), "a rate of the job's samples")
+    equal(list(prometheus.query('up{job="dataloaderd"}').values()), [1], "up")
+    (labels, n), = prometheus.query(samples).items()
+    equal((n > 8, dict(labels)["__name__"]), (True, "dataloaderd_samples_total"), "the job's samples")
+    within(60, lambda: prometheus.query('histogram_quantile(0.99, rate(dataloaderd_client_next_seconds_bucket[5s])) > 0'), "a quantile")
+    equal(prometheus.ask("metadata", metric="dataloaderd_samples_total")["dataloaderd_samples_total"][0]["type"], "counter", "type")
+    equal(re.findall("level=(?:warn|error).*", prometheus.log()), [], "what Prometheus complains about")
 
 
 if __name__ == "__main__":

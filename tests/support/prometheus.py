@@ -3,12 +3,16 @@
 They are used if they are installed; else their package is fetched and unpacked below build/, not installed: its service
 would start."""
 import glob
+import json
 import os
 import re
 import shutil
 import subprocess
+import urllib.error
+import urllib.parse
+import urllib.request
 
-from harness import Skip, patience
+from harness import Skip, patience, within
 
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
 STORE = os.path.join(ROOT, "build", "prometheus")
@@ -39,6 +43,47 @@ def program(name):
     finally:
         shutil.rmtree(beside, ignore_errors=True)
     return unpacked
+
+
+class Prometheus:
+    """Debian's, which scrapes one page of the loopback every fifth of a second, and keeps what it saw below the box."""
+
+    def __init__(self, box, target, honor_labels=True, rules=()):
+        self.folder = box.path("prometheus")
+        os.makedirs(self.folder)
+        config = os.path.join(self.folder, "prometheus.yml")
+        with open(config, "w", encoding="utf-8") as file:
+            json.dump({"global": {"scrape_interval": "200ms", "scrape_timeout": "200ms", "evaluation_interval": "200ms"},
+                       "rule_files": list(rules),
+                       "scrape_configs": [{"job_name": "dataloaderd", "honor_labels": honor_labels,
+                                           "static_configs": [{"targets": [target]}]}]}, file)  # JSON is YAML, too
+        with open(os.path.join(self.folder, "log"), "wb") as log:
+            self.process = box.start([program("prometheus"), f"--config.file={config}", f"--storage.tsdb.path={self.folder}/data",
+                                      "--web.listen-address=127.0.0.1:0"], stdout=log, stderr=log)
+        self.address = within(60, self._address, "Prometheus listens")
+
+    def log(self):
+        with open(os.path.join(self.folder, "log"), encoding="utf-8", errors="replace") as log:
+            return log.read()
+
+    def _address(self):
+        found = re.search(r'msg="?[Ll]istening on"? .*address=(127\.0\.0\.1:[1-9]\d*)', self.log())
+        if self.process.poll() is not None:
+            raise AssertionError(self.log())
+        return found and found[1]
+
+    def ask(self, path, **query):
+        url = f"http://{self.address}/api/v1/{path}?" + urllib.parse.urlencode(query)
+        try:
+            with urllib.request.urlopen(url, timeout=patience(30)) as reply:
+                return json.load(reply)["data"]
+        except urllib.error.HTTPError as error:
+            raise AssertionError(f"{path} {query}: {error.read().decode()}") from None
+
+    def query(self, expression):
+        """The vector that it makes: {labels: value}."""
+        return {tuple(sorted(one["metric"].items())): float(one["value"][1])
+                for one in self.ask("query", query=expression)["result"]}
 
 
 def promtool(*arguments, text=None):

@@ -1,7 +1,8 @@
-/* web/site.h: what each path gives: the page, or the document that it shows. */
+/* web/site.h: what each path gives: the page, the document that it shows, or the metrics. */
 #pragma once
 
 #include "client/dlctl/web/page.h"
+#include "client/dlctl/web/scrape.h"
 #include "client/dlctl/web/server.h"
 #include "client/dlctl/web/view.h"
 #include "client/dlctl/web/watch.h"
@@ -10,6 +11,7 @@ struct site {
         struct page page;
         struct view *view;
         struct watch *watch;
+        struct scrape scrape;
 };
 
 /* For struct server_options; `arg` is the site. */
