@@ -8,12 +8,14 @@ INCLUDEDIR ?= $(PREFIX)/include
 MANDIR ?= $(PREFIX)/share/man
 COMPLETIONDIR ?= $(PREFIX)/share
 DOCDIR ?= $(PREFIX)/share/doc/dataloaderd
+DATADIR ?= $(PREFIX)/share/dataloaderd
 SYSUSERSDIR ?= $(patsubst %/systemd/system,%/sysusers.d,$(patsubst /lib/%,$(PREFIX)/lib/%,$(UNITDIR)))
 TMPFILESDIR ?= $(patsubst %/sysusers.d,%/tmpfiles.d,$(SYSUSERSDIR))
 
 RELEASE := build/release
 MAN_PAGES := $(wildcard client/man/*.[1-8])
 DOCUMENTS := $(wildcard README.md ARCHITECTURE.md LICENSE)
+MONITORING := $(wildcard docs/metrics/*)
 EXAMPLE_SOURCES := $(wildcard client/examples/*.c client/examples/*.cpp)
 
 # With paths to be written into them.
@@ -39,6 +41,8 @@ INSTALLED = \
 	$(foreach page,$(MAN_PAGES),0644:$(page):$(MANDIR)/man$(subst .,,$(suffix $(page)))/$(notdir $(page))) \
 	$(foreach source,$(PYTHON_SOURCES),0644:$(source):$(PYTHONDIR)/dlclient/$(notdir $(source))) \
 	$(foreach document,$(DOCUMENTS),0644:$(document):$(DOCDIR)/$(document)) \
+	0644:docs/metrics.md:$(DOCDIR)/metrics.md \
+	$(foreach file,$(MONITORING),0644:$(file):$(DATADIR)/$(notdir $(file))) \
 	$(foreach example,$(EXAMPLE_SOURCES),0644:$(example):$(DOCDIR)/examples/$(notdir $(example)))
 
 part = $(word $(2),$(subst :, ,$(1)))
@@ -76,6 +80,7 @@ uninstall: ## remove what install brought; a configuration that was edited stays
 	@if cmp -s config/dataloaderd.conf "$(CONFIG_TARGET)"; then rm -f "$(CONFIG_TARGET)"; fi
 	@rm -rf "$(DESTDIR)$(PYTHONDIR)/dlclient/__pycache__"
 	@rmdir --ignore-fail-on-non-empty "$(DESTDIR)$(PYTHONDIR)/dlclient" "$(DESTDIR)$(DOCDIR)/examples" "$(DESTDIR)$(DOCDIR)" \
+		"$(DESTDIR)$(DATADIR)" \
 		"$(DESTDIR)$(SYSCONFDIR)/dataloaderd" 2>/dev/null || true
 	@if [ -z "$(DESTDIR)" ]; then ldconfig; fi
 

@@ -32,6 +32,9 @@ usr/share/man/man8/dataloaderd-stage.8 644
 usr/share/man/man5/dataloaderd.conf.5 644
 usr/share/doc/dataloaderd/README.md 644
 usr/share/doc/dataloaderd/examples/trainer.c 644
+usr/share/doc/dataloaderd/metrics.md 644
+usr/share/dataloaderd/alerts.yml 644
+usr/share/dataloaderd/grafana.json 644
 usr/lib/python3/dist-packages/dlclient/__init__.py 644
 usr/lib/python3/dist-packages/dlclient/_loader.py 644
 usr/lib/python3/dist-packages/dlclient/py.typed 644

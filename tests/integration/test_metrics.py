@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """What Prometheus reads of the daemon: its text, who sees what, and that no counter goes backwards."""
+import json
 import os
 import re
 import signal
@@ -8,11 +9,12 @@ import sys
 import threading
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
-from harness import DLCTL, VARIANT, HandClient, Skip, case, contains, equal, field, fields_of, main, patience, request, within
+from harness import DLCTL, VARIANT, HandClient, Skip, Table, case, contains, equal, field, fields_of, main, patience, request, within
 from prometheus import Metrics, Prometheus, promtool
 from web import Web
 
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
+DOCS = os.path.join(ROOT, "docs")
 JOB = ('dataset="d"', 'job="train"')
 RANK = JOB + ('rank="0"',)
 
@@ -81,7 +83,7 @@ def _(box):
     reader = daemon.reader("d", job="train", batch=2, epochs=100000, delay_ms=5, pipeline="resize(8)")
     reader.wait_lines(8)
     metrics = look(daemon)
-    with open(os.path.join(ROOT, "docs", "metrics.md"), encoding="utf-8") as file:
+    with open(os.path.join(DOCS, "metrics.md"), encoding="utf-8") as file:
         rows = re.findall(r"^\| `(\w+)` \| (\w+) \| ([^|]*) \| (.*) \|$", file.read(), re.M)
     equal({name: (kind, text) for name, kind, _, text in rows},
           {name: (metrics.kind[name], metrics.help[name]) for name in metrics.help}, "rows of docs/metrics.md")
@@ -222,6 +224,52 @@ def _(box):
     within(60, lambda: prometheus.query('histogram_quantile(0.99, rate(dataloaderd_client_next_seconds_bucket[5s])) > 0'), "a quantile")
     equal(prometheus.ask("metadata", metric="dataloaderd_samples_total")["dataloaderd_samples_total"][0]["type"], "counter", "type")
     equal(re.findall("level=(?:warn|error).*", prometheus.log()), [], "what Prometheus complains about")
+
+
+@case("the alert rules are well-formed, fire for made series that call for it, and stay silent for others")
+def _(box):
+    contains(promtool("check", "rules", os.path.join(DOCS, "metrics", "alerts.yml")), "SUCCESS")
+    contains(promtool("test", "rules", os.path.join(ROOT, "tests", "vectors", "alerts.yml")), "SUCCESS")
+    with open(os.path.join(DOCS, "metrics", "alerts.yml"), encoding="utf-8") as rules, \
+            open(os.path.join(ROOT, "tests", "vectors", "alerts.yml"), encoding="utf-8") as tests:
+        named, tried = (set(re.findall(r"alert(?:name)?: (\w+)", file.read())) for file in (rules, tests))
+    equal(tried, named, "alerts that are tried")
+
+
+def expressions():
+    """(where, expression) of the dashboard, the rules and the page."""
+    with open(os.path.join(DOCS, "metrics", "grafana.json"), encoding="utf-8") as file:
+        board = json.load(file)
+    equal(len({panel["id"] for panel in board["panels"]}), len(board["panels"]), "panels")
+    for panel in board["panels"]:
+        for target in panel["targets"]:
+            text = target["expr"].replace("$__rate_interval", "1m").replace("$__range", "1h")
+            yield panel["title"], re.sub(r"\$(instance|dataset|job)\b", ".*", text)
+    for variable in board["templating"]["list"][1:]:
+        yield variable["name"], re.fullmatch(r"label_values\((.*), \w+\)", variable["query"])[1].replace("$", "")
+    with open(os.path.join(DOCS, "metrics", "alerts.yml"), encoding="utf-8") as file:
+        for rule in re.findall(r"expr: (?:\|\n((?: {10}.*\n)+)|(.*)\n)", file.read()):
+            yield "alerts", rule[0] or rule[1]
+    with open(os.path.join(DOCS, "metrics.md"), encoding="utf-8") as file:
+        for question, text in re.findall(r"^\| (.*\?) \| `(.*)` \|$", file.read(), re.M):
+            yield question, text
+
+
+@case("each expression of the dashboard, the alert rules and docs/metrics.md can be asked, and names metrics that there are")
+def _(box):
+    daemon = box.daemon({})
+    known = look(daemon).help
+    web = Web(box, daemon.socket)
+    prometheus = Prometheus(box, f"127.0.0.1:{web.port}")
+    found = list(expressions())
+    assert len(found) > 40, found
+    rows = Table()
+    for where, text in found:
+        with rows.row((where, text)):
+            prometheus.query(text)
+            names = set(re.findall(r"\b(?:dataloaderd|process)_\w+", text))
+            equal({name for name in names if re.sub("_bucket$", "", name) not in known}, set(), "metrics that there are not")
+    rows.done()
 
 
 if __name__ == "__main__":
