@@ -11,13 +11,15 @@ from harness import DLCTL, SANITIZER, end, patience, within
 
 
 class Web:
-    """One that serves a daemon; it ends with the box. `program` goes in front of its command line."""
+    """One that serves a daemon; it ends with the box. Without a socket it finds one. `program` goes in front of its command
+    line."""
 
-    def __init__(self, box, daemon_socket, *arguments, port=0, program=()):
+    def __init__(self, box, daemon_socket, *arguments, port=0, program=(), environment=None):
         self.errors_path = box.path(f"web{len(box.processes)}.err")
         with open(self.errors_path, "wb") as errors:
-            self.process = box.start(list(program) + [DLCTL, "--socket", daemon_socket, "--format", "json", "web", "--port", str(port)] +
-                                     list(arguments), stdout=subprocess.PIPE, stderr=errors)
+            where = ["--socket", daemon_socket] if daemon_socket else []
+            self.process = box.start([*program, DLCTL, *where, "--format", "json", "web", "--port", str(port), *arguments],
+                                     stdout=subprocess.PIPE, stderr=errors, env=environment)
         line = self.process.stdout.readline()
         if not line:
             raise AssertionError(f"dlctl web has ended: {self.errors()}")

@@ -3,6 +3,7 @@
 #include <errno.h>
 
 #include "client/dlctl/metrics.h"
+#include "client/dlctl/web/reach.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/clock.h"
 
@@ -13,6 +14,7 @@ int scrape_take(struct scrape *scrape, struct evbuffer *body, struct why *why) {
         struct dli_connection connection = { .socket = -1, .sent_fd = -1 };
         _cleanup_(freep) char *text = NULL;
         uint64_t now_ns = clock_now_ns();
+        enum reach reach; /* not used */
         size_t n;
         int r;
 
@@ -20,7 +22,7 @@ int scrape_take(struct scrape *scrape, struct evbuffer *body, struct why *why) {
                 *why = scrape->late;
                 return -ETIMEDOUT;
         }
-        r = dli_connection_try(&connection, scrape->socket, "dlctl web " DLP_VERSION, why);
+        r = reach_try(scrape->context, &connection, why, &reach);
         if (r == 0)
                 r = metrics_fetch(&connection, ANSWER_MS, why, &text, &n);
         dli_connection_close(&connection);

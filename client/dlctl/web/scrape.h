@@ -8,12 +8,13 @@
 #include <event2/buffer.h>
 #include <stdint.h>
 
+#include "client/dlctl/command.h"
 #include "proto/base/why.h"
 
 struct scrape {
-        const char *socket;     /* as dlctl was told; NULL: the usual one */
-        uint64_t late_until_ns; /* the daemon has not answered in time, and is left alone until then; */
-        struct why late;        /* this was said */
+        const struct context *context; /* says which daemon */
+        uint64_t late_until_ns;        /* the daemon has not answered in time, and is left alone until then; */
+        struct why late;               /* this was said */
 };
 
 /* Adds the text to `body`. Returns 0 or a negative errno with a sentence. */

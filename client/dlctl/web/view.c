@@ -18,7 +18,8 @@ struct part {
 };
 
 struct view {
-        const char *user, *socket;
+        const char *user, *found; /* "": no daemon was found yet */
+        char socket[DLP_SOCKET_PATH_MAX + 1];
         char host[65];
         uint64_t run; /* names this process: a reader notices that another one answers */
         char away[DLP_TEXT_MAX];
@@ -41,13 +42,13 @@ static uint64_t now_unix_ms(void) {
         return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
 }
 
-struct view *view_new(const char *user, const char *socket) {
+struct view *view_new(const char *user) {
         struct view *view = calloc(1, sizeof(*view));
 
         if (!view)
                 exit(fail(EXIT_REFUSED, "no memory"));
         view->user = user;
-        view->socket = socket;
+        view->found = "";
         view->run = now_unix_ms();
         view->first = view->next = 1;
         gethostname(view->host, sizeof(view->host) - 1);
@@ -82,6 +83,11 @@ void view_free(struct view *view) {
         piece_unref(view->datasets.text);
         piece_unref(view->errors.text);
         free(view);
+}
+
+void view_set_daemon(struct view *view, const char *found, const char *socket) {
+        view->found = found;
+        snprintf(view->socket, sizeof(view->socket), "%s", socket);
 }
 
 void view_set_state(struct view *view, Dlp__Reply *status, Dlp__Reply **jobs, size_t n_jobs) {
@@ -175,6 +181,7 @@ static struct piece *describe_head(const struct view *view) {
         record_text(record, "version", DLP_VERSION);
         record_text(record, "host", view->host);
         record_text(record, "user", view->user);
+        record_text(record, "daemon", view->found);
         record_text(record, "socket", view->socket);
         record_text(record, "away", view->away);
         if (view->away[0])

@@ -20,9 +20,12 @@
 
 struct view;
 
-/* `user` and `socket` are shown. */
-struct view *view_new(const char *user, const char *socket);
+/* `user` is shown, and must outlive the view. */
+struct view *view_new(const char *user);
 void view_free(struct view *view); /* takes NULL */
+
+/* Which daemon is asked: how it was found ("given", "node", "private"; static), and its socket. */
+void view_set_daemon(struct view *view, const char *found, const char *socket);
 
 /* What the daemon has just said. The view takes the replies over; `jobs` are n_jobs pages. */
 void view_set_state(struct view *view, Dlp__Reply *status, Dlp__Reply **jobs, size_t n_jobs);

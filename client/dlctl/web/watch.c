@@ -6,7 +6,7 @@
 
 #include "client/dlctl/command.h"
 #include "client/dlctl/listing.h"
-#include "client/lib/connection.h"
+#include "client/dlctl/web/reach.h"
 #include "proto/base/clock.h"
 
 #define SECOND_NS    1000000000ull
@@ -30,7 +30,7 @@ struct watch {
         struct event_base *base;
         struct event *second, *readable;
         struct view *view;
-        const char *socket;
+        const struct context *context;
         struct dli_connection connection;
         bool is_connected, is_asking;
         bool wanted[N_QUESTIONS]; /* of this round */
@@ -100,9 +100,10 @@ static void on_readable(evutil_socket_t fd, short what, void *arg) {
 }
 
 static void try_to_connect(struct watch *watch) {
+        enum reach reach = REACH_GIVEN;
         struct why reason;
 
-        if (dli_connection_try(&watch->connection, watch->socket, "dlctl web " DLP_VERSION, &reason) < 0) {
+        if (reach_try(watch->context, &watch->connection, &reason, &reach) < 0) {
                 disconnect(watch, reason.text);
                 return;
         }
@@ -110,6 +111,7 @@ static void try_to_connect(struct watch *watch) {
         if (!watch->readable || event_add(watch->readable, NULL) < 0)
                 exit(fail(EXIT_REFUSED, "no memory"));
         watch->is_connected = true;
+        view_set_daemon(watch->view, reach_name(reach), watch->connection.path);
 }
 
 /* ---- answers ------------------------------------------------------------------------------------------------- */
@@ -312,7 +314,7 @@ static void on_second(evutil_socket_t fd, short what, void *arg) {
                 begin_round(watch, now_ns);
 }
 
-struct watch *watch_new(struct event_base *base, const char *socket, struct view *view) {
+struct watch *watch_new(struct event_base *base, const struct context *context, struct view *view) {
         struct timeval second = { .tv_sec = 1 };
         struct watch *watch = calloc(1, sizeof(*watch));
 
@@ -320,7 +322,7 @@ struct watch *watch_new(struct event_base *base, const char *socket, struct view
                 exit(fail(EXIT_REFUSED, "no memory"));
         watch->base = base;
         watch->view = view;
-        watch->socket = socket;
+        watch->context = context;
         watch->connection.socket = -1;
         watch->looked_ns = clock_now_ns();
         watch->second = event_new(base, -1, EV_PERSIST, on_second, watch);

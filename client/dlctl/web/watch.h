@@ -8,11 +8,13 @@
 
 #include <event2/event.h>
 
+#include "client/dlctl/command.h"
 #include "client/dlctl/web/view.h"
 
 struct watch;
 
-struct watch *watch_new(struct event_base *base, const char *socket, struct view *view);
+/* The context says which daemon; it must outlive the watch. */
+struct watch *watch_new(struct event_base *base, const struct context *context, struct view *view);
 void watch_free(struct watch *watch); /* takes NULL */
 
 /* Somebody looks at the view. */

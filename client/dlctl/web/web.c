@@ -140,9 +140,9 @@ static int run(struct context *context, struct event_base *base, const struct se
         if (r < 0) {
                 r = fail(r == -EINVAL ? EXIT_USAGE : EXIT_REFUSED, "web: %s", why.text);
         } else {
-                site.view = view_new(user_name(), context->socket ? context->socket : dlp_socket_default());
-                site.scrape.socket = context->socket;
-                site.watch = watch_new(base, context->socket, site.view);
+                site.view = view_new(user_name());
+                site.scrape.context = context;
+                site.watch = watch_new(base, context, site.view);
                 say_where(context, &options, server_port(server));
                 r = serve_until_signal(base);
         }
