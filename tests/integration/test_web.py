@@ -194,6 +194,32 @@ def _(box):
     good.close()
 
 
+@case("ten thousand requests by another host's name or for a wrong path: a sentence each, and neither the page nor the daemon notices")
+def _(box):
+    daemon = box.daemon({"d": box.folder_of_files("d", 60)})
+    attached(box, daemon, "d", job="train")
+    web = Web(box, daemon.socket)
+    web.until(lambda it: it["jobs"], "the job")
+    page = f"GET / HTTP/1.1\r\nHost: evil.example:{web.port}\r\n\r\n".encode()
+    wrong = f"GET /../status.json%00?since=1 HTTP/1.1\r\nHost: localhost:{web.port}\r\n\r\n".encode()
+    n_rounds = 100 if VARIANT == "release" else 10
+    before = None
+    for number in range(n_rounds):
+        back = web.send(wrong * 50)
+        equal((back.count(b"HTTP/1.1 404"), back.count(b"HTTP/1.1 ")), (50, 50), "answers")
+        for _ in range(50):
+            back = web.send(page)
+            equal((back[:12], b"evil.example" in back, b"<title>" in back), (b"HTTP/1.1 403", True, False), "the answer to another name")
+        equal(web.get("/status.json", Host="rebound.example")[0], 403, "status for another name")
+        if number == n_rounds // 10:
+            before = web.resident_kib(), web.n_descriptors(), daemon.n_descriptors()
+    after = web.resident_kib(), web.n_descriptors(), daemon.n_descriptors()
+    if VARIANT == "release" and (after[0] - before[0] > 4096 or after[1] > before[1] + 4 or after[2] != before[2]):
+        raise AssertionError(f"KiB, descriptors, the daemon's descriptors: {before} before, {after} after")
+    document = web.status()
+    equal((document["away"], [job["name"] for job in document["jobs"]]), ("", ["train"]), "what is shown")
+
+
 @case("a port that is taken, an address that others reach, a user that is not there: a sentence")
 def _(box):
     with socket.create_server(("127.0.0.1", 0)) as taken:
