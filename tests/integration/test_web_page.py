@@ -7,6 +7,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 import chromium
 from failing_fs import FailingFs
 from harness import HandClient, Skip, case, contains, equal, identity_pixels, main, png, within, write
+from private import Home
 from tars import archive, web as web_tars
 from web import Web
 
@@ -49,11 +50,11 @@ def document_user(web):
     return web.status()["user"]
 
 
-def damaged_folder(box, n):
+def damaged_folder(box, n, end=f"{CODE}.png"):
     """n files, each second one damaged, whose names are code."""
     for number in range(n):
         data = png(6, 5, identity_pixels(number, 6, 5)) if number % 2 else b"\x89PNG\r\n\x1a\nbroken"
-        write(box.path("damaged", "<b>a", f"{number:03d}{CODE}.png"), data)
+        write(box.path("damaged", "<b>a", f"{number:03d}{end}"), data)
     return box.path("damaged")
 
 
@@ -67,7 +68,7 @@ def _(box):
     web = Web(box, daemon.socket)
     browser = browse(box, web)
     card = shows(browser, '.job[aria-label="job train"]', "train", "d ·", "6 ranks of 8", "batch 4")
-    equal(browser.value("document.querySelectorAll('.job[aria-label=\"job train\"] canvas').length"), 6, "timelines")
+    equal(browser.value("document.querySelectorAll('.job[aria-label=\"job train\"] .ranks canvas').length"), 6, "timelines")
     contains(browser.value("document.querySelector('canvas').getAttribute('aria-label')"), "batches ready")
     contains(card, "rank 0", "rank 5", "4/4")
     shows(browser, "#verdicts", "train", CODE)
@@ -88,7 +89,7 @@ def _(box):
 def _(box):
     daemon = box.daemon({"p": box.folder_of_pictures("p", 60, width=64, height=48)})
     web = Web(box, daemon.socket)
-    reader = daemon.reader("p", job="steady", batch=4, epochs=100000, delay_ms=20, pipeline="random_resized_crop(96) color_jitter(0.4,0.4,0.4)")
+    reader = daemon.reader("p", job="steady", batch=16, epochs=100000, delay_ms=100, pipeline="random_resized_crop(224) color_jitter(0.4,0.4,0.4)")
     reader.wait_lines(40)
     web.until(lambda it: len([second for second in it["seconds"] if second["jobs"]]) > 4, "seconds with the job")
     second = web.status()["seconds"][-1]
@@ -101,10 +102,12 @@ def _(box):
     shows(browser, ".legend", "trainer waits", "trainer computes")
     shows(browser, ".job .verdict", "data")
     shows(browser, ".job .numbers", "Trainer waits", "%", "/s", "busy")
-    drawn = ("(() => { const c = document.querySelector('.job canvas'), d = c.getContext('2d').getImageData(0, 0, c.width, c.height).data;"
-             "let n = 0; for (let i = 3; i < d.length; i += 4) n += d[i] > 0; return n; })()")
-    within(20, lambda: browser.value(drawn) > 100, "a timeline is drawn")
     equal(browser.complaints(), [], "complaints")
+    for what in (".ranks canvas", ".stages canvas"):
+        drawn = (f"(() => {{ const c = document.querySelector('{what}'), d = c.getContext('2d').getImageData(0, 0, c.width, c.height).data;"
+                 "const colours = new Set(); for (let i = 0; i < d.length; i += 4) if (d[i + 3] === 255) colours.add(d[i] << 16 | d[i + 1] << 8 | d[i + 2]);"
+                 "return colours.size; })()")
+        within(20, lambda: browser.value(drawn) > 2, f"the areas of {what} are drawn")
 
 
 @case("a dataset that is being indexed shows how far it is")
@@ -122,6 +125,38 @@ def _(box):
     shows(browser, "#dataset_table", "ready", "160")
     equal(text_of(browser, "#dataset_table .progress"), "", "progress afterwards")
     equal(browser.complaints(), [], "complaints")
+
+
+@case("characters that are not seen or turn the text around are written out, in names, files and messages")
+def _(box):
+    name = "a\u202eb\u200b"
+    daemon = box.daemon({name: box.folder_of_files("d", 4), "e": damaged_folder(box, 2, "x\n\u2066.png")})
+    daemon.read("e", pipeline="decode()", batch=1, on_error="skip")
+    attach(box, daemon, name, job="j\u2028\u00e4\u05d0")
+    browser = browse(box, Web(box, daemon.socket))
+    shows(browser, "#job_list", "j\\u2028\u00e4\u05d0", "a\\u202eb\\u200b")
+    shows(browser, "#dataset_table", "a\\u202eb\\u200b")
+    shows(browser, "#error_table", "x\\n\\u2066.png")
+    equal(browser.value("/[\\u200b\\u2028\\u202e\\u2066]/.test(document.documentElement.outerHTML.replace(/<script>[^]*<.script>/, ''))"), False,
+          "characters that are not seen")
+
+
+@case("the private daemon is found as other commands find it, and the page says how it is used")
+def _(box):
+    home = Home(box)
+    environment = dict(home.env)
+    web = Web(box, None, environment=environment)
+    browser = browse(box, web)
+    shows(browser, "#away", "no daemon runs for this user", "loader with a path starts")
+    folder = box.folder_of_files("d", 6)
+    home.read(folder)
+    shows(browser, "#state", "serving")
+    shows(browser, "#foot", "private daemon", "private-")
+    shows(browser, "#dataset_table", folder, "ready")
+    text = shows(browser, "#no_job", f'Loader("{folder}"')
+    equal("DATALOADERD_SOCKET" in text, False, "a socket that nobody must set")
+    equal(web.status()["daemon"], "private", "the daemon")
+    contains(web.get("/metrics")[1], "dataloaderd_build_info")
 
 
 @case("keys: the next job, details, a filter, pages, light and dark, the range, the list of keys")

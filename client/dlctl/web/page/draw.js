@@ -1,9 +1,10 @@
-/* A rank's timeline: how its trainer's time was spent, as areas, and the batches that were ready, as a line. */
+/* Timelines. A rank's: how its trainer's time was spent, as areas, and the batches that were ready, as a line. A job's: the
+ * workers that each stage has kept busy, as areas. */
 const style = {};
 
 function read_style() {
   const computed = getComputedStyle(document.documentElement);
-  for (const name of ['line', 'soft', 'ready', 'wait', 'busy']) style[name] = computed.getPropertyValue(`--${name}`).trim();
+  for (const name of ['line', 'soft', 'ready', 'wait', 'busy', 's0', 's1', 's2', 's3', 's4', 's5', 's6', 's7', 's8']) style[name] = computed.getPropertyValue(`--${name}`).trim();
 }
 
 /* Runs of points without a gap between them. */
@@ -52,26 +53,36 @@ function smooth(run, i) {
   return near.reduce((sum, point) => sum + point.ready, 0) / near.length;
 }
 
-function draw_timeline(canvas, points, now_ms, span_ms) {
-  if (!canvas.clientWidth) return; // not shown
-  const context = prepare(canvas), w = canvas.clientWidth, h = canvas.clientHeight;
-  const from = now_ms - span_ms;
-  const x_of = (point) => (point.t - from) / span_ms * w;
-  const y_of = (value) => h - 1 - Math.min(1, value) * (h - 3);
+/* Where a moment and a value from 0 to 1 are. */
+function plot_of(canvas, now_ms, span_ms) {
+  const w = canvas.clientWidth, h = canvas.clientHeight, from = now_ms - span_ms;
+  return {context: prepare(canvas), w, h, from, x_of: (point) => (point.t - from) / span_ms * w,
+          y_of: (value) => h - 1 - Math.min(1, value) * (h - 3)};
+}
 
-  for (const run of runs_of(points, from, (point) => point.wait !== null)) {
-    fill_area(context, run, x_of, y_of, () => 0, (point) => point.wait, style.wait);
-    fill_area(context, run, x_of, y_of, (point) => point.wait, (point) => point.wait + point.busy, style.busy);
-  }
+/* A mark at each 30 s, or 2 min. */
+function draw_marks({context, w, h}, span_ms) {
+  const n = span_ms > 120000 ? 5 : 4;
   context.strokeStyle = style.line;
   context.lineWidth = 1;
-  for (let i = 1; i < 5; i++) { // a mark at each fifth: 24 s or 2 min
-    const x = Math.round(w * i / 5) + 0.5;
+  for (let i = 1; i < n; i++) {
+    const x = Math.round(w * i / n) + 0.5;
     context.beginPath();
     context.moveTo(x, 0);
     context.lineTo(x, h);
     context.stroke();
   }
+}
+
+function draw_timeline(canvas, points, now_ms, span_ms) {
+  if (!canvas.clientWidth) return; // not shown
+  const plot = plot_of(canvas, now_ms, span_ms), {context, from, x_of, y_of} = plot;
+
+  for (const run of runs_of(points, from, (point) => point.wait !== null)) {
+    fill_area(context, run, x_of, y_of, () => 0, (point) => point.wait, style.wait);
+    fill_area(context, run, x_of, y_of, (point) => point.wait, (point) => point.wait + point.busy, style.busy);
+  }
+  draw_marks(plot, span_ms);
   context.strokeStyle = style.ready;
   context.lineWidth = 1.5;
   context.lineJoin = 'round';
@@ -80,4 +91,19 @@ function draw_timeline(canvas, points, now_ms, span_ms) {
     run.forEach((point, i) => context[i ? 'lineTo' : 'moveTo'](x_of(point), y_of(smooth(run, i))));
     context.stroke();
   }
+}
+
+/* `stages`: [{name, colour}], the first one at the bottom; the top is when all of n_workers are busy. */
+function draw_stages(canvas, points, stages, n_workers, now_ms, span_ms) {
+  if (!canvas.clientWidth) return;
+  const plot = plot_of(canvas, now_ms, span_ms), {context, from, x_of, y_of} = plot;
+  for (const run of runs_of(points, from, (point) => point.cpus !== null)) {
+    const below = new Map(run.map((point) => [point, 0]));
+    const top = (point, name) => below.get(point) + (point.stages[name] || 0) / n_workers;
+    for (const {name, colour} of stages) {
+      fill_area(context, run, x_of, y_of, (point) => below.get(point), (point) => top(point, name), colour);
+      for (const point of run) below.set(point, top(point, name));
+    }
+  }
+  draw_marks(plot, span_ms);
 }

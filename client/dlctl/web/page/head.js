@@ -15,7 +15,7 @@ const FACTS = [
   ['Memory', (status) => ({text: `${bytes(status.memory_used_bytes)} of ${bytes(status.memory_limit_bytes)}`,
                            full: status.memory_used_bytes / status.memory_limit_bytes})],
   ['Workers', (status) => {
-    const busy = workers_busy();
+    const all = workers_busy(), busy = all && Math.min(all, status.n_workers); // a sample is counted when it is complete
     return {text: busy === null ? `${status.n_workers}` : `${rate(busy)} of ${status.n_workers} busy`, full: (busy || 0) / status.n_workers};
   }],
   ['Samples', () => {
@@ -91,6 +91,12 @@ function render_verdicts(jobs) {
   reconcile(by('verdicts'), verdict_rows, jobs.length > 1 ? jobs : [], job_key, create_verdict);
 }
 
+/* What a trainer writes to be served by this daemon. */
+function loader_example(ready) {
+  const given = store.now.daemon === 'given' ? `export DATALOADERD_SOCKET=${plain(store.now.socket)}\n` : '';
+  return `${given}loader = dlclient.Loader("${ready ? plain(ready.name) : '/data/photos'}", batch_size=64)`;
+}
+
 function render_no_job(jobs, filter) {
   const box = by('no_job'), ready = store.datasets.find((dataset) => dataset.state === 'ready');
   show(box, jobs.length === 0);
@@ -98,9 +104,7 @@ function render_no_job(jobs, filter) {
   const sentence = store.now.jobs.length ? 'No job contains this text.'
     : !store.now.status ? 'Not known yet.'
     : 'No job is attached. A trainer appears here as soon as it has opened a loader:';
-  const example = !store.now.jobs.length && store.now.status
-    ? `export DATALOADERD_SOCKET=${store.now.socket}\n` +
-      `loader = dlclient.Loader("${ready ? ready.name : 'photos'}", batch_size=64)` : '';
+  const example = !store.now.jobs.length && store.now.status ? loader_example(ready) : '';
   const key = sentence + example;
   if (box.dataset.key === key) return;
   box.dataset.key = key;
@@ -108,6 +112,6 @@ function render_no_job(jobs, filter) {
 }
 
 function render_foot() {
-  const {socket, user, version, seconds_kept} = store.now;
-  say(by('foot'), `dlctl web ${version}, run by ${user}, asks the daemon at ${socket} once a second. The same as JSON: /status.json`);
+  const {daemon, socket, user, version} = store.now;
+  say(by('foot'), `dlctl web ${version}, run by ${user}, asks the ${daemon === 'private' ? 'private daemon' : 'daemon'} at ${socket || 'its usual places'} once a second. The same as JSON: /status.json`);
 }

@@ -1,5 +1,5 @@
 /* A job's card: its verdict, its numbers, a row for each rank, and where the workers' time goes. */
-const RANKS_SHOWN = 32; // then a button shows the others
+const RANKS_SHOWN = 64; // then a button shows the others
 const FEW_RANKS = 4;    // have tall timelines, below each other
 const STAGE_COLOURS = 9;
 
@@ -42,6 +42,10 @@ function verdict_of(job, series) {
 
 /* ---- ranks */
 
+function by_rank(ranks) {
+  return [...ranks].sort((a, b) => a.rank - b.rank);
+}
+
 function create_rank(rank) {
   const canvas = make('canvas', {role: 'img'});
   const leased = make('i', {class: 'leased'}), ready = make('i', {class: 'ready'});
@@ -70,7 +74,8 @@ function create_rank(rank) {
 }
 
 function rank_head() {
-  return make('div', {class: 'rank head', 'aria-hidden': 'true'}, make('span'), make('span', {class: 'span'}), make('span', {}, 'ready'),
+  return make('div', {class: 'rank head', 'aria-hidden': 'true'}, make('span'), make('span', {class: 'span'}, make('span'), make('span', {}, 'now')),
+              make('span', {}, 'ready'),
               make('span', {class: 'number'}, 'waits'), make('span', {class: 'number rate'}, 'batches'));
 }
 
@@ -80,29 +85,36 @@ const stage_colours = new Map(); // a stage keeps its colour on all cards
 
 function stage_colour(name) {
   if (!stage_colours.has(name)) stage_colours.set(name, Math.min(stage_colours.size, STAGE_COLOURS - 1));
-  return `var(--s${stage_colours.get(name)})`;
+  return `s${stage_colours.get(name)}`;
 }
 
 function create_stages() {
   const stack = make('div', {class: 'stack', role: 'img'}), legend = make('ul', {class: 'legend'});
-  const root = make('div', {class: 'stages', hidden: ''}, make('div', {class: 'title'}, 'Where the workers’ time went in the last minute'),
-                    stack, legend);
+  const canvas = make('canvas', {'aria-hidden': 'true'}), busy = make('span', {class: 'busy'});
+  const root = make('div', {class: 'stages', hidden: ''},
+                    make('div', {class: 'title'}, 'Workers that were busy for this job, by stage; at the top, all of them'),
+                    make('div', {class: 'rank'}, make('span'), canvas, busy),
+                    make('div', {class: 'title'}, 'Where the workers’ time went in the last minute'), stack, legend);
   const parts = new Map(), names = new Map();
   return {
     root,
-    update(sums) {
+    update(points, n_workers) {
+      const sums = stage_sums(points);
+      const cpus = mean(points, 'cpus');
+      say(busy, cpus === null ? '' : `${rate(Math.min(cpus, n_workers))} of ${n_workers}`);
       show(root, sums.length > 0);
       reconcile(stack, parts, sums, (sum) => sum.name, (sum) => {
         const part = make('i');
-        part.style.background = stage_colour(sum.name);
+        part.style.background = `var(--${stage_colour(sum.name)})`;
         return {root: part, update: (now) => { width(part, now.share); kind(part, 'title', `${now.name} ${share(now.share)}`); }};
       });
       reconcile(legend, names, sums, (sum) => sum.name, (sum) => {
         const colour = make('i'), text = make('span');
-        colour.style.background = stage_colour(sum.name);
+        colour.style.background = `var(--${stage_colour(sum.name)})`;
         return {root: make('li', {}, colour, text), update: (now) => say(text, `${now.name} ${share(now.share)}`)};
       });
       kind(stack, 'aria-label', sums.map((sum) => `${sum.name} ${share(sum.share)}`).join(', '));
+      draw_stages(canvas, points, sums.map(({name}) => ({name, colour: style[stage_colour(name)]})), n_workers, view.now_ms(), view.span_ms);
     },
   };
 }
@@ -114,7 +126,7 @@ const JOB_NUMBERS = [
   ['Batches', (job, series) => ({value: series.rate, unit: '/s'})],
   ['Trainer waits', (job, series) => ({text: series.wait === null ? '–' : share(series.wait), unit: ''})],
   ['Batch ready', (job, series) => ({text: series.has_ready === null ? '–' : share(series.has_ready), unit: ''})],
-  ['Workers', (job, series) => ({value: series.cpus, unit: 'busy'})],
+  ['Workers', (job, series) => ({value: series.cpus && Math.min(series.cpus, store.now.status.n_workers), unit: 'busy'})],
   ['Epoch', (job) => ({text: job.ranks.length ? count(job.ranks[0].epoch) : '–', unit: job.ranks.length ? `step ${count(job.ranks[0].step)}` : ''})],
 ];
 
@@ -141,7 +153,7 @@ const JOB_DETAILS = [
   ['Pipeline', (job) => job.pipeline], ['Order', (job) => `${job.sampler || job.order}${job.shuffle ? '' : ', not shuffled'}, seed ${job.seed}`],
   ['Parts of the ranks', (job) => `${job.partition}, ${job.dealing}${job.drop_last ? ', without the last incomplete batch' : ''}`],
   ['Damaged samples', (job) => `${count(job.n_errors)} met; policy ${job.on_error}` + (job.errors_allowed > 0 ? `, ${count(job.errors_allowed)} allowed` : '')],
-  ['Processes', (job) => job.ranks.map((rank) => `${rank.rank}: ${rank.pid}`).join(', ')],
+  ['Processes', (job) => by_rank(job.ranks).map((rank) => `${rank.rank}: ${rank.pid}`).join(', ')],
   ['Memory', (job) => `${bytes(job.ranks.reduce((sum, rank) => sum + rank.ring_bytes, 0))} in rings: ${[...new Set(job.ranks.map((rank) => rank.memory))].join('; ')}`],
 ];
 
@@ -176,7 +188,7 @@ function means_of(job, series) {
 const LEGEND = [['ready', 'ready batches, of the ring', 'line'], ['wait', 'trainer waits', ''], ['busy', 'trainer computes', '']];
 
 function create_job(job) {
-  const title = make('h3'), terms = make('span'), dot = make('span', {class: 'dot'}), verdict = make('span');
+  const title = make('h3'), dataset = make('bdi'), terms = make('span'), name = make('bdi'), dot = make('span', {class: 'dot'}), verdict = make('span');
   const numbers = create_numbers(), stages = create_stages(), details = create_details();
   const ranks = make('div', {class: 'ranks'}), more = make('button', {type: 'button', class: 'more', hidden: ''});
   const marks = LEGEND.map(([name, text, shape]) => {
@@ -192,22 +204,24 @@ function create_job(job) {
 
   rows.style.display = 'contents';
   ranks.append(caption, head, rows);
-  title.append(job.name, ' ', terms);
+  say(name, job.name);
+  title.append(name, ' ', make('span', {}, dataset, terms));
   more.addEventListener('click', () => { all = !all; render(); });
   return {
     root,
     update(now) {
       const series = series_of(job_key(now)), said = verdict_of(now, series), means = means_of(now, series);
       kind(root, 'aria-label', `job ${now.name}`);
-      say(terms, `${now.dataset} · ${user_of(now)} · ${plural(now.ranks.length, 'rank')}` +
+      say(dataset, now.dataset);
+      say(terms, ` · ${user_of(now)} · ${plural(now.ranks.length, 'rank')}` +
                  (now.world !== now.ranks.length ? ` of ${now.world}` : '') + ` · batch ${now.batch_size}`);
       kind(dot, 'class', `dot ${said.level}`);
       say(verdict, said.text);
       numbers.update(now, means);
-      const shown = [...now.ranks].sort((a, b) => a.rank - b.rank).slice(0, all ? undefined : RANKS_SHOWN);
+      const shown = by_rank(now.ranks).slice(0, all ? undefined : RANKS_SHOWN);
       kind(ranks, 'class', now.ranks.length > FEW_RANKS ? 'ranks many' : 'ranks');
       const is_many = now.ranks.length > FEW_RANKS;
-      say(head.querySelector('.span'), view.span_text());
+      say(head.querySelector('.span').firstChild, `${look.minutes} minutes ago`);
       say(caption, `For each rank: ${view.span_text()}, batches that are ready, how much its trainer waits, batches/s`);
       show(head, now.ranks.length > 0 && !is_many);
       show(caption, is_many);
@@ -217,7 +231,7 @@ function create_job(job) {
       say(more, all ? `Show ${RANKS_SHOWN} ranks` : `Show all ${now.ranks.length} ranks`);
       show(legend, now.ranks.length > 0);
       marks.slice(1).forEach((mark) => show(mark, means.wait !== null));
-      stages.update(stage_sums(series.points));
+      stages.update(series.points, store.now.status.n_workers);
       details.update(now);
     },
     toggle() { details.root.open = !details.root.open; },

@@ -33,7 +33,8 @@ function progress_of(dataset) {
 function create_dataset() {
   const name = make('span'), path = make('small'), state = make('span'), text = make('small'), bar = make('i');
   const progress = make('div', {class: 'progress', role: 'progressbar', 'aria-valuemin': '0', 'aria-valuemax': '100', 'aria-label': 'progress'}, bar);
-  const format = make('td'), samples = make('td', {class: 'number'}), size = make('td', {class: 'number'}), damaged = make('td', {class: 'number'});
+  const format = make('td', {class: 'format'}), samples = make('td', {class: 'number', 'data-label': 'samples'}), size = make('td', {class: 'number'});
+  const damaged = make('td', {class: 'number', 'data-label': 'damaged'});
   const root = make('tr', {}, make('td', {class: 'name'}, name, path), make('td', {class: 'state'}, state, progress, text), format, samples,
                     size, damaged);
   return {
@@ -51,17 +52,17 @@ function create_dataset() {
         kind(progress, 'aria-valuenow', String(Math.round(100 * done)));
       }
       say(text, is_staging ? staging_text(staging) : dataset.progress && dataset.progress.length ? progress_text(dataset.progress[0]) : dataset.text || '');
-      say(format, dataset.format || '–');
-      say(samples, dataset.n_samples > 0 ? count(dataset.n_samples) : '–');
-      say(size, dataset.n_bytes > 0 ? bytes(dataset.n_bytes) : '–');
+      say(format, dataset.format || '');
+      say(samples, dataset.n_samples > 0 ? count(dataset.n_samples) : '');
+      say(size, dataset.n_bytes > 0 ? bytes(dataset.n_bytes) : '');
       say(damaged, dataset.n_errors > 0 ? count(dataset.n_errors) : '0');
     },
   };
 }
 
 function create_error() {
-  const cells = [make('td', {class: 'name'}), make('td', {class: 'number'}), make('td', {class: 'path mono'}), make('td', {class: 'what'}),
-                 make('td', {class: 'number'}), make('td', {class: 'number'})];
+  const cells = [make('td', {class: 'name'}), make('td', {class: 'number', 'data-label': 'sample'}), make('td', {class: 'path mono'}),
+                 make('td', {class: 'what'}), make('td', {class: 'number', 'data-label': 'met'}), make('td', {class: 'number', 'data-label': 'last'})];
   return {
     root: make('tr', {}, ...cells),
     update(error) {
@@ -86,6 +87,7 @@ function render_datasets(filter) {
   show(by('no_dataset'), found.length === 0);
   say(by('no_dataset'), store.datasets.length ? 'No dataset contains this text.'
       : !store.now.status ? 'Not known yet.'
+      : store.now.daemon === 'private' ? 'None is open. A path that a loader names appears here.'
       : 'The daemon has no dataset: its configuration names none (dataset "photos" { path = "/data/photos" }).');
   const total = store.now.status ? store.now.status.n_datasets : 0;
   say(by('n_datasets'), total > store.datasets.length ? `the first ${count(store.datasets.length)} of ${count(total)}` : found.length ? count(found.length) : '');

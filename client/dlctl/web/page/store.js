@@ -46,12 +46,12 @@ function rank_point(t, seconds, before, after) {
   return point;
 }
 
-/* What each stage took, of the workers' time in this second. */
-function stage_shares(before, after) {
+/* How many workers each stage has kept busy in this second. */
+function stage_workers(seconds, before, after) {
   const taken = {};
   for (const [name, ns] of Object.entries(after || {})) {
     const ns_before = (before || {})[name] || 0;
-    if (ns > ns_before) taken[name] = ns - ns_before;
+    if (ns > ns_before) taken[name] = (ns - ns_before) / 1e9 / seconds;
   }
   return taken;
 }
@@ -69,7 +69,7 @@ function take_job(second, seconds, before, after) {
   }
   if (before && seconds > 0 && after.worker_ns >= before.worker_ns) {
     point.cpus = (after.worker_ns - before.worker_ns) / 1e9 / seconds;
-    point.stages = stage_shares(before.stages, after.stages);
+    point.stages = stage_workers(seconds, before.stages, after.stages);
     if (after.n_samples >= before.n_samples) point.samples = (after.n_samples - before.n_samples) / seconds;
   }
   push(series.points, point);
@@ -146,9 +146,9 @@ function stage_sums(points, seconds = 60) {
   const sums = new Map();
   let all = 0;
   for (let i = points.length - 1; i >= 0 && points[points.length - 1].t - points[i].t < seconds * 1000; i--)
-    for (const [name, ns] of Object.entries(points[i].stages)) {
-      sums.set(name, (sums.get(name) || 0) + ns);
-      all += ns;
+    for (const [name, workers] of Object.entries(points[i].stages)) {
+      sums.set(name, (sums.get(name) || 0) + workers);
+      all += workers;
     }
-  return [...sums].map(([name, ns]) => ({name, share: ns / all})).sort((a, b) => b.share - a.share);
+  return [...sums].map(([name, sum]) => ({name, share: sum / all})).sort((a, b) => b.share - a.share);
 }

@@ -37,6 +37,12 @@ function plural(n, one, many) {
   return `${count(n)} ${n === 1 ? one : many || `${one}s`}`;
 }
 
+/* Characters that are not seen, or that turn what follows around, are written out: a name must not look like another one. */
+function plain(text) {
+  return text.replace(/[\u0000-\u001f\u007f-\u009f\u00ad\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb]/g, (c) =>
+    c === '\n' ? '\\n' : `\\u${c.charCodeAt(0).toString(16).padStart(4, '0')}`);
+}
+
 /* Elements: make('p', {class: 'empty'}, 'text', child). Attributes are set as such, and no text is read as HTML. */
 function make(tag, attributes, ...children) {
   const element = document.createElement(tag);
@@ -51,6 +57,7 @@ function by(id) {
 
 /* Touches the document only if something changes. */
 function say(element, text) {
+  text = plain(text);
   if (element.textContent !== text) element.textContent = text;
 }
 
@@ -64,6 +71,7 @@ function width(element, x) {
 }
 
 function kind(element, name, value) {
+  value = plain(value);
   if (element.getAttribute(name) !== value) element.setAttribute(name, value);
 }
 
