@@ -11,8 +11,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "client/dlctl/web/request.h"
 #include "proto/base/why.h"
+#include "proto/http/request.h"
 
 #define SERVER_USERS_MAX 64u
 

@@ -1,4 +1,4 @@
-#include "client/dlctl/web/request.h"
+#include "proto/http/request.h"
 
 #include <stdlib.h>
 #include <string.h>
