@@ -18,6 +18,7 @@
 #include "daemon/core/listen.h"
 #include "daemon/core/path_dataset.h"
 #include "daemon/core/private.h"
+#include "daemon/ctl/metrics/http.h"
 #include "daemon/ctl/server.h"
 #include "daemon/io/reader.h"
 #include "daemon/ring/numa.h"
@@ -45,8 +46,9 @@ struct daemon {
         struct catalog catalog;
         struct tokenizers *tokenizers;
         struct pipeline *pipeline;
-        struct listener listener;
+        struct listener listener, metrics_listener;
         struct server server;
+        struct http *metrics;
         bool catalog_started, server_started, signalled;
         uint32_t n_drain_ticks;
 
@@ -389,6 +391,10 @@ static int start_pipeline(struct daemon *daemon, struct why *why) {
         return 0;
 }
 
+static unsigned mode_of(const char *octal) {
+        return (unsigned)strtoul(octal, NULL, 8) & 0777;
+}
+
 static int start_server(struct daemon *daemon, struct why *why) {
         struct server_options options = {
                 .base = daemon->base,
@@ -408,10 +414,10 @@ static int start_server(struct daemon *daemon, struct why *why) {
                 .userdata = daemon,
         };
         int lock_fd = daemon->options.private ? daemon->options.private->lock_fd : -1;
-        unsigned mode = (unsigned)strtoul(daemon->settings->socket_mode, NULL, 8) & 0777;
         int r;
 
-        r = listener_open(&daemon->listener, daemon->settings->socket, mode, lock_fd, why);
+        r = listener_open(&daemon->listener, daemon->settings->socket, mode_of(daemon->settings->socket_mode), lock_fd,
+                          why);
         if (r < 0)
                 return r;
         if (daemon->options.private)
@@ -420,6 +426,20 @@ static int start_server(struct daemon *daemon, struct why *why) {
         r = server_start(&daemon->server, &options, why);
         daemon->server_started = r == 0;
         return r;
+}
+
+static int start_metrics(struct daemon *daemon, struct why *why) {
+        const struct settings *settings = daemon->settings;
+        int r;
+
+        if (!settings->metrics_socket[0])
+                return 0;
+        r = listener_bind(&daemon->metrics_listener, &LISTENER_METRICS, settings->metrics_socket,
+                          mode_of(settings->metrics_mode), -1, why);
+        if (r < 0)
+                return r;
+        r = http_open(daemon->base, daemon->metrics_listener.fd, &daemon->server, &daemon->metrics);
+        return r < 0 ? why_errno(why, r, "metrics_socket") : 0;
 }
 
 /* Starts the parts bottom-up, so that each finds the parts that it calls. daemon_stop() does the reverse. */
@@ -444,6 +464,8 @@ static int daemon_start(struct daemon *daemon, struct why *why) {
         if (r < 0)
                 return r;
         r = start_server(daemon, why);
+        if (r == 0)
+                r = start_metrics(daemon, why);
         if (r < 0)
                 return r;
         if (event_add(daemon->look_event, &(struct timeval){ .tv_sec = LOOK_S }) < 0)
@@ -475,6 +497,8 @@ static void leave(const char *what) {
 }
 
 static int daemon_stop(struct daemon *daemon) {
+        http_close(daemon->metrics);
+        listener_close(&daemon->metrics_listener);
         if (daemon->server_started)
                 server_stop(&daemon->server);
         listener_close(&daemon->listener);
@@ -521,7 +545,11 @@ static void check_group_limit(uint64_t memory_limit) {
 
 int daemon_run(struct settings *settings, const struct daemon_options *options) {
         struct daemon daemon = {
-                .settings = settings, .options = *options, .connected_ns = clock_now_ns(), .listener = { .fd = -1 }
+                .settings = settings,
+                .options = *options,
+                .connected_ns = clock_now_ns(),
+                .listener = { .fd = -1 },
+                .metrics_listener = { .fd = -1 },
         };
         char limit[BYTES_TEXT_MAX];
         struct why why = { 0 };

@@ -20,6 +20,9 @@
 #define BACKLOG    128
 #define LOCK_TRIES 10
 
+const struct listener_kind LISTENER_MAIN = { "socket", SOCK_SEQPACKET };
+const struct listener_kind LISTENER_METRICS = { "metrics_socket", SOCK_STREAM };
+
 static int take_passed(int *ret_fd, struct why *why) {
         int n = sd_listen_fds(1);
 
@@ -47,7 +50,7 @@ static bool is_same_file(int fd, const char *path) {
 
 /* Two daemons that start at once must not both take the socket for stale: only the holder of the lock may replace
  * it. */
-int listener_lock(const char *path, int *ret_fd, struct why *why) {
+int listener_lock(const struct listener_kind *kind, const char *path, int *ret_fd, struct why *why) {
         char lock[PATH_MAX];
 
         snprintf(lock, sizeof(lock), "%s.lock", path);
@@ -55,7 +58,7 @@ int listener_lock(const char *path, int *ret_fd, struct why *why) {
                 _cleanup_(closep) int fd = open(lock, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
 
                 if (fd < 0)
-                        return why_errno(why, -errno, "socket: %s", lock);
+                        return why_errno(why, -errno, "%s: %s", kind->setting, lock);
                 if (flock(fd, LOCK_EX | LOCK_NB) < 0)
                         break;
                 if (is_same_file(fd, lock)) {
@@ -63,61 +66,68 @@ int listener_lock(const char *path, int *ret_fd, struct why *why) {
                         return 0;
                 }
         }
-        return why_set(why, -EADDRINUSE,
-                       "socket: %s is served by another dataloaderd; stop it, or set socket to another path", path);
+        return why_set(why, -EADDRINUSE, "%s: %s is served by another dataloaderd; stop it, or set %s to another path",
+                       kind->setting, path, kind->setting);
 }
 
 /* Removes only a socket, and only if no daemon answers on it. */
-static int remove_stale(const char *path, const struct sockaddr_un *address, struct why *why) {
-        _cleanup_(closep) int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+static int remove_stale(const struct listener_kind *kind, const char *path, const struct sockaddr_un *address,
+                        struct why *why) {
+        _cleanup_(closep) int fd = socket(AF_UNIX, kind->type | SOCK_CLOEXEC, 0);
         struct stat status;
 
         if (lstat(path, &status) < 0)
-                return errno == ENOENT ? 0 : why_errno(why, -errno, "socket: %s", path);
+                return errno == ENOENT ? 0 : why_errno(why, -errno, "%s: %s", kind->setting, path);
         if (!S_ISSOCK(status.st_mode))
-                return why_set(why, -EEXIST, "socket: %s exists and is not a socket; set socket to another path", path);
-        if (fd >= 0 && connect(fd, (const struct sockaddr *)address, sizeof(*address)) == 0)
-                return why_set(why, -EADDRINUSE, "socket: %s is served by another process", path);
+                return why_set(why, -EEXIST, "%s: %s exists and is not a socket; set %s to another path", kind->setting,
+                               path, kind->setting);
+        if (fd >= 0 && (connect(fd, (const struct sockaddr *)address, sizeof(*address)) == 0 || errno == EPROTOTYPE))
+                return why_set(why, -EADDRINUSE, "%s: %s is served by another process", kind->setting, path);
         if (unlink(path) < 0)
-                return why_errno(why, -errno, "socket: removing the stale %s", path);
+                return why_errno(why, -errno, "%s: removing the stale %s", kind->setting, path);
         return 0;
 }
 
 int listener_open(struct listener *listener, const char *path, unsigned mode, int lock_fd, struct why *why) {
+        int r;
+
+        *listener = (struct listener){ .fd = -1, .lock_fd = -1 };
+        r = take_passed(&listener->fd, why);
+        return r <= 0 ? r : listener_bind(listener, &LISTENER_MAIN, path, mode, lock_fd, why);
+}
+
+int listener_bind(struct listener *listener, const struct listener_kind *kind, const char *path, unsigned mode,
+                  int lock_fd, struct why *why) {
         _cleanup_(closep) int fd = -1, own_lock_fd = -1;
         struct sockaddr_un address;
         struct stat status;
         int r;
 
         *listener = (struct listener){ .fd = -1, .lock_fd = -1 };
-        r = take_passed(&listener->fd, why);
-        if (r <= 0)
-                return r;
-
         r = dlp_socket_address(path, &address);
         if (r < 0)
-                return why_set(why, r, "socket: \"%.100s%s\" is %zu bytes long; 1 to %u are allowed", path,
+                return why_set(why, r, "%s: \"%.100s%s\" is %zu bytes long; 1 to %u are allowed", kind->setting, path,
                                strlen(path) > 100 ? "..." : "", strlen(path), DLP_SOCKET_PATH_MAX);
         if (lock_fd < 0) {
-                r = listener_lock(path, &own_lock_fd, why);
+                r = listener_lock(kind, path, &own_lock_fd, why);
                 if (r < 0)
                         return r;
         }
-        r = remove_stale(path, &address, why);
+        r = remove_stale(kind, path, &address, why);
         if (r < 0)
                 return r;
 
-        fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+        fd = socket(AF_UNIX, kind->type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
         if (fd < 0)
-                return why_errno(why, -errno, "socket");
+                return why_errno(why, -errno, "%s", kind->setting);
         /* On the descriptor, before bind(): so the file never has wider permissions. */
         fchmod(fd, mode);
         if (bind(fd, (struct sockaddr *)&address, sizeof(address)) < 0 || listen(fd, BACKLOG) < 0)
-                return why_errno(why, -errno, "socket: %s", path);
+                return why_errno(why, -errno, "%s: %s", kind->setting, path);
         listener->path = strdup(path); /* a copy: a reload frees the settings that it came from */
         /* Once more, because bind() has taken the bits of the umask away. */
         if (!listener->path || chmod(path, mode) < 0 || lstat(path, &status) < 0) {
-                r = why_errno(why, listener->path ? -errno : -ENOMEM, "socket: %s", path);
+                r = why_errno(why, listener->path ? -errno : -ENOMEM, "%s: %s", kind->setting, path);
                 unlink(path);
                 free(listener->path);
                 listener->path = NULL;

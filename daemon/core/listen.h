@@ -1,4 +1,4 @@
-/* core/listen.h: the listening socket: systemd's, or one of our own at a path that nobody else serves. */
+/* core/listen.h: the listening sockets: systemd's, or our own at paths that nobody else serves. */
 #pragma once
 
 #include <stdbool.h>
@@ -13,13 +13,25 @@ struct listener {
         uint64_t device, inode; /* of the socket file at the path */
 };
 
+/* What a socket of our own is for: messages begin with the name of its setting. */
+struct listener_kind {
+        const char *setting; /* "socket" */
+        int type;            /* SOCK_SEQPACKET */
+};
+
+extern const struct listener_kind LISTENER_MAIN, LISTENER_METRICS;
+
 /* Takes the lock of a path, which only one process may hold that serves it. -EADDRINUSE: another one has it. */
-int listener_lock(const char *path, int *ret_fd, struct why *why);
+int listener_lock(const struct listener_kind *kind, const char *path, int *ret_fd, struct why *why);
 
 /* Takes the socket that systemd passed, or makes one at `path` with `mode`. `lock_fd` is that of listener_lock(), and
  * is taken over if the call succeeds; -1: the lock is taken here. A socket file that a dead daemon left is replaced;
  * one that is served is not: -EADDRINUSE. -ENAMETOOLONG, -EACCES, ... with a sentence. */
 int listener_open(struct listener *listener, const char *path, unsigned mode, int lock_fd, struct why *why);
+
+/* The second half of that: a socket of our own. */
+int listener_bind(struct listener *listener, const struct listener_kind *kind, const char *path, unsigned mode,
+                  int lock_fd, struct why *why);
 
 /* Is the socket file still there, so that clients can find it? True for systemd's. */
 bool listener_is_there(const struct listener *listener);

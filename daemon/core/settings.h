@@ -47,6 +47,8 @@ struct dataset_setting {
 struct settings {
         char *socket;
         char *socket_mode;
+        char *metrics_socket;
+        char *metrics_mode;
         int64_t workers; /* 0: as many as there are CPUs for us */
         int64_t nice;
         char *cpu_ceiling;

@@ -1,6 +1,11 @@
 /* Questions to the daemon, as dlctl asks them, while a job runs; and workers that become more and fewer. */
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
 
 #include "client/lib/connection.h"
 #include "proto/dataloader.pb-c.h"
@@ -24,6 +29,7 @@ static void ask_all(struct scene *scene, struct dli_connection *connection) {
         Dlp__DatasetsRequest datasets = DLP__DATASETS_REQUEST__INIT;
         Dlp__JobsRequest jobs = DLP__JOBS_REQUEST__INIT;
         Dlp__ErrorsRequest errors = DLP__ERRORS_REQUEST__INIT;
+        Dlp__MetricsRequest metrics = DLP__METRICS_REQUEST__INIT;
         Dlp__WorkersRequest workers = DLP__WORKERS_REQUEST__INIT;
         Dlp__Request request = DLP__REQUEST__INIT;
         char photos[] = "photos";
@@ -41,6 +47,9 @@ static void ask_all(struct scene *scene, struct dli_connection *connection) {
         request.body_case = DLP__REQUEST__BODY_ERRORS;
         request.errors = &errors;
         ask(scene, connection, "errors", &request);
+        request.body_case = DLP__REQUEST__BODY_METRICS;
+        request.metrics = &metrics;
+        ask(scene, connection, "metrics", &request);
         workers.change = true;
         request.body_case = DLP__REQUEST__BODY_WORKERS;
         request.workers = &workers;
@@ -73,5 +82,67 @@ void scenario_requests(struct scene *scene) {
         dli_connection_close(&connection);
         scene_read_epoch(scene, SCENE_PHOTOS, loader, false);
         dlc_close(loader);
+        scene_must_serve(scene);
+}
+
+/* ---- the metrics over HTTP ----------------------------------------------------------------------------------- */
+
+/* Sends a request, and returns all that comes back within ten seconds, as text of *ret_n bytes. */
+static char *answer_from(const char *path, size_t *ret_n) {
+        static const char REQUEST[] = "GET /metrics HTTP/1.0\r\nHost: localhost\r\n\r\n";
+        static char text[1 << 20]; /* the scenario's own thread */
+        struct sockaddr_un address = { .sun_family = AF_UNIX };
+        struct timeval limit = { .tv_sec = 10 };
+        int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+        size_t n = 0;
+        ssize_t more = 1;
+
+        snprintf(address.sun_path, sizeof(address.sun_path), "%s", path);
+        setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));
+        if (connect(fd, (struct sockaddr *)&address, sizeof(address)) == 0 &&
+            send(fd, REQUEST, sizeof(REQUEST) - 1, MSG_NOSIGNAL) > 0)
+                while (more > 0 && n < sizeof(text) - 1) {
+                        more = recv(fd, text + n, sizeof(text) - 1 - n, 0);
+                        n += more > 0 ? (size_t)more : 0;
+                }
+        close(fd);
+        text[n] = '\0';
+        *ret_n = n;
+        return text;
+}
+
+/* An answer is whole, or there is none. */
+static void scrape(struct scene *scene, const char *path, bool must_work) {
+        size_t n = 0;
+        const char *text = answer_from(path, &n), *body = strstr(text, "\r\n\r\n"),
+                   *length = strstr(text, "Content-Length: ");
+        bool is_good = strncmp(text, "HTTP/1.1 200 ", 13) == 0;
+
+        if (n == 0 && !must_work)
+                return;
+        if (!body || !length || strtoul(length + 16, NULL, 10) != n - (size_t)(body + 4 - text))
+                scene_problem(scene, "metrics: an answer that is not whole: %.200s", text);
+        else if (must_work ? !is_good : !is_good && strncmp(text, "HTTP/1.1 503 ", 13) != 0)
+                scene_problem(scene, "metrics: %.200s", text);
+        else if (is_good && !strstr(body, "\ndataloaderd_jobs "))
+                scene_problem(scene, "metrics: a text without numbers: %.200s", body);
+}
+
+void scenario_metrics(struct scene *scene) {
+        char path[sizeof(scene->folder) + 16], setting[sizeof(path) + 32];
+
+        snprintf(path, sizeof(path), "%s/metrics", scene->folder);
+        snprintf(setting, sizeof(setting), "metrics_socket = \"%s\"", path);
+        scene_configure(scene, setting);
+        if (!scene_start(scene, true))
+                scene_problem(scene, "the daemon did not start");
+        scene_read(scene, SCENE_FILES, 0, 1, true);
+        scrape(scene, path, true);
+        usleep(300000); /* the next text is a new one */
+        scene_begin_trouble(scene);
+        scrape(scene, path, false);
+        scene_end_trouble(scene);
+        usleep(1500000); /* a lack of descriptors is looked at again after a second */
+        scrape(scene, path, true);
         scene_must_serve(scene);
 }

@@ -27,7 +27,10 @@ void scene_must_serve(struct scene *scene) {
 
 /* It starts and serves, or ends with a status and a sentence. */
 static void start(struct scene *scene) {
-        scene_configure(scene, "");
+        char metrics[sizeof(scene->folder) + 40];
+
+        snprintf(metrics, sizeof(metrics), "metrics_socket = \"%s/metrics\"", scene->folder);
+        scene_configure(scene, metrics);
         scene_begin_trouble(scene);
         if (scene_start(scene, true)) {
                 scene_read(scene, SCENE_PHOTOS, 0, 1, false);
@@ -291,6 +294,7 @@ const struct scenario SCENARIOS[] = {
         { "streams", scenario_streams },
         { "pipe", scenario_pipe },
         { "requests", scenario_requests },
+        { "metrics", scenario_metrics },
         { "restart", restart },
         { "stop", stop },
         { "client", scenario_client },

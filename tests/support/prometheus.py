@@ -61,6 +61,7 @@ class Prometheus:
             self.process = box.start([program("prometheus"), f"--config.file={config}", f"--storage.tsdb.path={self.folder}/data",
                                       "--web.listen-address=127.0.0.1:0"], stdout=log, stderr=log)
         self.address = within(60, self._address, "Prometheus listens")
+        within(60, self._is_ready, "Prometheus is ready")
 
     def log(self):
         with open(os.path.join(self.folder, "log"), encoding="utf-8", errors="replace") as log:
@@ -71,6 +72,13 @@ class Prometheus:
         if self.process.poll() is not None:
             raise AssertionError(self.log())
         return found and found[1]
+
+    def _is_ready(self):
+        try:
+            with urllib.request.urlopen(f"http://{self.address}/-/ready", timeout=patience(30)) as reply:
+                return reply.status == 200
+        except urllib.error.HTTPError:
+            return False
 
     def ask(self, path, **query):
         url = f"http://{self.address}/api/v1/{path}?" + urllib.parse.urlencode(query)
