@@ -9,7 +9,8 @@ import sys
 import threading
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
-from harness import DLCTL, VARIANT, HandClient, Skip, Table, case, contains, equal, field, fields_of, main, patience, request, within
+from harness import DLCTL, VARIANT, HandClient, Skip, Table, case, contains, equal, field, fields_of, main, patience, request, within, write
+from pages import block
 from prometheus import Metrics, Prometheus, promtool
 from web import Web
 
@@ -224,6 +225,12 @@ def _(box):
     within(60, lambda: prometheus.query('histogram_quantile(0.99, rate(dataloaderd_client_next_seconds_bucket[5s])) > 0'), "a quantile")
     equal(prometheus.ask("metadata", metric="dataloaderd_samples_total")["dataloaderd_samples_total"][0]["type"], "counter", "type")
     equal(re.findall("level=(?:warn|error).*", prometheus.log()), [], "what Prometheus complains about")
+
+
+@case("the configuration of Prometheus in docs/metrics.md is well-formed")
+def _(box):
+    write(box.path("prometheus.yml"), block("docs/metrics.md", "scrape_configs:").encode())
+    contains(promtool("check", "config", box.path("prometheus.yml")), "SUCCESS")
 
 
 @case("the alert rules are well-formed, fire for made series that call for it, and stay silent for others")

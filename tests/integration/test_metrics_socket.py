@@ -10,7 +10,8 @@ import subprocess
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
-from harness import VARIANT, HandClient, Skip, Table, case, check_sequence, contains, equal, main, patience, within, write
+from harness import DAEMON, VARIANT, HandClient, Skip, Table, case, check_sequence, contains, equal, main, patience, within, write
+from pages import block
 from prometheus import Metrics, promtool
 
 N_REQUESTS = 10000 if VARIANT == "release" else 1000
@@ -85,8 +86,8 @@ def _(box):
     equal(scraper.get("/metrics?x=1")[0], 200, "with a query")
     scraper.close()
     if shutil.which("curl"):
-        done = subprocess.run(["curl", "-sSi", "--unix-socket", path, "http://localhost/metrics"], stdout=subprocess.PIPE,
-                              universal_newlines=True, check=True, timeout=patience(30))
+        command = block("docs/metrics.md", "curl --unix-socket").replace("/run/dataloaderd/metrics.sock", path)
+        done = subprocess.run(command.split() + ["-sSi"], stdout=subprocess.PIPE, universal_newlines=True, check=True, timeout=patience(30))
         contains(done.stdout, "200 OK", "Content-Type: text/plain; version=0.0.4; charset=utf-8", "dataloaderd_ring_slots")
     client = HandClient(daemon.socket)
     client.attach("d", job="later", batch=1)
@@ -94,6 +95,15 @@ def _(box):
     client.close()
     within(10, lambda: not any("later" in key[1] for key in scrape(path).values), "it is gone")
     equal(promtool("check", "metrics", text=Scraper(path).get()[1]), "", "what promtool says")
+
+
+@case("the lines of configuration in docs/metrics.md are well-formed")
+def _(box):
+    config = box.path("conf")
+    write(config, block("docs/metrics.md", "metrics_socket =").encode())
+    done = subprocess.run([DAEMON, "-c", config, "--check-config"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False,
+                          universal_newlines=True, timeout=patience(30))
+    equal(done.returncode, 0, done.stdout)
 
 
 @case("what is no request, has another path or method, or is too long is answered with a sentence")

@@ -13,7 +13,7 @@ from harness import BUILD, ROOT, VARIANT, Skip, case, equal, main, patience, wri
 from pages import block, blocks, text_of
 from private import Home
 
-PAGES = ("README.md", "docs/c.md", "docs/datasets.md", "docs/node.md", "docs/monitoring.md")
+PAGES = ("README.md", "docs/c.md", "docs/datasets.md", "docs/node.md", "docs/monitoring.md", "docs/metrics.md")
 
 # What no test runs as it stands on the page, by page and first words, and what is tested instead.
 NOT_RUN = {
@@ -22,6 +22,8 @@ NOT_RUN = {
     ("docs/c.md", "cc -o trainer"): "test_install.py builds examples/trainer.c with the flags of what it installed",
     ("docs/node.md", "dlctl stage photos"): "the origin is nobody's: test_staging.py stages, test_systemd.py has the unit",
     ("docs/monitoring.md", "dlctl web"): "test_web.py",
+    ("docs/metrics.md", "dlctl metrics"): "test_metrics.py",
+    ("docs/metrics.md", "dlctl web --user"): "test_web.py lets another user in, test_metrics.py scrapes",
 }
 
 

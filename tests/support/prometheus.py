@@ -1,7 +1,6 @@
 """Prometheus' text as a strict reader takes it, and Debian's own promtool and prometheus.
 
-They are used if they are installed; else their package is fetched and unpacked below build/, not installed: its service
-would start."""
+They are used if they are installed; else their package (packages.list, tag metrics) is fetched and unpacked below build/."""
 import glob
 import json
 import os
@@ -33,8 +32,11 @@ def program(name):
     shutil.rmtree(beside, ignore_errors=True)
     os.makedirs(beside)
     try:
-        subprocess.run(["apt-get", "-q", "download", "prometheus"], cwd=beside, check=True, timeout=patience(120),
-                       stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        for command in (["download", "prometheus"], ["update"], ["download", "prometheus"]):
+            apt = subprocess.run(["apt-get", "-q"] + command, cwd=beside, check=False, timeout=patience(120),
+                                 stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            if apt.returncode == 0 and command[0] == "download":
+                break
         subprocess.run(["dpkg", "-x", glob.glob(os.path.join(beside, "*.deb"))[0], beside], check=True, timeout=patience(60))
         os.rename(beside, STORE)
     except (OSError, subprocess.SubprocessError, IndexError):
