@@ -7,9 +7,11 @@ import os
 import re
 import subprocess
 import sys
+import xml.etree.ElementTree
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
-from harness import BUILD, ROOT, VARIANT, Skip, case, equal, main, patience, write
+import record
+from harness import BUILD, ROOT, VARIANT, Skip, case, contains, equal, main, patience, write
 from pages import block, blocks, text_of
 from private import Home
 
@@ -104,6 +106,41 @@ def _(_box):
         if name.endswith("/"):
             folder = os.path.join(ROOT, name if not line.startswith(" ") else os.path.join("daemon", name))
             equal(os.path.isdir(folder), True, f"{name} is a folder")
+
+
+@case("the recording of README runs what README says, and needs nothing of another place")
+def _(_box):
+    text = text_of("docs/first-batch.svg")
+    root = xml.etree.ElementTree.fromstring(text)
+    lines = ["".join(element.itertext()) for element in root.iter("{http://www.w3.org/2000/svg}text")]
+    for words in ("pip install dlclient-", "Successfully installed dlclient-", "python3 train.py"):
+        equal(any(words in line for line in lines), True, f"{words!r} is seen")
+    equal([line for line in lines if "Error" in line or "Traceback" in line], [], "mistakes that were recorded")
+    with open(os.path.join(ROOT, "tests", "demo", "train.py"), encoding="utf-8") as program:
+        for line in filter(str.strip, program):
+            equal(line.strip() in [shown.strip() for shown in lines], True, f"{line!r} is seen")
+    contains(text_of("tests/demo/train.py"), re.search(r'pipeline="[^"]+"', block("README.md", "-from torchvision")).group())
+    equal(re.findall(r"<script|href|@import|url\(|https?:(?!//www.w3.org/2000/svg)", text), [], "what would be loaded")
+
+
+@case("a recording shows what was typed and what came, at its time, and the last screen where nothing moves")
+def _(box):
+    terminal = record.Recording(record.SHELL, record.shell_environment(HOME=box.folder), 60, 12)
+    terminal.play(["echo 'a < b'", "sleep 1; seq 3"])
+    terminal.terminal.close()
+    equal(terminal.terminal.screen.unknown, [], "sequences")
+    equal(terminal.terminal.screen.lines(), ["$ echo 'a < b'", "a < b", "$ sleep 1; seq 3", "1", "2", "3", "$"], "the last screen")
+    spans = {"".join(cell for cell, _ in row).rstrip(): span for (_, row), span in record.stretches(terminal.frames).items()}
+    times = record.shown_at(terminal.frames, 0.5)
+    began = {text: terminal.frames[span[0][0]][0] for text, span in spans.items()}
+    equal(began["3"] - began["$ sleep 1; seq 3"] >= 1, True, "the pause in the run's own time")
+    equal(all(later - earlier <= 0.5 + 1e-9 for earlier, later in zip(times, times[1:])), True, "pauses as they are shown")
+    drawn = xml.etree.ElementTree.fromstring(record.svg(terminal, "a & b", 0.5))
+    hidden = {name for style in drawn.iter("{http://www.w3.org/2000/svg}style")
+              for name in re.findall(r"\.(k\d+)\{visibility:hidden", style.text)}
+    last = [text for group in drawn.iter("{http://www.w3.org/2000/svg}g") if group.get("class") and
+            group.get("class").split()[1] not in hidden for text in group.itertext()]
+    equal(("3" in last, "a < b" in last, "$ sleep 1; seq" in last), (True, True, False), f"seen where nothing moves: {last}")
 
 
 # ---- blocks ---------------------------------------------------------------------------------------------------------

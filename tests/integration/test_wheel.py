@@ -205,13 +205,15 @@ def _(box):
     before, after = (TRAIN + program for program in halves(block("README.md", "-from torchvision")))
     write(box.path("before.py"), before.replace("/data/photos/train", folder).encode())
     write(box.path("after.py"), after.replace("/data/photos/train", folder).encode())
+    with open(os.path.join(ROOT, "tests", "demo", "train.py"), "rb") as program:      # what the recording at its top shows
+        write(box.path("shown.py"), program.read().replace(b"photos/train", b"./photos"))
     commands = [line.partition(" # ")[0] for line in block("README.md", "dlctl status").replace("/data/photos/train", folder).splitlines()]
     commands = [line + " --seconds 1" if " bench " in line else line for line in commands]
     equal([command.split()[1] for command in commands][-1], "web", "the command that goes on until Ctrl-C")
     env = dict(home.env, PATH=f"{box.path('bin')}:/usr/bin:/bin", WHEEL=wheel(), PYTHONDONTWRITEBYTECODE="1", OMP_NUM_THREADS="1",
                PIP_NO_INDEX="1", PIP_DISABLE_PIP_VERSION_CHECK="1", PIP_NO_CACHE_DIR="1")
     script = "\n".join(["mkdir tree; cd tree", block("README.md", "sudo apt-get install -y make"), "cd ..; python3 before.py >before.out",
-                        "python3 after.py >after.out", *commands[:-1], "timeout 1 " + commands[-1] + " || [ $? = 124 ]"])
+                        "python3 after.py >after.out", "python3 shown.py", *commands[:-1], "timeout 1 " + commands[-1] + " || [ $? = 124 ]"])
     done = subprocess.run(["bash", "-euxc", script], env=env, cwd=box.folder, check=False, stdin=subprocess.DEVNULL, text=True,
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=patience(300))
     equal(done.returncode, 0, done.stdout)
@@ -220,7 +222,7 @@ def _(box):
             lines = [[int(word) for word in line.split()] for line in file]
         equal([n for n, _ in lines], [64, 16] * 2, f"samples of the batches: {name}")
         equal([sum(n_ones for _, n_ones in lines[i:i + 2]) for i in (0, 2)], [40, 40], f"labels of an epoch: {name}")
-    contains(done.stdout, "private", "photos", "http://127.0.0.1:9750/")
+    contains(done.stdout, "epoch 3  loss", "private", "photos", "http://127.0.0.1:9750/")
 
 
 @case("the wheel's daemon takes the socket that systemd passes")
