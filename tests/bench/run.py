@@ -17,6 +17,9 @@ their speed drifts. Times here are reported, never asserted.
     python_next_ready, _p99   us of next() in Python for a batch that is ready; python_next_cold: behind a pause;
                            python_array: of batch["image"]
     python_first_batch     ms from Loader() to its first batch, the package imported, index built
+    first_day              s from an empty environment to the first batch: _environment (venv), _pip, _program (three lines);
+                           first_day_second: ms to the first batch of a second process; first_day_torch: that of torch's
+                           DataLoader; first_day_second_vs_torch: the ratio, in turns (tests/bench/first_day.py; needs the wheel)
     wake                   us from publishing to the return of a next() that slept (p50), the worker idle behind it; wake_p99
     wake_busy              the same while the worker goes on decoding
     wake_floor, _busy      the same of a bare futex, measured in turns: what this machine can do
@@ -286,6 +289,11 @@ def python_next():
     emit("python_next_cold", median(runs, "cold"), "us")
     emit("python_array", median(runs, "array"), "us")
     emit("python_first_batch", statistics.median(times), "ms", repeats=len(times))
+
+
+def first_day():
+    import first_day as measurement  # pylint: disable=import-outside-toplevel
+    measurement.run(emit, photos(), min(REPEATS, 3))
 
 
 def wake():
@@ -756,6 +764,7 @@ MEASUREMENTS = [
     (("next_ready",), next_ready),
     (("fair",), fair),
     (("python_next", "python_array", "python_first_batch"), python_next),
+    (("first_day",), first_day),
     (("wake",), wake),
     (("pss_per_rank", "ring_per_rank", "pss_one_rank"), pss_per_rank),
     (("resume_tdperm_1e8", "resume_torch_1e8", "resume_seek_first_batch"), resume),
