@@ -60,7 +60,7 @@ LIBS_proto := -lprotobuf-c
 LIBS_daemon := -levent_core -luring -lprotobuf-c -ljpeg -lspng -lwebp -ltiff -lgif -lsndfile -lvorbis -logg -lsamplerate -lconfuse -lcjson -llz4 -lzstd -lsnappy -lz -lcrypto -lhwloc -lsystemd -lm
 LIBS_stage := -lcurl -larchive -lexpat -lxxhash
 LIBS_client := -lprotobuf-c -lm
-LIBS_dlctl := -levent_core -lprotobuf-c -lsndfile -lcjson -lcrypto -lm
+LIBS_dlctl := -levent_core -lprotobuf-c -lsndfile -lcjson -lcrypto -lncursesw -ltinfo -lm
 
 # Without MPI everything is built, but the staging program stages for one node only. `make MPICC=` leaves it out on purpose.
 MPICC ?= mpicc
@@ -224,7 +224,7 @@ $(B)/tests/%: $(O)/obj/tests/unit/%.o $(OBJ_support) $(B)/libstaging.a $(B)/libd
 	$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $^ $(LIBS_daemon) $(LIBS_stage) -lcjson -lcheck -lsubunit -lrt -lm
 
 # What dlctl alone computes is in no library.
-$(B)/tests/test_top: $(call obj,$(addprefix client/dlctl/top/,look.c rates.c shown.c line.c amounts.c head.c table.c))
+$(B)/tests/test_top $(B)/tests/test_top_page: $(call obj,$(addprefix client/dlctl/top/,glance.c rates.c shown.c line.c amounts.c head.c table.c words.c details.c help.c state.c page.c))
 
 $(B)/bench/%: $(O)/obj/tests/bench/%.o $(B)/libstaging.a $(B)/libdaemon.a $(B)/libdlclient.a $(B)/libproto.a
 	@mkdir -p $(@D)

@@ -1,10 +1,13 @@
 #!/usr/bin/env python3
 """dlctl top: what it says of a real daemon, once and live in a terminal."""
 import os
+import re
+import signal
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
-from harness import HandClient, case, contains, equal, main
+from harness import DLCTL, HandClient, case, contains, equal, main
+from tmux import Tmux
 
 
 def attached(box, daemon, name, ranks=2, **terms):
@@ -46,6 +49,130 @@ def _(box):
     daemon.stop()
     done = daemon.dlctl("top", "--once")
     equal((done.returncode, done.stdout), (3, ""), "without a daemon")
+
+
+def live(box, daemon, *arguments, size=(100, 20), **environment):
+    return Tmux(box, [DLCTL, "--socket", daemon.socket, "top", "--delay", "0.2"] + list(arguments), size, **environment)
+
+
+def is_restored(screen):
+    """The shell's own screen is back."""
+    return "status 0" in screen and "WAIT%" not in screen
+
+
+@case("live: jobs, ranks, keys, a window of any size, and the terminal as it was")
+def _(box):
+    daemon = box.daemon({"d": box.folder_of_files("d", 60), "gone": box.path("nothing")})
+    attached(box, daemon, "d", job="train")
+    attached(box, daemon, "d", job="evaluate", ranks=1)
+    terminal = live(box, daemon)
+    screen = terminal.until("2 jobs, 3 ranks", "the jobs")
+    contains(screen, "WAIT%", "gone: failed: ", "F10Quit")
+    equal("rank 0" in screen, False, "ranks are not shown yet")
+    terminal.keys("F5")
+    terminal.until("└─ rank 1", "the ranks")
+    terminal.keys("t")
+    terminal.until(lambda it: "rank 1" not in it, "the jobs alone")
+    terminal.keys("/", "evalu")
+    terminal.until(lambda it: "train" not in it and "Filter: evalu_" in it, "what is filtered")
+    terminal.keys("Escape")
+    terminal.until("train", "all of it again")
+    terminal.keys("F6")
+    terminal.until(lambda it: it.startswith("Sort by\n  JOB"), "the columns")
+    terminal.keys("Home", "Enter")
+    terminal.until(lambda it: 0 < it.find("evaluate") < it.find("train"), "jobs by their names")
+    terminal.keys("I")
+    terminal.until(lambda it: 0 < it.find("train") < it.find("evaluate"), "and the other way round")
+    terminal.keys("Down", "Enter")
+    contains(terminal.until("job train", "a job"), "dataset     d", "order       shuffled, torch", "Ranks", "└─ rank 1")
+    terminal.keys("Escape")
+    terminal.keys("h")
+    contains(terminal.until("quit", "the help"), "Space Z")
+    terminal.keys("q")
+    terminal.resize(20, 5)
+    terminal.until(lambda it: re.search(r"^JOB +WAIT%", it, re.M) and "evaluate" in it, "a tiny window")
+    terminal.resize(2, 1)
+    terminal.resize(130, 40)
+    terminal.until("MEMORY DAMAGED STATUS", "a large window")
+    terminal.keys("q")
+    terminal.until(is_restored, "the end")
+
+
+@case("live: Ctrl-C ends it, SIGTERM too, and Ctrl-Z stops it until it is continued; the terminal is as it was each time")
+def _(box):
+    daemon = box.daemon({"d": box.folder_of_files("d", 60)})
+    attached(box, daemon, "d", job="train")
+    terminal = live(box, daemon)
+    terminal.until("train", "the job")
+    terminal.keys("C-z")
+    terminal.until(lambda it: "WAIT%" not in it and "$" in it, "the shell")
+    terminal.keys("stty -a | tr ' ' '\\n' | grep -c -e '^icanon' -e '^echo$' -e '^echo;'", "Enter")
+    terminal.until(lambda it: re.search(r"^2$", it, re.M), "a terminal that echoes lines")
+    terminal.keys("fg", "Enter")
+    terminal.until(lambda it: "WAIT%" in it and "train" in it, "the table again")
+    terminal.keys("C-c")
+    terminal.until(lambda it: "WAIT%" not in it and "$" in it, "the end")
+    terminal.keys("clear; stty -a | tr ' ' '\\n' | grep -c -e '^icanon' -e '^echo$' -e '^echo;'", "Enter")
+    terminal.until(lambda it: re.search(r"^2$", it, re.M), "a terminal that echoes lines, again")
+    other = live(box, daemon)
+    other.until("train", "the job")
+    pids = [int(name) for name in os.listdir("/proc") if name.isdigit() and is_top(name, daemon.socket)]
+    equal(len(pids), 1, "processes")
+    os.kill(pids[0], signal.SIGTERM)
+    other.until(is_restored, "the end by SIGTERM")
+
+
+def is_top(pid, socket):
+    try:
+        with open(f"/proc/{pid}/cmdline", "rb") as file:
+            words = file.read().split(b"\0")
+    except OSError:
+        return False
+    return words[:1] == [DLCTL.encode()] and socket.encode() in words and b"top" in words
+
+
+@case("live: a daemon that ends and comes back is told of, and watched on")
+def _(box):
+    folder = box.folder_of_files("d", 60)
+    daemon = box.daemon({"d": folder})
+    attached(box, daemon, "d", job="train")
+    terminal = live(box, daemon)
+    terminal.until("1 job, 2 ranks", "the job")
+    daemon.stop()
+    terminal.until("no daemon at", "that it has ended")
+    contains(terminal.screen(), "train")
+    daemon.start()
+    terminal.until(lambda it: "0 jobs, 0 ranks" in it and "no daemon at" not in it, "the new daemon")
+    attached(box, daemon, "d", job="again")
+    terminal.until("again", "its job")
+    terminal.keys("q")
+    terminal.until(is_restored, "the end")
+
+
+@case("live: without colours and UTF-8 it draws with what there is")
+def _(box):
+    daemon = box.daemon({"d": box.folder_of_files("d", 60)})
+    attached(box, daemon, "d", job="train \u8bad\u7ec3")
+    terminal = live(box, daemon, "--ranks")
+    screen = terminal.until("└─ rank 1", "lines")
+    contains(screen, "train \u8bad\u7ec3")
+    equal("\x1b[3" in terminal.screen(styles=True) or "\x1b[4" in terminal.screen(styles=True), True, "colours")
+    terminal.keys("q")
+    plain = live(box, daemon, "--ranks", LANG="C", NO_COLOR="1")
+    screen = plain.until("`- rank 1", "plain lines")
+    contains(screen, "train ??")
+    equal(re.findall(r"\x1b\[[0-9;]*[34][0-7][;m]", plain.screen(styles=True)), [], "colours in spite of NO_COLOR")
+    plain.keys("q")
+    unknown = live(box, daemon, TERM="no-such-terminal")
+    contains(unknown.until("status 1", "the end"), 'terminals of the type "no-such-terminal"', "--once")
+
+
+@case("live: where there is no terminal, --once is named")
+def _(box):
+    daemon = box.daemon({"d": box.folder_of_files("d", 4)})
+    done = daemon.dlctl("top")
+    equal((done.returncode, done.stdout), (2, ""), "no terminal")
+    contains(done.stderr, "--once")
 
 
 main()

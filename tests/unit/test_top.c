@@ -5,118 +5,15 @@
 #include <string.h>
 
 #include "client/dlctl/top/view.h"
+#include "tests/support/glances.h"
 #include "tests/support/suite.h"
-
-#define SECOND 1000000000ull
-
-/* ---- a daemon that says what a test wants --------------------------------------------------------------------- */
-
-#define RANKS_MAX 64u
-#define JOBS_MAX  200u
-
-struct told {
-        struct look look;
-        Dlp__StatusReply status;
-        Dlp__Node node;
-        size_t n_ranks;
-        Dlp__Job jobs[JOBS_MAX];
-        const Dlp__Job *job_pointers[JOBS_MAX];
-        Dlp__Rank ranks[JOBS_MAX * RANKS_MAX];
-        Dlp__Rank *rank_pointers[JOBS_MAX * RANKS_MAX];
-        Dlp__Waiting waiting[JOBS_MAX * RANKS_MAX];
-        Dlp__Stage stages[2];
-        Dlp__Stage *stage_pointers[2];
-        Dlp__Dataset datasets[8];
-        const Dlp__Dataset *dataset_pointers[8];
-};
 
 static struct told earlier, now;
 
-static void tell(struct told *told, uint64_t now_ns) {
-        memset(told, 0, sizeof(*told));
-        dlp__status_reply__init(&told->status);
-        dlp__node__init(&told->node);
-        told->status.state = (char *)"serving";
-        told->status.up_seconds = 12;
-        told->status.memory_limit_bytes = 8ull << 30;
-        told->status.memory_used_bytes = 2ull << 30;
-        told->node.now_ns = now_ns;
-        told->node.n_workers = 4;
-        told->node.cpus_milli = 4000;
-        told->node.read_depth = 64;
-        told->node.n_reading = 16;
-        told->look.status = &told->status;
-        told->look.node = &told->node;
-        told->look.jobs = told->job_pointers;
-        told->look.datasets = told->dataset_pointers;
-}
-
-static Dlp__Job *tell_job(struct told *told, const char *name, const char *dataset, uint64_t n_samples) {
-        Dlp__Job *job = &told->jobs[told->look.n_jobs];
-
-        dlp__job__init(job);
-        job->name = (char *)(uintptr_t)name;
-        job->dataset = (char *)(uintptr_t)dataset;
-        job->user = (char *)"alice";
-        job->world = 8;
-        job->now_ns = told->node.now_ns;
-        job->n_samples = n_samples;
-        job->ranks = &told->rank_pointers[told->n_ranks];
-        told->job_pointers[told->look.n_jobs++] = job;
-        return job;
-}
-
-/* A rank that has waited and worked so long. */
-static Dlp__Rank *tell_rank(struct told *told, uint32_t number, uint64_t age_ns, uint64_t wait_ns, uint64_t busy_ns) {
-        Dlp__Rank *rank = &told->ranks[told->n_ranks];
-        Dlp__Waiting *waiting = &told->waiting[told->n_ranks];
-        Dlp__Job *job = &told->jobs[told->look.n_jobs - 1];
-
-        dlp__rank__init(rank);
-        dlp__waiting__init(waiting);
-        rank->rank = number;
-        rank->pid = 1000 + number;
-        rank->user = (char *)"alice";
-        rank->age_ns = age_ns;
-        rank->n_slots = 4;
-        rank->n_ready = 3;
-        rank->n_samples = age_ns / SECOND * 100;
-        rank->n_batches = age_ns / SECOND * 10;
-        rank->waiting = waiting;
-        waiting->n_batches = rank->n_batches;
-        waiting->wait_ns = wait_ns;
-        waiting->busy_ns = busy_ns;
-        waiting->empty_ns = wait_ns * 2;
-        told->rank_pointers[told->n_ranks++] = rank;
-        job->n_ranks++;
-        return rank;
-}
-
-static void tell_stage(struct told *told, size_t i, const char *name, uint64_t taken_ns) {
-        Dlp__Job *job = &told->jobs[told->look.n_jobs - 1];
-
-        dlp__stage__init(&told->stages[i]);
-        told->stages[i].name = (char *)(uintptr_t)name;
-        told->stages[i].taken_ns = taken_ns;
-        told->stage_pointers[i] = &told->stages[i];
-        job->stages = told->stage_pointers;
-        job->n_stages = i + 1;
-}
-
-static Dlp__Dataset *tell_dataset(struct told *told, const char *name, const char *state) {
-        Dlp__Dataset *dataset = &told->datasets[told->look.n_datasets];
-
-        dlp__dataset__init(dataset);
-        dataset->name = (char *)(uintptr_t)name;
-        dataset->state = (char *)(uintptr_t)state;
-        told->dataset_pointers[told->look.n_datasets++] = dataset;
-        return dataset;
-}
-
 static void compare(struct rates *ret_rates) {
-        const struct look *const looks[] = { &earlier.look, &now.look };
+        const struct glance *const glances[] = { &earlier.glance, &now.glance };
 
-        rates_make(looks, 2, ret_rates);
+        rates_make(glances, 2, ret_rates);
 }
 
 #define ck_assert_near(value, expected) ck_assert_double_eq_tol(value, expected, 1e-9)
@@ -207,7 +104,7 @@ END_TEST
 
 START_TEST(each_job_is_compared_with_the_earliest_look_that_has_it) {
         static struct told middle;
-        const struct look *const looks[] = { &earlier.look, &middle.look, &now.look };
+        const struct glance *const glances[] = { &earlier.glance, &middle.glance, &now.glance };
         struct rates rates;
 
         tell(&earlier, 1 * SECOND);
@@ -218,12 +115,12 @@ START_TEST(each_job_is_compared_with_the_earliest_look_that_has_it) {
         tell(&now, 5 * SECOND);
         tell_job(&now, "old", "photos", 800);
         tell_job(&now, "new", "photos", 400);
-        rates_make(looks, 3, &rates);
+        rates_make(glances, 3, &rates);
         ck_assert_near(rates.jobs[0].samples, 200);
         ck_assert_near(rates.jobs[0].seconds, 4);
         ck_assert_near(rates.jobs[1].samples, 100);
         rates_free(&rates);
-        rates_make(&looks[2], 1, &rates);
+        rates_make(&glances[2], 1, &rates);
         ck_assert_near(rates.jobs[0].samples, UNKNOWN);
         ck_assert_near(rates.node.samples, UNKNOWN);
         rates_free(&rates);
@@ -332,7 +229,7 @@ static void draw(void *arg, const struct line *line) {
 }
 
 static const char *draw_table(unsigned n_columns, bool utf8, expands_fn *expands) {
-        struct view view = { .n_columns = n_columns, .utf8 = utf8, .host = "node1", .datasets = &now.look };
+        struct view view = { .n_columns = n_columns, .utf8 = utf8, .host = "node1", .datasets = &now.glance };
         struct layout layout;
         struct rates rates;
         struct items items;
@@ -355,7 +252,7 @@ static const char *draw_table(unsigned n_columns, bool utf8, expands_fn *expands
 }
 
 static const char *draw_head(unsigned n_columns, unsigned n_lines, const char *away) {
-        struct view view = { .n_columns = n_columns, .host = "node1", .datasets = &now.look, .away = away };
+        struct view view = { .n_columns = n_columns, .host = "node1", .datasets = &now.glance, .away = away };
         struct rates rates;
 
         compare(&rates);
@@ -388,16 +285,16 @@ START_TEST(the_table_has_the_columns_that_fit) {
         tell_two_jobs();
         ck_assert_str_eq(
                 draw_table(140, true, expands_all),
-                "JOB           USER   DATASET         RANKS SAMPLES/S WAIT% READY% SLOTS WORK%       READ    MEMORY DAMAGED STATUS\n"
-                "evaluation    alice  photos            2/8      1500    10     80   6/8   150      0 B/s   1.0 MiB       0\n"
-                " ├─ rank 0    alice  epoch 0, step 0             100    10     80   3/4                    1.0 MiB         process 1000\n"
-                " └─ rank 1    alice  epoch 0, step 0             100     0    100   3/4                    0 bytes         process 1001\n"
-                "train         alice  sound             0/8       3.5     -      -   0/0     0      0 B/s   0 bytes       3 failed: 3 of 3 damaged samples\n");
-        ck_assert_str_eq(draw_table(40, false, expands_all), "JOB         SAMPLES/S WAIT% STATUS\n"
-                                                             "evaluation       1500    10\n"
-                                                             " |- rank 0        100    10 process 1000\n"
-                                                             " `- rank 1        100     0 process 1001\n"
-                                                             "train             3.5     - failed: 3 ..\n");
+                "JOB           USER   DATASET         RANKS SAMPLES/S WAIT% READY%   SLOTS WORK%         READ     MEMORY DAMAGED STATUS\n"
+                "evaluation    alice  photos            2/8      1500    10     80     6/8   150        0 B/s    1.0 MiB       0\n"
+                " ├─ rank 0    alice  epoch 0, step 0             100    10     80     3/4                       1.0 MiB         process 1000\n"
+                " └─ rank 1    alice  epoch 0, step 0             100     0    100     3/4                       0 bytes         process 1001\n"
+                "train         alice  sound             0/8       3.5     -      -     0/0     0        0 B/s    0 bytes       3 failed: 3 of 3 damaged samp…\n");
+        ck_assert_str_eq(draw_table(40, false, expands_all), "JOB       SAMPLES/S WAIT% STATUS\n"
+                                                             "ev..ation      1500    10\n"
+                                                             " |- rank 0       100    10 process 1000\n"
+                                                             " `- rank 1       100     0 process 1001\n"
+                                                             "train           3.5     - failed: 3 of..\n");
         ck_assert_str_eq(draw_table(14, true, expands_none), "JOB      WAIT%\nev…ation    10\ntrain        -\n");
         ck_assert_str_eq(draw_table(3, true, expands_none), "\n\n\n");
 }
@@ -462,15 +359,15 @@ START_TEST(a_full_node_is_drawn) {
 
         tell(&earlier, SECOND);
         tell(&now, 2 * SECOND);
-        for (unsigned i = 0; i < JOBS_MAX; i++) {
+        for (unsigned i = 0; i < TOLD_JOBS_MAX; i++) {
                 tell_job(&now, "job", "photos", 0);
-                for (uint32_t rank = 0; rank < RANKS_MAX; rank++)
+                for (uint32_t rank = 0; rank < TOLD_RANKS_MAX; rank++)
                         tell_rank(&now, rank, SECOND, 0, SECOND);
         }
         table = draw_table(120, true, expands_all);
         for (const char *c = table; *c; c++)
                 n_lines += *c == '\n';
-        ck_assert_uint_eq(n_lines, 1 + JOBS_MAX * (RANKS_MAX + 1));
+        ck_assert_uint_eq(n_lines, 1 + TOLD_JOBS_MAX * (TOLD_RANKS_MAX + 1));
 }
 END_TEST
 

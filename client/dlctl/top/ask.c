@@ -1,25 +1,25 @@
 #include "client/dlctl/top/ask.h"
 
-static int ask(struct control *control, Dlp__Request *request, Dlp__Reply__BodyCase body, struct look *look,
+static int ask(struct control *control, Dlp__Request *request, Dlp__Reply__BodyCase body, struct glance *glance,
                Dlp__Reply **ret_reply) {
         int r = control_ask(control, request, body, ret_reply);
 
         if (r == EXIT_DONE)
-                look_add(look, *ret_reply);
+                glance_add(glance, *ret_reply);
         return r;
 }
 
-static int ask_status(struct control *control, struct look *look) {
+static int ask_status(struct control *control, struct glance *glance) {
         Dlp__StatusRequest body = DLP__STATUS_REQUEST__INIT;
         Dlp__Request request = DLP__REQUEST__INIT;
         Dlp__Reply *reply;
 
         request.body_case = DLP__REQUEST__BODY_STATUS;
         request.status = &body;
-        return ask(control, &request, DLP__REPLY__BODY_STATUS, look, &reply);
+        return ask(control, &request, DLP__REPLY__BODY_STATUS, glance, &reply);
 }
 
-static int ask_jobs(struct control *control, struct look *look) {
+static int ask_jobs(struct control *control, struct glance *glance) {
         Dlp__JobsRequest body = DLP__JOBS_REQUEST__INIT;
         Dlp__Request request = DLP__REQUEST__INIT;
         Dlp__Reply *reply;
@@ -30,15 +30,15 @@ static int ask_jobs(struct control *control, struct look *look) {
         request.jobs = &body;
         do {
                 body.first = next;
-                r = ask(control, &request, DLP__REPLY__BODY_JOBS, look, &reply);
+                r = ask(control, &request, DLP__REPLY__BODY_JOBS, glance, &reply);
                 if (r != EXIT_DONE)
                         return r;
                 next = reply->jobs->next;
-        } while (next > body.first && look->n_jobs < LOOK_JOBS_MAX); /* they must rise, or this would not end */
+        } while (next > body.first && glance->n_jobs < GLANCE_JOBS_MAX); /* they must rise, or this would not end */
         return EXIT_DONE;
 }
 
-static int ask_datasets(struct control *control, struct look *look) {
+static int ask_datasets(struct control *control, struct glance *glance) {
         Dlp__DatasetsRequest body = DLP__DATASETS_REQUEST__INIT;
         Dlp__Request request = DLP__REQUEST__INIT;
         Dlp__Reply *reply;
@@ -49,25 +49,25 @@ static int ask_datasets(struct control *control, struct look *look) {
         request.datasets = &body;
         do {
                 body.first = next;
-                r = ask(control, &request, DLP__REPLY__BODY_DATASETS, look, &reply);
+                r = ask(control, &request, DLP__REPLY__BODY_DATASETS, glance, &reply);
                 if (r != EXIT_DONE)
                         return r;
                 next = reply->datasets->next;
-        } while (next > body.first && look->n_datasets < LOOK_DATASETS_MAX);
+        } while (next > body.first && glance->n_datasets < GLANCE_DATASETS_MAX);
         return EXIT_DONE;
 }
 
-int look_ask(struct control *control, struct look **ret_look) {
-        struct look *look = look_new();
-        int r = ask_status(control, look);
+int glance_ask(struct control *control, struct glance **ret_glance) {
+        struct glance *glance = glance_new();
+        int r = ask_status(control, glance);
 
         if (r == EXIT_DONE)
-                r = ask_jobs(control, look);
+                r = ask_jobs(control, glance);
         if (r == EXIT_DONE)
-                r = ask_datasets(control, look);
+                r = ask_datasets(control, glance);
         if (r == EXIT_DONE)
-                *ret_look = look;
+                *ret_glance = glance;
         else
-                look_free(look);
+                glance_free(glance);
         return r;
 }

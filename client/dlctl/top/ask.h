@@ -2,8 +2,8 @@
 #pragma once
 
 #include "client/dlctl/control.h"
-#include "client/dlctl/top/look.h"
+#include "client/dlctl/top/glance.h"
 
-/* Asks for status, jobs and datasets. On success *ret_look is to be freed; else the error has been printed. Returns an
- * exit code. */
-int look_ask(struct control *control, struct look **ret_look);
+/* Asks for status, jobs and datasets. On success *ret_glance is to be freed; else the error has been printed. Returns
+ * an exit code. */
+int glance_ask(struct control *control, struct glance **ret_glance);

@@ -146,20 +146,20 @@ static void add_disk(struct head *head) {
 /* ---- datasets ------------------------------------------------------------------------------------------------ */
 
 static void add_damaged(struct head *head) {
-        const struct look *look = head->view->datasets;
+        const struct glance *glance = head->view->datasets;
         const char *gap = ": ";
         uint64_t n = 0;
 
-        for (size_t i = 0; look && i < look->n_datasets; i++)
-                n += look->datasets[i]->n_errors;
+        for (size_t i = 0; glance && i < glance->n_datasets; i++)
+                n += glance->datasets[i]->n_errors;
         if (n == 0)
                 return;
         begin(head);
         line_put(&head->line, STYLE_LABEL, "Damaged");
         line_to(&head->line, LABEL_COLUMNS);
         line_format(&head->line, STYLE_FAIR, "%" PRIu64 " sample%s", n, plural(n));
-        for (size_t i = 0; i < look->n_datasets && line_left(&head->line) > 8; i++) {
-                const Dlp__Dataset *dataset = look->datasets[i];
+        for (size_t i = 0; i < glance->n_datasets && line_left(&head->line) > 8; i++) {
+                const Dlp__Dataset *dataset = glance->datasets[i];
 
                 if (dataset->n_errors == 0)
                         continue;
@@ -196,14 +196,14 @@ static void add_progress(struct head *head, const Dlp__Dataset *dataset) {
 }
 
 static void add_busy(struct head *head) {
-        const struct look *look = head->view->datasets;
+        const struct glance *glance = head->view->datasets;
         unsigned n = 0, limit = head->n_left < BUSY_MAX ? head->n_left : BUSY_MAX;
 
-        for (size_t i = 0; look && i < look->n_datasets; i++) {
-                if (!is_busy(look->datasets[i]))
+        for (size_t i = 0; glance && i < glance->n_datasets; i++) {
+                if (!is_busy(glance->datasets[i]))
                         continue;
                 if (n < limit)
-                        add_progress(head, look->datasets[i]);
+                        add_progress(head, glance->datasets[i]);
                 n++;
         }
         if (n <= limit)

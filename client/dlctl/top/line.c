@@ -10,6 +10,7 @@ void line_begin(struct line *line, unsigned n_columns, bool utf8) {
         line->n_spans = 0;
         line->n_columns = n_columns < LINE_COLUMNS_MAX ? n_columns : LINE_COLUMNS_MAX;
         line->is_chosen = false;
+        line->fill = STYLE_PLAIN;
 }
 
 unsigned line_left(const struct line *line) {
@@ -52,7 +53,7 @@ void line_to(struct line *line, unsigned column) {
 
                 n = n < line_left(line) ? n : line_left(line);
                 n = n < sizeof(BLANKS) - 1 ? n : (unsigned)sizeof(BLANKS) - 1;
-                restyle(line, STYLE_PLAIN);
+                restyle(line, line->fill);
                 columns_bytes(&line->text, BLANKS, n, n);
         }
 }
@@ -67,6 +68,11 @@ void line_cell(struct line *line, enum style style, const char *text, unsigned n
         restyle(line, style);
         columns_name(&line->text, text, n_columns < n ? n_columns : n);
         line_to(line, begin + n_columns);
+}
+
+void line_bar(struct line *line, enum style style, double share, unsigned n_columns) {
+        restyle(line, style);
+        columns_bar(&line->text, share, n_columns < line_left(line) ? n_columns : line_left(line));
 }
 
 void line_meter(struct line *line, double share, const char *text, unsigned n_columns) {

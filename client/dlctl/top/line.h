@@ -13,7 +13,8 @@ enum style {
         STYLE_STRONG,
         STYLE_LABEL, /* what a number is */
         STYLE_TITLE, /* of the table's columns */
-        STYLE_KEY,   /* what a key does; its name is STYLE_PLAIN */
+        STYLE_SORTED,
+        STYLE_KEY, /* what a key does; its name is STYLE_PLAIN */
         STYLE_GOOD,
         STYLE_FAIR,
         STYLE_BAD,
@@ -34,6 +35,7 @@ struct line {
         size_t n_spans;
         unsigned n_columns; /* that it may take */
         bool is_chosen;     /* the whole line is marked */
+        enum style fill;    /* of blanks, and of what is right of the text */
 };
 
 void line_begin(struct line *line, unsigned n_columns, bool utf8);
@@ -53,6 +55,9 @@ void line_to(struct line *line, unsigned column);
 
 /* Adds a bar between brackets, with a text over its right end: [||||||   61 %]. */
 void line_meter(struct line *line, double share, const char *text, unsigned n_columns);
+
+/* Adds a bar without brackets. */
+void line_bar(struct line *line, enum style style, double share, unsigned n_columns);
 
 /* How many columns are left. */
 unsigned line_left(const struct line *line);

@@ -53,8 +53,8 @@ static void print_table(const struct view *view, const struct items *items) {
         }
 }
 
-static int show(const struct context *context, const struct top_terms *terms, struct look *const looks[2]) {
-        const struct look *const pair[2] = { looks[0], looks[1] };
+static int show(const struct context *context, const struct top_terms *terms, struct glance *const glances[2]) {
+        const struct glance *const pair[2] = { glances[0], glances[1] };
         char host[65] = "";
         struct rates rates;
         struct items items;
@@ -73,7 +73,7 @@ static int show(const struct context *context, const struct top_terms *terms, st
                         .utf8 = true,
                         .host = host,
                         .rates = &rates,
-                        .datasets = looks[1],
+                        .datasets = glances[1],
                         .sorting = terms->sorting,
                 };
 
@@ -92,21 +92,21 @@ static void rest(double seconds) {
 }
 
 int top_once(struct context *context, const struct top_terms *terms) {
-        struct look *looks[2] = { NULL, NULL };
+        struct glance *glances[2] = { NULL, NULL };
         struct control *control;
         int r = control_open(context, &control);
 
         if (r != EXIT_DONE)
                 return r;
-        r = look_ask(control, &looks[0]);
+        r = glance_ask(control, &glances[0]);
         if (r == EXIT_DONE) {
                 rest(terms->delay);
-                r = look_ask(control, &looks[1]);
+                r = glance_ask(control, &glances[1]);
         }
         if (r == EXIT_DONE)
-                r = show(context, terms, looks);
-        look_free(looks[0]);
-        look_free(looks[1]);
+                r = show(context, terms, glances);
+        glance_free(glances[0]);
+        glance_free(glances[1]);
         control_close(control);
         return r;
 }

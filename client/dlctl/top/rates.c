@@ -81,9 +81,10 @@ static void rate_stages(struct job_rates *rates, double ns) {
 
 /* ---- jobs ---------------------------------------------------------------------------------------------------- */
 
-static const Dlp__Job *earliest(const struct look *const *looks, size_t n_looks, const Dlp__Job *job, size_t hint) {
-        for (size_t i = 0; i + 1 < n_looks; i++) {
-                const Dlp__Job *found = look_find_job(looks[i], job, hint);
+static const Dlp__Job *earliest(const struct glance *const *glances, size_t n_glances, const Dlp__Job *job,
+                                size_t hint) {
+        for (size_t i = 0; i + 1 < n_glances; i++) {
+                const Dlp__Job *found = glance_find_job(glances[i], job, hint);
 
                 if (found && found->now_ns < job->now_ns)
                         return found;
@@ -91,10 +92,10 @@ static const Dlp__Job *earliest(const struct look *const *looks, size_t n_looks,
         return NULL;
 }
 
-static const Dlp__Rank *earliest_rank(const struct look *const *looks, size_t n_looks, const Dlp__Job *job,
+static const Dlp__Rank *earliest_rank(const struct glance *const *glances, size_t n_glances, const Dlp__Job *job,
                                       size_t job_hint, size_t rank_idx) {
-        for (size_t i = 0; i + 1 < n_looks; i++) {
-                const Dlp__Job *found = look_find_job(looks[i], job, job_hint);
+        for (size_t i = 0; i + 1 < n_glances; i++) {
+                const Dlp__Job *found = glance_find_job(glances[i], job, job_hint);
                 const Dlp__Rank *rank = found ? job_find_rank(found, job->ranks[rank_idx], rank_idx) : NULL;
 
                 if (rank)
@@ -137,17 +138,17 @@ static void rate_job(const Dlp__Job *job, const Dlp__Job *earlier, struct job_ra
 
 /* ---- the node ------------------------------------------------------------------------------------------------ */
 
-static const Dlp__Node *earliest_node(const struct look *const *looks, size_t n_looks, const Dlp__Node *node) {
-        for (size_t i = 0; i + 1 < n_looks; i++)
-                if (looks[i]->node && looks[i]->node->now_ns < node->now_ns &&
-                    looks[i]->node->worker_ns <= node->worker_ns && looks[i]->node->n_samples <= node->n_samples)
-                        return looks[i]->node;
+static const Dlp__Node *earliest_node(const struct glance *const *glances, size_t n_glances, const Dlp__Node *node) {
+        for (size_t i = 0; i + 1 < n_glances; i++)
+                if (glances[i]->node && glances[i]->node->now_ns < node->now_ns &&
+                    glances[i]->node->worker_ns <= node->worker_ns && glances[i]->node->n_samples <= node->n_samples)
+                        return glances[i]->node;
         return NULL;
 }
 
-static void rate_node(const struct look *const *looks, size_t n_looks, struct node_rates *rates) {
-        const struct look *now = looks[n_looks - 1];
-        const Dlp__Node *node = now->node, *then = node ? earliest_node(looks, n_looks, node) : NULL;
+static void rate_node(const struct glance *const *glances, size_t n_glances, struct node_rates *rates) {
+        const struct glance *now = glances[n_glances - 1];
+        const Dlp__Node *node = now->node, *then = node ? earliest_node(glances, n_glances, node) : NULL;
         double ns = then ? less(node->now_ns, then->now_ns) : 0;
 
         *rates = (struct node_rates){ now->status, node, UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN };
@@ -164,8 +165,8 @@ static void rate_node(const struct look *const *looks, size_t n_looks, struct no
 
 /* ---- all of it ----------------------------------------------------------------------------------------------- */
 
-void rates_make(const struct look *const *looks, size_t n_looks, struct rates *ret_rates) {
-        const struct look *now = looks[n_looks - 1];
+void rates_make(const struct glance *const *glances, size_t n_glances, struct rates *ret_rates) {
+        const struct glance *now = glances[n_glances - 1];
         size_t n_ranks = 0, n_stages = 0;
 
         for (size_t i = 0; i < now->n_jobs; i++) {
@@ -179,7 +180,7 @@ void rates_make(const struct look *const *looks, size_t n_looks, struct rates *r
                 .stages = room_for(n_stages, sizeof(struct stage_rates)),
                 .now = now,
         };
-        rate_node(looks, n_looks, &ret_rates->node);
+        rate_node(glances, n_glances, &ret_rates->node);
         n_ranks = n_stages = 0;
         for (size_t i = 0; i < now->n_jobs; i++) {
                 const Dlp__Job *job = now->jobs[i];
@@ -188,8 +189,8 @@ void rates_make(const struct look *const *looks, size_t n_looks, struct rates *r
                 rates->ranks = ret_rates->ranks + n_ranks;
                 rates->stages = ret_rates->stages + n_stages;
                 for (size_t k = 0; k < job->n_ranks; k++)
-                        rate_rank(job->ranks[k], earliest_rank(looks, n_looks, job, i, k), &rates->ranks[k]);
-                rate_job(job, earliest(looks, n_looks, job, i), rates);
+                        rate_rank(job->ranks[k], earliest_rank(glances, n_glances, job, i, k), &rates->ranks[k]);
+                rate_job(job, earliest(glances, n_glances, job, i), rates);
                 n_ranks += job->n_ranks;
                 n_stages += job->n_stages;
         }

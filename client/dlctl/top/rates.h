@@ -7,7 +7,7 @@
 
 #include <stdint.h>
 
-#include "client/dlctl/top/look.h"
+#include "client/dlctl/top/glance.h"
 
 #define UNKNOWN (-1.0) /* of rates and shares: there is no earlier look to compare with, or nothing to divide by */
 
@@ -64,9 +64,9 @@ struct rates {
         size_t n_jobs;
         struct rank_rates *ranks; /* of all jobs */
         struct stage_rates *stages;
-        const struct look *now;
+        const struct glance *now;
 };
 
-/* What n looks say, from the first to the last; n > 0. The rates lead into the looks. */
-void rates_make(const struct look *const *looks, size_t n_looks, struct rates *ret_rates);
+/* What n glances say, from the first to the last; n > 0. The rates lead into the glances. */
+void rates_make(const struct glance *const *glances, size_t n_glances, struct rates *ret_rates);
 void rates_free(struct rates *rates);

@@ -39,6 +39,10 @@ struct item_key key_of(const struct job_rates *job, const struct rank_rates *ran
         return (struct item_key){ of_job ? of_job : 1, rank ? rank->rank->rank + 1 : 0 };
 }
 
+bool key_equal(struct item_key a, struct item_key b) {
+        return a.job == b.job && a.rank == b.rank;
+}
+
 /* ---- sequence ------------------------------------------------------------------------------------------------ */
 
 /* By what is shown: a tenth of a percent does not make lines jump. */

@@ -52,6 +52,7 @@ struct items {
 };
 
 struct item_key key_of(const struct job_rates *job, const struct rank_rates *rank);
+bool key_equal(struct item_key a, struct item_key b);
 
 /* Whether the ranks of a job are shown. */
 typedef bool expands_fn(const void *arg, struct item_key job);

@@ -7,7 +7,8 @@
 #include "client/lib/progress.h"
 #include "proto/base/amounts.h"
 
-#define TREE_COLUMNS 9u /* of a rank's line: "  └─ rank" and a blank, without its number */
+#define PLACE_COLUMNS 16u /* "epoch 0, step 10": of a rank */
+#define TREE_COLUMNS  9u  /* of a rank's line: "  └─ rank" and a blank, without its number */
 
 static const struct {
         const char *title;
@@ -16,13 +17,17 @@ static const struct {
         bool right;
 } COLUMNS[N_COLUMNS] = {
         [COLUMN_JOB] = { "JOB", 8, 32, 0, false },         [COLUMN_WAIT] = { "WAIT%", 5, 5, 1, true },
-        [COLUMN_SAMPLES] = { "SAMPLES/S", 9, 9, 2, true }, [COLUMN_STATUS] = { "STATUS", 10, 200, 3, false },
-        [COLUMN_WORKERS] = { "WORK%", 5, 6, 4, true },     [COLUMN_DATASET] = { "DATASET", 8, 40, 5, false },
+        [COLUMN_SAMPLES] = { "SAMPLES/S", 9, 9, 2, true }, [COLUMN_STATUS] = { "STATUS", 14, 200, 3, false },
+        [COLUMN_WORKERS] = { "WORK%", 5, 5, 4, true },     [COLUMN_DATASET] = { "DATASET", 8, 40, 5, false },
         [COLUMN_READY] = { "READY%", 6, 6, 6, true },      [COLUMN_RANKS] = { "RANKS", 5, 9, 7, true },
-        [COLUMN_SLOTS] = { "SLOTS", 5, 9, 8, true },       [COLUMN_DAMAGED] = { "DAMAGED", 7, 9, 9, true },
-        [COLUMN_READ] = { "READ", 10, 12, 10, true },      [COLUMN_USER] = { "USER", 6, 12, 11, false },
-        [COLUMN_RING] = { "MEMORY", 9, 10, 12, true },
+        [COLUMN_SLOTS] = { "SLOTS", 7, 7, 8, true },       [COLUMN_DAMAGED] = { "DAMAGED", 7, 7, 9, true },
+        [COLUMN_READ] = { "READ", 12, 12, 10, true },      [COLUMN_USER] = { "USER", 6, 12, 11, false },
+        [COLUMN_RING] = { "MEMORY", 10, 10, 12, true },
 };
+
+const char *view_title(enum column column) {
+        return COLUMNS[column].title;
+}
 
 /* ---- cells --------------------------------------------------------------------------------------------------- */
 
@@ -32,7 +37,7 @@ struct cell {
         char buffer[DLP_TEXT_MAX + 64]; /* for texts that are made here */
 };
 
-/* As the profilers of torch and TensorFlow have it: 5 % is worth a look, 20 % is much. */
+/* As the profilers of torch and TensorFlow have it: 5 % is worth a glance, 20 % is much. */
 static enum style style_of_wait(double share) {
         return share >= 0.2 ? STYLE_BAD : share >= 0.05 ? STYLE_FAIR : STYLE_PLAIN;
 }
@@ -179,36 +184,64 @@ static unsigned width_wanted(const struct view *view, const struct items *items,
                                                : widest;
 }
 
+/* Jobs have to be told apart before anything else is of use. */
+static unsigned least_of_job(const struct view *view, const struct items *items) {
+        unsigned wanted = width_wanted(view, items, COLUMN_JOB), room = view->n_columns / 5;
+
+        if (room < COLUMNS[COLUMN_JOB].least)
+                room = COLUMNS[COLUMN_JOB].least;
+        return wanted < room ? wanted : room;
+}
+
+static bool has_ranks_alone(const struct items *items) {
+        return items->n > 0 && items->items[0].rank;
+}
+
+/* What ranks have nothing of is left out where there are only ranks. */
+static bool is_wanted(const struct items *items, enum column column) {
+        return !has_ranks_alone(items) || (column != COLUMN_RANKS && column != COLUMN_WORKERS &&
+                                           column != COLUMN_READ && column != COLUMN_DAMAGED && column != COLUMN_USER);
+}
+
 void view_layout(const struct view *view, const struct items *items, struct layout *ret_layout) {
-        unsigned used = 0, wanted[N_COLUMNS];
+        unsigned used = 0, wanted[N_COLUMNS], least[N_COLUMNS];
 
         *ret_layout = (struct layout){ { 0 } };
+        for (unsigned i = 0; i < N_COLUMNS; i++)
+                least[i] = COLUMNS[i].least;
+        least[COLUMN_JOB] = least_of_job(view, items);
+        if (has_ranks_alone(items))
+                least[COLUMN_DATASET] = PLACE_COLUMNS;
         for (unsigned importance = 0; importance < N_COLUMNS; importance++)
                 for (unsigned i = 0; i < N_COLUMNS; i++) {
-                        unsigned n = COLUMNS[i].least + (used > 0);
+                        unsigned n = least[i] + (used > 0);
 
-                        if (COLUMNS[i].importance != importance || used + n > view->n_columns)
+                        if (COLUMNS[i].importance != importance || used + n > view->n_columns ||
+                            !is_wanted(items, (enum column)i))
                                 continue;
-                        ret_layout->widths[i] = COLUMNS[i].least;
+                        ret_layout->widths[i] = least[i];
                         used += n;
                 }
         for (unsigned i = 0; i < N_COLUMNS; i++)
                 wanted[i] = ret_layout->widths[i] > 0 ? width_wanted(view, items, (enum column)i) : 0;
-        for (bool grows = true; grows && used < view->n_columns;) { /* all alike, a column at a time */
+        for (bool grows = true; grows && used < view->n_columns;) { /* all alike, the last has the rest */
                 grows = false;
                 for (unsigned i = 0; i < N_COLUMNS && used < view->n_columns; i++)
-                        if (ret_layout->widths[i] < wanted[i]) {
+                        if (i != COLUMN_STATUS && ret_layout->widths[i] < wanted[i]) {
                                 ret_layout->widths[i]++;
                                 used++;
                                 grows = true;
                         }
         }
+        if (ret_layout->widths[COLUMN_STATUS] > 0)
+                ret_layout->widths[COLUMN_STATUS] += view->n_columns - used;
 }
 
 /* ---- lines --------------------------------------------------------------------------------------------------- */
 
 void view_titles(const struct view *view, const struct layout *layout, struct line *line) {
         line_begin(line, view->n_columns, view->utf8);
+        line->fill = STYLE_TITLE;
         for (unsigned i = 0; i < N_COLUMNS; i++) {
                 bool sorts = view->sorting.column == (enum column)i;
                 char title[24];
@@ -218,7 +251,7 @@ void view_titles(const struct view *view, const struct layout *layout, struct li
                 if (line->text.n_columns > 0)
                         line_put(line, STYLE_TITLE, " ");
                 snprintf(title, sizeof(title), "%s", COLUMNS[i].title);
-                line_cell(line, sorts ? STYLE_STRONG : STYLE_TITLE, title, layout->widths[i], COLUMNS[i].right);
+                line_cell(line, sorts ? STYLE_SORTED : STYLE_TITLE, title, layout->widths[i], COLUMNS[i].right);
         }
 }
 

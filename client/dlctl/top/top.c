@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "client/dlctl/options.h"
+#include "client/dlctl/top/state.h"
 #include "client/dlctl/top/top.h"
 
 static const char CHOICES[] = "job|user|dataset|ranks|samples|wait|ready|slots|workers|read|ring|damaged";
@@ -14,7 +15,7 @@ static int choose(struct context *context, const struct command *command, int ar
         const char *sort = NULL;
         const struct option_row rows[] = {
                 { "once", OPTION_FLAG, &terms->once, NULL, "print once, as text, and end", 0 },
-                { "delay", OPTION_REAL, &terms->delay, "SECONDS", "between two looks, from 0.1 (default: 1)", 'd' },
+                { "delay", OPTION_REAL, &terms->delay, "SECONDS", "between two glances, from 0.1 (default: 1)", 'd' },
                 { "sort", OPTION_TEXT, &sort, CHOICES, "what stands first (default: wait, the longest)", 's' },
                 { "reverse", OPTION_FLAG, &terms->sorting.inverted, NULL, "what would stand last stands first", 0 },
                 { "filter", OPTION_TEXT, &terms->filter, "TEXT", "only jobs whose name, user or dataset has it in it",
@@ -44,7 +45,5 @@ int top_run(struct context *context, const struct command *command, int argc, ch
 
         if (r >= 0)
                 return r;
-        if (!terms.once)
-                return fail(EXIT_USAGE, "top: give --once: it prints once, and ends");
-        return top_once(context, &terms);
+        return terms.once ? top_once(context, &terms) : top_live(context, &terms);
 }

@@ -1,10 +1,8 @@
 /* top/top.h: what the user of dlctl top has chosen. */
 #pragma once
 
+#include "client/dlctl/command.h"
 #include "client/dlctl/top/shown.h"
-
-#define DELAY_LEAST 0.1
-#define DELAY_MOST  3600.0
 
 struct top_terms {
         bool once;
@@ -14,5 +12,8 @@ struct top_terms {
         const char *filter;
 };
 
-/* Two looks and a table on stdout. Returns an exit code. */
+/* Two glances and a table on stdout. Returns an exit code. */
 int top_once(struct context *context, const struct top_terms *terms);
+
+/* The same in a terminal, until the user ends it. */
+int top_live(struct context *context, const struct top_terms *terms);

@@ -10,7 +10,7 @@ struct view {
         const char *host;
         const char *away; /* why the daemon does not answer; NULL: it does */
         const struct rates *rates;
-        const struct look *datasets; /* of this look only the datasets are used; NULL: not known yet */
+        const struct glance *datasets; /* of this look only the datasets are used; NULL: not known yet */
         struct sorting sorting;
 };
 
@@ -28,3 +28,12 @@ struct layout {
 void view_layout(const struct view *view, const struct items *items, struct layout *ret_layout);
 void view_titles(const struct view *view, const struct layout *layout, struct line *line);
 void view_item(const struct view *view, const struct layout *layout, const struct item *item, struct line *line);
+
+/* "WAIT%" */
+const char *view_title(enum column column);
+
+/* All of a job: terms, what it waits for, stages, ranks. */
+void view_details(const struct view *view, const struct job_rates *job, emit_fn *emit, void *arg);
+
+/* What the columns and the keys mean. */
+void view_help(const struct view *view, emit_fn *emit, void *arg);

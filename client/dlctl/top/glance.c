@@ -1,23 +1,23 @@
-#include "client/dlctl/top/look.h"
+#include "client/dlctl/top/glance.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "client/dlctl/top/room.h"
 
-struct look *look_new(void) {
-        return room_for(1, sizeof(struct look));
+struct glance *glance_new(void) {
+        return room_for(1, sizeof(struct glance));
 }
 
-void look_free(struct look *look) {
-        if (!look)
+void glance_free(struct glance *glance) {
+        if (!glance)
                 return;
-        for (size_t i = 0; i < look->n_replies; i++)
-                dlp__reply__free_unpacked(look->replies[i], NULL);
-        free(look->replies);
-        free(look->jobs);
-        free(look->datasets);
-        free(look);
+        for (size_t i = 0; i < glance->n_replies; i++)
+                dlp__reply__free_unpacked(glance->replies[i], NULL);
+        free(glance->replies);
+        free(glance->jobs);
+        free(glance->datasets);
+        free(glance);
 }
 
 /* A list of pointers with n more. */
@@ -25,25 +25,25 @@ static void *longer(void *list, size_t n_old, size_t n_more) {
         return n_more > 0 ? room_or_end(realloc(list, (n_old + n_more) * sizeof(void *))) : list;
 }
 
-void look_add(struct look *look, Dlp__Reply *reply) {
-        look->replies = longer(look->replies, look->n_replies, 1);
-        look->replies[look->n_replies++] = reply;
+void glance_add(struct glance *glance, Dlp__Reply *reply) {
+        glance->replies = longer(glance->replies, glance->n_replies, 1);
+        glance->replies[glance->n_replies++] = reply;
         if (reply->body_case == DLP__REPLY__BODY_STATUS) {
-                look->status = reply->status;
+                glance->status = reply->status;
         } else if (reply->body_case == DLP__REPLY__BODY_JOBS) {
-                look->jobs = longer(look->jobs, look->n_jobs, reply->jobs->n_jobs);
+                glance->jobs = longer(glance->jobs, glance->n_jobs, reply->jobs->n_jobs);
                 for (size_t i = 0; i < reply->jobs->n_jobs; i++)
-                        look->jobs[look->n_jobs++] = reply->jobs->jobs[i];
-                if (!look->node)
-                        look->node = reply->jobs->node;
+                        glance->jobs[glance->n_jobs++] = reply->jobs->jobs[i];
+                if (!glance->node)
+                        glance->node = reply->jobs->node;
         } else if (reply->body_case == DLP__REPLY__BODY_DATASETS) {
-                look->datasets = longer(look->datasets, look->n_datasets, reply->datasets->n_datasets);
+                glance->datasets = longer(glance->datasets, glance->n_datasets, reply->datasets->n_datasets);
                 for (size_t i = 0; i < reply->datasets->n_datasets; i++)
-                        look->datasets[look->n_datasets++] = reply->datasets->datasets[i];
+                        glance->datasets[glance->n_datasets++] = reply->datasets->datasets[i];
         }
 }
 
-/* ---- the same thing in two looks ----------------------------------------------------------------------------- */
+/* ---- the same thing in two glances ----------------------------------------------------------------------------- */
 
 /* A job whose ranks are all away has no user. */
 static bool is_same_user(const char *a, const char *b) {
@@ -56,12 +56,12 @@ static bool is_same_job(const Dlp__Job *earlier, const Dlp__Job *job) {
                earlier->n_bytes_read <= job->n_bytes_read;
 }
 
-const Dlp__Job *look_find_job(const struct look *look, const Dlp__Job *job, size_t hint) {
-        if (hint < look->n_jobs && is_same_job(look->jobs[hint], job))
-                return look->jobs[hint];
-        for (size_t i = 0; i < look->n_jobs; i++)
-                if (is_same_job(look->jobs[i], job))
-                        return look->jobs[i];
+const Dlp__Job *glance_find_job(const struct glance *glance, const Dlp__Job *job, size_t hint) {
+        if (hint < glance->n_jobs && is_same_job(glance->jobs[hint], job))
+                return glance->jobs[hint];
+        for (size_t i = 0; i < glance->n_jobs; i++)
+                if (is_same_job(glance->jobs[i], job))
+                        return glance->jobs[i];
         return NULL;
 }
 

@@ -1,0 +1,28 @@
+/* top/asking.h: asks the daemon without ever waiting for it. One connection, one question at a time. */
+#pragma once
+
+#include <stdint.h>
+
+#include "client/dlctl/top/glance.h"
+
+struct asking;
+
+/* For the daemon at this socket, which may be away, and come back. */
+struct asking *asking_new(const char *socket);
+void asking_free(struct asking *asking); /* takes NULL */
+
+/* The descriptor that becomes readable when an answer is there; -1: there is no connection. */
+int asking_fd(const struct asking *asking);
+
+/* It is time for a look: connects if there is no connection, and asks unless it still waits for answers. */
+void asking_tick(struct asking *asking, uint64_t now_ns);
+
+/* Takes in what has come. Returns true when a look is complete; the caller owns it. *ret_datasets is NULL if they were
+ * not asked for this time. */
+bool asking_take(struct asking *asking, uint64_t now_ns, struct glance **ret_glance, struct glance **ret_datasets);
+
+/* Why the daemon does not answer; NULL: it does. */
+const char *asking_away(const struct asking *asking);
+
+/* Rises with each connection: what was counted before, another daemon may have counted. */
+unsigned asking_generation(const struct asking *asking);

@@ -1,0 +1,41 @@
+#include "client/dlctl/top/view.h"
+#include "client/dlctl/top/words.h"
+
+static const struct {
+        const char *key, *does;
+} LINES[] = {
+        { "q F10", "quit" },
+        { "Enter", "all of a job: its terms, where the workers' time goes, its ranks; Esc goes back" },
+        { "arrows", "choose a job or rank; also Page Up, Page Down, Home, End; Esc: none" },
+        { "F5 t", "show or hide the ranks of all jobs" },
+        { "+ -", "of the chosen job; also Right and Left" },
+        { "F6", "choose the column to sort by" },
+        { "< >", "sort by the column beside" },
+        { "W P M S", "sort by waits, workers' time, memory, samples" },
+        { "I", "the other way round" },
+        { "F4 /", "only jobs whose name, user or dataset has a text in it" },
+        { "d", "seconds between two looks" },
+        { "Space Z", "stop and go on" },
+        { "F1 h ?", "this page" },
+        { "", "" },
+        { "WAIT%", "share of its time that the trainer waited for batches; of a job: of the rank that waits most" },
+        { "READY%", "share of the time in which a batch was ready; of a job: of the rank that has the least" },
+        { "SLOTS", "batches that are ready now, of the slots of all rings" },
+        { "SAMPLES/S", "decoded or copied a second" },
+        { "WORK%", "of the time of one worker" },
+        { "READ", "bytes read a second" },
+        { "RANKS", "on this node, of all ranks of the job" },
+        { "MEMORY", "shared memory of the rings" },
+        { "DAMAGED", "damaged samples that the job met" },
+};
+
+void view_help(const struct view *view, emit_fn *emit, void *arg) {
+        struct line line;
+
+        line_begin(&line, view->n_columns, view->utf8);
+        line_put(&line, STYLE_STRONG, "dlctl top");
+        line_put(&line, STYLE_PLAIN, ": rates and shares are of the last seconds");
+        emit(arg, &line);
+        for (size_t i = 0; i < sizeof(LINES) / sizeof(LINES[0]); i++)
+                words_emit(view, LINES[i].key, 11, STYLE_PLAIN, LINES[i].does, emit, arg);
+}
