@@ -29,6 +29,7 @@ their speed drifts. Times here are reported, never asserted.
                            `dlctl status` then; fair_hostile, beside another user who floods the daemon, over beside one
                            who only uses the CPU (tests/bench/fair.py)
     pss_per_rank           bytes that a second rank adds to all processes together; ring_per_rank: its ring
+    metrics_*              CPU us of the daemon's main thread for a scrape of its metrics, 16 ranks attached (tests/bench/metrics.py)
     resume_tdperm_1e8      ms from asking for an order of 10^8 samples to its index at a random position
     resume_torch_1e8       the same for torch's order; _vs_shuffle: over the time of torch's whole shuffle, in turns
     orders_*               orders that samplers make: weighted, grouped by length and others, beside torch and Python
@@ -613,6 +614,11 @@ def listing():
     measurement.run(emit, BUILD, os.path.join(OUT, "listings"), REPEATS)
 
 
+def metrics():
+    import metrics as measurement
+    measurement.run(daemon, emit, REPEATS)
+
+
 def tables():
     import tables as measurement
     measurement.run(emit, BUILD, os.path.join(OUT, "tables"), REPEATS)
@@ -767,6 +773,7 @@ MEASUREMENTS = [
     (("first_day",), first_day),
     (("wake",), wake),
     (("pss_per_rank", "ring_per_rank", "pss_one_rank"), pss_per_rank),
+    (("metrics",), metrics),
     (("resume_tdperm_1e8", "resume_torch_1e8", "resume_seek_first_batch"), resume),
     (("orders",), orders),
     (("jpeg_whole", "jpeg_box"), jpeg),

@@ -147,7 +147,7 @@ START_TEST(each_number_has_its_line) {
 
         for (size_t i = 0; i < sizeof(LINES) / sizeof(LINES[0]); i++)
                 if (!strstr(text, LINES[i]))
-                        ck_abort_msg("%s is missing in\n%s", LINES[i], text);
+                        ck_abort_msg("%s is missing", LINES[i]);
         free(text);
 }
 END_TEST
@@ -168,7 +168,7 @@ START_TEST(the_histogram_counts_upward_and_ends_with_all) {
 
         for (size_t i = 0; i < sizeof(LINES) / sizeof(LINES[0]); i++)
                 if (!strstr(text, LINES[i]))
-                        ck_abort_msg("%s is missing in\n%s", LINES[i], text);
+                        ck_abort_msg("%s is missing", LINES[i]);
         free(text);
 }
 END_TEST
