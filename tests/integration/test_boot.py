@@ -62,6 +62,30 @@ def _(box):
     equal(made.show("ExecMainStatus"), "78", "exit status of a wrong configuration")
 
 
+@case("booted: the unit's sandbox allows the metrics socket of docs/metrics.md, with its group, also after kill -9")
+def _(box):
+    lines = block("docs/metrics.md", "metrics_socket =")
+    ask = ("import socket; s = socket.socket(socket.AF_UNIX); s.connect('/run/dataloaderd/metrics.sock');"
+           "s.sendall(b'GET /metrics HTTP/1.0\\r\\nHost: x\\r\\n\\r\\n'); print(s.makefile().read())")
+
+    def put(made):
+        write(os.path.join(made.root, "etc/dataloaderd/dataloaderd.conf"), (lines + CONFIG).encode())
+        write(os.path.join(made.root, "opt/ask.py"), ask.encode())
+
+    made, _ = machine(box, put)
+    made.systemctl("start", "dataloaderd.service")
+    for _ in range(2):
+        contains(made.inside("stat", "-c", "%U %G %a", "/run/dataloaderd/metrics.sock"), "dataloaderd dataloaderd 660")
+        contains(made.inside("python3", "/opt/ask.py"), "200 OK", "\ndataloaderd_node_storage_read_bytes_total ", "process_open_fds")
+        contains(made.inside("dlctl", "metrics"), "dataloaderd_build_info")
+        pid = made.show("MainPID")
+        made.systemctl("kill", "-s", "KILL", "dataloaderd.service")
+        within(10, lambda: made.show("MainPID") not in ("0", pid) and made.show("ActiveState") == "active",  # pylint: disable=cell-var-from-loop
+               "started again after kill -9")
+    made.systemctl("stop", "dataloaderd.service", "dataloaderd.socket")
+    equal(made.inside("find", "/run/dataloaderd", "-name", "metrics*"), "", "what is left")
+
+
 @case("booted: the commands of docs/node.md, as they stand there, from the tree to the first batch")
 def _(box):
     stubs = {"make": "", "sudo": 'exec "$@"', "sudoedit": 'cp /opt/conf "$1"'}    # make: what is installed here
