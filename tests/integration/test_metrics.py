@@ -66,6 +66,25 @@ def _(box):
         assert "job=" in key[1] or end.values[key] >= value, (key, value)
 
 
+@case("what is counted for the node never decreases, while workers and readers come and go and the configuration is read again")
+def _(box):
+    daemon = box.daemon({"d": box.folder_of_pictures("d", 24, width=60, height=40)}, workers=4)
+    before = look(daemon)
+    for number in range(6):
+        reader = daemon.reader("d", job=f"train{number}", batch=4, epochs=100000, pipeline="resize(64)")
+        reader.wait_lines(80)
+        daemon.dlctl("workers", 1 + number % 4)
+        if number % 2:
+            daemon.signal(signal.SIGHUP)
+        if number % 3:
+            reader.process.kill()
+        now = look(daemon)
+        for key, value in before.counters().items():
+            assert now.values.get(key, value) >= value and ("job=" in key[1] or key in now.values), (key, value, now.values.get(key))
+        before = now
+    assert before.one("dataloaderd_node_worker_cpu_seconds_total") > 0 and before.one("dataloaderd_node_samples_total") >= 480
+
+
 @case("promtool is content, also with names that are hard to write")
 def _(box):
     names = ['quo"te', "back\\slash", "ümläut", "} 1 #"]
