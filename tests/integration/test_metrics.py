@@ -9,7 +9,7 @@ import sys
 import threading
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
-from harness import DLCTL, VARIANT, HandClient, Skip, Table, case, contains, equal, field, fields_of, main, patience, request, within, write
+from harness import DLCTL, VARIANT, HandClient, Skip, Table, case, contains, equal, field, fields_of, main, patience, request, samples_of, within, write
 from pages import block
 from prometheus import Metrics, Prometheus, promtool
 from web import Web
@@ -83,6 +83,22 @@ def _(box):
             assert now.values.get(key, value) >= value and ("job=" in key[1] or key in now.values), (key, value, now.values.get(key))
         before = now
     assert before.one("dataloaderd_node_worker_cpu_seconds_total") > 0 and before.one("dataloaderd_node_samples_total") >= 480
+
+
+@case("damaged samples are counted: for the node each time, for the job and in the ledger once")
+def _(box):
+    source = box.folder_of_pictures("d", 24)
+    for number in (3, 20):
+        write(samples_of(source)[number][0], b"no picture")
+    daemon = box.daemon({"d": source})
+    daemon.read("d", on_error="skip", epochs=2, pipeline="resize(8)", job="train")
+    reader = daemon.reader("d", on_error="skip", epochs=100000, delay_ms=2, pipeline="resize(8)", job="later")
+    reader.wait_lines(100)
+    seen = look(daemon)
+    assert seen.one("dataloaderd_node_damaged_samples_total") >= 2 + 4 and seen.one("dataloaderd_node_skipped_samples_total") >= 4
+    equal(seen.one("dataloaderd_dataset_damaged_samples", 'dataset="d"'), 2, "entries of the ledger")
+    equal(seen.one("dataloaderd_damaged_samples_total", 'job="later"'), 2, "of the job")
+    assert seen.one("dataloaderd_skipped_samples_total", 'job="later"') >= 2
 
 
 @case("promtool is content, also with names that are hard to write")

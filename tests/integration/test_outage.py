@@ -8,6 +8,7 @@ import time
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
 from failing_fs import FailingFs
 from harness import Table, case, contains, equal, indices, main, samples_of, sha256_of, within, write
+from prometheus import Metrics
 from pyclient import Trainer, need
 
 N = 200
@@ -44,6 +45,8 @@ def _(box):
                 within(20, lambda: hold_of(daemon) != "", "it is on hold")
                 contains(hold_of(daemon), disk.path, error)
                 within(20, lambda: "on hold" in reader.errors(), "the client is told")
+                seen = Metrics(daemon.dlctl("metrics").stdout)
+                equal(seen.one("dataloaderd_job_on_hold", 'dataset="d"'), 1, "the metric")
                 n_lines = len(reader.lines)
                 equal(n_lines < N, True, "it waits")
                 time.sleep(0.5)

@@ -13,6 +13,7 @@ import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
 from harness import BUILD, DLCTL, Skip, case, check_bytes, check_sequence, contains, equal, main, samples_of, within, write
+from prometheus import Metrics
 
 STAMP = os.path.join(BUILD, "tools", "stamp_folder")
 N = 30
@@ -114,10 +115,15 @@ def _(box):
     contains(status[0]["text"], "25 %")
     contains(daemon.dlctl("status").stdout, "being staged: transferring")
     equal("staging" in daemon.objects("datasets")[1], False, "a dataset without an origin")
+    seen = Metrics(daemon.dlctl("metrics").stdout)
+    equal([seen.one(f"dataloaderd_staging_{name}", 'dataset="d"') for name in ("active", "failed", "bytes", "done_bytes", "done_files", "nodes")],
+          [1, 0, 40 << 30, 10 << 30, 250, 4], "metrics")
+    equal([key for key in seen.values if "staging" in key[0] and "plain" in key[1]], [], "metrics of one without an origin")
 
     place.progress(result="failed", text="n3: disk full")
     wait_state(daemon, "not staged")
     contains(dataset(daemon)["text"], "its staging failed: n3: disk full", "dlctl stage d")
+    equal(Metrics(daemon.dlctl("metrics").stdout).one("dataloaderd_staging_failed", 'dataset="d"'), 1, "metrics")
     reader = daemon.reader("d")
     within(10, lambda: "disk full" in reader.errors(), "who attaches is told")
     place.stage(N)  # the next try
