@@ -62,18 +62,26 @@ def _(box):
     equal(made.show("ExecMainStatus"), "78", "exit status of a wrong configuration")
 
 
-@case("booted: the unit's sandbox allows the metrics socket of docs/metrics.md, with its group, also after kill -9")
+@case("booted: what docs/metrics.md configures: the socket within the unit's sandbox, also after kill -9, and the page's service")
 def _(box):
     lines = block("docs/metrics.md", "metrics_socket =")
+    get = ("import re, urllib.error, urllib.request as u\ntry: r = u.urlopen('http://localhost:9750/metrics', timeout=10)\n"
+           "except OSError as e: print(e)\n"
+           "else: print(r.status, re.search('dataloaderd_dataset_ready(?={)', r.read().decode())[0])")
     ask = ("import socket; s = socket.socket(socket.AF_UNIX); s.connect('/run/dataloaderd/metrics.sock');"
            "s.sendall(b'GET /metrics HTTP/1.0\\r\\nHost: x\\r\\n\\r\\n'); print(s.makefile().read())")
 
     def put(made):
         write(os.path.join(made.root, "etc/dataloaderd/dataloaderd.conf"), (lines + CONFIG).encode())
         write(os.path.join(made.root, "opt/ask.py"), ask.encode())
+        write(os.path.join(made.root, "opt/get.py"), get.encode())
+        write(os.path.join(made.root, "etc/systemd/system/dataloaderd-web.service"),
+              block("docs/metrics.md", "[Unit]").replace("--user prometheus", "--user nobody").encode())
 
     made, _ = machine(box, put)
-    made.systemctl("start", "dataloaderd.service")
+    made.systemctl("start", "dataloaderd.service", "dataloaderd-web.service")
+    equal(made.show("ActiveState", "dataloaderd-web.service"), "active", "the page's service")
+    within(20, lambda: "200 dataloaderd_dataset_ready" in made.inside("python3", "/opt/get.py"), "it is scraped")
     for _ in range(2):
         contains(made.inside("stat", "-c", "%U %G %a", "/run/dataloaderd/metrics.sock"), "dataloaderd dataloaderd 660")
         contains(made.inside("python3", "/opt/ask.py"), "200 OK", "\ndataloaderd_node_storage_read_bytes_total ", "process_open_fds")
