@@ -48,8 +48,8 @@ def scrape(path):
 def send(path, data, shut=True):
     """Bytes as they are; returns all that comes back."""
     with socket.socket(socket.AF_UNIX) as connection:
+        connection.connect(path)  # blocking: with a timeout it would fail at once when others stand in line
         connection.settimeout(patience(30))
-        connection.connect(path)
         connection.sendall(data)
         if shut:
             connection.shutdown(socket.SHUT_WR)
@@ -163,6 +163,34 @@ def _(box):
     for visitor in visitors:
         visitor.close()
     within(10, lambda: daemon.n_descriptors() == before, "their descriptors are closed")
+
+
+KNOCK = """import socket, sys
+while True:
+    visitors = [socket.socket(socket.AF_UNIX) for _ in range(64)]
+    for visitor in visitors:
+        visitor.connect(sys.argv[1])
+    for visitor in visitors:
+        visitor.close()
+"""
+
+
+def is_served(path):
+    try:
+        return send(path, b"GET /metrics HTTP/1.0\r\nHost: x\r\n\r\n").endswith(b"\n")
+    except ConnectionError:  # it had to make room
+        return False
+
+
+@case("while processes connect as fast as they can, the daemon goes on: ranks, dlctl, another scraper")
+def _(box):
+    daemon, path = serving(box, 2)
+    for _ in range(3):
+        box.start([sys.executable, "-c", KNOCK, path], stderr=subprocess.DEVNULL)
+    for _ in range(5):
+        check_sequence(daemon.read("d"), 4)
+        equal(daemon.dlctl("status").returncode, 0, "dlctl status")
+        within(20, lambda: is_served(path), "a scraper is served")
 
 
 @case("10,000 scrapes, each on a connection of its own, leave the daemon as it was")

@@ -16,6 +16,8 @@
 #include "proto/http/request.h"
 
 #define VISITORS_MAX 8u
+#define AT_ONCE      8u   /* visitors that are let in before the daemon does something else, */
+#define PAUSE_US     5000 /* and for how long: libevent would let in whoever stands in line, and some come back at once */
 #define SILENT_S     150 /* a connection without a request: scrapers keep theirs from one minute to the next */
 #define SLOW_S       10  /* an answer of which nothing is taken */
 #define FAREWELL_S   2   /* for the other end to close, so that what it still sends does not tear the answer away */
@@ -43,7 +45,8 @@ struct visitor {
 struct http {
         struct server *server;
         struct evconnlistener *listener;
-        struct event *again;            /* listens again after a lack of descriptors */
+        unsigned n_at_once;
+        struct event *again;            /* listens again after a pause */
         TAILQ_HEAD(, visitor) visitors; /* the one that has been silent longest is the first */
         unsigned n_visitors;
         struct piece *piece; /* what was made last; NULL: nothing */
@@ -256,6 +259,14 @@ static void make_room(struct http *http) {
         visitor_free(first);
 }
 
+static void pause_listening(struct http *http, int seconds, int us) {
+        struct timeval pause = { .tv_sec = seconds, .tv_usec = us };
+
+        if (event_add(http->again, &pause) == 0) /* without memory for that it goes on */
+                evconnlistener_disable(http->listener);
+        http->n_at_once = 0;
+}
+
 static void on_visitor(struct evconnlistener *listener, evutil_socket_t fd, struct sockaddr *address, int n_address,
                        void *arg) {
         struct http *http = arg;
@@ -278,15 +289,14 @@ static void on_visitor(struct evconnlistener *listener, evutil_socket_t fd, stru
         bufferevent_setcb(stream, on_readable, on_written, on_end, visitor);
         visitor_limit(visitor, SILENT_S, SLOW_S);
         bufferevent_enable(stream, EV_READ | EV_WRITE);
+        if (++http->n_at_once == AT_ONCE)
+                pause_listening(http, 0, PAUSE_US);
 }
 
 /* Without descriptors a connection cannot be taken, and stays in the queue: look again in a second. */
 static void on_listen_error(struct evconnlistener *listener, void *arg) {
-        struct timeval second = { .tv_sec = 1 };
-        struct http *http = arg;
-
-        evconnlistener_disable(listener);
-        event_add(http->again, &second);
+        (void)listener;
+        pause_listening(arg, 1, 0);
 }
 
 static void on_again(evutil_socket_t fd, short what, void *arg) {
