@@ -6,7 +6,7 @@ import signal
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
-from harness import DLCTL, HandClient, case, contains, equal, main
+from harness import DLCTL, HandClient, case, contains, equal, main, within
 from tmux import Tmux
 
 
@@ -120,6 +120,11 @@ def _(box):
     equal(len(pids), 1, "processes")
     os.kill(pids[0], signal.SIGTERM)
     other.until(is_restored, "the end by SIGTERM")
+    last = live(box, daemon)
+    last.until("train", "the job")
+    last.close()
+    within(20, lambda: not [name for name in os.listdir("/proc") if name.isdigit() and is_top(name, daemon.socket)],
+           "its end when the terminal has gone")
 
 
 def is_top(pid, socket):

@@ -20,6 +20,7 @@ from harness import ROOT, Skip, case, config_text, contains, end, equal, expecte
 from pages import block, halves
 from private import Home
 from staging import files_of, make_files, photos_sizes, write_manifest
+from tmux import Tmux
 
 PROGRAMS = ("dataloaderd", "dataloaderd-stage", "dlctl")
 VECTORS = os.path.join(ROOT, "tests", "vectors")
@@ -239,6 +240,20 @@ def _(box):
     equal(json.loads(lines)["pid"], process.pid, "who answers")
     passed.close()
     end(process)
+
+
+@case("the wheel's dlctl top draws in a terminal, and knows where Debian and RHEL describe terminals")
+def _(box):
+    programs = unpacked(box.path("wheel"))
+    write(box.path("conf"), configuration(box.path("s"), box.path("index"), f={"path": box.folder_of_files("f", 4)}))
+    box.start([os.path.join(programs, "dataloaderd"), "-c", box.path("conf")])
+    within(20, lambda: os.path.exists(box.path("s")), "a daemon")
+    with open(os.path.join(programs, "dlctl"), "rb") as file:
+        equal(b"/etc/terminfo:/lib/terminfo:/usr/share/terminfo" in file.read(), True, "places of descriptions")
+    terminal = Tmux(box, [os.path.join(programs, "dlctl"), "--socket", box.path("s"), "top"])
+    terminal.until("0 jobs, 0 ranks", "the head")
+    terminal.keys("q")
+    terminal.until("status 0", "the end")
 
 
 # ---- a machine with nothing but glibc -------------------------------------------------------------------------------

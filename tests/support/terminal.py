@@ -23,25 +23,26 @@ import unicodedata
 COLOURS = {30: "#6e7681", 31: "#ff7b72", 32: "#7ee787", 33: "#e3b341", 34: "#79c0ff", 35: "#d2a8ff", 36: "#56d4dd",
            37: "#c9d1d9"}
 BACKGROUND, FOREGROUND, FAINT = "#0d1117", "#c9d1d9", "#6e7681"
+PLAIN = (None, False, False, None)
 CELL_WIDTH, CELL_HEIGHT, MARGIN = 8.4, 18, 14
 
 
 class Screen:
-    """Rows of cells, each (character, style); style is (colour, bold, dim)."""
+    """Rows of cells, each (character, style); style is (colour, bold, dim, background)."""
 
     def __init__(self, n_columns=80, n_rows=24):
         self.n_columns, self.n_rows = n_columns, n_rows
         self.rows = [self.blank_row() for _ in range(n_rows)]
         self.scrolled = []  # rows that left at the top
         self.row = self.column = 0
-        self.style = (None, False, False)
+        self.style = PLAIN
         self.cursor_shown = True
         self.n_wrapped = 0  # lines that did not fit
         self.unknown = []   # sequences that it does not know
         self.left = ""
 
     def blank_row(self):
-        return [(" ", (None, False, False))] * self.n_columns
+        return [(" ", PLAIN)] * self.n_columns
 
     def feed(self, data):
         text = self.left + data.decode("utf-8", "surrogateescape")
@@ -103,15 +104,17 @@ class Screen:
             self.unknown.append(parameters + letter)
 
     def restyle(self, number):
-        colour, bold, dim = self.style
+        colour, bold, dim, ground = self.style
         if number == 0:
-            self.style = (None, False, False)
+            self.style = PLAIN
         elif number == 1:
-            self.style = (colour, True, dim)
+            self.style = (colour, True, dim, ground)
         elif number == 2:
-            self.style = (colour, bold, True)
-        elif number in COLOURS:
-            self.style = (number, bold, dim)
+            self.style = (colour, bold, True, ground)
+        elif number in COLOURS or number == 39:
+            self.style = (number if number != 39 else None, bold, dim, ground)
+        elif number - 10 in COLOURS or number == 49:
+            self.style = (colour, bold, dim, number - 10 if number != 49 else None)
         else:
             self.unknown.append(f"{number}m")
 
@@ -123,7 +126,7 @@ class Screen:
         return lines
 
     def is_coloured(self):
-        return any(style != (None, False, False) for row in self.scrolled + self.rows for _, style in row)
+        return any(style != PLAIN for row in self.scrolled + self.rows for _, style in row)
 
 
 def svg(screen, title):
@@ -143,6 +146,10 @@ def svg(screen, title):
             while end < len(row) and row[end][1] == row[column][1]:
                 end += 1
             text = "".join(character for character, _ in row[column:end])
+            ground = row[column][1][3]
+            if ground:
+                out.append(f'<rect x="{MARGIN + column * CELL_WIDTH:.1f}" y="{MARGIN + number * CELL_HEIGHT - 1}" '
+                           f'width="{(end - column) * CELL_WIDTH:.1f}" height="{CELL_HEIGHT}" fill="{COLOURS[ground]}"/>')
             if text.strip():
                 out.append(run_of_cells(text, row[column][1], column, number, end - column))
             column = end
@@ -150,10 +157,10 @@ def svg(screen, title):
 
 
 def run_of_cells(text, style, column, row, n_cells):
-    colour, bold, dim = style
+    colour, bold, dim, ground = style
     n_cells -= len(text) - len(text.rstrip())
     text = text.rstrip()
-    fill = COLOURS[colour] if colour else FAINT if dim else FOREGROUND
+    fill = BACKGROUND if ground else COLOURS[colour] if colour else FAINT if dim else FOREGROUND
     weight = ' font-weight="bold"' if bold else ""
     return (f'<text x="{MARGIN + column * CELL_WIDTH:.1f}" y="{MARGIN + row * CELL_HEIGHT + 13}" fill="{fill}"{weight} '
             f'xml:space="preserve" textLength="{n_cells * CELL_WIDTH:.1f}" lengthAdjust="spacingAndGlyphs">'

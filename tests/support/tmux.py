@@ -40,7 +40,7 @@ class Tmux:
         self.tmux("resize-window", "-x", str(n_columns), "-y", str(n_rows))
 
     def screen(self, styles=False):
-        return self.tmux("capture-pane", "-p", *(["-e"] if styles else []))
+        return self.tmux("capture-pane", "-p", *(["-e", "-N"] if styles else []))
 
     def until(self, condition, what, seconds=20):
         """The screen, once it has the text or fulfils the condition."""

@@ -28,6 +28,7 @@ struct live {
         struct rates rates;
         struct items items;
         bool has_rates;
+        bool is_stale; /* the picture */
         char host[65];
         uint64_t tick_ns; /* of the next look */
 };
@@ -72,8 +73,11 @@ static void keep(struct live *live, struct glance *glance) {
 static void take_look(struct live *live) {
         struct glance *glance, *datasets;
 
-        if (!asking_take(live->asking, clock_now_ns(), &glance, &datasets))
+        if (!asking_take(live->asking, clock_now_ns(), &glance, &datasets)) {
+                live->is_stale |= asking_away(live->asking) != NULL;
                 return;
+        }
+        live->is_stale = true;
         if (live->state.is_paused) {
                 glance_free(glance);
                 glance_free(datasets);
@@ -120,9 +124,11 @@ static void take_keys(struct live *live) {
         enum press press;
         char character;
 
-        while ((key = screen_key(&press, &character)) != SCREEN_NOTHING)
+        while ((key = screen_key(&press, &character)) != SCREEN_NOTHING) {
+                live->is_stale = true;
                 if (key == SCREEN_PRESS)
                         top_state_press(&live->state, press, character, &live->items);
+        }
         if (live->state.delay != delay)
                 live->tick_ns = 0;
 }
@@ -155,6 +161,7 @@ static void tick(struct live *live) {
         if (now_ns < live->tick_ns)
                 return;
         asking_tick(live->asking, now_ns);
+        live->is_stale |= asking_away(live->asking) != NULL;
         live->tick_ns = live->tick_ns + delay_ns > now_ns ? live->tick_ns + delay_ns : now_ns + delay_ns;
 }
 
@@ -165,8 +172,10 @@ static bool wait_for_something(struct live *live, const sigset_t *mask) {
         uint64_t now_ns = clock_now_ns(), left_ns = live->tick_ns > now_ns ? live->tick_ns - now_ns : 0;
         struct timespec left = { (time_t)(left_ns / SECOND_NS), (long)(left_ns % SECOND_NS) };
 
-        if (ppoll(fds, 2, &left, mask) <= 0)
+        if (ppoll(fds, 2, &left, mask) <= 0) {
+                live->is_stale |= errno == EINTR; /* it was stopped, and continued */
                 return true;
+        }
         if (fds[0].revents & (POLLERR | POLLHUP | POLLNVAL))
                 return false;
         if (fds[1].revents)
@@ -180,7 +189,9 @@ static void run(struct live *live) {
         block_signals(&mask);
         for (bool goes_on = true; goes_on && !is_ended && !live->state.quits;) {
                 tick(live);
-                draw(live);
+                if (live->is_stale)
+                        draw(live);
+                live->is_stale = false;
                 goes_on = wait_for_something(live, &mask);
                 take_keys(live);
         }
@@ -200,7 +211,7 @@ static int find(struct context *context, char socket[DLP_SOCKET_PATH_MAX + 1]) {
 
 int top_live(struct context *context, const struct top_terms *terms) {
         char socket[DLP_SOCKET_PATH_MAX + 1];
-        struct live live = { .n_glances = 0 };
+        struct live live = { .is_stale = true };
         struct why reason;
         int r;
 
