@@ -16,7 +16,7 @@
 #define DLP_PARTS_MAX    64u   /* datasets of one job: what is looked up for each sample stays in a cache */
 #define DLP_DATASET_MAX  8192u /* bytes with NUL: one dataset, or several with " + " between them; paths may be long */
 #define DLP_PATH_MAX     4096u /* bytes with NUL: the path of a dataset that is named by it; Linux has no longer ones */
-#define DLP_TEXT_MAX     512u  /* bytes with NUL: one error text; longer ones are cut, the end is marked */
+#define DLP_TEXT_MAX     512u  /* bytes with NUL: one error text; in longer ones names lose their middles */
 #define DLP_PIPELINE_MAX 4096u /* bytes with NUL: pipeline text; far above any written by hand */
 #define DLP_STEPS_MAX    32u   /* steps in a pipeline: the draw counter has 16 bits for it, people write three */
 #define DLP_SAMPLER_MAX  2048u /* bytes with NUL: text of a sampler */

@@ -9,6 +9,7 @@
 
 #include "proto/base/amounts.h"
 #include "proto/base/clock.h"
+#include "proto/base/shorten.h"
 
 #define DRAW_NS 100000000ull
 #define SAY_NS  10000000000ull
@@ -90,8 +91,8 @@ void waiting_end(void) {
         if (shown.is_drawn) {
                 fputs("\r\033[K", stderr);
                 if (took_ns >= STAY_NS && shown.phase[0]) {
-                        snprintf(text, sizeof(text), "%.300s%s%s: %s", shown.name, shown.name[0] ? ": " : "",
-                                 shown.phase, format_duration(took, took_ns / 1000000000ull));
+                        shorten(text, sizeof(text), "%s%s%s: %s", shown.name, shown.name[0] ? ": " : "", shown.phase,
+                                format_duration(took, took_ns / 1000000000ull));
                         fprintf(stderr, "%s\n", dlp_progress_text(text, n_columns(), shows_utf8(), line));
                 }
                 fflush(stderr);

@@ -21,6 +21,7 @@
 #include "client/lib/reason.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/nearest.h"
+#include "proto/base/shorten.h"
 
 #define PAUSE_MIN_NS      1000000ull
 #define PAUSE_NODE_NS     50000000ull
@@ -286,8 +287,8 @@ static void tell_progress(struct dlc_once *once, uint64_t now_ns) {
                 snprintf(text, sizeof(text), "%s: waiting for pid %" PRId64 " on %s, %" PRIu64 " s", once->name,
                          once->record.pid, once->record.host, waited_ns / 1000000000u);
         else
-                snprintf(text, sizeof(text), "%s: waiting for the process that has locked %.300s, %" PRIu64 " s",
-                         once->name, once->file.path, waited_ns / 1000000000u);
+                shorten(text, sizeof(text), "%s: waiting for the process that has locked %s, %" PRIu64 " s", once->name,
+                        once->file.path, waited_ns / 1000000000u);
         once->next_progress_ns = now_ns + (waited_ns < PROGRESS_STEP_NS ? waited_ns : PROGRESS_STEP_NS);
         once->on_progress(once->userdata, text);
 }

@@ -7,6 +7,7 @@
 
 #include "client/lib/clock.h"
 #include "client/lib/loader.h"
+#include "proto/base/shorten.h"
 #include "proto/base/text.h"
 #include "proto/base/utf8.h"
 
@@ -74,7 +75,7 @@ void dli_progress_look(struct dlc_loader *loader) {
         if (connection->asked == 0 && (loader->asked_ns == 0 || now - loader->asked_ns >= ASK_NS)) {
                 if (connection->waited_for.phase[0] && now - loader->asked_ns < FRESH_NS) {
                         dlp_progress_sentence(&connection->waited_for, sentence);
-                        snprintf(text, sizeof(text), "%.200s: %.300s", loader->options.dataset, sentence);
+                        shorten(text, sizeof(text), "%s: %s", loader->options.dataset, sentence);
                         dli_progress_tell(loader, &connection->waited_for, text);
                 }
                 connection->waited_for.phase[0] = '\0'; /* it was so then */

@@ -4,21 +4,22 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "proto/base/shorten.h"
 #include "proto/base/text.h"
 
-static void write_text(struct why *why, const char *format, va_list arguments) {
-        int n = vsnprintf(why->text, sizeof(why->text), format, arguments);
+/* Leaves room for n_after bytes. Returns the length. */
+static size_t write_text(struct why *why, size_t n_after, const char *format, va_list arguments)
+        __attribute__((format(printf, 3, 0)));
+static size_t write_text(struct why *why, size_t n_after, const char *format, va_list arguments) {
+        size_t n = shorten_format(why->text, sizeof(why->text) - n_after, format, arguments);
 
-        if (n < 0)
-                why->text[0] = '\0';
-        else if ((size_t)n >= sizeof(why->text))
-                memcpy(why->text + sizeof(why->text) - 4, "...", 4);
         text_make_printable(why->text);
+        return n;
 }
 
 int why_set_list(struct why *why, int error, const char *format, va_list arguments) {
         if (why)
-                write_text(why, format, arguments);
+                write_text(why, 0, format, arguments);
         return error;
 }
 
@@ -29,7 +30,7 @@ int why_set(struct why *why, int error, const char *format, ...) {
                 return error;
 
         va_start(arguments, format);
-        write_text(why, format, arguments);
+        write_text(why, 0, format, arguments);
         va_end(arguments);
         return error;
 }
@@ -42,11 +43,11 @@ int why_errno(struct why *why, int error, const char *format, ...) {
         if (!why)
                 return error;
 
+        if (!name)
+                name = "unknown error";
         va_start(arguments, format);
-        write_text(why, format, arguments);
+        n = write_text(why, strlen(": ") + strlen(name), format, arguments);
         va_end(arguments);
-
-        n = strlen(why->text);
-        snprintf(why->text + n, sizeof(why->text) - n, ": %s", name ? name : "unknown error");
+        snprintf(why->text + n, sizeof(why->text) - n, ": %s", name);
         return error;
 }

@@ -6,6 +6,7 @@
 #include <sched.h>
 #include <semaphore.h>
 #include <signal.h>
+#include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,6 +18,7 @@
 #include "daemon/base/mailbox.h"
 #include "daemon/base/thread.h"
 #include "proto/base/cleanup.h"
+#include "proto/base/shorten.h"
 #include "proto/base/text.h"
 #include "proto/base/utf8.h"
 #include "proto/base/why.h"
@@ -419,7 +421,54 @@ START_TEST(the_valid_beginning_of_a_text_ends_before_what_is_not_utf8) {
 }
 END_TEST
 
-START_TEST(a_reason_is_cut_with_dots_and_names_the_errno_behind_it) {
+static const char *shortened(size_t size, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static const char *shortened(size_t size, const char *format, ...) {
+        static char text[256];
+        char expected[256];
+        va_list arguments;
+        size_t n;
+
+        memset(text, '#', sizeof(text));
+        va_start(arguments, format);
+        n = shorten_format(text, size, format, arguments);
+        va_end(arguments);
+        ck_assert_uint_eq(n, strlen(text));
+        ck_assert_uint_lt(n, size);
+        for (size_t i = size; i < sizeof(text); i++)
+                ck_assert_int_eq(text[i], '#');
+        ck_assert(text_is_printable(text));
+        va_start(arguments, format);
+        if (vsnprintf(expected, sizeof(expected), format, arguments) < (int)size)
+                ck_assert_str_eq(text, expected);
+        va_end(arguments);
+        return text;
+}
+
+START_TEST(the_longest_strings_of_a_text_lose_their_middles_only_if_not_all_fits) {
+        const char *path = "/data/photos/train/n01440764/n01440764_10026.JPEG", *what = "is not a file; remove it";
+
+        ck_assert_str_eq(shortened(76, "%s: %s", path, what),
+                         "/data/photos/train/n01440764/n01440764_10026.JPEG: is not a file; "
+                         "remove it");
+        ck_assert_str_eq(shortened(58, "%s: %s", path, what),
+                         "/data/pho...01440764_10026.JPEG: is not a file; remove it");
+        ck_assert_str_eq(shortened(28, "%s: %s", path, what), "/da...6.JPEG: is ...ove it");
+        ck_assert_str_eq(shortened(60, "%s: field \"%s\", %s", path, "a", "cut"),
+                         "/data/photos/...440764/n01440764_10026.JPEG: field \"a\", cut");
+        ck_assert_str_eq(shortened(50, "%s/%s: %5d %llu %zu %.2f %% %c", path, path, 3, 4ull, (size_t)5, 1.5, 'x'),
+                         "/da...026.JPEG//da...026.JPEG:     3 4 5 1.50 % x");
+        ck_assert_str_eq(shortened(40, "%.*s: %s", 30, path, path), "/data...01440764/n: /data...10026.JPEG");
+        ck_assert_str_eq(shortened(24, "\u20ac%s", "\u20ac\u20ac\u20ac\u20ac\u20ac\u20ac\u20ac\u20ac\u20ac"),
+                         "\u20ac\u20ac...\u20ac\u20ac\u20ac\u20ac");
+        ck_assert_str_eq(shortened(30, "what stands between is too long by itself %s", "x"),
+                         "what stands between is too...");
+        ck_assert_str_eq(shortened(30, "%*d is not known: %s", 3, 4, path), "  4 is not known: /data/ph...");
+        for (size_t size = 5; size < 120; size++)
+                shortened(size, "%s: %.10s: \u20ac%d %s", path, path, 17, "\u20ac\u20ac\u20ac\u20ac\u20ac\u20ac\u20ac");
+}
+END_TEST
+
+START_TEST(a_reason_keeps_its_end_and_names_the_errno_behind_it) {
         struct why why;
         char long_text[DLP_TEXT_MAX + 10];
 
@@ -427,7 +476,10 @@ START_TEST(a_reason_is_cut_with_dots_and_names_the_errno_behind_it) {
         long_text[sizeof(long_text) - 1] = '\0';
         ck_assert_int_eq(why_set(&why, -EINVAL, "%s", long_text), -EINVAL);
         ck_assert_uint_eq(strlen(why.text), DLP_TEXT_MAX - 1);
-        ck_assert_str_eq(why.text + DLP_TEXT_MAX - 4, "...");
+        ck_assert_ptr_nonnull(strstr(why.text, "xxx...xxx"));
+        ck_assert_int_eq(why_errno(&why, -ENOENT, "%s is not there", long_text), -ENOENT);
+        ck_assert_uint_eq(strlen(why.text), DLP_TEXT_MAX - 1);
+        ck_assert_ptr_nonnull(strstr(why.text, "xxx is not there: No such file or directory"));
         ck_assert_int_eq(why_errno(&why, -ENOENT, "file \"%s\"", "a\nb"), -ENOENT);
         ck_assert_str_eq(why.text, "file \"a?b\": No such file or directory");
         ck_assert_int_eq(why_errno(&why, -9999, "what"), -9999);
@@ -451,7 +503,8 @@ int main(void) {
         tcase_set_timeout(rest, 60);
         tcase_add_test(rest, what_is_no_utf8_or_controls_a_terminal_becomes_question_marks);
         tcase_add_test(rest, the_valid_beginning_of_a_text_ends_before_what_is_not_utf8);
-        tcase_add_test(rest, a_reason_is_cut_with_dots_and_names_the_errno_behind_it);
+        tcase_add_test(rest, the_longest_strings_of_a_text_lose_their_middles_only_if_not_all_fits);
+        tcase_add_test(rest, a_reason_keeps_its_end_and_names_the_errno_behind_it);
         tcase_add_test(rest, a_thread_leaves_signals_to_the_main_thread_but_not_its_own_faults);
         tcase_add_test(rest, a_thread_has_its_name);
         tcase_add_test(rest, the_budget_refuses_with_the_numbers);

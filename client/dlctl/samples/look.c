@@ -16,6 +16,7 @@
 #include "client/dlctl/waiting.h"
 #include "client/include/dlclient.h"
 #include "client/lib/progress.h"
+#include "proto/base/shorten.h"
 #include "proto/limits.h"
 
 #define SHOWN_SAMPLES  5u  /* without INDEX */
@@ -112,7 +113,7 @@ static void show_indexing(const struct look *look, const Dlp__Dataset *dataset) 
         char text[DLP_TEXT_MAX];
 
         dli_progress_take(dataset->progress, &progress);
-        snprintf(text, sizeof(text), "dataset %.100s is indexing: %.380s", look->dataset, dataset->text);
+        shorten(text, sizeof(text), "dataset %s is indexing: %s", look->dataset, dataset->text);
         if (!waiting_is_drawn())
                 waiting_say(text);
         else if (progress.phase[0])

@@ -6,6 +6,7 @@
 #include "client/dlctl/top/view.h"
 #include "client/lib/progress.h"
 #include "proto/base/amounts.h"
+#include "proto/base/shorten.h"
 
 #define LABEL_COLUMNS 9u  /* "Workers  " */
 #define METER_MIN     12u /* with its brackets */
@@ -189,7 +190,7 @@ static void add_progress(struct head *head, const Dlp__Dataset *dataset) {
         } else {
                 char name[LINE_BYTES_MAX];
 
-                snprintf(name, sizeof(name), "%.300s: failed: %s", dataset->name, dataset->text);
+                shorten(name, sizeof(name), "%s: failed: %s", dataset->name, dataset->text);
                 line_sentence(&head->line, STYLE_BAD, name);
         }
         end(head);

@@ -8,6 +8,7 @@
 #include "daemon/pipeline/catalog/catalog_private.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/clock.h"
+#include "proto/base/shorten.h"
 
 /* A staging writes its progress once a second, and a shared file system may show it some seconds later. A run that has
  * written nothing for this time is dead. It is measured with our own clock: those of other nodes may differ. */
@@ -274,20 +275,19 @@ const char *catalog_staging_text(const struct catalog_entry *entry, char buffer[
         if (!staged->is_looked_at)
                 snprintf(buffer, DLP_TEXT_MAX, "its stamp is being searched for");
         else if (catalog_is_being_staged(entry))
-                snprintf(buffer, DLP_TEXT_MAX, "it is being staged: %.400s",
-                         progress_sentence(&staged->progress, sentence));
+                shorten(buffer, DLP_TEXT_MAX, "it is being staged: %s", progress_sentence(&staged->progress, sentence));
         else if (staged->progress_mark && staged->progress.result[0])
-                snprintf(buffer, DLP_TEXT_MAX,
-                         "its staging %s: %.260s; who reads it waits for one that succeeds: repair this, then run: "
-                         "dlctl stage %s",
-                         staged->progress.result, staged->progress.text, entry->name);
+                shorten(buffer, DLP_TEXT_MAX,
+                        "its staging %s: %s; who reads it waits for one that succeeds: repair this, then run: "
+                        "dlctl stage %s",
+                        staged->progress.result, staged->progress.text, entry->name);
         else if (staged->progress_mark)
-                snprintf(buffer, DLP_TEXT_MAX,
-                         "its staging has ended without a result (%.200s); continue with: dlctl stage %s",
-                         progress_sentence(&staged->progress, sentence), entry->name);
+                shorten(buffer, DLP_TEXT_MAX,
+                        "its staging has ended without a result (%s); continue with: dlctl stage %s",
+                        progress_sentence(&staged->progress, sentence), entry->name);
         else
-                snprintf(buffer, DLP_TEXT_MAX,
-                         "it is not staged yet; begin with: dlctl stage %s (or systemctl start dataloaderd-stage@%s)",
-                         entry->name, entry->name);
+                shorten(buffer, DLP_TEXT_MAX,
+                        "it is not staged yet; begin with: dlctl stage %s (or systemctl start dataloaderd-stage@%s)",
+                        entry->name, entry->name);
         return buffer;
 }

@@ -10,6 +10,7 @@
 #include "daemon/base/thread.h"
 #include "daemon/staging/nodes/transfer_private.h"
 #include "proto/base/clock.h"
+#include "proto/base/shorten.h"
 
 #define PAGE 4096u
 
@@ -42,8 +43,8 @@ static void listen_to_origin(struct transfer *transfer, const struct fetcher_cou
         if (transfer->is_stopping || now_ns - transfer->heard_ns < transfer->options->silence_s * 1000000000ull)
                 return;
         transfer->is_stopping = true;
-        snprintf(text, sizeof(text), "the origin has sent nothing for %u s%s%.380s", transfer->options->silence_s,
-                 fetched->last.text[0] ? "; the last word: " : "", fetched->last.text);
+        shorten(text, sizeof(text), "the origin has sent nothing for %u s%s%s", transfer->options->silence_s,
+                fetched->last.text[0] ? "; the last word: " : "", fetched->last.text);
         transfer_failed(transfer, -ETIMEDOUT, false, text);
 }
 
@@ -92,8 +93,8 @@ static void parcel_brought(struct transfer *transfer, struct parcel *parcel, int
                 parcel->head->is_hopeful = !is_final(result) &&
                                            !(is_unanswered(result) && cluster_n_nodes(cluster) == 1);
                 if (cluster_n_nodes(cluster) > 1)
-                        snprintf(parcel->head->text, sizeof(parcel->head->text), "%s: %.400s",
-                                 cluster_name(cluster, transfer->me), why->text);
+                        shorten(parcel->head->text, sizeof(parcel->head->text), "%s: %s",
+                                cluster_name(cluster, transfer->me), why->text);
                 else
                         snprintf(parcel->head->text, sizeof(parcel->head->text), "%s", why->text);
                 if (result != -ECANCELED)

@@ -16,6 +16,7 @@
 #include "daemon/staging/run/conversions.h"
 #include "daemon/staging/run/made.h"
 #include "proto/base/cleanup.h"
+#include "proto/base/shorten.h"
 
 #define PART           ".part"
 #define TICK_NS        200000000ull
@@ -306,9 +307,8 @@ static int convert_mine(struct run *run, void *argument, struct why *why) {
 static void say_left_out(struct run *run, uint64_t n, const char *first) {
         char text[DLP_TEXT_MAX];
 
-        snprintf(
-                text, sizeof(text),
-                "%llu files are left out, because they are neither Parquet nor arrays nor compressed; the first: %.300s",
+        shorten(text, sizeof(text),
+                "%llu files are left out, because they are neither Parquet nor arrays nor compressed; the first: %s",
                 (unsigned long long)n, first);
         if (run->node == 0)
                 run_say(run, "info", text);

@@ -9,6 +9,7 @@
 #include "daemon/data/index/index.h"
 #include "daemon/staging/run/run.h"
 #include "proto/base/cleanup.h"
+#include "proto/base/shorten.h"
 
 struct indexing {
         struct version *version;
@@ -23,8 +24,8 @@ static int say_unservable(struct run *run, const char *text) {
 
         if (run->node != 0)
                 return 0; /* it is the same everywhere */
-        snprintf(line, sizeof(line),
-                 "staged without an index, so the daemon cannot serve it as it is configured: %.390s", text);
+        shorten(line, sizeof(line), "staged without an index, so the daemon cannot serve it as it is configured: %s",
+                text);
         run_say(run, "warning", line);
         return 0;
 }

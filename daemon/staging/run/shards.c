@@ -9,6 +9,7 @@
 #include "daemon/staging/prepare/prepare.h"
 #include "daemon/staging/run/made.h"
 #include "proto/base/cleanup.h"
+#include "proto/base/shorten.h"
 
 /* The source's samples in order: an index that is used here and thrown away. */
 static int index_source(struct run *run, const struct version *version, struct source **ret_index, struct why *why) {
@@ -53,8 +54,8 @@ static void say_kept(struct run *run, const struct prepare_report *report) {
 
         if (report->n_kept_as_is == 0)
                 return;
-        snprintf(text, sizeof(text), "%llu samples could not be decoded and are packed as they are; the first: %.300s",
-                 (unsigned long long)report->n_kept_as_is, report->first_kept.text);
+        shorten(text, sizeof(text), "%llu samples could not be decoded and are packed as they are; the first: %s",
+                (unsigned long long)report->n_kept_as_is, report->first_kept.text);
         run_say(run, "warning", text);
 }
 
