@@ -82,7 +82,7 @@ static int try_folder(const char *parent, const char *name, struct dlp_private *
         int n = snprintf(private->folder, sizeof(private->folder), "%s/%s", parent, name), r;
 
         if (parent[0] != '/')
-                return why_set(why, -EINVAL, "%.100s: is not an absolute path", parent);
+                return why_set(why, -EINVAL, "%s: is not an absolute path", parent);
         if (n < 0 || n >= (int)sizeof(private->folder))
                 return why_set(why, -ENAMETOOLONG, "%.100s...: is too long for a socket", parent);
         r = name_files(private, why); /* before anything is made */

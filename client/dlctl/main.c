@@ -147,7 +147,7 @@ static int parse_globals(struct context *context, int argc, char **argv) {
                 case 'f':
                         if (output_format_from_name(optarg, &context->format) == 0)
                                 break;
-                        fail(EXIT_USAGE, "--format: \"%.64s\" is not allowed; choose one of: text json", optarg);
+                        fail(EXIT_USAGE, "--format: \"%s\" is not allowed; choose one of: text json", optarg);
                         return usage();
                 case 'v':
                         printf("dlctl %s\n", dlc_version());
@@ -156,10 +156,10 @@ static int parse_globals(struct context *context, int argc, char **argv) {
                         print_help();
                         return EXIT_DONE;
                 case ':':
-                        fail(EXIT_USAGE, "%.64s needs an argument", argv[optind - 1]);
+                        fail(EXIT_USAGE, "%s needs an argument", argv[optind - 1]);
                         return usage();
                 default:
-                        fail(EXIT_USAGE, "unknown option %.64s%s", argv[optind - 1],
+                        fail(EXIT_USAGE, "unknown option %s%s", argv[optind - 1],
                              option_hint(&nearest, argv[optind - 1], LONGS, 4));
                         return usage();
                 }
@@ -187,6 +187,6 @@ int main(int argc, char **argv) {
         nearest_begin(&nearest, argv[optind], strlen(argv[optind]));
         for (size_t i = 0; i < N_COMMANDS; i++)
                 nearest_offer(&nearest, COMMANDS[i].name);
-        fail(EXIT_USAGE, "unknown command \"%.64s\"%s", argv[optind], nearest_hint(&nearest));
+        fail(EXIT_USAGE, "unknown command \"%s\"%s", argv[optind], nearest_hint(&nearest));
         return usage();
 }

@@ -121,7 +121,7 @@ static int parse_number(const struct command *command, const struct option_row *
                 *ret_number = number;
                 return 0;
         }
-        fail(EXIT_USAGE, "%s: --%s: \"%.64s\" is not allowed; write a whole number from 0 to %llu", command->name,
+        fail(EXIT_USAGE, "%s: --%s: \"%s\" is not allowed; write a whole number from 0 to %llu", command->name,
              row->name, text, (unsigned long long)limit);
         return usage(command);
 }
@@ -135,8 +135,8 @@ static int parse_real(const struct command *command, const struct option_row *ro
                 *ret_number = number;
                 return 0;
         }
-        fail(EXIT_USAGE, "%s: --%s: \"%.64s\" is not allowed; write a number such as 10 or 0.01", command->name,
-             row->name, text);
+        fail(EXIT_USAGE, "%s: --%s: \"%s\" is not allowed; write a number such as 10 or 0.01", command->name, row->name,
+             text);
         return usage(command);
 }
 
@@ -175,7 +175,7 @@ static int set(const struct command *command, const struct option_row *row, cons
         case OPTION_FORMAT:
                 if (output_format_from_name(text, row->target) == 0)
                         return 0;
-                fail(EXIT_USAGE, "--format: \"%.64s\" is not allowed; choose one of: text json", text);
+                fail(EXIT_USAGE, "--format: \"%s\" is not allowed; choose one of: text json", text);
                 return usage(command);
         case OPTION_LIST:
                 return add(command, row, text);
@@ -196,7 +196,7 @@ const char *option_hint(struct nearest *nearest, const char *typed, const struct
 int refuse_choice(int code, const char *option, const char *value, const char *choices) {
         struct nearest nearest;
 
-        return fail(code, "%s: \"%.64s\" is not known%s; choose one of: %s", option, value,
+        return fail(code, "%s: \"%s\" is not known%s; choose one of: %s", option, value,
                     nearest_in(&nearest, value, strlen(value), choices), choices);
 }
 
@@ -206,9 +206,9 @@ static int complain(const struct command *command, int mistake, const struct tab
         struct nearest nearest;
 
         if (mistake == ':')
-                fail(EXIT_USAGE, "%s: %.64s needs an argument", command->name, option);
+                fail(EXIT_USAGE, "%s: %s needs an argument", command->name, option);
         else
-                fail(EXIT_USAGE, "%s: unknown option %.64s%s", command->name, option,
+                fail(EXIT_USAGE, "%s: unknown option %s%s", command->name, option,
                      option_hint(&nearest, option, table->longs, table->n));
         return usage(command);
 }
@@ -246,7 +246,7 @@ int options_parse(struct context *context, const struct command *command, const 
         if (argc - optind >= n_operands && argc - optind <= n_operands + n_optional)
                 return -1;
         if (argc - optind > n_operands)
-                fail(EXIT_USAGE, "%s: unexpected argument \"%.64s\"", command->name,
+                fail(EXIT_USAGE, "%s: unexpected argument \"%s\"", command->name,
                      argv[optind + n_operands + n_optional]);
         else
                 fail(EXIT_USAGE, "%s: %s is missing", command->name, command->operands);

@@ -15,8 +15,7 @@ static int parse_operand(const char *text, Dlp__WorkersRequest *body) {
         errno = 0;
         n = strtoull(text, &end, 10);
         if (errno || *end || text[0] < '0' || text[0] > '9' || n > UINT32_MAX)
-                return fail(EXIT_USAGE, "workers: \"%.64s\" is not allowed; write a number, 0 for as many as CPUs",
-                            text);
+                return fail(EXIT_USAGE, "workers: \"%s\" is not allowed; write a number, 0 for as many as CPUs", text);
         body->change = true;
         body->n_workers = (uint32_t)n;
         return -1;

@@ -179,7 +179,7 @@ static int keep_texts(struct dlc_loader *loader, const Dlp__Attached *attached) 
             strcmp(attached->dataset_digest, loader->digest) == 0)
                 return 0;
         return why_set(&loader->reason, -ESTALE,
-                       "%s: the dataset changed while the daemon was away: was %.64s with %llu samples, is %.64s "
+                       "%s: the dataset changed while the daemon was away: was %s with %llu samples, is %s "
                        "with %llu; open a new loader",
                        loader->options.dataset, loader->digest, (unsigned long long)info->dataset_samples,
                        attached->dataset_digest, (unsigned long long)attached->n_samples);

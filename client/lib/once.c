@@ -101,11 +101,11 @@ static int take_options(struct dlc_once *once, const struct dlc_once_options *op
 
         if (!options->name || !is_name(options->name))
                 return why_set(reason, -EINVAL,
-                               "name: \"%.80s\" is not allowed; 1 to %u letters, digits, '.', '_' and '-', "
+                               "name: \"%s\" is not allowed; 1 to %u letters, digits, '.', '_' and '-', "
                                "beginning with a letter or digit",
                                options->name ? options->name : "", DLC_ONCE_NAME_MAX - 1);
         if (strcmp(scope, "node") != 0 && strcmp(scope, "cluster") != 0)
-                return why_set(reason, -EINVAL, "scope: \"%.60s\" is not known%s; choose one of: node cluster", scope,
+                return why_set(reason, -EINVAL, "scope: \"%s\" is not known%s; choose one of: node cluster", scope,
                                nearest_in(&nearest, scope, strlen(scope), "node cluster"));
         if (!is_key(key))
                 return why_set(reason, -EINVAL,

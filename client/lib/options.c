@@ -75,7 +75,7 @@ static bool is_limit(double value) {
 static int refuse_choice(const char *option, const char *value, const char *choices, struct why *reason) {
         struct nearest nearest;
 
-        return why_set(reason, -EINVAL, "%s: \"%.60s\" is not known%s; choose one of: %s", option, value,
+        return why_set(reason, -EINVAL, "%s: \"%s\" is not known%s; choose one of: %s", option, value,
                        nearest_in(&nearest, value, strlen(value), choices), choices);
 }
 

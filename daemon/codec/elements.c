@@ -83,7 +83,7 @@ static int measure_json(const struct codec *codec, const struct codec_input *inp
         *ret_value = (struct json_token){ .bytes = input->bytes, .n_bytes = input->n_bytes };
         r = path ? json_find(input->bytes, input->n_bytes, path, ret_value, why) : 0;
         if (r == JSON_ABSENT)
-                return why_set(why, -EBADMSG, "has no member \"%.100s\"", path);
+                return why_set(why, -EBADMSG, "has no member \"%s\"", path);
         if (r == 0)
                 r = json_numbers_measure(ret_value->bytes, ret_value->n_bytes, ret_numbers, why);
         if (r < 0)

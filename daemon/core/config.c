@@ -57,7 +57,7 @@ static void on_error(cfg_t *cfg, const char *format, va_list arguments) {
                 return; /* the first error is the cause */
         vsnprintf(text, sizeof(text), format, arguments);
         key = cfg ? unknown_key(text, &n) : NULL;
-        why_set(&parse_why, 0, "%.140s:%d: %s%s", cfg && cfg->filename ? cfg->filename : "configuration",
+        why_set(&parse_why, 0, "%s:%d: %s%s", cfg && cfg->filename ? cfg->filename : "configuration",
                 cfg ? cfg->line : 0, text, key ? key_hint(cfg, key, n, &nearest) : "");
 }
 

@@ -17,13 +17,13 @@
 static int check_path(const char *text, struct why *why) {
         if (text[0] == '/')
                 return 0;
-        return why_set(why, -EINVAL, "\"%.100s\" is not allowed; write an absolute path", text);
+        return why_set(why, -EINVAL, "\"%s\" is not allowed; write an absolute path", text);
 }
 
 static int check_file(const char *text, struct why *why) {
         if (text[0] == '/')
                 return 0;
-        return why_set(why, -EINVAL, "\"%.100s\" is not allowed; write the file's absolute path", text);
+        return why_set(why, -EINVAL, "\"%s\" is not allowed; write the file's absolute path", text);
 }
 
 static int check_format(const char *text, struct why *why) {
@@ -38,14 +38,14 @@ static int check_origin(const char *text, struct why *why) {
         struct url url;
 
         if (strpbrk(text, " \t\r\n"))
-                return why_set(why, -EINVAL, "\"%.100s\" has a blank; write it as %%20", text);
+                return why_set(why, -EINVAL, "\"%s\" has a blank; write it as %%20", text);
         return url_parse(text, &url, why);
 }
 
 static int check_endpoint(const char *text, struct why *why) {
         if (url_is_endpoint(text))
                 return 0;
-        return why_set(why, -EINVAL, "\"%.100s\" is not an endpoint; write https://HOST or https://HOST:PORT", text);
+        return why_set(why, -EINVAL, "\"%s\" is not an endpoint; write https://HOST or https://HOST:PORT", text);
 }
 
 static int check_allow(const char *text, struct why *why) {

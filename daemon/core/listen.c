@@ -106,7 +106,7 @@ int listener_bind(struct listener *listener, const struct listener_kind *kind, c
         *listener = (struct listener){ .fd = -1, .lock_fd = -1 };
         r = dlp_socket_address(path, &address);
         if (r < 0)
-                return why_set(why, r, "%s: \"%.100s%s\" is %zu bytes long; 1 to %u are allowed", kind->setting, path,
+                return why_set(why, r, "%s: \"%s%s\" is %zu bytes long; 1 to %u are allowed", kind->setting, path,
                                strlen(path) > 100 ? "..." : "", strlen(path), DLP_SOCKET_PATH_MAX);
         if (lock_fd < 0) {
                 r = listener_lock(kind, path, &own_lock_fd, why);

@@ -21,14 +21,12 @@ static int take(struct dataset_setting *dataset, const char *key, const char *va
 
         for (size_t i = 0; i < ARRAY_SIZE(NOT_OF_PATHS); i++)
                 if (strcmp(key, NOT_OF_PATHS[i]) == 0)
-                        return why_set(
-                                why, -EINVAL,
-                                "%.60s: only a dataset of the configuration has this key; leave it out, or write "
-                                "the dataset into dataloaderd.conf",
-                                key);
+                        return why_set(why, -EINVAL,
+                                       "%s: only a dataset of the configuration has this key; leave it out, or write "
+                                       "the dataset into dataloaderd.conf",
+                                       key);
         if (!setting)
-                return why_set(why, -EINVAL, "\"%.60s\" is not a key of a dataset; dataloaderd.conf(5) lists them",
-                               key);
+                return why_set(why, -EINVAL, "\"%s\" is not a key of a dataset; dataloaderd.conf(5) lists them", key);
         now = (const char *const *)(const void *)((const char *)dataset +
                                                   setting->offset); /* those that are left are texts */
         if (*now)
@@ -45,7 +43,7 @@ static int take_option(struct dataset_setting *dataset, const char *option, stru
         if (!key)
                 return why_errno(why, -ENOMEM, "options");
         if (!equals)
-                return why_set(why, -EINVAL, "\"%.60s\" is not KEY=VALUE", option);
+                return why_set(why, -EINVAL, "\"%s\" is not KEY=VALUE", option);
         return take(dataset, key, equals + 1, why);
 }
 
@@ -82,7 +80,7 @@ int path_dataset_read(const struct path_wish *wish, struct dataset_setting *ret_
                 r = name_it(&dataset, &reason);
         if (r < 0) {
                 dataset_setting_fini(&dataset);
-                return why_set(why, r, "dataset %.200s%s: %s", wish->path, strlen(wish->path) > 200 ? "..." : "",
+                return why_set(why, r, "dataset %s%s: %s", wish->path, strlen(wish->path) > 200 ? "..." : "",
                                reason.text);
         }
         *ret_dataset = dataset;

@@ -207,7 +207,7 @@ static int take(struct settings *settings, const char *name, const char *value, 
         const struct setting *setting = setting_find(SETTINGS, N_SETTINGS, name);
 
         if (!setting || strcmp(name, "socket") == 0 || strcmp(name, "socket_mode") == 0)
-                return why_set(why, -EINVAL, "\"%.60s\" is not a setting of a private daemon", name);
+                return why_set(why, -EINVAL, "\"%s\" is not a setting of a private daemon", name);
         return setting_parse(setting, settings, value, why);
 }
 
@@ -226,7 +226,7 @@ static int take_environment(struct settings *settings, struct why *why) {
 
                 if (!equals)
                         return why_set(why, -EINVAL,
-                                       "DATALOADERD_PRIVATE: \"%.60s\" is not KEY=VALUE; write settings of "
+                                       "DATALOADERD_PRIVATE: \"%s\" is not KEY=VALUE; write settings of "
                                        "dataloaderd.conf(5) with blanks between them",
                                        word);
                 *equals = '\0';

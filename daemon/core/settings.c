@@ -42,7 +42,7 @@ static int check_network(const char *text, struct why *why) {
         bits = text[n] == '/' && text[n + 1] >= '0' && text[n + 1] <= '9' ? strtoul(text + n + 1, &end, 10) : 0;
         if (inet_pton(family, host, &address) == 1 && end && !*end && bits <= (family == AF_INET ? 32 : 128))
                 return 0;
-        return why_set(why, -EINVAL, "\"%.60s\" is not a network; write one such as 10.0.0.0/16", text);
+        return why_set(why, -EINVAL, "\"%s\" is not a network; write one such as 10.0.0.0/16", text);
 }
 
 const struct setting SETTINGS[] = {
@@ -146,17 +146,17 @@ static int parse_text(const struct setting *setting, char **value, const char *t
 
         if (setting->kind == SETTING_SHARE && cpu_share_parse(text, &share) < 0)
                 return why_set(why, -EINVAL,
-                               "%s: \"%.60s\" is not allowed; write percent of one CPU (350), 1%% to 100%% of all CPUs "
+                               "%s: \"%s\" is not allowed; write percent of one CPU (350), 1%% to 100%% of all CPUs "
                                "(60%%), or 0 for no ceiling",
                                setting->name, text);
         if (setting->kind == SETTING_CHOICE && !is_choice(setting->choices, text))
-                return why_set(why, -EINVAL, "%s: \"%.60s\" is not allowed%s; choose one of: %s", setting->name, text,
+                return why_set(why, -EINVAL, "%s: \"%s\" is not allowed%s; choose one of: %s", setting->name, text,
                                nearest_in(&nearest, text, strlen(text), setting->choices), setting->choices);
         if (setting->kind == SETTING_OCTAL && (strspn(text, "01234567") != strlen(text) || strlen(text) < 3))
-                return why_set(why, -EINVAL, "%s: \"%.60s\" is not allowed; write permissions such as 0660",
-                               setting->name, text);
+                return why_set(why, -EINVAL, "%s: \"%s\" is not allowed; write permissions such as 0660", setting->name,
+                               text);
         if (setting->kind != SETTING_CHOICE && ((!*text && !may_be_empty) || strlen(text) > setting->max))
-                return why_set(why, -EINVAL, "%s: \"%.60s\" is %zu bytes long; %d to %" PRIu64 " are allowed (%s)",
+                return why_set(why, -EINVAL, "%s: \"%s\" is %zu bytes long; %d to %" PRIu64 " are allowed (%s)",
                                setting->name, text, strlen(text), !may_be_empty, setting->max, setting->unit);
         if (setting->check && *text && setting->check(text, &reason) < 0)
                 return why_set(why, -EINVAL, "%s: %s", setting->name, reason.text);
@@ -177,7 +177,7 @@ static int parse_number(const struct setting *setting, const char *text, uint64_
         if (errno || end == text || *end || text[0] < '0' || text[0] > '9' || value < setting->min ||
             value > setting->max)
                 return why_set(why, -EINVAL,
-                               "%s: \"%.60s\" is not allowed; write a number from %" PRIu64 " to %" PRIu64 " (%s)",
+                               "%s: \"%s\" is not allowed; write a number from %" PRIu64 " to %" PRIu64 " (%s)",
                                setting->name, text, setting->min, setting->max, setting->unit);
         *ret_value = value;
         return 0;
@@ -187,14 +187,14 @@ static int parse_size(const struct setting *setting, uint64_t *value, const char
         uint64_t number;
 
         if (parse_bytes(text, &number) < 0)
-                return why_set(why, -EINVAL, "%s: \"%.60s\" is not a size; write a number with KiB, MiB or GiB",
+                return why_set(why, -EINVAL, "%s: \"%s\" is not a size; write a number with KiB, MiB or GiB",
                                setting->name, text);
         if (number < setting->min)
-                return why_set(why, -EINVAL, "%s: \"%.60s\" is too small; the minimum is %" PRIu64 " bytes",
-                               setting->name, text, setting->min);
+                return why_set(why, -EINVAL, "%s: \"%s\" is too small; the minimum is %" PRIu64 " bytes", setting->name,
+                               text, setting->min);
         if (number > setting->max)
-                return why_set(why, -EINVAL, "%s: \"%.60s\" is too large; the maximum is %" PRIu64 " bytes",
-                               setting->name, text, setting->max);
+                return why_set(why, -EINVAL, "%s: \"%s\" is too large; the maximum is %" PRIu64 " bytes", setting->name,
+                               text, setting->max);
         *value = number;
         return 0;
 }
@@ -221,8 +221,8 @@ int setting_parse(const struct setting *setting, void *fields, const char *text,
                 return parse_size(setting, value, text, why);
         case SETTING_FLAG:
                 if (strcmp(text, "yes") != 0 && strcmp(text, "no") != 0)
-                        return why_set(why, -EINVAL, "%s: \"%.60s\" is not allowed; choose one of: yes no",
-                                       setting->name, text);
+                        return why_set(why, -EINVAL, "%s: \"%s\" is not allowed; choose one of: yes no", setting->name,
+                                       text);
                 *(bool *)value = text[0] == 'y';
                 return 0;
         }

@@ -118,7 +118,7 @@ int access_find_dataset(const struct session *session, const char *name, struct 
                 return unknown_dataset(session, name, why);
         if (!access_dataset(session, entry))
                 return why_set(why, -EACCES,
-                               "dataset: \"%.100s\" is for members of these groups: %.200s; ask for membership and log "
+                               "dataset: \"%s\" is for members of these groups: %s; ask for membership and log "
                                "in again",
                                name, entry->allow.text);
         *ret_entry = entry;

@@ -43,7 +43,7 @@ static int check_name(const char *field, const char *value, size_t max, struct w
         if (n >= max)
                 return why_set(why, -EINVAL, "%s: is %zu bytes long, %zu are allowed", field, n, max - 1);
         if (!text_is_printable(value))
-                return why_set(why, -EINVAL, "%s: \"%.200s\" has control characters or is not UTF-8", field, value);
+                return why_set(why, -EINVAL, "%s: \"%s\" has control characters or is not UTF-8", field, value);
         return 0;
 }
 
@@ -77,7 +77,7 @@ static int check_numbers(const Dlp__Attach *wish, struct why *why) {
 static int refuse_choice(const char *option, const char *value, const char *choices, struct why *why) {
         struct nearest nearest;
 
-        return why_set(why, -EINVAL, "%s: \"%.60s\" is not known%s; choose one of: %s", option, value,
+        return why_set(why, -EINVAL, "%s: \"%s\" is not known%s; choose one of: %s", option, value,
                        nearest_in(&nearest, value, strlen(value), choices), choices);
 }
 
@@ -129,14 +129,14 @@ static int settle_order(struct job_terms *terms, const struct source *source, st
 
         if (source->growth && terms->shuffle && terms->order == DLP_ORDER_TDPERM)
                 return why_set(why, -EINVAL,
-                               "order: \"tdperm\" needs to know how many samples there are, and %.100s is a "
+                               "order: \"tdperm\" needs to know how many samples there are, and %s is a "
                                "stream; leave it out: a stream has a shuffle buffer",
                                terms->dataset);
         if (source->growth)
                 terms->order = DLP_ORDER_BUFFER; /* "torch" is what clients send who ask for nothing */
         if (source->growth && terms->max_errors > 0 && terms->max_errors < 1)
                 return why_set(why, -EINVAL,
-                               "max_errors: %g is a share of a number that is not known, as %.100s is a "
+                               "max_errors: %g is a share of a number that is not known, as %s is a "
                                "stream; give a number of samples",
                                terms->max_errors, terms->dataset);
         has_buffer = terms->shuffle && terms->order == DLP_ORDER_BUFFER;
@@ -216,11 +216,10 @@ static int settle_sampling(struct attach *attach, const Dlp__Attach *wish, const
         if (!terms->is_made)
                 return 0;
         if (source->growth)
-                return why_set(why, -EINVAL,
-                               "sampler: it needs to know how many samples there are, and %.100s is a stream",
+                return why_set(why, -EINVAL, "sampler: it needs to know how many samples there are, and %s is a stream",
                                terms->dataset);
         if (source->n_samples == 0)
-                return why_set(why, -EINVAL, "sampler: %.100s has no samples", terms->dataset);
+                return why_set(why, -EINVAL, "sampler: %s has no samples", terms->dataset);
         if (terms->shuffle && terms->order == DLP_ORDER_BUFFER)
                 return why_set(why, -EINVAL, "sampler: the order \"buffer\" cannot be combined with one");
         grouper = dlp_order_text_grouper(&attach->sampling->text);
@@ -309,7 +308,7 @@ static void tell_doubt(const struct stream *stream, struct why *ret_text) {
                 if (dataset->parts[i]->doubt.text[0])
                         dataset = dataset->parts[i];
         if (dataset->doubt.text[0])
-                why_set(ret_text, 0, "dataset %s: %.400s%s", dataset->name, dataset->doubt.text,
+                why_set(ret_text, 0, "dataset %s: %s%s", dataset->name, dataset->doubt.text,
                         ends ? "; the first one that is needed ends the job, unless on_error says otherwise" : "");
 }
 
@@ -569,8 +568,7 @@ static void attach_checked(struct catalog_waiter *waiter, bool late) {
                 attach_check(attach);
                 return;
         }
-        why_set(&why, 0, "dataset %.100s: its folder does not answer (a dead mount?); asking again",
-                attach->wish->dataset);
+        why_set(&why, 0, "dataset %s: its folder does not answer (a dead mount?); asking again", attach->wish->dataset);
         attach_free(attach);
         session_refuse_for_now(session, id, -EAGAIN, why.text, NULL);
 }

@@ -32,7 +32,7 @@ static void fill_stream(struct row *row, struct growth *growth) {
         row->message.n_shards = report.n_shards;
         row->message.n_bytes = report.n_bytes;
         row->message.n_late = report.n_late;
-        why_set(&row->text, 0, "the stream %.300s%s%.180s",
+        why_set(&row->text, 0, "the stream %s%s%s",
                 report.is_over           ? "has ended"
                 : report.waiting.text[0] ? report.waiting.text
                                          : "is being read",

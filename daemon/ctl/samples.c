@@ -50,8 +50,8 @@ static int find_field(const struct source *source, const char *name, uint32_t *r
                         n += (size_t)snprintf(names + n, sizeof(names) - n, " %s", field->name);
         }
         return why_set(why, -EINVAL,
-                       "\"%.60s\" is not a field whose numbers are known without reading the samples; these are:%s",
-                       name, n > 0 ? names : " none");
+                       "\"%s\" is not a field whose numbers are known without reading the samples; these are:%s", name,
+                       n > 0 ? names : " none");
 }
 
 static int fill_numbers(const struct source *source, const Dlp__SamplesRequest *asked, Dlp__SamplesReply *reply,

@@ -24,19 +24,18 @@ static int look_at(const Dlp__Source *source, struct why *why) {
         if (source->name[0])
                 return 0;
         if (source->anchor[0] != '/')
-                return why_set(why, -EINVAL, "dataset: the path \"%.200s\" is not absolute", source->anchor);
+                return why_set(why, -EINVAL, "dataset: the path \"%s\" is not absolute", source->anchor);
         if (stat(source->anchor, &status) < 0)
                 return why_errno(why, -errno,
-                                 "dataset: the client sees %.200s, and the daemon does not (is one of them in a "
+                                 "dataset: the client sees %s, and the daemon does not (is one of them in a "
                                  "container?)",
                                  source->anchor);
         if (status.st_dev == source->device && status.st_ino == source->inode)
                 return 0;
-        return why_set(
-                why, -ESTALE,
-                "dataset: the client sees another %.200s than the daemon: one of them has another root or is in a "
-                "container, or the path was replaced a moment ago",
-                source->anchor);
+        return why_set(why, -ESTALE,
+                       "dataset: the client sees another %s than the daemon: one of them has another root or is in a "
+                       "container, or the path was replaced a moment ago",
+                       source->anchor);
 }
 
 static void look_work(void *userdata) {

@@ -97,13 +97,13 @@ int dataset_file_name(const char *name, char ret_text[DLP_NAME_MAX], struct why 
         size_t n;
 
         if (name[0] == '\0' || name[0] == '.' || (!strchr(name, '/') && strlen(name) >= DLP_NAME_MAX))
-                return why_set(why, -EINVAL, "\"%.100s\" cannot name a dataset: it must not begin with '.'", name);
+                return why_set(why, -EINVAL, "\"%s\" cannot name a dataset: it must not begin with '.'", name);
         if (!strchr(name, '/')) {
                 strcpy(ret_text, name);
                 return 0;
         }
         if (!EVP_Digest(name, strlen(name), digest, NULL, EVP_sha256(), NULL))
-                return why_set(why, -ENOMEM, "no memory for the name of the index of %.100s", name);
+                return why_set(why, -ENOMEM, "no memory for the name of the index of %s", name);
         add_last_word(name, text);
         n = strlen(text);
         n += (size_t)snprintf(text + n, sizeof(text) - n, "%spath-", n > 0 ? "-" : "");
@@ -121,7 +121,7 @@ int dataset_index_path(const char *index_dir, const char *name, char ret_path[PA
                 return n;
         n = snprintf(path, sizeof(path), "%s/%s.index", index_dir, text);
         if (n < 0 || (size_t)n >= sizeof(path) - 16) /* leaves room for the ending of a temporary name */
-                return why_set(why, -ENAMETOOLONG, "the path of the index of %.100s is too long", name);
+                return why_set(why, -ENAMETOOLONG, "the path of the index of %s is too long", name);
         strcpy(ret_path, path);
         return 0;
 }
@@ -291,7 +291,7 @@ static bool split_file_changed(const struct dataset *dataset) {
 static int refuse_pipe(const struct dataset_spec *spec, struct why *why) {
         return why_set(
                 why, -EINVAL,
-                "%.300s is a pipe: its data come once and in one sequence; for tar archives, set stream = yes and format "
+                "%s is a pipe: its data come once and in one sequence; for tar archives, set stream = yes and format "
                 "= \"webdataset\"",
                 spec->path);
 }
@@ -444,7 +444,7 @@ int dataset_join(struct dataset *const *parts, uint32_t n_parts, const char *nam
         for (uint32_t k = 0; k < n_parts; k++)
                 sources[k] = (struct joined_part){ parts[k]->name, parts[k]->index };
         if (joined_new(parts, n_parts, name, &dataset) < 0)
-                return why_set(why, -ENOMEM, "no memory to join %.200s", name);
+                return why_set(why, -ENOMEM, "no memory to join %s", name);
         r = joined_open(sources, n_parts, &dataset->index, why);
         if (r < 0)
                 return r;

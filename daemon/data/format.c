@@ -28,7 +28,7 @@ int format_find(const char *name, const struct format **ret_format, struct why *
                 }
                 snprintf(known + n, sizeof(known) - n, "%s%s", n ? ", " : "", FORMATS[i]->name);
         }
-        return why_set(why, -EINVAL, "unknown format \"%.100s\"%s; choose one of: %s", name,
+        return why_set(why, -EINVAL, "unknown format \"%s\"%s; choose one of: %s", name,
                        nearest_in(&nearest, name, strlen(name), known), known);
 }
 
@@ -50,7 +50,7 @@ int format_check_files(const struct format *format, const struct files *files, s
         if (files->n_names == 0 || format->takes_files)
                 return 0;
         return why_set(why, -ENOTDIR,
-                       "%.200s/%.200s is a file or a pattern of files; the path of a dataset of the format %s is a "
+                       "%s/%s is a file or a pattern of files; the path of a dataset of the format %s is a "
                        "folder",
                        files->root, files->names[0], format->name);
 }

@@ -35,7 +35,7 @@ static int refuse(const struct format *format, const char *key, struct why *why)
 
         for (size_t i = 0, n = 0; format->options && format->options[i] && n < sizeof(keys); i++)
                 n += (size_t)snprintf(keys + n, sizeof(keys) - n, "%s%s", i ? ", " : "", format->options[i]);
-        return why_set(why, -EINVAL, "the format %s does not take %.100s%s%s", format->name, key,
+        return why_set(why, -EINVAL, "the format %s does not take %s%s%s", format->name, key,
                        keys[0] ? "; it takes " : "", keys);
 }
 
@@ -143,7 +143,7 @@ int format_options_stream(const struct format_options *options, bool *ret_is_str
 
         if (value && strcmp(value, "yes") != 0 && strcmp(value, "true") != 0 && strcmp(value, "no") != 0 &&
             strcmp(value, "false") != 0)
-                return why_set(why, -EINVAL, FORMAT_STREAM ": \"%.40s\" is not allowed; write yes or no", value);
+                return why_set(why, -EINVAL, FORMAT_STREAM ": \"%s\" is not allowed; write yes or no", value);
         *ret_is_stream = value && (value[0] == 'y' || value[0] == 't');
         for (size_t i = 0; i < sizeof(OF_STREAMS) / sizeof(OF_STREAMS[0]) && !*ret_is_stream; i++)
                 if (format_option(options, OF_STREAMS[i]))
@@ -246,7 +246,7 @@ int format_option_u64(const struct format_options *options, const char *key, uin
         }
         if (!read_number(text, &value, &rest) || *rest || value < min || value > max)
                 return why_set(why, -EINVAL,
-                               "%s: \"%.40s\" is not allowed; write a whole number from %" PRIu64 " to %" PRIu64, key,
+                               "%s: \"%s\" is not allowed; write a whole number from %" PRIu64 " to %" PRIu64, key,
                                text, min, max);
         *ret_value = value;
         return 0;
@@ -268,6 +268,6 @@ int format_option_bytes(const struct format_options *options, const char *key, u
                                 *ret_value = value << 10 * i;
                                 return 0;
                         }
-        return why_set(why, -EINVAL,
-                       "%s: \"%.40s\" is not allowed; write a number of bytes such as 65536, 64KiB or 4GiB", key, text);
+        return why_set(why, -EINVAL, "%s: \"%s\" is not allowed; write a number of bytes such as 65536, 64KiB or 4GiB",
+                       key, text);
 }

@@ -163,26 +163,24 @@ int format_tell(const char *name, int root_fd, const struct files *files, const 
                 return format_find(name, ret_format, why);
         r = ask_all(root_fd, files, options, &by_options, &by_files);
         if (r < 0)
-                return why_errno(why, r, "%.200s%s%.100s: its format cannot be found out", files->root, slash, file);
+                return why_errno(why, r, "%s%s%s: its format cannot be found out", files->root, slash, file);
         if (by_files.n != 1 && by_options.n == 1)
                 by_files = by_options;
         if (by_files.n == 0)
                 r = ask_names(root_fd, files, &seen, &by_files);
         if (r < 0)
-                return why_errno(why, r, "%.200s%s%.100s: its format cannot be found out", files->root, slash, file);
+                return why_errno(why, r, "%s%s%s: its format cannot be found out", files->root, slash, file);
         if (by_files.n > 1)
-                return why_set(why, -EINVAL,
-                               "%.200s%s%.100s: several formats recognise it: %.200s; set format to one of them",
+                return why_set(why, -EINVAL, "%s%s%s: several formats recognise it: %s; set format to one of them",
                                files->root, slash, file, by_files.names);
         if (by_files.n == 0 && seen.packed[0])
-                return why_set(
-                        why, -EINVAL,
-                        "%.200s/%.200s: is compressed, so that no sample can be read by itself; stage the dataset "
-                        "with prepare = \"convert\", or decompress it",
-                        files->root, seen.packed);
+                return why_set(why, -EINVAL,
+                               "%s/%s: is compressed, so that no sample can be read by itself; stage the dataset "
+                               "with prepare = \"convert\", or decompress it",
+                               files->root, seen.packed);
         if (by_files.n == 0)
                 return why_set(why, -EINVAL,
-                               "%.200s%s%.100s: no format recognises it: there are no class folders with pictures, "
+                               "%s%s%s: no format recognises it: there are no class folders with pictures, "
                                "archives, tables or arrays; set format if you know it",
                                files->root, slash, file);
         *ret_format = by_files.first;

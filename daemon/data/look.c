@@ -85,7 +85,7 @@ enum read_error dataset_read_error_kind(const struct dataset *dataset, uint64_t 
 static int say(struct why *why, const struct dataset *dataset, const char *name, int error) {
         const char *short_name = strerrorname_np(-error), *text = strerrordesc_np(-error);
 
-        return why_set(why, error, "%.200s: %.150s%s%s (%s)", dataset_root(dataset), name, name[0] ? ": " : "",
+        return why_set(why, error, "%s: %s%s%s (%s)", dataset_root(dataset), name, name[0] ? ": " : "",
                        text ? text : "unknown error", short_name ? short_name : "?");
 }
 

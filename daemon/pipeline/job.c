@@ -37,7 +37,7 @@ struct job *job_find(struct jobs *jobs, uid_t uid, const char *name) {
 static int differ(struct why *why, const char *job, const char *field, const char *theirs, const char *mine) {
         /* Cut, so that two long pipelines do not push each other out of the text. */
         return why_set(why, -EINVAL,
-                       "%s: job \"%.64s\" runs with %.150s, this rank asks for %.150s; all ranks of a job "
+                       "%s: job \"%s\" runs with %s, this rank asks for %s; all ranks of a job "
                        "must ask for the same",
                        field, job, theirs, mine);
 }
@@ -133,8 +133,8 @@ static int job_admit(const struct job *job, const struct job_terms *terms, uint3
         if (r < 0)
                 return unless_ending(job, NULL, r, why);
         if (atomic_load_explicit(&job->failed, memory_order_acquire)) {
-                r = why_set(why, -EBUSY, "job: job \"%s\" has failed and its last rank has not left yet: %.300s",
-                            job->name, job->failure.text);
+                r = why_set(why, -EBUSY, "job: job \"%s\" has failed and its last rank has not left yet: %s", job->name,
+                            job->failure.text);
                 return unless_ending(job, NULL, r, why);
         }
         LIST_FOREACH(member, &job->members, entry)
@@ -255,7 +255,7 @@ int job_place(const struct job *job, struct job_member *member, const struct cur
                 if (dlp_epoch_is_dealt_alike(&epoch, theirs, mine))
                         continue;
                 r = why_set(why, -EINVAL,
-                            "position: rank %u of job \"%.64s\" resumed epoch %llu at %llu, this rank asks for %llu; "
+                            "position: rank %u of job \"%s\" resumed epoch %llu at %llu, this rank asks for %llu; "
                             "all ranks must load the same state",
                             other->rank, job->name, (unsigned long long)begin.epoch, (unsigned long long)theirs,
                             (unsigned long long)mine);

@@ -230,7 +230,7 @@ static void name_field(struct task *task, uint32_t idx_field, struct why *why) {
         for (uint32_t i = 0; i < schema->n_fields; i++)
                 n_stored += schema->fields[i].is_stored;
         if (n_stored > 1 || !codec_is_stored(program_codec(task->program, idx_field)))
-                why_set(why, 0, "field %s: %.400s", task->bad_field, bare.text);
+                why_set(why, 0, "field %s: %s", task->bad_field, bare.text);
 }
 
 /* A failed read is named after its field if it was to bring one field alone. */

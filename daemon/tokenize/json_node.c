@@ -36,11 +36,11 @@ int json_node_refuse(const struct json_node *node, int error, struct why *why, c
         va_start(arguments, format);
         why_set_list(&what, error, format, arguments);
         va_end(arguments);
-        return why_set(why, error, "%s%s%.400s", path, path[0] ? ": " : "", what.text);
+        return why_set(why, error, "%s%s%s", path, path[0] ? ": " : "", what.text);
 }
 
 static int malformed(const struct json_node *node, int r, const struct why *what, struct why *why) {
-        return json_node_refuse(node, r == -ENOMEM ? r : -EBADMSG, why, "%.300s", what->text);
+        return json_node_refuse(node, r == -ENOMEM ? r : -EBADMSG, why, "%s", what->text);
 }
 
 /* ---- members --------------------------------------------------------------------------------------------------- */

@@ -101,13 +101,12 @@ static int open_file(const struct tokenizers *tokenizers, const char *name, char
                         return 0;
                 }
                 if (errno != ENOENT && errno != ENOTDIR)
-                        return why_errno(why, -errno, "tokenizer %s: %.200s", name, path);
+                        return why_errno(why, -errno, "tokenizer %s: %s", name, path);
         }
-        return why_set(
-                why, -ENOENT,
-                "there is no tokenizer %s: neither %s.json nor %s/tokenizer.json is in %.150s, the folder that the "
-                "setting tokenizers names",
-                name, name, name, tokenizers->folder);
+        return why_set(why, -ENOENT,
+                       "there is no tokenizer %s: neither %s.json nor %s/tokenizer.json is in %s, the folder that the "
+                       "setting tokenizers names",
+                       name, name, name, tokenizers->folder);
 }
 
 static int read_file(int fd, const char *path, const struct stat *stat, uint8_t **ret_bytes, size_t *ret_n,
@@ -116,20 +115,20 @@ static int read_file(int fd, const char *path, const struct stat *stat, uint8_t 
         size_t n = 0, n_room = (size_t)stat->st_size + 1;
 
         if (!S_ISREG(stat->st_mode) || (uint64_t)stat->st_size > TOKENIZER_FILE_MAX)
-                return why_set(why, -EFBIG, "%.300s: is not a file of at most %llu bytes", path,
+                return why_set(why, -EFBIG, "%s: is not a file of at most %llu bytes", path,
                                (unsigned long long)TOKENIZER_FILE_MAX);
         bytes = malloc(n_room);
         if (!bytes)
-                return why_errno(why, -ENOMEM, "%.300s", path);
+                return why_errno(why, -ENOMEM, "%s", path);
         for (;;) {
                 ssize_t got = n < n_room ? read(fd, bytes + n, n_room - n) : -1;
 
                 if (n == n_room)
-                        return why_set(why, -EBADMSG, "%.300s: grows while it is read; try again", path);
+                        return why_set(why, -EBADMSG, "%s: grows while it is read; try again", path);
                 if (got < 0 && errno == EINTR)
                         continue;
                 if (got < 0)
-                        return why_errno(why, -errno, "%.300s", path);
+                        return why_errno(why, -errno, "%s", path);
                 if (got == 0)
                         break;
                 n += (size_t)got;
@@ -151,7 +150,7 @@ static int load(struct tokenizers *tokenizers, int fd, const char *path, const s
                 return r;
         r = tokenizer_new(bytes, n, &tokenizer, &what);
         if (r < 0)
-                return why_set(why, r, "%.150s: %.350s", path, what.text);
+                return why_set(why, r, "%s: %s", path, what.text);
         for (unsigned i = 0; i < KEPT_MAX; i++) /* the same under another name */
                 if (tokenizers->kept[i].tokenizer &&
                     strcmp(tokenizer_digest(tokenizers->kept[i].tokenizer), tokenizer_digest(tokenizer)) == 0) {
@@ -202,7 +201,7 @@ int tokenizers_get(struct tokenizers *tokenizers, const char *name, struct token
         if (r < 0)
                 return r;
         if (fstat(fd, &stat) < 0)
-                return why_errno(why, -errno, "%.300s", path);
+                return why_errno(why, -errno, "%s", path);
         kept = place_of(tokenizers, path);
         if (!kept->path || strcmp(kept->path, path) != 0 || !is_same_file(&kept->stat, &stat)) {
                 r = load(tokenizers, fd, path, &stat, &tokenizer, why);

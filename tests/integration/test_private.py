@@ -122,6 +122,16 @@ def _(box):
     home.refused("~/photos", "HOME is not set")
 
 
+@case("names stay whole in a message, and of names that do not fit the beginning and the end are seen")
+def _(box):
+    home = Home(box)
+    os.makedirs(box.path("a" * 90, "b" * 80))
+    message = home.refused(box.path("a" * 90, "b" * 80, "not-there"), box.path("a" * 90, "b" * 80, "not-there"))
+    equal("..." in message, False, f"nothing is left out of: {message}")
+    os.makedirs(box.path("a" * 200, "b" * 200, "c" * 200))
+    home.refused(box.path("a" * 200, "b" * 200, "c" * 200, "not-there"), box.folder, "aaa...", "ccc/not-there", "nothing of that name")
+
+
 @case("Python takes a path, a pathlib.Path, a dict, and several in a list")
 def _(box):
     need("numpy")

@@ -15,7 +15,7 @@ int given_read(const struct option_list *list, struct given *ret_given) {
                 size_t n = ret_given->n;
 
                 if (!equals || equals == option)
-                        return fail(EXIT_USAGE, "--column: \"%.64s\"; expected NAME=FILE", option);
+                        return fail(EXIT_USAGE, "--column: \"%s\"; expected NAME=FILE", option);
                 if (dli_column_file_read(equals + 1, &column, &ret_given->values[n], &why) < 0)
                         return fail(EXIT_REFUSED, "%s", why.text);
                 ret_given->names[n] = strndup(option, (size_t)(equals - option));

@@ -126,7 +126,7 @@ static int read_parts(const struct made_wish *wish, struct tables *tables) {
                 if (equals)
                         part->n_samples = strtoull(equals + 1, &end, 10);
                 if (!equals || equals == option || end == equals + 1 || *end || part->n_samples > DLP_SAMPLES_MAX)
-                        return fail(EXIT_USAGE, "order: --part: \"%.64s\"; expected NAME=SAMPLES", option);
+                        return fail(EXIT_USAGE, "order: --part: \"%s\"; expected NAME=SAMPLES", option);
                 part->name = strndup(option, (size_t)(equals - option));
                 part->first = first;
                 first += part->n_samples;

@@ -418,7 +418,7 @@ static int look_at_all(struct look *look, enum output_format format, uint64_t n_
                 unsigned long long idx = strtoull(argv[i], &end, 10);
 
                 if (*end || argv[i][0] < '0' || argv[i][0] > '9' || idx >= n_samples)
-                        keep_first(&r, fail(EXIT_REFUSED, "there is no sample \"%.40s\": their numbers are 0 to %llu",
+                        keep_first(&r, fail(EXIT_REFUSED, "there is no sample \"%s\": their numbers are 0 to %llu",
                                             argv[i], (unsigned long long)n_samples - 1));
                 else
                         keep_first(&r, look_at(look, format, idx));

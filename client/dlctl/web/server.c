@@ -350,7 +350,7 @@ static int loopback_address(const struct server_options *options, struct why *wh
                 return 0;
         }
         return why_set(why, -EINVAL,
-                       "--address: \"%.64s\" is not an address of this machine alone; choose 127.0.0.1 or ::1. From "
+                       "--address: \"%s\" is not an address of this machine alone; choose 127.0.0.1 or ::1. From "
                        "another machine use ssh -L %u:localhost:%u, or a proxy here",
                        options->address, options->port, options->port);
 }

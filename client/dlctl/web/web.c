@@ -49,7 +49,7 @@ static int add_user(struct server_options *options, const char *name) {
         unsigned long number = strtoul(name, &end, 10);
 
         if (!found && (*name < '0' || *name > '9' || *end || number >= UINT32_MAX))
-                return fail(EXIT_USAGE, "web: --user: this machine has no user \"%.64s\"", name);
+                return fail(EXIT_USAGE, "web: --user: this machine has no user \"%s\"", name);
         options->users[options->n_users++] = found ? found->pw_uid : (uid_t)number;
         return -1;
 }

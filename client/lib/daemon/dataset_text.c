@@ -67,8 +67,8 @@ static int keep_option(struct dli_dataset *dataset, const char *key, size_t n_ke
 
         if (n_key == 4 && memcmp(key, "path", 4) == 0) {
                 if (dataset->path)
-                        return why_set(reason, -EINVAL, "dataset: the path is given twice: %.100s and %.100s",
-                                       dataset->path, value);
+                        return why_set(reason, -EINVAL, "dataset: the path is given twice: %s and %s", dataset->path,
+                                       value);
                 dataset->path = strdup(value);
                 return dataset->path ? 0 : no_memory(reason);
         }
@@ -136,11 +136,10 @@ static int take_word(const char *word, size_t n, struct dli_dataset *dataset, st
                 return why_set(reason, -EINVAL,
                                "dataset: a name is empty; write names or paths with a + between them, as in \"a + b\"");
         if (strstr(copy, "://"))
-                return why_set(
-                        reason, -EINVAL,
-                        "dataset: %.200s is a URL; write the path of the files on this node (dataloaderd-stage(8) "
-                        "brings them here)",
-                        copy);
+                return why_set(reason, -EINVAL,
+                               "dataset: %s is a URL; write the path of the files on this node (dataloaderd-stage(8) "
+                               "brings them here)",
+                               copy);
         if (dli_is_path(copy))
                 dataset->path = TAKE_PTR(copy);
         else
@@ -167,11 +166,10 @@ static int read_dataset(const char **at, struct dli_dataset *dataset, struct why
         if (r < 0)
                 return r;
         if (dataset->name && (dataset->path || dataset->n_options > 0))
-                return why_set(
-                        reason, -EINVAL,
-                        "dataset: %.100s is a name, and what it has is in the configuration; keys are for a path, "
-                        "as in ./%.100s {...}",
-                        dataset->name, dataset->name);
+                return why_set(reason, -EINVAL,
+                               "dataset: %s is a name, and what it has is in the configuration; keys are for a path, "
+                               "as in ./%s {...}",
+                               dataset->name, dataset->name);
         if (!dataset->name && (!dataset->path || !*dataset->path))
                 return why_set(reason, -EINVAL, "dataset: a path is missing, as in {path=\"/data/photos\"}");
         from += strspn(from, BLANKS);

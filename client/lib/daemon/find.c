@@ -93,7 +93,7 @@ static int connect_or_start(struct dli_daemon *daemon, struct dli_connection *co
                 if (r == -EAGAIN && clock_now_ns() >= deadline_ns) {
                         struct why waited_for = *reason;
 
-                        return why_set(reason, -ECONNREFUSED, "no private daemon after %d s: %.350s",
+                        return why_set(reason, -ECONNREFUSED, "no private daemon after %d s: %s",
                                        START_TIMEOUT_MS / 1000, waited_for.text);
                 }
                 if (r == -EAGAIN && poll(NULL, 0, PAUSE_MS) < 0)

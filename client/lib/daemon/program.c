@@ -72,11 +72,10 @@ int dli_program_find(char ret_path[PATH_MAX], struct why *reason) {
                         strcpy(ret_path, named);
                         return 0;
                 }
-                return why_set(
-                        reason, -ECONNREFUSED,
-                        "a private daemon could not be started: DATALOADERD_PROGRAM is \"%.200s\", which is not the "
-                        "absolute path of a program",
-                        named);
+                return why_set(reason, -ECONNREFUSED,
+                               "a private daemon could not be started: DATALOADERD_PROGRAM is \"%s\", which is not the "
+                               "absolute path of a program",
+                               named);
         }
         if (find_beside(ret_path) || find_in(path ? path : "", ret_path) ||
             find_in("/usr/local/bin:/usr/local/sbin:/usr/bin:/usr/sbin", ret_path))

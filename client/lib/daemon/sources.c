@@ -25,17 +25,17 @@ static int make_absolute(const char *path, char ret_path[PATH_MAX], struct why *
 
         if (path[0] == '~' && (path[1] == '/' || !path[1])) {
                 if (!home || home[0] != '/')
-                        return why_set(reason, -ENOENT, "dataset: %.200s: HOME is not set; write the whole path", path);
+                        return why_set(reason, -ENOENT, "dataset: %s: HOME is not set; write the whole path", path);
                 n = snprintf(ret_path, PATH_MAX, "%s%s", home, path + 1);
         } else if (path[0] == '~') {
-                return why_set(reason, -EINVAL, "dataset: %.200s: only ~/ is understood; write the whole path", path);
+                return why_set(reason, -EINVAL, "dataset: %s: only ~/ is understood; write the whole path", path);
         } else if (path[0] == '/') {
                 n = snprintf(ret_path, PATH_MAX, "%s", path);
         } else {
                 while (strncmp(rest, "./", 2) == 0)
                         rest += 2;
                 if (!getcwd(folder, sizeof(folder)))
-                        return why_errno(reason, -errno, "dataset: %.200s: the current folder is not known", path);
+                        return why_errno(reason, -errno, "dataset: %s: the current folder is not known", path);
                 n = snprintf(ret_path, PATH_MAX, "%s/%s", folder, rest);
         }
         if (n >= PATH_MAX)
@@ -62,8 +62,8 @@ static int no_such_path(const char *path, struct why *reason) {
         char folder[PATH_MAX];
 
         find_existing(path, folder);
-        return why_set(reason, -ENOENT, "dataset: there is no %.200s%s; %.150s exists, and has nothing of that name",
-                       path, strlen(path) > 200 ? "..." : "", folder);
+        return why_set(reason, -ENOENT, "dataset: there is no %s%s; %s exists, and has nothing of that name", path,
+                       strlen(path) > 200 ? "..." : "", folder);
 }
 
 /* The folder with its links resolved, and the last word as it is: of a link to a file, the name says more than its
@@ -74,7 +74,7 @@ static int resolve_folder(const char *path, size_t n_folder, char ret_path[PATH_
         snprintf(folder, sizeof(folder), "%.*s", n_folder > 0 ? (int)n_folder : 1, n_folder > 0 ? path : "/");
         if (!realpath(folder, resolved))
                 return errno == ENOENT || errno == ENOTDIR ? no_such_path(path, reason)
-                                                           : why_errno(reason, -errno, "dataset: %.200s", folder);
+                                                           : why_errno(reason, -errno, "dataset: %s", folder);
         if (snprintf(ret_path, PATH_MAX, "%s%s", strcmp(resolved, "/") == 0 ? "" : resolved, path + n_folder) >=
             PATH_MAX)
                 return why_set(reason, -ENAMETOOLONG, "dataset: the path %.100s... is too long", path);
@@ -93,9 +93,9 @@ static int resolve_existing(const char *path, const struct stat *status, char re
         size_t n = strlen(path);
 
         if (S_ISDIR(status->st_mode))
-                return realpath(path, ret_path) ? 0 : why_errno(reason, -errno, "dataset: %.200s", path);
+                return realpath(path, ret_path) ? 0 : why_errno(reason, -errno, "dataset: %s", path);
         if (!S_ISREG(status->st_mode) && !S_ISFIFO(status->st_mode))
-                return why_set(reason, -EINVAL, "dataset: %.200s is neither a folder nor a file", path);
+                return why_set(reason, -EINVAL, "dataset: %s is neither a folder nor a file", path);
         while (n > 1 && path[n - 1] == '/')
                 n--;
         snprintf(trimmed, sizeof(trimmed), "%.*s", (int)n, path);
@@ -124,7 +124,7 @@ static int resolve_one(const char *path, char ret_path[PATH_MAX], struct why *re
         if (stat(absolute, &status) == 0)
                 return resolve_existing(absolute, &status, ret_path, reason);
         if (errno != ENOENT && errno != ENOTDIR && errno != ENAMETOOLONG) /* a long list in braces */
-                return why_errno(reason, -errno, "dataset: %.200s", absolute);
+                return why_errno(reason, -errno, "dataset: %s", absolute);
         return resolve_other(absolute, ret_path, reason);
 }
 
@@ -184,7 +184,7 @@ static int check_readable(const char *anchor, const struct stat *status, struct 
 
         if (faccessat(AT_FDCWD, anchor, mode, AT_EACCESS) == 0)
                 return 0;
-        return why_errno(reason, -errno, "dataset: %.200s cannot be read by user %u", anchor, geteuid());
+        return why_errno(reason, -errno, "dataset: %s cannot be read by user %u", anchor, geteuid());
 }
 
 static int look_at(struct dli_source *source, struct why *reason) {
@@ -194,9 +194,8 @@ static int look_at(struct dli_source *source, struct why *reason) {
         if (!source->anchor)
                 return 0;
         if (stat(source->anchor, &status) < 0)
-                return errno == ENOENT || errno == ENOTDIR
-                               ? no_such_path(source->anchor, reason)
-                               : why_errno(reason, -errno, "dataset: %.200s", source->anchor);
+                return errno == ENOENT || errno == ENOTDIR ? no_such_path(source->anchor, reason)
+                                                           : why_errno(reason, -errno, "dataset: %s", source->anchor);
         r = check_readable(source->anchor, &status, reason);
         if (r < 0)
                 return r;
@@ -311,13 +310,13 @@ void dli_sources_hint(const struct dli_sources *sources, int error, struct why *
 
                 if (stat(name, &status) < 0)
                         continue;
-                why_set(reason, 0, "%.300s. There is a %s %.60s here: if that is meant, write ./%.60s", before.text,
+                why_set(reason, 0, "%s. There is a %s %s here: if that is meant, write ./%s", before.text,
                         S_ISDIR(status.st_mode) ? "folder" : "file", name, name);
                 return;
         }
         if (error == -ECONNREFUSED)
                 why_set(reason, 0,
-                        "%.300s. \"%.60s\" is a name; a dataset that is named by its path, as in ./%.60s, needs no "
+                        "%s. \"%s\" is a name; a dataset that is named by its path, as in ./%s, needs no "
                         "configuration",
                         before.text, sources->datasets.list[0].name, sources->datasets.list[0].name);
 }

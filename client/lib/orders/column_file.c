@@ -32,7 +32,7 @@ static int grow(struct numbers *numbers) {
 }
 
 static int refuse_line(const char *path, size_t number, const char *line, struct why *why) {
-        return why_set(why, -EINVAL, "%.200s, line %zu: \"%.40s\" is not a number", path, number, line);
+        return why_set(why, -EINVAL, "%s, line %zu: \"%.40s\" is not a number", path, number, line);
 }
 
 /* Adds the number of a line without its end. NaN and infinity are numbers here: who uses them refuses them. */
@@ -40,7 +40,7 @@ static int add(struct numbers *numbers, const char *path, size_t number, const c
         char *end;
 
         if (numbers->n == numbers->n_room && grow(numbers) < 0)
-                return why_errno(why, -ENOMEM, "%.200s", path);
+                return why_errno(why, -ENOMEM, "%s", path);
         numbers->reals[numbers->n] = strtod(line, &end);
         if (end == line || end[strspn(end, " \t\r")] != '\0')
                 return refuse_line(path, number, line, why);
@@ -72,7 +72,7 @@ static int read_lines(FILE *file, const char *path, struct numbers *numbers, str
                         r = add(numbers, path, number, line, why);
         }
         if (r == 0 && !feof(file)) /* an error of reading, or no memory for a line: not the end of the numbers */
-                r = why_errno(why, errno > 0 ? -errno : -EIO, "%.200s", path);
+                r = why_errno(why, errno > 0 ? -errno : -EIO, "%s", path);
         free(line);
         return r;
 }
@@ -83,7 +83,7 @@ int dli_column_file_read(const char *path, struct dlp_column *ret_column, void *
         int r;
 
         if (!file)
-                return why_errno(why, -errno, "%.200s", path);
+                return why_errno(why, -errno, "%s", path);
         r = read_lines(file, path, &numbers, why);
         fclose(file);
         if (r < 0) {

@@ -53,16 +53,15 @@ static int take_given(const struct dlc_options *options, struct given *given, st
                         return why_set(why, -EINVAL, "columns: number %d needs a name of 1 to %u bytes", i,
                                        DLP_NAME_MAX - 1);
                 if (is_given(given, column->name))
-                        return why_set(why, -EINVAL, "columns: \"%.60s\" is given twice", column->name);
+                        return why_set(why, -EINVAL, "columns: \"%s\" is given twice", column->name);
                 if (!dlp_column_takes(column->dtype))
-                        return why_set(
-                                why, -EINVAL,
-                                "columns: \"%.60s\": its dtype is not one of bool, integers, float32 and float64",
-                                column->name);
+                        return why_set(why, -EINVAL,
+                                       "columns: \"%s\": its dtype is not one of bool, integers, float32 and float64",
+                                       column->name);
                 if (column->n_values > 0 && !column->values)
-                        return why_set(why, -EINVAL, "columns: \"%.60s\": values must not be NULL", column->name);
+                        return why_set(why, -EINVAL, "columns: \"%s\": values must not be NULL", column->name);
                 if (column->n_values > DLP_SAMPLES_MAX)
-                        return why_set(why, -EINVAL, "columns: \"%.60s\" has %llu values; at most %llu are allowed",
+                        return why_set(why, -EINVAL, "columns: \"%s\" has %llu values; at most %llu are allowed",
                                        column->name, (unsigned long long)column->n_values, DLP_SAMPLES_MAX);
                 given->columns[given->n++] = (struct dlp_column){ .name = column->name,
                                                                   .dtype = column->dtype,
@@ -85,7 +84,7 @@ static int read_files(const struct dlp_order_text *text, struct given *given, st
                 if (is_given(given, name) || !strpbrk(name, "/."))
                         continue;
                 if (given->n == DLI_COLUMNS_MAX || strlen(name) >= DLP_NAME_MAX)
-                        return why_set(why, -EINVAL, "sampler: \"%.60s\": too long, or more than %u columns", name,
+                        return why_set(why, -EINVAL, "sampler: \"%s\": too long, or more than %u columns", name,
                                        DLI_COLUMNS_MAX);
                 r = dli_column_file_read(name, &given->columns[given->n], &given->read[given->n], why);
                 if (r < 0)

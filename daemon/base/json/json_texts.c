@@ -30,7 +30,7 @@ static int next(struct json_scan *scan, uint64_t i, uint8_t *into, size_t *ret_n
         if (token.kind != JSON_STRING)
                 return why_set(why, -EINVAL, "element %" PRIu64 " is not a string", i);
         r = json_string_read(token.bytes, token.n_bytes, into, ret_n, &detail);
-        return r < 0 ? why_set(why, r, "element %" PRIu64 ": %.400s", i, detail.text) : 0;
+        return r < 0 ? why_set(why, r, "element %" PRIu64 ": %s", i, detail.text) : 0;
 }
 
 int json_texts_measure(const void *bytes, size_t n_bytes, uint64_t *ret_n, uint64_t *ret_n_text_bytes,

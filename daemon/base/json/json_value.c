@@ -200,7 +200,7 @@ int json_path_check(const char *path, struct why *why) {
 
                 if (!take_step(&at, before == path, &step))
                         return why_set(why, -EINVAL,
-                                       "\"%.100s\" is not the path of a member, at \"%.30s\"; a path is written like "
+                                       "\"%s\" is not the path of a member, at \"%.30s\"; a path is written like "
                                        "a.b[3].c or [\"name with . in it\"]",
                                        path, before);
         }

@@ -54,7 +54,7 @@ static int refuse_polygon(struct why *why) {
 }
 
 static int refuse_corner(const struct why *detail, struct why *why) {
-        return why_set(why, -EBADMSG, "a polygon has a corner that cannot be: %.200s", detail->text);
+        return why_set(why, -EBADMSG, "a polygon has a corner that cannot be: %s", detail->text);
 }
 
 /* After its bracket. */
@@ -122,7 +122,7 @@ static int read_integer(const struct json_token *token, int64_t *ret_number, str
 
         if (json_integer_read(token->bytes, token->n_bytes, ret_number, &detail) == 0)
                 return 0;
-        return why_set(why, -EBADMSG, "size and counts of run lengths are whole numbers: %.200s", detail.text);
+        return why_set(why, -EBADMSG, "size and counts of run lengths are whole numbers: %s", detail.text);
 }
 
 static int draw_counts(struct segments *segments, struct runs *runs, struct why *why) {
@@ -228,7 +228,7 @@ int segments_draw(struct segments *segments, uint8_t *plane, struct why *why) {
         memset(plane, 0, (size_t)segments->outline.width * segments->outline.height);
         r = draw(segments, plane, &detail);
         if (r < 0)
-                return why_set(why, r, "mask %" PRIu64 ": %.400s", segments->number, detail.text);
+                return why_set(why, r, "mask %" PRIu64 ": %s", segments->number, detail.text);
         segments->number++;
         return 0;
 }

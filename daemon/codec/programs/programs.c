@@ -81,8 +81,8 @@ static int compare_fields(const struct programs *programs, uint32_t part, struct
         list_delivered(programs, 0, first, sizeof(first));
         list_delivered(programs, part, other, sizeof(other));
         return why_set(why, -EINVAL,
-                       "pipeline: it would deliver %s of %.60s and %s of %.60s; name the fields, as in \"%s: ...\"",
-                       first, part_name(programs, 0), other, part_name(programs, part), field_of(programs, 0, 0)->name);
+                       "pipeline: it would deliver %s of %s and %s of %s; name the fields, as in \"%s: ...\"", first,
+                       part_name(programs, 0), other, part_name(programs, part), field_of(programs, 0, 0)->name);
 }
 
 /* Numbers of classes mean the same only if the classes are the same. */
@@ -96,7 +96,7 @@ static int check_classes(const struct programs *programs, struct why *why) {
                         if (field_of(programs, k, i)->is_class)
                                 return why_set(why, -EINVAL,
                                                "pipeline: field %s cannot be delivered, as its numbers are those of "
-                                               "other classes in each dataset: %.250s; give all of them the same "
+                                               "other classes in each dataset: %s; give all of them the same "
                                                "class folders (they may be empty), or name the fields without it",
                                                field_of(programs, k, i)->name, difference.text);
         return 0;
@@ -110,7 +110,7 @@ static int parse_part(struct programs *programs, uint32_t part, const char *text
         if (r == 0 || programs->source->n_parts == 0)
                 return r;
         bare = *why;
-        return why_set(why, r, "dataset %.60s: %.400s", part_name(programs, part), bare.text);
+        return why_set(why, r, "dataset %s: %s", part_name(programs, part), bare.text);
 }
 
 int programs_parse(const char *text, const struct source *source, struct tokenizers *tokenizers,
@@ -153,11 +153,10 @@ static int refuse_form(const struct programs *programs, uint32_t part, const str
 
         print_form(all, first);
         print_form(form, other);
-        return why_set(
-                why, -EINVAL,
-                "pipeline: field %s is %s in %.60s and %s in %.60s, which cannot stand in one batch; let steps make "
-                "them alike, such as to(int64), or name the fields without it",
-                form->name, first, part_name(programs, 0), other, part_name(programs, part));
+        return why_set(why, -EINVAL,
+                       "pipeline: field %s is %s in %s and %s in %s, which cannot stand in one batch; let steps make "
+                       "them alike, such as to(int64), or name the fields without it",
+                       form->name, first, part_name(programs, 0), other, part_name(programs, part));
 }
 
 /* The dimensions in which samples may differ must be so in all parts: for a stack because its room is planned

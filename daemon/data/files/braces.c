@@ -33,7 +33,7 @@ struct range {
 };
 
 static int refuse(const struct expansion *expansion, int error, const char *what) {
-        return why_set(expansion->why, error, "%.200s: %s", expansion->pattern, what);
+        return why_set(expansion->why, error, "%s: %s", expansion->pattern, what);
 }
 
 static int expand(struct expansion *expansion, const char *text);
@@ -186,7 +186,7 @@ static int give(struct expansion *expansion, const char *text) {
 
         if (expansion->n_texts == BRACES_TEXTS_MAX || expansion->texts->n_bytes > BRACES_BYTES_MAX - n)
                 return why_set(expansion->why, -E2BIG,
-                               "%.200s: it stands for more than %u names, or for names of more than %llu MiB; write a "
+                               "%s: it stands for more than %u names, or for names of more than %llu MiB; write a "
                                "smaller range",
                                expansion->pattern, BRACES_TEXTS_MAX, BRACES_BYTES_MAX >> 20);
         if (growing_append(expansion->texts, text, n) < 0)
@@ -209,7 +209,7 @@ static int expand(struct expansion *expansion, const char *text) {
                 return expand_range(expansion, text, &brace, &range);
         return why_set(
                 expansion->why, -EINVAL,
-                "%.200s: \"%.*s\" is neither a list such as {a,b} nor a range such as {000..127}, {0..90..10} or {a..f}",
+                "%s: \"%.*s\" is neither a list such as {a,b} nor a range such as {000..127}, {0..90..10} or {a..f}",
                 expansion->pattern, (int)(brace.end - brace.begin < 60 ? brace.end - brace.begin : 60), brace.begin);
 }
 
@@ -218,11 +218,11 @@ static int check_balance(const struct expansion *expansion) {
 
         for (const char *at = expansion->pattern; *at; at++) {
                 if (*at == '{' && ++n > BRACES_NESTED_MAX)
-                        return why_set(expansion->why, -E2BIG, "%.200s: more than %u braces", expansion->pattern,
+                        return why_set(expansion->why, -E2BIG, "%s: more than %u braces", expansion->pattern,
                                        BRACES_NESTED_MAX);
                 depth += *at == '{';
                 if (*at == '}' && depth-- == 0)
-                        return why_set(expansion->why, -EINVAL, "%.200s: the brace at character %zu closes nothing",
+                        return why_set(expansion->why, -EINVAL, "%s: the brace at character %zu closes nothing",
                                        expansion->pattern, (size_t)(at - expansion->pattern) + 1);
         }
         return depth == 0 ? 0 : refuse(expansion, -EINVAL, "a brace is not closed");

@@ -21,13 +21,12 @@ static int whole_folder(const char *path, const char *merge, struct files *ret_f
         char *root;
 
         if (merge)
-                return why_set(
-                        why, -EINVAL,
-                        "%.300s is a folder; with merge, the path names the archives, as in DIR/x-{000..127}.tar",
-                        path);
+                return why_set(why, -EINVAL,
+                               "%s is a folder; with merge, the path names the archives, as in DIR/x-{000..127}.tar",
+                               path);
         root = strdup(path);
         if (!root)
-                return why_set(why, -ENOMEM, "%.200s: no memory for its name", path);
+                return why_set(why, -ENOMEM, "%s: no memory for its name", path);
         *ret_files = (struct files){ .root = root, .memory = { root } };
         return 0;
 }
@@ -36,7 +35,7 @@ static int one_file(const char *path, const char *merge, bool is_pipe, struct fi
         int r;
 
         if (merge && is_pipe)
-                return why_set(why, -EINVAL, "%.300s is a pipe: nothing can be merged with it", path);
+                return why_set(why, -EINVAL, "%s is a pipe: nothing can be merged with it", path);
         r = named_find(path, true, merge, ret_files, why);
         if (r == 0)
                 ret_files->is_pipe = is_pipe;
@@ -64,13 +63,13 @@ int files_find(const char *path, const char *merge, struct files *ret_files, str
                         return named_find(path, false, merge, ret_files, why);
                 if (error == ENOENT && is_prefix(path, longer))
                         return one_file(longer, merge, false, ret_files, why);
-                return why_errno(why, -error, "%.300s cannot be opened", path);
+                return why_errno(why, -error, "%s cannot be opened", path);
         }
         if (S_ISDIR(status.st_mode))
                 return whole_folder(path, merge, ret_files, why);
         if (S_ISREG(status.st_mode) || S_ISFIFO(status.st_mode))
                 return one_file(path, merge, S_ISFIFO(status.st_mode), ret_files, why);
-        return why_set(why, -EINVAL, "%.300s is neither a folder nor a file", path);
+        return why_set(why, -EINVAL, "%s is neither a folder nor a file", path);
 }
 
 int files_check(const struct files *files, int root_fd, struct why *why) {
@@ -78,16 +77,15 @@ int files_check(const struct files *files, int root_fd, struct why *why) {
                 struct stat status;
 
                 if (fstatat(root_fd, files->names[i], &status, 0) < 0)
-                        return why_errno(why, -errno, "%.200s/%.200s, one of %zu files that the path names",
-                                         files->root, files->names[i], files_n_all(files));
+                        return why_errno(why, -errno, "%s/%s, one of %zu files that the path names", files->root,
+                                         files->names[i], files_n_all(files));
                 if (S_ISDIR(status.st_mode))
                         return why_set(why, -EINVAL,
-                                       "%.200s/%.200s is a folder, not a regular file; name its files, as in "
+                                       "%s/%s is a folder, not a regular file; name its files, as in "
                                        "DIR/x-{000..127}.tar",
                                        files->root, files->names[i]);
                 if (!S_ISREG(status.st_mode))
-                        return why_set(why, -EINVAL, "%.200s/%.200s is not a regular file", files->root,
-                                       files->names[i]);
+                        return why_set(why, -EINVAL, "%s/%s is not a regular file", files->root, files->names[i]);
         }
         return 0;
 }

@@ -39,7 +39,7 @@ static struct part *part_at(const struct naming *naming, size_t i) {
 }
 
 static int no_memory(const struct naming *naming) {
-        return why_set(naming->why, -ENOMEM, "%.200s: no memory for the names of its files", naming->path);
+        return why_set(naming->why, -ENOMEM, "%s: no memory for the names of its files", naming->path);
 }
 
 /* ---- parts ----------------------------------------------------------------------------------------------------- */
@@ -108,12 +108,12 @@ static int add_merged(struct naming *naming, char *text) {
 static int check_part(const struct naming *naming, const char *part) {
         if (part[0] == '\0')
                 return why_set(naming->why, -EINVAL,
-                               "%.300s: a part of it, or of what is merged with it, is empty; write " FILES_JOINT
+                               "%s: a part of it, or of what is merged with it, is empty; write " FILES_JOINT
                                " only between two parts",
                                naming->path);
         if (part[0] != '/')
                 return why_set(naming->why, -EINVAL,
-                               "%.250s: \"%.150s\", a part of it or of what is merged with it, does not begin with /",
+                               "%s: \"%s\", a part of it or of what is merged with it, does not begin with /",
                                naming->path, part);
         return 0;
 }
@@ -188,14 +188,14 @@ static int check_lists(const struct naming *naming, size_t *ret_n_names, size_t 
                         n_of_first = n_of_list;
                 if (n_of_list != n_of_first)
                         return why_set(naming->why, -EINVAL,
-                                       "%.150s: the path names %zu files, and the list \"%.150s\" that is merged with "
+                                       "%s: the path names %zu files, and the list \"%s\" that is merged with "
                                        "it %zu: each file of the path needs one of the list",
                                        naming->path, n_of_first, part_at(naming, begin)->text, n_of_list);
                 n_of_list = 0;
                 begin = i + 1;
         }
         if (n_lists - 1 > FILES_MERGED_MAX)
-                return why_set(naming->why, -E2BIG, "%.250s: %zu lists are to be merged with it, and %u may be",
+                return why_set(naming->why, -E2BIG, "%s: %zu lists are to be merged with it, and %u may be",
                                naming->path, n_lists - 1, FILES_MERGED_MAX);
         *ret_n_names = n_of_first;
         *ret_n_merged = n_lists - 1;
@@ -215,11 +215,11 @@ static void join_slashes(char *name) {
 static int check_name(const char *root, const char *name, struct why *why) {
         if (name[0] == '\0' || !index_is_inner_path(name))
                 return why_set(why, -EINVAL,
-                               "%.150s: the pattern stands for \"%.150s\"; after its first brace it names files, "
+                               "%s: the pattern stands for \"%s\"; after its first brace it names files, "
                                "without \".\" and \"..\"; parts do so after the folder that they share",
                                root, name);
         if (strlen(root) + 1 + strlen(name) >= PATH_MAX)
-                return why_set(why, -ENAMETOOLONG, "%.150s/%.150s...: a path of more than %d bytes", root, name,
+                return why_set(why, -ENAMETOOLONG, "%s/%.150s...: a path of more than %d bytes", root, name,
                                PATH_MAX - 1);
         return 0;
 }
@@ -237,8 +237,7 @@ static int check_twice(const struct naming *naming, const char *const *names) {
         qsort(sorted, naming->n_names, sizeof(*sorted), by_name);
         for (size_t i = 1; i < naming->n_names; i++)
                 if (strcmp(sorted[i - 1], sorted[i]) == 0)
-                        return why_set(naming->why, -EINVAL, "%.250s: the path names %.150s twice", naming->path,
-                                       sorted[i]);
+                        return why_set(naming->why, -EINVAL, "%s: the path names %s twice", naming->path, sorted[i]);
         return 0;
 }
 

@@ -287,8 +287,8 @@ static int add_file(struct walk *walk, size_t idx_dir, const char *name, const s
         int r;
 
         if (strlen(text_at(walk, dir_at(walk, idx_dir)->path)) + 1 + strlen(name) + 1 > INDEX_PATH_SIZE)
-                return why_set(walk->why, -ENAMETOOLONG, "%s/%.200s.../%.100s: the path has more than %d bytes",
-                               walk->root, text_at(walk, dir_at(walk, idx_dir)->path), name, PATH_MAX - 1);
+                return why_set(walk->why, -ENAMETOOLONG, "%s/%.200s.../%s: the path has more than %d bytes", walk->root,
+                               text_at(walk, dir_at(walk, idx_dir)->path), name, PATH_MAX - 1);
         if (!status)
                 file.flags = INDEX_FILE_UNREACHABLE;
         else if (!S_ISREG(status->st_mode))

@@ -57,7 +57,7 @@ static int name_field(const char *file, struct schema_field *field, struct why *
         if (!is_fine)
                 return why_set(
                         why, -EINVAL,
-                        "%.100s: its name becomes the name of a field: it must have characters of UTF-8 before \"" NPY_ENDING
+                        "%s: its name becomes the name of a field: it must have characters of UTF-8 before \"" NPY_ENDING
                         "\", and no control characters",
                         file);
         field_name_from(file, n, field->name);
@@ -89,7 +89,7 @@ static int describe(struct npy *npy, struct why *why) {
                         return r;
                 if (header->shape[0] != source->n_samples)
                         return why_set(why, -EINVAL,
-                                       "%.100s has %" PRIu64 " rows, %.100s has %" PRIu64
+                                       "%s has %" PRIu64 " rows, %s has %" PRIu64
                                        ": row i of all arrays is sample i, so they need as many",
                                        npy_array_name(&npy->list.arrays[i]), header->shape[0],
                                        npy_array_name(&npy->list.arrays[0]), source->n_samples);
@@ -147,7 +147,7 @@ static int fill(struct npy *npy, int root_fd, const struct files *files, const s
                 if (r < 0 && npy->list.is_single)
                         return why_set(why, r, "%s", detail.text);
                 if (r < 0)
-                        return why_set(why, r, "%.100s %.350s", npy_array_name(&npy->list.arrays[i]), detail.text);
+                        return why_set(why, r, "%s %s", npy_array_name(&npy->list.arrays[i]), detail.text);
         }
         if (r == 0)
                 r = describe(npy, why);
@@ -185,7 +185,7 @@ static int npy_open(int root_fd, const struct files *files, const struct format_
         if (r == 0)
                 r = fill(npy, root_fd, files, raw.dtype ? &raw : NULL, &detail);
         if (r < 0)
-                return why_set(why, r, "%.150s%s%.150s: %.300s", files->root, files->n_names == 1 ? "/" : "",
+                return why_set(why, r, "%s%s%s: %s", files->root, files->n_names == 1 ? "/" : "",
                                files->n_names == 1 ? files->names[0] : "", detail.text);
         *ret_source = TAKE_PTR(source);
         return 0;

@@ -55,13 +55,12 @@ static int found_member(void *userdata, const struct zip_file *file, struct why 
         int r;
 
         if (!ends_with(file->name, NPY_ENDING))
-                return why_set(why, -EINVAL,
-                               "%.100s in it is not an array, NAME" NPY_ENDING ", as numpy.savez() writes it",
+                return why_set(why, -EINVAL, "%s in it is not an array, NAME" NPY_ENDING ", as numpy.savez() writes it",
                                file->name);
         if (!file->is_stored)
                 return why_set(
                         why, -ENOTSUP,
-                        "%.100s in it is compressed or encrypted, so its rows cannot be read one by one: write it "
+                        "%s in it is compressed or encrypted, so its rows cannot be read one by one: write it "
                         "with numpy.savez(), not with savez_compressed(), or stage it with prepare = \"convert\"",
                         file->name);
         r = add_array(archive->list, archive->file, file->name, why);
@@ -140,7 +139,7 @@ static int list_folder(struct npy_list *list, int root_fd, struct why *why) {
         if (archives.n == 0)
                 return why_set(why, -ENOENT, "there is no file NAME" NPY_ENDING " or NAME" ARCHIVE " in it");
         r = list_archive(list, root_fd, archives.name, &detail);
-        return r < 0 ? why_set(why, r, "%.200s: %.300s", archives.name, detail.text) : 0;
+        return r < 0 ? why_set(why, r, "%s: %s", archives.name, detail.text) : 0;
 }
 
 /* What a conversion is making has another name until it is whole. */
@@ -186,6 +185,6 @@ int npy_list_find(struct npy_list *list, int root_fd, const struct files *files,
         qsort(list->arrays, n, sizeof(list->arrays[0]), compare_arrays);
         for (uint32_t i = 1; i < n; i++)
                 if (strcmp(npy_array_name(&list->arrays[i - 1]), npy_array_name(&list->arrays[i])) == 0)
-                        return why_set(why, -EBADMSG, "%.100s is in it twice", list->arrays[i].member);
+                        return why_set(why, -EBADMSG, "%s is in it twice", list->arrays[i].member);
         return 0;
 }

@@ -58,14 +58,12 @@ int npy_raw_header(const struct npy_raw *raw, uint64_t n_bytes, struct npy_heade
         describe_type(raw->dtype, descr);
         if (!is_word(raw->dtype, "<>|=ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789") ||
             strlen(raw->dtype) >= sizeof(descr))
-                return why_set(why, -EINVAL, "dtype = \"%.40s\" is not a type, such as \"uint16\" or \">f4\"",
-                               raw->dtype);
+                return why_set(why, -EINVAL, "dtype = \"%s\" is not a type, such as \"uint16\" or \">f4\"", raw->dtype);
         if (!is_word(is_all ? shape + 1 : shape, "0123456789, ") || shape[0] == ',')
-                return why_set(
-                        why, -EINVAL,
-                        "shape = \"%.60s\" is not the number of rows (-1: all that there are) and the shape of a "
-                        "row, such as \"-1,2049\"",
-                        shape);
+                return why_set(why, -EINVAL,
+                               "shape = \"%s\" is not the number of rows (-1: all that there are) and the shape of a "
+                               "row, such as \"-1,2049\"",
+                               shape);
         if (raw->offset > n_bytes)
                 return why_set(why, -EINVAL, "offset is %" PRIu64 ", the file has %" PRIu64 " bytes", raw->offset,
                                n_bytes);

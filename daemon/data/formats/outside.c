@@ -29,17 +29,16 @@ static int find_inner(const struct outside_files *outside, const char *path, uin
         const char *inner = path;
 
         if (strlen(path) != n_bytes)
-                return why_set(why, -EINVAL, "the path \"%.200s\" contains a NUL", path);
+                return why_set(why, -EINVAL, "the path \"%s\" contains a NUL", path);
         if (strncmp(inner, outside->root, n_root) == 0 && inner[n_root] == '/')
                 inner += n_root + 1;
         while (inner[0] == '.' && inner[1] == '/')
                 inner += 2;
         if (inner[0] == '\0' || !index_is_inner_path(inner))
-                return why_set(
-                        why, -EINVAL,
-                        "the path \"%.200s\" is not within the dataset's folder; copy the files there, or save the "
-                        "dataset again with their bytes inside",
-                        path);
+                return why_set(why, -EINVAL,
+                               "the path \"%s\" is not within the dataset's folder; copy the files there, or save the "
+                               "dataset again with their bytes inside",
+                               path);
         *ret_inner = inner;
         return 0;
 }

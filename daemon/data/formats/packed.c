@@ -114,7 +114,7 @@ static int load_shard(struct gathering *gathering, const char *name, struct load
         if (r < 0)
                 return r;
         r = load_checked(gathering, fd, loaded, &detail);
-        return r < 0 ? why_set(gathering->why, r, "%s/%s: %.300s", gathering->root, name, detail.text) : 0;
+        return r < 0 ? why_set(gathering->why, r, "%s/%s: %s", gathering->root, name, detail.text) : 0;
 }
 
 /* ---- what a shard says about the dataset --------------------------------------------------------------------- */
@@ -153,7 +153,7 @@ static int check_classes(const struct gathering *gathering, const struct loaded 
         for (uint64_t i = 0; i < gathering->n_classes; i++)
                 if (strcmp(shard->names + shard->classes[i], gathering->classes[i]) != 0)
                         return why_set(gathering->why, -EBADMSG,
-                                       "%s/%s is of another dataset than %s: class %" PRIu64 " is %.100s, not %.100s",
+                                       "%s/%s is of another dataset than %s: class %" PRIu64 " is %s, not %s",
                                        gathering->root, loaded->name, first, i, shard->names + shard->classes[i],
                                        gathering->classes[i]);
         return 0;

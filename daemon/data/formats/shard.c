@@ -69,7 +69,7 @@ int shard_writer_new(int fd, const char *const *class_names, uint32_t n_classes,
         };
         for (uint32_t i = 0; i < n_classes; i++) {
                 if (!shard_is_class_name(class_names[i]))
-                        return why_set(why, -EINVAL, "\"%.200s\" cannot be the name of a class", class_names[i]);
+                        return why_set(why, -EINVAL, "\"%s\" cannot be the name of a class", class_names[i]);
                 if (add_class(writer, class_names[i]) < 0)
                         return why_set(why, -ENOMEM, "no memory for the class names of a shard");
         }
@@ -88,16 +88,15 @@ static uint64_t table_bytes(const struct shard_writer *writer) {
 static int check_sample(const struct shard_writer *writer, const char *path, int32_t label, uint64_t n_bytes,
                         struct why *why) {
         if (path[0] == '\0' || strnlen(path, PATH_MAX) >= PATH_MAX || !index_is_inner_path(path))
-                return why_set(why, -EINVAL, "\"%.200s\" cannot be a path within a dataset", path);
+                return why_set(why, -EINVAL, "\"%s\" cannot be a path within a dataset", path);
         if (label < 0 || (uint64_t)label >= writer->header.n_classes)
-                return why_set(why, -EINVAL, "%.200s: label %" PRId32 " has no class", path, label);
+                return why_set(why, -EINVAL, "%s: label %" PRId32 " has no class", path, label);
         if (n_bytes > INT64_MAX / 2 || writer->end > INT64_MAX / 2)
-                return why_set(why, -EFBIG, "%.200s: %" PRIu64 " bytes do not fit a shard", path, n_bytes);
+                return why_set(why, -EFBIG, "%s: %" PRIu64 " bytes do not fit a shard", path, n_bytes);
         if (writer->header.n_samples == SHARD_SAMPLES_MAX ||
             table_bytes(writer) + sizeof(struct shard_entry) + strlen(path) + 8 > SHARD_TABLE_MAX)
-                return why_set(why, -E2BIG,
-                               "%.200s: the shard's table is full after %" PRIu64 " samples; make it smaller", path,
-                               writer->header.n_samples);
+                return why_set(why, -E2BIG, "%s: the shard's table is full after %" PRIu64 " samples; make it smaller",
+                               path, writer->header.n_samples);
         return 0;
 }
 
@@ -113,12 +112,12 @@ int shard_writer_add(struct shard_writer *writer, const char *path, int32_t labe
         if (r >= 0)
                 r = growing_append(&writer->entries, &entry, sizeof(entry));
         if (r < 0)
-                return why_set(why, r, "%.200s: no memory for the shard's table", path);
+                return why_set(why, r, "%s: no memory for the shard's table", path);
 
         /* The rest of the sample's last block stays a hole, which reads as zeroes. */
         r = disk_write_at(writer->fd, bytes, n_bytes, entry.offset);
         if (r < 0)
-                return why_errno(why, r, "%.200s: %" PRIu64 " bytes cannot be written to the shard", path, n_bytes);
+                return why_errno(why, r, "%s: %" PRIu64 " bytes cannot be written to the shard", path, n_bytes);
         writer->end = entry.offset + n_bytes;
         writer->header.n_samples++;
         writer->header.total_bytes += n_bytes;

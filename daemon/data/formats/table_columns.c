@@ -32,7 +32,7 @@ int table_column_name(const char *name, struct schema_field *field, struct why *
         for (size_t i = 0; i < n; i++)
                 if ((unsigned char)name[i] < 0x20 || name[i] == 0x7f)
                         return why_set(why, -EINVAL,
-                                       "column \"%.60s\": its name has a control character, so it cannot be the name "
+                                       "column \"%s\": its name has a control character, so it cannot be the name "
                                        "of a field; call rename_column()",
                                        name);
         if (n == 0)

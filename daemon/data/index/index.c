@@ -231,7 +231,7 @@ static int open_as(int fd, enum own_file kind, const char *path, struct budget *
         if (r >= 0)
                 r = index_places(index->map, &places, &detail);
         if (r < 0)
-                return why_set(why, r, "%s: %.300s", path, detail.text);
+                return why_set(why, r, "%s: %s", path, detail.text);
 
         find_sections(index, &places);
         describe(index);

@@ -117,7 +117,7 @@ int index_given_open(const struct dataset_spec *spec, const char *format, const 
         int r = fd < 0 ? -errno : index_read_header(fd, &given.header, &detail);
 
         if (r < 0)
-                return detail.text[0] ? why_set(ret_why, r, "%s: %.300s", spec->given_index, detail.text)
+                return detail.text[0] ? why_set(ret_why, r, "%s: %s", spec->given_index, detail.text)
                                       : why_errno(ret_why, r, "%s", spec->given_index);
         given.fd = fd;
         if (open_copy(&given, ret_index) == 0 || make_copy(&given, ret_index) == 0)

@@ -190,8 +190,7 @@ static int drain(struct intake *intake, const char *name) {
         if (n > 0)
                 return 0;
         if (pipe->has_more) {
-                why_set(&why, 0, "%.200s: what came after the end of the archive, or after its damage, is left out",
-                        name);
+                why_set(&why, 0, "%s: what came after the end of the archive, or after its damage, is left out", name);
                 intake_trouble(intake, &why);
         }
         return INTAKE_OVER;
@@ -225,7 +224,7 @@ static int step(struct intake *intake, const char *name, struct why *why) {
         }
         if (r != IS_IDLE)
                 return 0;
-        intake_wait_for(intake, "waits for data in the pipe %.200s, %llu bytes so far%s", name,
+        intake_wait_for(intake, "waits for data in the pipe %s, %llu bytes so far%s", name,
                         (unsigned long long)intake->spool.used_bytes,
                         is_first ? "; the first shard is whole after 1 MiB, or when the pipe ends" : "");
         return INTAKE_WAITS;
@@ -239,7 +238,7 @@ int intake_pipe_next(struct intake *intake, struct why *why) {
         while (r == 0 && clock_now_ns() < until_ns && !atomic_load_explicit(intake->stopped, memory_order_relaxed))
                 r = step(intake, name, why);
         if (r < 0 && intake->samples.pieces) {
-                intake_wait_for(intake, "waits: %.150s: %.300s", name, why->text);
+                intake_wait_for(intake, "waits: %s: %s", name, why->text);
                 return INTAKE_WAITS;
         }
         return r == 0 ? INTAKE_WAITS : r;

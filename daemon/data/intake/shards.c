@@ -91,8 +91,7 @@ static void refuse_late(struct intake *intake, const char *name) {
 
         if (is_among(&intake->late, name) || growing_append(&intake->late, name, strlen(name) + 1) < 0)
                 return;
-        why_set(&why, 0,
-                "the shard %.150s came too late and is left out: %.150s, which is after it by name, has been taken",
+        why_set(&why, 0, "the shard %s came too late and is left out: %s, which is after it by name, has been taken",
                 name, intake->last);
         if (++intake->n_late <= LATE_TOLD_MAX)
                 intake_trouble(intake, &why);
@@ -162,14 +161,14 @@ static int next_of_folder(struct intake *intake, struct why *why) {
                 r = look_at_folder(intake);
         intake->has_waited = false;
         if (r < 0) {
-                intake_wait_for(intake, "waits for the folder %.200s, which cannot be read: %s", intake->root,
+                intake_wait_for(intake, "waits for the folder %s, which cannot be read: %s", intake->root,
                                 strerror(-r));
                 return INTAKE_WAITS;
         }
         if (intake->n_sorted == intake->sorted_at) {
                 if (intake->is_complete)
                         return INTAKE_OVER;
-                intake_wait_for(intake, "waits for a shard%s%.150s, or for the file " END_MARK ", in %.200s",
+                intake_wait_for(intake, "waits for a shard%s%s, or for the file " END_MARK ", in %s",
                                 intake->last ? " after " : "", intake->last ? intake->last : "", intake->root);
                 return INTAKE_WAITS;
         }

@@ -74,10 +74,10 @@ int spool_open(struct spool *spool, const char *path, uint64_t limit_bytes, stru
         *spool = (struct spool){ .fd = -1, .limit_bytes = limit_bytes };
         for (unsigned i = 0; i < FOLDERS_MAX && r == 1; i++) {
                 if (snprintf(name, sizeof(name), "%s.%u", path, i) >= (int)sizeof(name) - 64)
-                        return why_set(why, -ENAMETOOLONG, "spool: the path %.200s is too long", path);
+                        return why_set(why, -ENAMETOOLONG, "spool: the path %s is too long", path);
                 r = open_folder(spool, name, why);
         }
-        return r == 1 ? why_set(why, -EBUSY, "spool: %u other streams have %.200s", FOLDERS_MAX, path) : r;
+        return r == 1 ? why_set(why, -EBUSY, "spool: %u other streams have %s", FOLDERS_MAX, path) : r;
 }
 
 void spool_drop_last(struct spool *spool, uint64_t n_bytes) {

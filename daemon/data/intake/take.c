@@ -129,19 +129,19 @@ static bool is_broken(const struct intake *intake, const char *shard, const stru
         uint32_t idx = 0;
 
         if (missing) {
-                why_set(ret_why, 0, "%.200s: it has no %s, which all samples of the first shard have", shard, missing);
+                why_set(ret_why, 0, "%s: it has no %s, which all samples of the first shard have", shard, missing);
                 return true;
         }
         row = find_long(intake, sample, &idx);
         if (row) {
-                why_set(ret_why, 0, "%.200s: its %s has %llu bytes, %llu are allowed; set field_limit", shard,
+                why_set(ret_why, 0, "%s: its %s has %llu bytes, %llu are allowed; set field_limit", shard,
                         intake->fields[idx].described.name, (unsigned long long)row->n_bytes,
                         (unsigned long long)intake->fields[idx].limit);
                 return true;
         }
         if (span_of(intake, sample) <= intake->source.max_span)
                 return false;
-        why_set(ret_why, 0, "%.200s: its fields lie farther apart than %llu bytes; set field_limit", shard,
+        why_set(ret_why, 0, "%s: its fields lie farther apart than %llu bytes; set field_limit", shard,
                 (unsigned long long)intake->source.max_span);
         return true;
 }
@@ -246,11 +246,11 @@ static bool is_as_noted(struct intake *intake, const char *name, uint64_t n_samp
         noted = roll_at(&intake->roll, intake->shards.n, &noted_name);
         if (strcmp(noted_name, name) == 0 && noted->n_samples == n_samples && noted->digest == digest)
                 return true;
-        intake_wait_for(
-                intake,
-                "waits for the shard %.150s to be as it was: it has changed since the stream took it (%llu samples "
-                "then, %llu now); restore it, or remove %.150s, and the stream begins anew",
-                noted_name, (unsigned long long)noted->n_samples, (unsigned long long)n_samples, intake->roll.path);
+        intake_wait_for(intake,
+                        "waits for the shard %s to be as it was: it has changed since the stream took it (%llu samples "
+                        "then, %llu now); restore it, or remove %s, and the stream begins anew",
+                        noted_name, (unsigned long long)noted->n_samples, (unsigned long long)n_samples,
+                        intake->roll.path);
         return false;
 }
 
@@ -278,8 +278,8 @@ static int begin_stream(struct intake *intake, const char *name, const struct st
         int r;
 
         if (haul->damage.text[0])
-                return why_set(why, -EBADMSG, "%.150s/%.100s: %.250s; it is the first shard of a stream", intake->root,
-                               name, haul->damage.text);
+                return why_set(why, -EBADMSG, "%s/%s: %s; it is the first shard of a stream", intake->root, name,
+                               haul->damage.text);
         measure(intake, haul);
         describe(intake, haul);
         r = make_digest(intake, name, haul);
@@ -331,7 +331,7 @@ int intake_take_walked(struct intake *intake, const char *name, const char *path
 
 static int wait_for_end(struct intake *intake, const char *name, const struct stat *status) {
         intake->tried = *status;
-        intake_wait_for(intake, "waits for the end of the shard %.200s, which has %llu bytes so far", name,
+        intake_wait_for(intake, "waits for the end of the shard %s, which has %llu bytes so far", name,
                         (unsigned long long)status->st_size);
         return INTAKE_WAITS;
 }
@@ -365,7 +365,7 @@ static int take_unpacked(struct intake *intake, int fd, const char *name, const 
         if (r == 0)
                 r = intake_walk(intake, fd, name, &unpacked, is_first, &haul, why);
         if (r == 0 && haul.is_cut && how == UNPACKED_DAMAGED)
-                why_set(&haul.damage, 0, "%.350s; what comes after it is left out", damage->text);
+                why_set(&haul.damage, 0, "%s; what comes after it is left out", damage->text);
         if (r == 0)
                 r = intake_take_walked(intake, name, path, status, &haul, why);
         if (!intake->samples.pieces)
@@ -412,28 +412,28 @@ int intake_take(struct intake *intake, const char *name, bool is_complete, struc
         int r;
 
         if (fd < 0 && errno == ENOENT) {
-                intake_wait_for(intake, "waits for the shard %.200s", name);
+                intake_wait_for(intake, "waits for the shard %s", name);
                 return INTAKE_WAITS;
         }
         if (fd < 0 || fstat(fd, &status) < 0) {
-                intake_wait_for(intake, "waits for the shard %.200s, which cannot be read: %s", name, strerror(errno));
+                intake_wait_for(intake, "waits for the shard %s, which cannot be read: %s", name, strerror(errno));
                 return INTAKE_WAITS;
         }
         if (!S_ISREG(status.st_mode)) {
-                intake_wait_for(intake, "waits for the shard %.200s, which is not a regular file now", name);
+                intake_wait_for(intake, "waits for the shard %s, which is not a regular file now", name);
                 return INTAKE_WAITS;
         }
         if (!is_complete && is_unchanged(&status, &intake->tried))
                 return INTAKE_WAITS;
         r = spool_wants(fd);
         if (r < 0)
-                why_errno(why, r, "%.200s: cannot be read", name);
+                why_errno(why, r, "%s: cannot be read", name);
         else if (r > 0)
                 r = unpack_and_take(intake, fd, name, &status, is_complete, why);
         else
                 r = walk_and_take(intake, fd, name, &status, is_complete, why);
         if (r >= 0 || r == -ECANCELED || !intake->samples.pieces)
                 return r;
-        intake_wait_for(intake, "waits for the shard %.150s, which cannot be taken: %.300s", name, why->text);
+        intake_wait_for(intake, "waits for the shard %s, which cannot be taken: %s", name, why->text);
         return INTAKE_WAITS;
 }

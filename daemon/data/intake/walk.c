@@ -25,8 +25,7 @@ static struct haul_sample *last_sample(const struct haul *haul) {
 }
 
 static int damage(struct haul *haul, const struct tar_member *member, const char *what) {
-        why_set(&haul->damage, 0, "at byte %llu: \"%.100s\": %s", (unsigned long long)member->header, member->name,
-                what);
+        why_set(&haul->damage, 0, "at byte %llu: \"%s\": %s", (unsigned long long)member->header, member->name, what);
         return DAMAGED;
 }
 
@@ -143,7 +142,7 @@ static void leave_out_last(struct haul *haul) {
                 return;
         haul->n_samples--;
         why_set(&haul->damage, 0,
-                "%.350s; the sample %.100s, which may not be complete, and what comes after it are left "
+                "%s; the sample %s, which may not be complete, and what comes after it are left "
                 "out",
                 damage.text, haul->key);
 }

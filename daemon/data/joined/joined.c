@@ -138,12 +138,11 @@ static int compare_classes(const struct source_part *one, const struct source_pa
                 const char *name = source_class_name(one->source, i), *name_other = source_class_name(other->source, i);
 
                 if (strcmp(name, name_other) != 0)
-                        return why_set(why, -EINVAL, "class %u is \"%.60s\" in %.60s and \"%.60s\" in %.60s", i, name,
-                                       one->name, name_other, other->name);
+                        return why_set(why, -EINVAL, "class %u is \"%s\" in %s and \"%s\" in %s", i, name, one->name,
+                                       name_other, other->name);
         }
         if (n_one != n_other)
-                return why_set(why, -EINVAL, "%.60s has %u classes and %.60s has %u", one->name, n_one, other->name,
-                               n_other);
+                return why_set(why, -EINVAL, "%s has %u classes and %s has %u", one->name, n_one, other->name, n_other);
         return 0;
 }
 
@@ -217,7 +216,7 @@ static int add_part(struct joined *joined, const struct joined_part *part, uint3
 
         if (part->source->growth)
                 return why_set(why, -EINVAL,
-                               "dataset %.100s is a stream, and can only be served alone: where the samples of other "
+                               "dataset %s is a stream, and can only be served alone: where the samples of other "
                                "datasets begin would depend on when it ends",
                                part->name);
         joined->names[k] = strdup(part->name);

@@ -44,12 +44,12 @@ static int check_column(const struct sampling_column *column, uint64_t n_bytes, 
                                "columns: a name of 1 to %u bytes in UTF-8 without control characters is needed",
                                DLP_NAME_MAX - 1);
         if (each == 0)
-                return why_set(why, -EINVAL, "columns: \"%.60s\": its dtype is not one of numbers", column->name);
+                return why_set(why, -EINVAL, "columns: \"%s\": its dtype is not one of numbers", column->name);
         if (column->n_values == 0)
-                return why_set(why, -EINVAL, "columns: \"%.60s\" has no values", column->name);
+                return why_set(why, -EINVAL, "columns: \"%s\" has no values", column->name);
         if (column->offset % 8 > 0 || __builtin_mul_overflow(column->n_values, each, &length) ||
             __builtin_add_overflow(column->offset, length, &end) || end > n_bytes)
-                return why_set(why, -EINVAL, "columns: \"%.60s\": %llu values at %llu do not lie within %llu bytes",
+                return why_set(why, -EINVAL, "columns: \"%s\": %llu values at %llu do not lie within %llu bytes",
                                column->name, (unsigned long long)column->n_values, (unsigned long long)column->offset,
                                (unsigned long long)n_bytes);
         return 0;
@@ -58,7 +58,7 @@ static int check_column(const struct sampling_column *column, uint64_t n_bytes, 
 static int check_once(const struct sampling_column *columns, uint32_t i, struct why *why) {
         for (uint32_t k = 0; k < i; k++)
                 if (strcmp(columns[k].name, columns[i].name) == 0)
-                        return why_set(why, -EINVAL, "columns: \"%.60s\" is given twice", columns[i].name);
+                        return why_set(why, -EINVAL, "columns: \"%s\" is given twice", columns[i].name);
         return 0;
 }
 
@@ -209,7 +209,7 @@ static int load_column(struct sampling *sampling, const struct source *source, c
         sampling->n_charged_bytes += n_bytes;
         r = source_column_read(source, field, wish->is_lengths, column);
         if (r < 0)
-                return why_errno(why, r, "the column \"%.60s\" of the sampler", wish->name);
+                return why_errno(why, r, "the column \"%s\" of the sampler", wish->name);
         column->name = wish->name;
         sampling->owned[sampling->n_owned++] = (void *)(uintptr_t)column->values;
         sampling->owned[sampling->n_owned++] = (void *)(uintptr_t)column->ends;

@@ -38,7 +38,7 @@ static int refuse(const struct source *source, const struct dlp_column_wish *wis
         for (uint32_t i = 0; i < source->schema.n_fields && n < sizeof(names); i++)
                 if (gives(&source->schema.fields[i], wish->is_lengths))
                         n += (size_t)snprintf(names + n, sizeof(names) - n, " %s", source->schema.fields[i].name);
-        return why_set(why, -EINVAL, "sampler: \"%.60s\" %s; give it as a column, or choose one of:%s", wish->name,
+        return why_set(why, -EINVAL, "sampler: \"%s\" %s; give it as a column, or choose one of:%s", wish->name,
                        problem, n > 0 ? names : " (the dataset has none)");
 }
 

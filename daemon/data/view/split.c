@@ -21,7 +21,7 @@ static const char GRAMMAR[] = "write a range such as 0:90% or 1000:, hash(0:90%)
                               "random_split(0.9,0.1; seed=0)[0]; where parts have names, also train or train[0:90%]";
 
 static int refuse(const char *text, struct why *why) {
-        return why_set(why, -EINVAL, "split: \"%.100s\" is not understood; %s", text, GRAMMAR);
+        return why_set(why, -EINVAL, "split: \"%s\" is not understood; %s", text, GRAMMAR);
 }
 
 /* No rule has a bracket right after a word. */
@@ -96,9 +96,8 @@ static int make_range(const struct source *source, const char *text, struct spli
         if (!after || *after)
                 return refuse(text, why);
         if (end > source->n_samples || begin >= end)
-                return why_set(why, -EINVAL,
-                               "split: \"%.100s\" is %" PRIu64 " to %" PRIu64 " of %" PRIu64 " samples: %s", text,
-                               begin, end, source->n_samples,
+                return why_set(why, -EINVAL, "split: \"%s\" is %" PRIu64 " to %" PRIu64 " of %" PRIu64 " samples: %s",
+                               text, begin, end, source->n_samples,
                                end > source->n_samples ? "there are fewer" : "it is empty");
         split->first = begin;
         split->n_samples = end - begin;
@@ -200,7 +199,7 @@ static int make_hash(const struct source *source, const char *text, struct split
                 return refuse(text, why);
         if (choose_by_hash(source, seed, begin, end, split) < 0)
                 return why_set(why, -ENOMEM, "split: no memory for %" PRIu64 " samples", source->n_samples);
-        return split->n_samples > 0 ? 0 : why_set(why, -EINVAL, "split: \"%.100s\" is empty", text);
+        return split->n_samples > 0 ? 0 : why_set(why, -EINVAL, "split: \"%s\" is empty", text);
 }
 
 /* ---- by list --------------------------------------------------------------------------------------------------- */
@@ -222,13 +221,13 @@ static int read_file(const char *path, char **ret_text, struct why *why) {
         int r;
 
         if (fd < 0 || fstat(fd, &status) < 0)
-                return why_errno(why, -errno, "split: %.200s", path);
+                return why_errno(why, -errno, "split: %s", path);
         if (!S_ISREG(status.st_mode))
-                return why_set(why, -EINVAL, "split: %.200s is not a regular file", path);
+                return why_set(why, -EINVAL, "split: %s is not a regular file", path);
         text = calloc(1, (size_t)status.st_size + 1);
         r = text ? disk_read_at(fd, text, (size_t)status.st_size, 0) : -ENOMEM;
         if (r < 0)
-                return why_errno(why, r, "split: %.200s", path);
+                return why_errno(why, r, "split: %s", path);
         *ret_text = TAKE_PTR(text);
         return 0;
 }
@@ -258,7 +257,7 @@ static int find_lines(const struct source *source, const char *path, struct want
 
         for (uint64_t i = 1; i < n; i++)
                 if (by_name(&wanted[i - 1], &wanted[i]) == 0)
-                        return why_set(why, -EINVAL, "split: %.200s names \"%.150s\" twice", path, wanted[i].name);
+                        return why_set(why, -EINVAL, "split: %s names \"%s\" twice", path, wanted[i].name);
         for (uint64_t i = 0; i < source->n_samples; i++) {
                 struct wanted key = { .name = name }, *found;
 
@@ -272,11 +271,11 @@ static int find_lines(const struct source *source, const char *path, struct want
         for (uint64_t i = 0; i < n; i++)
                 if (!wanted[i].is_found)
                         return why_set(why, -EINVAL,
-                                       "split: %.200s names \"%.150s\", but no sample has this name; dlctl look shows "
+                                       "split: %s names \"%s\", but no sample has this name; dlctl look shows "
                                        "the names",
                                        path, wanted[i].name);
         split->n_samples = n;
-        return n > 0 ? 0 : why_set(why, -EINVAL, "split: %.200s names no sample", path);
+        return n > 0 ? 0 : why_set(why, -EINVAL, "split: %s names no sample", path);
 }
 
 void split_file(const char *text, char ret_path[PATH_MAX]) {
@@ -301,7 +300,7 @@ static int make_list(const struct source *source, const char *text, struct split
         if (r < 0)
                 return r;
         if (list_lines(lines, &wanted, &n) < 0 || table_new(split, source->n_samples, n) < 0)
-                return why_set(why, -ENOMEM, "split: no memory for %.200s", path);
+                return why_set(why, -ENOMEM, "split: no memory for %s", path);
         return find_lines(source, path, wanted, n, split, why);
 }
 
@@ -377,13 +376,13 @@ static int make_random(const struct source *source, const char *text, struct spl
                 return refuse(text, why);
         if (!count_parts(&parts, source->n_samples, lengths))
                 return why_set(why, -EINVAL,
-                               "split: the parts of \"%.100s\" are neither shares with the sum 1 nor lengths with the "
+                               "split: the parts of \"%s\" are neither shares with the sum 1 nor lengths with the "
                                "sum %" PRIu64,
                                text, source->n_samples);
         for (uint64_t i = 0; i < idx; i++)
                 begin += lengths[i];
         if (lengths[idx] == 0)
-                return why_set(why, -EINVAL, "split: \"%.100s\" is empty", text);
+                return why_set(why, -EINVAL, "split: \"%s\" is empty", text);
         if (shuffle_part(source->n_samples, seed, begin, lengths[idx], split) < 0)
                 return why_set(why, -ENOMEM, "split: no memory for %" PRIu64 " samples", source->n_samples);
         return 0;

@@ -522,7 +522,7 @@ int catalog_get(struct catalog *catalog, const char *name, struct catalog_datase
         if (entry->state == CATALOG_FAILED && !entry->was_told &&
             clock_now_ns() - entry->failed_at_ns < RETRY_AFTER_NS) {
                 entry->was_told = true;
-                return why_set(why, -EIO, "dataset %s: %.400s", name, entry->text.text);
+                return why_set(why, -EIO, "dataset %s: %s", name, entry->text.text);
         }
         if (entry->state == CATALOG_FAILED) /* too old, or reported already: opened again, without a restart */
                 open_again(entry);
@@ -536,7 +536,7 @@ int catalog_get(struct catalog *catalog, const char *name, struct catalog_datase
                 return why_set(why, -EAGAIN, "dataset %s: %s", name, catalog_staging_text(entry, text));
         }
         if (catalog_is_stream(entry))
-                return why_set(why, -EAGAIN, "dataset %s: the stream waits for its first whole shard in %.200s", name,
+                return why_set(why, -EAGAIN, "dataset %s: the stream waits for its first whole shard in %s", name,
                                entry->path);
         work_read(&entry->work, &progress);
         progress.phase[0] = '\0';

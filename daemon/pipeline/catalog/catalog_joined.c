@@ -137,7 +137,7 @@ static int make(const char *text, struct catalog_dataset **parts, uint32_t n_par
                 joined->parts = calloc(n_parts, sizeof(struct catalog_dataset *));
         if (r < 0 || !joined->parts) {
                 free(joined);
-                return why_set(why, -ENOMEM, "no memory to join %.200s", text);
+                return why_set(why, -ENOMEM, "no memory to join %s", text);
         }
         r = dataset_join(datasets, n_parts, text, &joined->dataset, why);
         if (r < 0) {

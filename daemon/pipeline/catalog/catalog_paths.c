@@ -77,10 +77,10 @@ int catalog_path_name(const char *path, const char *options, char ret_name[DLP_D
         int r;
 
         if (path[0] != '/')
-                return why_set(why, -EINVAL, "dataset: \"%.200s\" is not an absolute path", path);
+                return why_set(why, -EINVAL, "dataset: \"%s\" is not an absolute path", path);
         if (!text_is_printable(path))
                 return why_set(why, -EINVAL,
-                               "dataset: the path %.200s has control characters or is not UTF-8; rename what has them",
+                               "dataset: the path %s has control characters or is not UTF-8; rename what has them",
                                path);
         r = add_path(path, text, &n);
         if (r < 0)
@@ -88,7 +88,7 @@ int catalog_path_name(const char *path, const char *options, char ret_name[DLP_D
         if (options[0])
                 r = add_options(options, text, n);
         if (r < 0)
-                return why_set(why, r, "dataset: no memory for the name of %.200s", path);
+                return why_set(why, r, "dataset: no memory for the name of %s", path);
         strcpy(ret_name, text);
         return 0;
 }

@@ -27,10 +27,10 @@ static void name_sample(struct task *task, const char *text, struct why *ret_nam
 
         source_name(dataset_source(dataset->dataset), sample, name);
         if (dataset == all)
-                why_set(ret_named, 0, "%s: sample %llu (%.200s): %.250s", dataset->name, (unsigned long long)sample,
-                        name, text);
+                why_set(ret_named, 0, "%s: sample %llu (%s): %s", dataset->name, (unsigned long long)sample, name,
+                        text);
         else
-                why_set(ret_named, 0, "%s: sample %llu (%.120s; number %llu of %.60s): %.200s", dataset->name,
+                why_set(ret_named, 0, "%s: sample %llu (%s; number %llu of %s): %s", dataset->name,
                         (unsigned long long)sample, name, (unsigned long long)task->candidate, all->name, text);
 }
 
@@ -103,8 +103,7 @@ static enum failure substitute(struct task *task, const struct why *named) {
                 batch_forget_shape(task->batch);
                 return FAILURE_SUBSTITUTE;
         }
-        why_set(&none, 0,
-                "%.100s: no good sample found to take the place of sample %llu in %llu tries; the first: %.300s",
+        why_set(&none, 0, "%s: no good sample found to take the place of sample %llu in %llu tries; the first: %s",
                 stream->dataset->name, (unsigned long long)task->index, (unsigned long long)task->n_tries,
                 task->reason.text);
         return end_job(task, &none);
@@ -116,8 +115,7 @@ static enum failure end_too_many(struct task *task, const struct why *last) {
         unsigned long long n_allowed = stream->job->damage.n_allowed;
         struct why why;
 
-        why_set(&why, 0,
-                "%.100s: %llu damaged samples, max_errors allows %llu; the last: %.300s; dlctl errors %.60s lists them",
+        why_set(&why, 0, "%s: %llu damaged samples, max_errors allows %llu; the last: %s; dlctl errors %s lists them",
                 stream->dataset->name, n_allowed + 1, n_allowed, last->text, dataset_of(task, &sample)->name);
         return end_job(task, &why);
 }
@@ -137,7 +135,7 @@ static void describe(const struct task *task, const char *text, struct why *ret_
         const char *bare = without_path(task, text);
 
         if (task->request.is_part)
-                why_set(ret_text, 0, "%.100s: %.300s", task->request.path, bare);
+                why_set(ret_text, 0, "%s: %s", task->request.path, bare);
         else
                 why_set(ret_text, 0, "%s", bare);
 }

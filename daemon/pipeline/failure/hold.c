@@ -108,7 +108,7 @@ static void give_up_late(struct planner *planner, struct stream *stream, struct 
 
         if (!outage_is_held(outage_of(stream, parked), &reason))
                 reason = parked->failing; /* a look can open the dataset, but reads fail */
-        why_set(&why, 0, "%.100s could not be read for %llu s (outage_timeout): %.350s", stream->dataset->name,
+        why_set(&why, 0, "%s could not be read for %llu s (outage_timeout): %s", stream->dataset->name,
                 (unsigned long long)(now_ns - parked->failing_ns) / 1000000000u, reason.text);
         if (!stream->is_given_up)
                 log_error("outage", "%s; the job ends job=%s rank=%u", why.text, stream->job->name, stream->rank);
@@ -135,12 +135,12 @@ static void tell(const struct planner *planner, struct stream *stream, const str
         if (is_told_lately(stream, now_ns))
                 return;
         if (timeout_ns == 0)
-                why_set(&text, 0, "on hold: %.400s; trying again", why->text);
+                why_set(&text, 0, "on hold: %s; trying again", why->text);
         else if (left_s >= 120)
-                why_set(&text, 0, "on hold: %.400s; trying again for %llu min", why->text,
+                why_set(&text, 0, "on hold: %s; trying again for %llu min", why->text,
                         (unsigned long long)(left_s + 59) / 60);
         else
-                why_set(&text, 0, "on hold: %.400s; trying again for %llu s", why->text, (unsigned long long)left_s);
+                why_set(&text, 0, "on hold: %s; trying again for %llu s", why->text, (unsigned long long)left_s);
         dlp_ring_hold(stream->ring->control, text.text);
 }
 
@@ -151,7 +151,7 @@ static void tell_slow(struct stream *stream, uint64_t now_ns) {
 
         if (is_told_lately(stream, now_ns))
                 return;
-        why_set(&text, 0, "on hold: %.100s: reading %.300s has not come back for %llu s", stream->dataset->name,
+        why_set(&text, 0, "on hold: %s: reading %s has not come back for %llu s", stream->dataset->name,
                 stream->slow->path, (unsigned long long)task_reading_ns(stream->slow, now_ns) / 1000000000u);
         if (is_first)
                 log_warning("outage", "%s: its disk or server may hang; the job waits job=%s rank=%u",
@@ -170,9 +170,9 @@ static void tell_dry(struct stream *stream, uint64_t now_ns) {
                 return;
         growth_report(dataset_source(stream->dataset->dataset)->growth, &report);
         if (stream->order && order_table_is_short(stream->order, &lack))
-                why_set(&text, 0, "on hold: %s: the stream waits for memory: %.350s", stream->dataset->name, lack.text);
+                why_set(&text, 0, "on hold: %s: the stream waits for memory: %s", stream->dataset->name, lack.text);
         else
-                why_set(&text, 0, "on hold: %s: the stream %.350s; %llu samples so far", stream->dataset->name,
+                why_set(&text, 0, "on hold: %s: the stream %s; %llu samples so far", stream->dataset->name,
                         report.waiting.text[0] ? report.waiting.text : "is being read",
                         (unsigned long long)report.n_samples);
         dlp_ring_hold(stream->ring->control, text.text);

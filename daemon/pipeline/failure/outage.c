@@ -349,7 +349,7 @@ bool outage_is_held(struct outage *outage, struct why *ret_why) {
         if (held && ret_why && outage->is_held)
                 *ret_why = outage->why;
         else if (held && ret_why)
-                why_set(ret_why, 0, "%.300s: its file system does not answer (a dead mount?)",
+                why_set(ret_why, 0, "%s: its file system does not answer (a dead mount?)",
                         dataset_root(outage->dataset));
         pthread_mutex_unlock(&outage->lock);
         return held;

@@ -42,7 +42,7 @@ static int check_bucket(const char *bucket, size_t n_bytes, struct why *why) {
         for (size_t i = 0; i < n_bytes && ok; i++)
                 ok = is_letter_or_digit(bucket[i]) || strchr("-._", bucket[i]);
         if (!ok)
-                return why_set(why, -EINVAL, "s3://%.64s: \"%.*s\" is not a valid name of a bucket", bucket,
+                return why_set(why, -EINVAL, "s3://%s: \"%.*s\" is not a valid name of a bucket", bucket,
                                (int)(n_bytes < 64 ? n_bytes : 64), bucket);
         return 0;
 }
@@ -61,7 +61,7 @@ int s3_address(const struct s3_store *store, const char *url, char **ret_url, st
         int r;
 
         if (strncasecmp(url, "s3://", strlen("s3://")) != 0)
-                return why_set(why, -EINVAL, "\"%.64s\" is not an s3:// URL", url);
+                return why_set(why, -EINVAL, "\"%s\" is not an s3:// URL", url);
         r = check_bucket(bucket, n_bucket, why);
         if (r < 0)
                 return r;

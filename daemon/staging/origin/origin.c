@@ -57,7 +57,7 @@ int origin_survey(struct http *http, const struct origin_options *options, struc
         else if (strcmp(options->unpack, "yes") == 0)
                 run.unpack = true;
         else if (strcmp(options->unpack, "no") != 0)
-                return why_set(why, -EINVAL, "unpack = \"%.40s\": write auto, yes or no", options->unpack);
+                return why_set(why, -EINVAL, "unpack = \"%s\": write auto, yes or no", options->unpack);
         url_show(run.address.text, run.shown);
         if (*run.address.rest) /* lines of it are named: "list.txt:17", not "list.txt?...:17" */
                 run.shown[strlen(run.shown) - strlen("?...")] = '\0';

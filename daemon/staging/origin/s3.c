@@ -41,12 +41,12 @@ static int on_object(void *userdata, const struct s3_object *object) {
         size_t n_key = strlen(object->key);
 
         if (strncmp(object->key, listing->prefix, listing->n_prefix) != 0)
-                return why_set(listing->why, -EINVAL, "%s: the store lists \"%.200s\", which is not below it",
+                return why_set(listing->why, -EINVAL, "%s: the store lists \"%s\", which is not below it",
                                listing->run->shown, object->key);
         if (!listing->first_key[0])
                 snprintf(listing->first_key, sizeof(listing->first_key), "%s", object->key);
         else if (strcmp(listing->first_key, object->key) == 0)
-                return why_set(listing->why, -EPROTO, "%s: the store's listing begins again at \"%.200s\"",
+                return why_set(listing->why, -EPROTO, "%s: the store's listing begins again at \"%s\"",
                                listing->run->shown, object->key);
         if (object->key[n_key - 1] == '/') /* a folder's mark: what is in the folder says as much */
                 return 0;

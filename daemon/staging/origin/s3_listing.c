@@ -93,15 +93,15 @@ static int take_object(struct parser *parser) {
         if (parser->only_looks)
                 return 0;
         if (parser->is_encoded && decode_key(parser->texts[KEY]) < 0)
-                return why_set(parser->why, -EINVAL, "a key that is not encoded as it says: \"%.100s\"",
+                return why_set(parser->why, -EINVAL, "a key that is not encoded as it says: \"%s\"",
                                parser->texts[KEY]);
         if (!object.key[0] || strlen(object.key) > S3_KEY_MAX)
-                return why_set(parser->why, -EINVAL, "an empty or too long key: \"%.100s\"", object.key);
+                return why_set(parser->why, -EINVAL, "an empty or too long key: \"%s\"", object.key);
         if (size[0]) {
                 errno = 0;
                 object.n_bytes = strtoull(size, &end, 10);
                 if (size[0] < '0' || size[0] > '9' || *end || errno != 0)
-                        return why_set(parser->why, -EINVAL, "\"%.40s\" as the size of \"%.200s\"", size, object.key);
+                        return why_set(parser->why, -EINVAL, "\"%s\" as the size of \"%s\"", size, object.key);
         }
         parser->n_objects++;
         return parser->object(parser->userdata, &object);
@@ -116,7 +116,7 @@ static int take_error(struct parser *parser) {
                         error = CODES[i].error;
                         advice = CODES[i].advice;
                 }
-        return why_set(parser->why, error, "the store says %.60s: %.200s%s", code[0] ? code : "an error without code",
+        return why_set(parser->why, error, "the store says %s: %s%s", code[0] ? code : "an error without code",
                        parser->texts[MESSAGE], advice);
 }
 
@@ -142,7 +142,7 @@ static void XMLCALL on_begin(void *userdata, const XML_Char *name, const XML_Cha
                 return;
         }
         if (parser->depth == 0 && strcmp(name, "ListBucketResult") != 0 && strcmp(name, "Error") != 0) {
-                stop(parser, why_set(parser->why, -EINVAL, "<%.60s> instead of an object store's listing", name));
+                stop(parser, why_set(parser->why, -EINVAL, "<%s> instead of an object store's listing", name));
                 return;
         }
         snprintf(parser->names[parser->depth++], sizeof(parser->names[0]), "%s", name);
@@ -190,7 +190,7 @@ static void XMLCALL on_doctype(void *userdata, const XML_Char *name, const XML_C
         struct parser *parser = userdata;
 
         stop(parser,
-             why_set(parser->why, -EINVAL, "a document type \"%.40s\" instead of an object store's listing", name));
+             why_set(parser->why, -EINVAL, "a document type \"%s\" instead of an object store's listing", name));
 }
 
 /* ---- the page ------------------------------------------------------------------------------------------------ */

@@ -142,12 +142,11 @@ static int fail_archive(struct unpacking *unpacking, const char *path) {
                 return why_errno(unpacking->why, unpacking->read_error, "%s: reading the archive",
                                  unpacking->options->archive);
         if (unpacking->is_idle)
-                return why_set(
-                        unpacking->why, -EFBIG,
-                        "%s%s%.200s%s: twice the limit of %llu bytes and more is decompressed without coming out",
-                        unpacking->options->archive, path ? ": \"" : "", path ? path : "", path ? "\"" : "",
-                        (unsigned long long)unpacking->options->limit_bytes);
-        return why_set(unpacking->why, -EBADMSG, "%s%s%.200s%s: no archive, or damaged or cut: %.160s%s",
+                return why_set(unpacking->why, -EFBIG,
+                               "%s%s%s%s: twice the limit of %llu bytes and more is decompressed without coming out",
+                               unpacking->options->archive, path ? ": \"" : "", path ? path : "", path ? "\"" : "",
+                               (unsigned long long)unpacking->options->limit_bytes);
+        return why_set(unpacking->why, -EBADMSG, "%s%s%s%s: no archive, or damaged or cut: %s%s",
                        unpacking->options->archive, path ? ": \"" : "", path ? path : "", path ? "\"" : "",
                        text ? text : "unknown",
                        unpacking->n_files + unpacking->n_folders == 0 && archive_filter_count(unpacking->archive) > 1
@@ -161,17 +160,17 @@ static int fail_entry(struct unpacking *unpacking, int error, const struct why *
 }
 
 static int refuse(struct unpacking *unpacking, const char *path, const char *what) {
-        return why_set(unpacking->why, -EINVAL, "%s: \"%.200s\" %s", unpacking->options->archive, path, what);
+        return why_set(unpacking->why, -EINVAL, "%s: \"%s\" %s", unpacking->options->archive, path, what);
 }
 
 static int check_limits(struct unpacking *unpacking, const char *path, uint64_t n_bytes) {
         const struct unpack_options *options = unpacking->options;
 
         if (unpacking->n_files > options->limit_files || unpacking->n_folders > options->limit_files + MORE_FOLDERS)
-                return why_set(unpacking->why, -EFBIG, "%s: \"%.200s\" is above the limit of %llu files",
-                               options->archive, path, (unsigned long long)options->limit_files);
+                return why_set(unpacking->why, -EFBIG, "%s: \"%s\" is above the limit of %llu files", options->archive,
+                               path, (unsigned long long)options->limit_files);
         if (n_bytes > options->limit_bytes || unpacking->n_bytes > options->limit_bytes - n_bytes)
-                return why_set(unpacking->why, -EFBIG, "%s: with \"%.200s\" more than the limit of %llu bytes come out",
+                return why_set(unpacking->why, -EFBIG, "%s: with \"%s\" more than the limit of %llu bytes come out",
                                options->archive, path, (unsigned long long)options->limit_bytes);
         return 0;
 }
@@ -184,7 +183,7 @@ static int check_inodes(struct unpacking *unpacking, const char *path) {
 
         if (n_names > unpacking->options->limit_files)
                 return why_set(unpacking->why, -EFBIG,
-                               "%s: with \"%.200s\" more than the limit of %llu files and folders come out",
+                               "%s: with \"%s\" more than the limit of %llu files and folders come out",
                                unpacking->options->archive, path, (unsigned long long)unpacking->options->limit_files);
         if (n_names - unpacking->n_names_seen < INODES_EVERY && unpacking->n_names_seen > 0)
                 return 0;
@@ -195,7 +194,7 @@ static int check_inodes(struct unpacking *unpacking, const char *path) {
         n_spare = n_spare < INODES_SPARE ? n_spare : INODES_SPARE;
         if (status.f_favail > n_spare + INODES_EVERY)
                 return 0;
-        return why_set(unpacking->why, -ENOSPC, "%s: \"%.200s\": %llu inodes of the disk are free, too few to go on",
+        return why_set(unpacking->why, -ENOSPC, "%s: \"%s\": %llu inodes of the disk are free, too few to go on",
                        unpacking->options->archive, path, (unsigned long long)status.f_favail);
 }
 
@@ -265,7 +264,7 @@ static bool stays_inside(const char *path, const char *target) {
 static int tell(struct unpacking *unpacking, const struct unpack_entry *entry) {
         int r = unpacking->options->entry(unpacking->options->userdata, entry);
 
-        return r < 0 ? why_errno(unpacking->why, r, "%s: \"%.200s\"", unpacking->options->archive, entry->path) : 0;
+        return r < 0 ? why_errno(unpacking->why, r, "%s: \"%s\"", unpacking->options->archive, entry->path) : 0;
 }
 
 /* All blocks of a file. */
@@ -287,7 +286,7 @@ static int take_data(struct unpacking *unpacking, const char *path, struct why *
                         return r;
                 r = unpack_place_bytes(&unpacking->place, (uint64_t)offset, bytes, n_bytes, inner);
                 if (r < 0)
-                        return why_set(unpacking->why, r, "%s: \"%.200s\" %s", unpacking->options->archive, path,
+                        return why_set(unpacking->why, r, "%s: \"%s\" %s", unpacking->options->archive, path,
                                        inner->text);
         }
         /* A warning is a wrong checksum or length. */
@@ -313,7 +312,7 @@ static int take_file(struct unpacking *unpacking, struct archive_entry *entry, c
         }
         r = unpack_place_begin(&unpacking->place, !is_there, &inner);
         if (r < 0)
-                return why_set(unpacking->why, r, "%s: \"%.200s\": %s", unpacking->options->archive, path, inner.text);
+                return why_set(unpacking->why, r, "%s: \"%s\": %s", unpacking->options->archive, path, inner.text);
         r = take_data(unpacking, path, &inner);
         if (r < 0)
                 return r;
@@ -335,7 +334,7 @@ static int take_link(struct unpacking *unpacking, struct archive_entry *entry, c
         int r;
 
         if (!target || !stays_inside(path, target))
-                return why_set(unpacking->why, -EINVAL, "%s: \"%.200s\" is a link to \"%.200s\", which %s",
+                return why_set(unpacking->why, -EINVAL, "%s: \"%s\" is a link to \"%s\", which %s",
                                unpacking->options->archive, path, target ? target : "",
                                target ? "is not a plain path within the folder" : "is not UTF-8");
         r = unpack_place_link(&unpacking->place, path, target, &inner);

@@ -35,8 +35,8 @@ static int parent_of(struct unpack_place *place, const char *path, const char **
         int fd = paths_folder_of(&place->paths, path, true, ret_name);
 
         if (fd == -ELOOP || fd == -ENOTDIR)
-                return why_set(why, -EINVAL, "\"%.200s\" would lie behind a link or a file", path);
-        return fd < 0 ? why_errno(why, fd, "the folder of \"%.200s\"", path) : fd;
+                return why_set(why, -EINVAL, "\"%s\" would lie behind a link or a file", path);
+        return fd < 0 ? why_errno(why, fd, "the folder of \"%s\"", path) : fd;
 }
 
 /* Gives a finished file its name; it replaces what an earlier run left there. */
@@ -47,7 +47,7 @@ static int give_name(struct unpack_place *place, const char *path, struct why *w
         if (fd < 0)
                 return fd;
         if (renameat(place->paths.root_fd, place->unfinished, fd, name) < 0)
-                return why_errno(why, -errno, "\"%.200s\" cannot be put in place", path);
+                return why_errno(why, -errno, "\"%s\" cannot be put in place", path);
         return 0;
 }
 
@@ -92,13 +92,13 @@ int unpack_place_end(struct unpack_place *place, const char *path, uint64_t n_by
         if (!is_written)
                 return 0;
         if (ftruncate(place->fd, (off_t)n_bytes) < 0 || fchmod(place->fd, mode & S_IXUSR ? 0755 : 0644) < 0)
-                return why_errno(why, -errno, "\"%.200s\" cannot be written", path);
+                return why_errno(why, -errno, "\"%s\" cannot be written", path);
         r = give_name(place, path, why);
         if (r < 0)
                 return r;
         /* Some file systems report only now that there was no space. */
         r = close(take_fd(&place->fd)) < 0 ? -errno : 0;
-        return r < 0 ? why_errno(why, r, "\"%.200s\" cannot be written", path) : 0;
+        return r < 0 ? why_errno(why, r, "\"%s\" cannot be written", path) : 0;
 }
 
 /* ---- links --------------------------------------------------------------------------------------------------- */
@@ -108,7 +108,7 @@ int unpack_place_link(struct unpack_place *place, const char *path, const char *
 
         unlinkat(place->paths.root_fd, place->unfinished, 0);
         if (symlinkat(target, place->paths.root_fd, place->unfinished) < 0)
-                return why_errno(why, -errno, "the link \"%.200s\" cannot be made", path);
+                return why_errno(why, -errno, "the link \"%s\" cannot be made", path);
         r = give_name(place, path, why);
         if (r < 0)
                 unlinkat(place->paths.root_fd, place->unfinished, 0);
@@ -128,14 +128,14 @@ int unpack_place_hard_link(struct unpack_place *place, const char *path, const c
         fd = openat(parent, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
         if (fd < 0 || fstat(fd, &stat) < 0 || !S_ISREG(stat.st_mode))
                 return why_set(why, -EINVAL,
-                               "\"%.200s\" is a hard link to \"%.200s\", which is not an earlier file of the archive",
-                               path, target);
+                               "\"%s\" is a hard link to \"%s\", which is not an earlier file of the archive", path,
+                               target);
         r = sha256_file(&place->sha, fd, ret_n_bytes, ret_sha256);
         if (r < 0)
-                return why_errno(why, r, "\"%.200s\" cannot be read", target);
+                return why_errno(why, r, "\"%s\" cannot be read", target);
         unlinkat(place->paths.root_fd, place->unfinished, 0);
         if (linkat(parent, name, place->paths.root_fd, place->unfinished, 0) < 0)
-                return why_errno(why, -errno, "the hard link \"%.200s\" cannot be made", path);
+                return why_errno(why, -errno, "the hard link \"%s\" cannot be made", path);
         r = give_name(place, path, why);
         /* If it was there from an earlier run, both names are one file and rename() leaves both alone. */
         unlinkat(place->paths.root_fd, place->unfinished, 0);

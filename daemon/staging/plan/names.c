@@ -118,7 +118,7 @@ static int take_folders(struct plan_names *names, const char *path, const char *
                 if (r < 0)
                         return r;
                 if (before && !(before & FOLDER_BIT))
-                        return why_set(why, -EINVAL, "\"%.200s\" lies in a folder whose name a file or link has", path);
+                        return why_set(why, -EINVAL, "\"%s\" lies in a folder whose name a file or link has", path);
         }
         memcpy(names->parent, folded, n_parent);
         names->parent[n_parent] = '\0';
@@ -138,10 +138,9 @@ int plan_names_take(struct plan_names *names, const char *path, struct why *why)
                 r = add(names, folded, n, false, &before);
         if (r == 0 && before)
                 return why_set(why, -EINVAL,
-                               before & FOLDER_BIT
-                                       ? "\"%.200s\" has the name of a folder"
-                                       : "\"%.200s\" has the name of an earlier entry, or differs from it in "
-                                         "case alone",
+                               before & FOLDER_BIT ? "\"%s\" has the name of a folder"
+                                                   : "\"%s\" has the name of an earlier entry, or differs from it in "
+                                                     "case alone",
                                path);
         return r == -ENOMEM ? why_set(why, r, "no memory for the names of all files") : r;
 }

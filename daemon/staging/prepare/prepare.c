@@ -209,7 +209,7 @@ static int wait_next(struct run *run, struct window_result **ret_result) {
 /* `path` may be long, and the reason is what counts. */
 static void note_kept(struct run *run, const char *path, const struct why *why) {
         if (run->report.n_kept_as_is++ == 0)
-                why_set(&run->report.first_kept, 0, "%.200s: %s", path, why->text);
+                why_set(&run->report.first_kept, 0, "%s: %s", path, why->text);
 }
 
 static int pack_sample(struct run *run, struct shard_writer *writer, uint64_t sample, struct why *why) {

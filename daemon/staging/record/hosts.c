@@ -13,7 +13,7 @@ int hosts_next(const char **text, const char **ret_host, size_t *ret_n_bytes, st
         if (*host == '\0')
                 return 0;
         if (n == 0 || host[0] == '-' || (host[n] && !strchr(BETWEEN, host[n])))
-                return why_set(why, -EINVAL, "\"%.60s\" is not a name or address of a host", host);
+                return why_set(why, -EINVAL, "\"%s\" is not a name or address of a host", host);
         *ret_host = host;
         *ret_n_bytes = n;
         *text = host + n;

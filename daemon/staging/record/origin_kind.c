@@ -91,8 +91,7 @@ int origin_find_kind(const struct url *address, const char *name, enum origin_ki
                 return 0;
         }
         return why_set(why, -EINVAL,
-                       "\"%.40s\" is not a kind of origin; write auto, manifest, list, s3, folder, archive or file",
-                       name);
+                       "\"%s\" is not a kind of origin; write auto, manifest, list, s3, folder, archive or file", name);
 }
 
 int origin_kind(const char *url, const char *kind, const char **ret_kind, struct why *why) {

@@ -23,18 +23,17 @@ int place_init(struct place *place, const char *path, struct why *why) {
         int n_folder;
 
         if (path[0] != '/')
-                return why_set(why, -EINVAL, "path \"%.200s\" is not absolute; staged datasets need a path from / on",
+                return why_set(why, -EINVAL, "path \"%s\" is not absolute; staged datasets need a path from / on",
                                path);
         if (n == 1)
-                return why_set(why, -EINVAL, "path \"%.200s\" cannot be a staged dataset; name a folder below it",
-                               path);
+                return why_set(why, -EINVAL, "path \"%s\" cannot be a staged dataset; name a folder below it", path);
         if (n >= sizeof(made.path))
                 return why_set(why, -ENAMETOOLONG, "path \"%.200s...\" is longer than paths may be", path);
         memcpy(made.path, path, n);
         made.path[n] = '\0';
         name = strrchr(made.path, '/') + 1;
         if (strcmp(name, ".") == 0 || strcmp(name, "..") == 0)
-                return why_set(why, -EINVAL, "path \"%.200s\" ends in \"%s\"; write the folder's own name", path, name);
+                return why_set(why, -EINVAL, "path \"%s\" ends in \"%s\"; write the folder's own name", path, name);
         n_folder = snprintf(made.folder, sizeof(made.folder), "%.*s.%s.staged", (int)(name - made.path), made.path,
                             name);
         if (n_folder < 0 || (size_t)n_folder >= sizeof(made.folder) || strlen(name) + strlen("..staged") > NAME_MAX)

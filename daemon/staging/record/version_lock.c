@@ -94,7 +94,7 @@ int version_lock_take(const struct place *place, const char *version, struct ver
                 if (r < 0) {
                         lock->lease[0] = '\0';
                         r = VERSION_UNPROTECTED;
-                        why_set(why, 0, "the file system has no locks, and a lease cannot be written (%.300s)",
+                        why_set(why, 0, "the file system has no locks, and a lease cannot be written (%s)",
                                 reason.text);
                 }
         } else if (r < 0 && lock->fd >= 0) {

@@ -101,17 +101,17 @@ static int check_kinds(const struct making *making, struct why *why) {
                                (unsigned long long)making->n_files);
         for (uint64_t i = first; i < making->n_files; i++)
                 if (making->files[i].kind != CONVERTED_NOTHING && making->files[i].kind != making->files[first].kind)
-                        return why_set(
-                                why, -EINVAL,
-                                "the command wrote a %s file for %.200s, and a %s file for %.200s; it must write "
-                                "the same form for all files",
-                                converted_suffix((enum converted)making->files[first].kind),
-                                source_path(converting, first), converted_suffix((enum converted)making->files[i].kind),
-                                source_path(converting, i));
+                        return why_set(why, -EINVAL,
+                                       "the command wrote a %s file for %s, and a %s file for %s; it must write "
+                                       "the same form for all files",
+                                       converted_suffix((enum converted)making->files[first].kind),
+                                       source_path(converting, first),
+                                       converted_suffix((enum converted)making->files[i].kind),
+                                       source_path(converting, i));
         for (uint64_t i = first + 1; i < making->n_files && making->files[first].kind == CONVERTED_NPZ; i++)
                 if (making->files[i].kind == CONVERTED_NPZ)
                         return why_set(why, -EINVAL,
-                                       "%.200s and %.200s are archives of arrays, and a dataset is one of them: stage "
+                                       "%s and %s are archives of arrays, and a dataset is one of them: stage "
                                        "each as a dataset of its own, whose origin names it",
                                        source_path(converting, first), source_path(converting, i));
         return 0;
@@ -151,7 +151,7 @@ static int verify(struct converting *converting, uint64_t idx, enum converted ki
         source_close(source);
         index_builder_free(builder);
         if (r < 0 && r != -ECANCELED)
-                why_set(why, -EINVAL, "what the command wrote for %s cannot be served: %.300s",
+                why_set(why, -EINVAL, "what the command wrote for %s cannot be served: %s",
                         source_path(converting, idx), inner.text);
         return r < 0 && r != -ECANCELED ? -EINVAL : r;
 }

@@ -134,10 +134,9 @@ static int prepare_version(struct run *run, struct version *version, struct why 
         if (!steps.converts && !steps.command)
                 return dataset->pack || dataset->prepare[0] ? version_prepare(run, version, why) : 0;
         if (dataset->pack)
-                return why_set(
-                        why, -EINVAL,
-                        "pack = yes packs pictures; what prepare = \"%.60s\" makes has its shards: leave pack out",
-                        dataset->prepare);
+                return why_set(why, -EINVAL,
+                               "pack = yes packs pictures; what prepare = \"%s\" makes has its shards: leave pack out",
+                               dataset->prepare);
         return version_convert(run, version, &steps, why);
 }
 

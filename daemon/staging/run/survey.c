@@ -28,8 +28,7 @@ static int compare_settings(struct run *run, struct why *why) {
         all = run_gather(run, mine, sizeof(mine));
         for (uint32_t node = 1; node < run->n_nodes; node++)
                 if (strcmp(all[0], all[node]) != 0)
-                        return why_set(why, -EINVAL,
-                                       "dataset \"%s\" is configured differently: on %s %.150s; on %s %.150s",
+                        return why_set(why, -EINVAL, "dataset \"%s\" is configured differently: on %s %s; on %s %s",
                                        run->dataset->name, cluster_name(run->cluster, 0), all[0],
                                        cluster_name(run->cluster, node), all[node]);
         return 0;

@@ -82,11 +82,11 @@ static int refuse(const struct dlp_making *making, const struct dlp_lengths *len
         first = dlp_order_sample(order, first);
         if (dlp_column_is_whole(column))
                 return why_set(making->why, -EINVAL,
-                               "%s: sample %llu has the length %lld in \"%.60s\"; allowed are 0 to %u", lengths->step,
+                               "%s: sample %llu has the length %lld in \"%s\"; allowed are 0 to %u", lengths->step,
                                (unsigned long long)first, (long long)dlp_column_whole(column, first), column->name,
                                UINT32_MAX);
         return why_set(making->why, -EINVAL,
-                       "%s: sample %llu has the length %.17g in \"%.60s\"; allowed are whole numbers from 0 to %u",
+                       "%s: sample %llu has the length %.17g in \"%s\"; allowed are whole numbers from 0 to %u",
                        lengths->step, (unsigned long long)first, dlp_column_real(column, first), column->name,
                        UINT32_MAX);
 }

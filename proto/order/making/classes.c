@@ -154,14 +154,14 @@ int dlp_classes_init(struct dlp_making *making, const char *step, const struct d
 
         *classes = (struct dlp_classes){ 0 };
         if (!dlp_column_is_whole(column))
-                return why_set(making->why, -EINVAL, "%s: \"%.60s\" has %s; labels are whole numbers", step,
-                               column->name, dlp_dtype_name(column->dtype));
+                return why_set(making->why, -EINVAL, "%s: \"%s\" has %s; labels are whole numbers", step, column->name,
+                               dlp_dtype_name(column->dtype));
         r = choose_way(making, column, classes);
         if (r == 0)
                 r = for_each(making, column, classes, classes->n_direct > 0 ? mark_direct : mark_slot);
         if (r == -E2BIG || classes->n > DLP_CLASSES_MAX)
-                r = why_set(making->why, -EINVAL, "%s: \"%.60s\" has more than %u classes; give a column of labels",
-                            step, column->name, DLP_CLASSES_MAX);
+                r = why_set(making->why, -EINVAL, "%s: \"%s\" has more than %u classes; give a column of labels", step,
+                            column->name, DLP_CLASSES_MAX);
         if (r == 0) {
                 classes->n_room = classes->n;
                 r = dlp_making_allocate(making, classes->n_room, sizeof(*classes->counts), &classes->counts);

@@ -15,7 +15,7 @@ static int refuse_part(const struct dlp_making_terms *terms, const char *name, s
 
         for (uint32_t i = 0; i < terms->n_parts && length < sizeof(names); i++)
                 length += (size_t)snprintf(names + length, sizeof(names) - length, " %s", terms->parts[i].name);
-        return why_set(why, -EINVAL, "mix: there is no part \"%.60s\"; the parts are:%s", name, names);
+        return why_set(why, -EINVAL, "mix: there is no part \"%s\"; the parts are:%s", name, names);
 }
 
 static int find_part(const struct dlp_making_terms *terms, const char *name, struct dlp_part *ret_part,
@@ -108,7 +108,7 @@ static int make_shares(const struct dlp_mixture_terms *mixing, uint64_t epoch, s
                 largest = fmax(largest, mixture->shares[i]);
                 if (mixture->shares[i] > 0 && mixture->parts[i].n_samples == 0)
                         return why_set(why, -EINVAL,
-                                       "mix: part \"%.60s\" has no samples, but the weight %g; give it the weight 0",
+                                       "mix: part \"%s\" has no samples, but the weight %g; give it the weight 0",
                                        mixture->parts[i].name, mixture->shares[i]);
         }
         if (!(sum > 0) || !isfinite(sum))

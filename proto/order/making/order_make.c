@@ -131,7 +131,7 @@ int dlp_making_any_column(struct dlp_making *making, const char *step, const cha
                         *ret_column = &terms->columns[i];
                         return 0;
                 }
-        return why_set(making->why, -EINVAL, "%s: there is no column \"%.60s\"", step, name);
+        return why_set(making->why, -EINVAL, "%s: there is no column \"%s\"", step, name);
 }
 
 int dlp_making_column(struct dlp_making *making, const char *step, const char *name,
@@ -141,10 +141,10 @@ int dlp_making_column(struct dlp_making *making, const char *step, const char *n
         if (r < 0)
                 return r;
         if ((*ret_column)->ends)
-                return why_set(making->why, -EINVAL, "%s: \"%.60s\" has a list for each sample; one number is needed",
+                return why_set(making->why, -EINVAL, "%s: \"%s\" has a list for each sample; one number is needed",
                                step, name);
         if ((*ret_column)->n_values != making->terms->base.n_samples)
-                return why_set(making->why, -EINVAL, "%s: \"%.60s\" has %llu values, but the dataset has %llu samples",
+                return why_set(making->why, -EINVAL, "%s: \"%s\" has %llu values, but the dataset has %llu samples",
                                step, name, (unsigned long long)(*ret_column)->n_values,
                                (unsigned long long)making->terms->base.n_samples);
         return 0;

@@ -37,16 +37,16 @@ int dlp_weights_check(struct dlp_making *making, const struct dlp_weights_source
         if (weight >= 0 && weight <= 0x1.fffffffffffffp+1023)
                 return 0;
         return why_set(making->why, -EINVAL,
-                       "%s: \"%.60s\" has the weight %g at sample %llu; a weight is a finite number, 0 or more",
+                       "%s: \"%s\" has the weight %g at sample %llu; a weight is a finite number, 0 or more",
                        source->step, source->name, weight, (unsigned long long)i);
 }
 
 int dlp_weights_refuse_total(struct dlp_making *making, const struct dlp_weights_source *source, uint64_t n,
                              double total) {
         if (total > 0)
-                return why_set(making->why, -EINVAL, "%s: the %llu weights of \"%.60s\" have an infinite sum",
+                return why_set(making->why, -EINVAL, "%s: the %llu weights of \"%s\" have an infinite sum",
                                source->step, (unsigned long long)n, source->name);
-        return why_set(making->why, -EINVAL, "%s: all %llu weights of \"%.60s\" are 0", source->step,
+        return why_set(making->why, -EINVAL, "%s: all %llu weights of \"%s\" are 0", source->step,
                        (unsigned long long)n, source->name);
 }
 

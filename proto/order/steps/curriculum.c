@@ -84,7 +84,7 @@ static int make_keys(struct dlp_making *making, const struct dlp_column *column,
 
                         if (!is_whole && isnan(values[k]))
                                 return why_set(making->why, -EINVAL,
-                                               "curriculum: \"%.60s\" is not a number at sample "
+                                               "curriculum: \"%s\" is not a number at sample "
                                                "%llu",
                                                column->name, (unsigned long long)(i + k));
                         key = is_whole ? dlp_key_of_whole(wholes[k]) : dlp_key_of_real(values[k]);

@@ -150,7 +150,7 @@ static int fill(struct dlp_making *making, struct groups *groups, const struct d
                 double value = dlp_column_real(column, sample);
 
                 if (isnan(value))
-                        return why_set(making->why, -EINVAL, "grouped: sample %llu has no number in \"%.60s\", but NaN",
+                        return why_set(making->why, -EINVAL, "grouped: sample %llu has no number in \"%s\", but NaN",
                                        (unsigned long long)sample, column->name);
                 add(groups, &groups->groups[group_of(groups, value)], i, sample);
                 if (i % CHUNK == CHUNK - 1 && !making->go_on(making, i, order->n_positions))

@@ -50,7 +50,7 @@ struct slices {
 static int refuse_length(const struct dlp_making *making, const struct dlp_column *column, uint64_t sample,
                          int64_t length) {
         return why_set(making->why, -EINVAL,
-                       "length_grouped: \"%.60s\" has the length %lld at sample %llu; 0 to %u is "
+                       "length_grouped: \"%s\" has the length %lld at sample %llu; 0 to %u is "
                        "allowed",
                        column->name, (long long)length, (unsigned long long)sample, UINT32_MAX);
 }
@@ -126,7 +126,7 @@ static int make(struct dlp_making *making, const struct dlp_step *step, struct d
         if (r < 0)
                 return r;
         if (!dlp_column_is_whole(slices.column))
-                return why_set(making->why, -EINVAL, "length_grouped: \"%.60s\" has %s; lengths are whole numbers",
+                return why_set(making->why, -EINVAL, "length_grouped: \"%s\" has %s; lengths are whole numbers",
                                slices.column->name, dlp_dtype_name(slices.column->dtype));
         if (n_slice > SLICE_MAX)
                 return why_set(making->why, -EINVAL,

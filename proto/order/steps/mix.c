@@ -51,7 +51,7 @@ static int check_weights(const struct dlp_step *step, struct why *why) {
                 sum += weights->list[i];
                 if (step->values[HOW].choice == DLP_MIXTURE_CHOOSE &&
                     weights->list[i] != (double)(uint64_t)weights->list[i])
-                        return why_set(why, -EINVAL, "%.60s = %g; how=choose takes whole numbers of samples",
+                        return why_set(why, -EINVAL, "%s = %g; how=choose takes whole numbers of samples",
                                        weights->names[i], weights->list[i]);
         }
         if (weights->is_set && !(sum > 0))

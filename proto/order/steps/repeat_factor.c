@@ -210,7 +210,7 @@ static int check_lists(const struct dlp_making *making, const struct dlp_column 
 
         if (column->ends && column->n_samples != n_samples)
                 return why_set(making->why, -EINVAL,
-                               "repeat_factor: \"%.60s\" has lists for %llu samples, but the "
+                               "repeat_factor: \"%s\" has lists for %llu samples, but the "
                                "dataset has %llu",
                                column->name, (unsigned long long)column->n_samples, (unsigned long long)n_samples);
         return 0;

@@ -41,12 +41,11 @@ static int look_up(struct dlp_making *making, const struct dlp_column *column, c
                 int64_t sample = dlp_column_whole(column, place);
 
                 if (sample < 0 || (uint64_t)sample >= n_samples)
-                        return why_set(
-                                making->why, -EINVAL,
-                                "subset: \"%.60s\" has the index %lld at place %llu; the dataset has %llu samples, "
-                                "0 to %llu",
-                                column->name, (long long)sample, (unsigned long long)place,
-                                (unsigned long long)n_samples, (unsigned long long)(n_samples - 1));
+                        return why_set(making->why, -EINVAL,
+                                       "subset: \"%s\" has the index %lld at place %llu; the dataset has %llu samples, "
+                                       "0 to %llu",
+                                       column->name, (long long)sample, (unsigned long long)place,
+                                       (unsigned long long)n_samples, (unsigned long long)(n_samples - 1));
                 dlp_order_set_sample(order, i, (uint64_t)sample);
                 if (i % 65536 == 65535 && !making->go_on(making, i, order->n_positions))
                         return -ECANCELED;
@@ -61,11 +60,11 @@ static int make(struct dlp_making *making, const struct dlp_step *step, struct d
         if (r < 0)
                 return r;
         if (!dlp_column_is_whole(column))
-                return why_set(making->why, -EINVAL, "subset: \"%.60s\" has %s; whole numbers are needed", column->name,
+                return why_set(making->why, -EINVAL, "subset: \"%s\" has %s; whole numbers are needed", column->name,
                                dlp_dtype_name(column->dtype));
         if (column->n_values > making->terms->base.n_samples && making->terms->base.n_samples <= UINT32_MAX &&
             column->n_values > UINT32_MAX)
-                return why_set(making->why, -EINVAL, "subset: \"%.60s\" has %llu indices; at most %u are allowed",
+                return why_set(making->why, -EINVAL, "subset: \"%s\" has %llu indices; at most %u are allowed",
                                column->name, (unsigned long long)column->n_values, UINT32_MAX);
         r = dlp_making_permute(making, column->n_values, false, order);
         return r < 0 ? r : look_up(making, column, order);

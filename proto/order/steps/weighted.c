@@ -100,7 +100,7 @@ static int draw_once(struct dlp_making *making, const struct dlp_weights_source 
         r = make_keys(making, source, random, keys, order, &n_positive);
         if (r == 0 && n > n_positive)
                 r = why_set(making->why, -EINVAL,
-                            "weighted: n = %llu, but \"%.60s\" has %llu weights above 0; give a smaller n, or "
+                            "weighted: n = %llu, but \"%s\" has %llu weights above 0; give a smaller n, or "
                             "replacement=true",
                             (unsigned long long)n, source->name, (unsigned long long)n_positive);
         if (r == 0)

@@ -26,7 +26,7 @@ static const char *name_of(const struct planning *planning, uint32_t idx_field) 
 
 static int refuse(const struct planning *planning, const char *name, const char *type) {
         return why_set(planning->why, -ENOTSUP,
-                       "column \"%.60s\" is %s, which cannot be served (" SERVED
+                       "column \"%s\" is %s, which cannot be served (" SERVED
                        " can); convert it, or leave it out with fields = \"...\", which names the others",
                        name, type);
 }
@@ -233,10 +233,9 @@ static int plan_candidate(const struct planning *planning, struct arrow_columns 
         if (!is_record(planning, candidate->idx_field))
                 return is_wanted ? plan_column(planning, columns, candidate) : 0;
         if (planning->fields && is_wanted)
-                return why_set(
-                        planning->why, -EINVAL,
-                        "column \"%.60s\" is a struct, whose members are fields: name those, as in \"%.60s.%.60s\"",
-                        candidate->name, candidate->name, name_of(planning, candidate->idx_field + 1));
+                return why_set(planning->why, -EINVAL,
+                               "column \"%s\" is a struct, whose members are fields: name those, as in \"%s.%s\"",
+                               candidate->name, candidate->name, name_of(planning, candidate->idx_field + 1));
         if (candidate->n_parents == ARROW_PARENTS_MAX)
                 return refuse(planning, candidate->name, "a struct within too many others");
         memcpy(member.idx_parents, candidate->idx_parents, sizeof(member.idx_parents));
@@ -269,7 +268,7 @@ int arrow_columns_plan(struct arrow_columns *columns, const struct arrow_schema 
                 r = plan_candidate(&planning, columns, &candidate);
         }
         if (r == 0 && columns->n == 0)
-                r = why_set(why, -EINVAL, "has no column%s%.100s", fields ? " that is named in fields = " : "",
+                r = why_set(why, -EINVAL, "has no column%s%s", fields ? " that is named in fields = " : "",
                             fields ? fields : "");
         return r;
 }

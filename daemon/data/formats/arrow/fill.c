@@ -245,7 +245,7 @@ static int fill_stored(struct filling *filling, const struct arrow_column *colum
 
         if (cell->offset != ARROW_CELL_NULL && has_own_file(column)) {
                 r = find_outside(filling, rows->fd, cell, ret_row, &detail);
-                return r < 0 ? why_set(why, r, "column \"%s\": %.350s", column->field.name, detail.text) : 0;
+                return r < 0 ? why_set(why, r, "column \"%s\": %s", column->field.name, detail.text) : 0;
         }
         if (cell->plain)
                 return why_set(
@@ -292,12 +292,12 @@ static int fill_texts(struct filling *filling, const struct arrow_column *column
         filling->texts.max_bytes = index_watch_max_copied(filling->pass->watch);
         r = arrow_texts(rows, column->idx_field, row, cell, &filling->texts, &detail);
         if (r < 0)
-                return why_set(why, r, "column \"%s\": %.400s", column->field.name, detail.text);
+                return why_set(why, r, "column \"%s\": %s", column->field.name, detail.text);
         r = count_copied(filling, column, text_list_bytes(&filling->texts), why);
         if (r < 0)
                 return r;
         r = text_list_set(&filling->texts, filling->builder, column->idx_index, &detail);
-        return r < 0 ? why_set(why, r, "column \"%s\": row %" PRIu64 " of the batch: %.350s", column->field.name, row,
+        return r < 0 ? why_set(why, r, "column \"%s\": row %" PRIu64 " of the batch: %s", column->field.name, row,
                                detail.text)
                      : 0;
 }
@@ -314,7 +314,7 @@ static int fill_copied(struct filling *filling, const struct arrow_column *colum
         if (r >= 0 && column->role == ARROW_ROLE_BOOLS) {
                 r = arrow_bools(rows, column->idx_field, cell, (bool *)filling->copy.bytes, &detail);
                 if (r < 0)
-                        return why_set(why, r, "column \"%s\": %.350s", column->field.name, detail.text);
+                        return why_set(why, r, "column \"%s\": %s", column->field.name, detail.text);
         } else if (r >= 0)
                 r = arrow_cell_read(cell, rows->fd, filling->copy.bytes);
         if (r >= 0 && column->field.kind == FIELD_TEXT &&
@@ -394,7 +394,7 @@ static int fill_rows(void *userdata, const struct arrow_rows *rows, struct why *
 
                 r = gather(column, rows, &filling->gathered[i], &detail);
                 if (r < 0)
-                        return why_set(why, r, "column \"%s\": %.350s", column->field.name, detail.text);
+                        return why_set(why, r, "column \"%s\": %s", column->field.name, detail.text);
         }
         for (uint32_t i = 0; i < rows->n && r == 0; i++)
                 r = fill_row(filling, rows, i, why);
@@ -412,16 +412,15 @@ static int put_in_order(struct filling *all, struct index_builder **ret_builder)
 
         for (uint32_t i = 0; i < columns->n; i++)
                 if (columns->all[i].role == ARROW_ROLE_MEDIA)
-                        return why_set(
-                                all->pass->why, -ENOTSUP,
-                                "%.300s: column \"%s\" is of the type Image or Audio, beside an indices file; load "
-                                "it, call flatten_indices() and save it again",
-                                all->pass->files->root, columns->all[i].field.name);
+                        return why_set(all->pass->why, -ENOTSUP,
+                                       "%s: column \"%s\" is of the type Image or Audio, beside an indices file; load "
+                                       "it, call flatten_indices() and save it again",
+                                       all->pass->files->root, columns->all[i].field.name);
         r = describe(&ordered);
         if (r >= 0)
                 r = add_folders(&ordered);
         if (r < 0)
-                return why_set(all->pass->why, r, "%.300s: no memory for its index", all->pass->files->root);
+                return why_set(all->pass->why, r, "%s: no memory for its index", all->pass->files->root);
         r = arrow_indices_apply(all->pass, all->builder, all->name, &all->status, ordered.builder);
         if (r == 0)
                 *ret_builder = TAKE_PTR(ordered.builder);
@@ -489,7 +488,7 @@ int arrow_fill(struct arrow_pass *pass, struct index_builder **ret_builder) {
         if (r >= 0)
                 r = add_folders(&filling);
         if (r < 0)
-                return why_set(pass->why, r, "%.300s: no memory for its index", pass->files->root);
+                return why_set(pass->why, r, "%s: no memory for its index", pass->files->root);
         outside_init(&filling.outside, pass->root_fd, pass->files->root, filling.builder);
         if (may_be_parted(&pass->columns)) {
                 visitor.make = make_part;

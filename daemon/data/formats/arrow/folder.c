@@ -30,7 +30,7 @@ struct finding {
 };
 
 static int no_memory(const struct finding *finding) {
-        return why_set(finding->why, -ENOMEM, "%.300s: no memory for the names of its files", finding->root);
+        return why_set(finding->why, -ENOMEM, "%s: no memory for the names of its files", finding->root);
 }
 
 static void drop_json(cJSON **json) {
@@ -73,11 +73,11 @@ static int read_json(const struct finding *finding, const char *name, cJSON **re
         if (r == -ENOENT || r == -ENOTDIR)
                 return NOT_THERE;
         if (r < 0)
-                return why_errno(finding->why, r, "%.300s/%.200s cannot be read", finding->root, name);
+                return why_errno(finding->why, r, "%s/%s cannot be read", finding->root, name);
         *ret_json = cJSON_ParseWithLength(text, n);
         if (!*ret_json)
-                return why_set(finding->why, -EBADMSG, "%.300s/%.200s: is not JSON; save the dataset again",
-                               finding->root, name);
+                return why_set(finding->why, -EBADMSG, "%s/%s: is not JSON; save the dataset again", finding->root,
+                               name);
         return 0;
 }
 
@@ -97,7 +97,7 @@ static int add_name(const struct finding *finding, struct growing *names, const 
         const char *part = finding->folder->part;
 
         if (strlen(part) + strlen(name) + 2 > PATH_MAX)
-                return why_set(finding->why, -ENAMETOOLONG, "%.300s/%.200s: its path is too long", finding->root, name);
+                return why_set(finding->why, -ENAMETOOLONG, "%s/%s: its path is too long", finding->root, name);
         if ((part[0] && (growing_append(names, part, strlen(part)) < 0 || growing_append(names, "/", 1) < 0)) ||
             growing_append(names, name, strlen(name) + 1) < 0)
                 return no_memory(finding);
@@ -121,8 +121,8 @@ static int add_listed(const struct finding *finding, const cJSON *files, struct 
 
                 if (!name || !name[0] || !index_is_inner_path(name))
                         return why_set(finding->why, -EBADMSG,
-                                       "%.300s: " STATE " lists \"%.100s\", which is not a file of the folder",
-                                       finding->root, name ? name : "");
+                                       "%s: " STATE " lists \"%s\", which is not a file of the folder", finding->root,
+                                       name ? name : "");
                 r = add_name(finding, names, name);
                 if (r < 0)
                         return r;
@@ -143,12 +143,11 @@ static int list_saved(const struct finding *finding, const cJSON *state) {
                 r = add_listed(finding, cJSON_GetObjectItemCaseSensitive(state, INDICES[i]), &folder->indices,
                                &folder->n_indices);
         if (r == 0 && folder->n_files == 0)
-                return why_set(finding->why, -ENOENT, "%.300s: " STATE " lists no file; the dataset has no rows",
+                return why_set(finding->why, -ENOENT, "%s: " STATE " lists no file; the dataset has no rows",
                                finding->root);
         if (r == 0 && folder->n_indices > 0 && folder->n_files > 1)
                 return why_set(finding->why, -ENOTSUP,
-                               "%.300s: the rows of %" PRIu64
-                               " files are in the sequence of an indices file, as datasets "
+                               "%s: the rows of %" PRIu64 " files are in the sequence of an indices file, as datasets "
                                "before 1.15 wrote it; load it, call flatten_indices() and save it again",
                                finding->root, folder->n_files);
         return r;
@@ -197,7 +196,7 @@ static int list_folder(const struct finding *finding) {
         if (!dir) {
                 r = -errno;
                 closep(&fd);
-                return why_errno(finding->why, r, "%.300s: the folder cannot be read", finding->root);
+                return why_errno(finding->why, r, "%s: the folder cannot be read", finding->root);
         }
         while (r == 0) {
                 errno = 0;
@@ -213,10 +212,10 @@ static int list_folder(const struct finding *finding) {
                 r = -errno;
         closedir(dir);
         if (r < 0)
-                return why_errno(finding->why, r, "%.300s: the folder cannot be read to its end", finding->root);
+                return why_errno(finding->why, r, "%s: the folder cannot be read to its end", finding->root);
         if (n == 0)
                 return why_set(finding->why, -ENOENT,
-                               "%.300s: it has no Arrow file; the path of an arrow dataset is a folder that "
+                               "%s: it has no Arrow file; the path of an arrow dataset is a folder that "
                                "save_to_disk() wrote, a folder of .arrow files, or such a file",
                                finding->root);
         return add_sorted(finding, (const char *)names.bytes, n);
@@ -235,9 +234,9 @@ static int refuse_split(const struct finding *finding, const cJSON *splits, cons
                         snprintf(known + n, sizeof(known) - n, "%s%s", n ? ", " : "", name->valuestring);
         }
         if (!split)
-                return why_set(finding->why, -EINVAL, "%.300s: has several splits: choose one with split = \"...\": %s",
+                return why_set(finding->why, -EINVAL, "%s: has several splits: choose one with split = \"...\": %s",
                                finding->root, known);
-        return why_set(finding->why, -EINVAL, "%.300s: has no split \"%.60s\"; choose one of: %s", finding->root, split,
+        return why_set(finding->why, -EINVAL, "%s: has no split \"%s\"; choose one of: %s", finding->root, split,
                        known);
 }
 
@@ -250,7 +249,7 @@ static int choose_split(const struct finding *finding, const char *split) {
         if (r < 0)
                 return r;
         if (r == NOT_THERE)
-                return split ? why_set(finding->why, -EINVAL, "%.300s: has no splits, but split = \"%.60s\" is set",
+                return split ? why_set(finding->why, -EINVAL, "%s: has no splits, but split = \"%s\" is set",
                                        finding->root, split)
                              : 0;
         splits = cJSON_GetObjectItemCaseSensitive(dictionary, "splits");
@@ -260,8 +259,8 @@ static int choose_split(const struct finding *finding, const char *split) {
                 if (!split || !cJSON_IsString(name) || strcmp(name->valuestring, split) != 0)
                         continue;
                 if (!split[0] || strchr(split, '/') || !index_is_inner_path(split))
-                        return why_set(finding->why, -EBADMSG, "%.300s: \"%.60s\" is not the name of a split",
-                                       finding->root, split);
+                        return why_set(finding->why, -EBADMSG, "%s: \"%s\" is not the name of a split", finding->root,
+                                       split);
                 free(finding->folder->part);
                 finding->folder->part = strdup(split);
                 return finding->folder->part ? 0 : no_memory(finding);
@@ -274,7 +273,7 @@ static int note_folder(const struct finding *finding, const char *path, struct s
         _cleanup_(closep) int fd = openat(finding->root_fd, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         int r = fd < 0 ? -errno : index_settle(fd, finding->settled_ns, ret_status);
 
-        return r < 0 ? why_errno(finding->why, r, "%.300s/%.200s: the folder cannot be read", finding->root, path) : 0;
+        return r < 0 ? why_errno(finding->why, r, "%s/%s: the folder cannot be read", finding->root, path) : 0;
 }
 
 static int find_in_folder(const struct finding *finding, const char *split) {
@@ -287,8 +286,8 @@ static int find_in_folder(const struct finding *finding, const char *split) {
         if (r == 0)
                 r = read_json_of_part(finding, STATE, &state);
         if (r == NOT_THERE && folder->part[0])
-                return why_set(finding->why, -ENOENT, "%.300s/%.100s: has no " STATE "; save the dataset again",
-                               finding->root, folder->part);
+                return why_set(finding->why, -ENOENT, "%s/%s: has no " STATE "; save the dataset again", finding->root,
+                               folder->part);
         if (r >= 0)
                 r = r == NOT_THERE ? list_folder(finding) : list_saved(finding, state);
         if (r == 0)
@@ -312,12 +311,12 @@ int arrow_folder_find(struct arrow_folder *folder, int root_fd, const struct fil
         }
         if (split)
                 return why_set(why, -EINVAL,
-                               "%.300s/%.200s: the path names the files, so split = \"%.60s\" chooses "
+                               "%s/%s: the path names the files, so split = \"%s\" chooses "
                                "nothing; name the folder, or leave split out",
                                files->root, files->names[0], split);
         folder->is_named = true;
         if (fstatat(root_fd, ".", &folder->root, 0) < 0)
-                return why_errno(why, -errno, "%.300s: the folder cannot be looked at", files->root);
+                return why_errno(why, -errno, "%s: the folder cannot be looked at", files->root);
         for (size_t i = 0; i < files->n_names; i++) {
                 r = add_file(&finding, files->names[i]);
                 if (r < 0)

@@ -129,7 +129,7 @@ static int each_file(struct ordering *ordering, int (*one)(struct ordering *orde
                         return fd;
                 r = one(ordering, name, fd, &status, &detail);
                 if (r < 0)
-                        why_set(pass->why, r, "%.150s/%.150s: %.400s", pass->files->root, name, detail.text);
+                        why_set(pass->why, r, "%s/%s: %s", pass->files->root, name, detail.text);
         }
         return r;
 }
@@ -155,7 +155,7 @@ int arrow_indices_apply(struct arrow_pass *pass, struct index_builder *all, cons
         int r = own_file_make("dataloaderd-rows", &fd);
 
         if (r < 0)
-                return why_errno(pass->why, r, "%.300s: memory for its index", pass->files->root);
+                return why_errno(pass->why, r, "%s: memory for its index", pass->files->root);
         r = index_builder_write(all, fd, pass->files->root, pass->why);
         if (r == 0)
                 r = index_open_fd(fd, pass->files->root, NULL, &source, pass->why);
@@ -166,7 +166,7 @@ int arrow_indices_apply(struct arrow_pass *pass, struct index_builder *all, cons
         if (r == 0) {
                 r = index_builder_add_shard(described, name, status);
                 if (r < 0)
-                        why_errno(pass->why, r, "%.300s: its index", pass->files->root);
+                        why_errno(pass->why, r, "%s: its index", pass->files->root);
         }
         if (r >= 0)
                 r = each_file(&ordering, read_file);

@@ -11,7 +11,7 @@
 #include "proto/base/cleanup.h"
 
 static int in_file(const struct arrow_pass *pass, const char *name, int error, const struct why *detail) {
-        return why_set(pass->why, error, "%.150s/%.150s: %.400s", pass->files->root, name, detail->text);
+        return why_set(pass->why, error, "%s/%s: %s", pass->files->root, name, detail->text);
 }
 
 /* Which files there are, and in which sequence. */
@@ -24,7 +24,7 @@ static int find_files(struct arrow_pass *pass, const char *split) {
         pass->settled_ns = host->settled_ns;
         pass->folder.n_files = host->n_files;
         return growing_append(&pass->folder.names, host->names, host->n_name_bytes) < 0
-                       ? why_set(pass->why, -ENOMEM, "%.300s: no memory for the names of its files", pass->files->root)
+                       ? why_set(pass->why, -ENOMEM, "%s: no memory for the names of its files", pass->files->root)
                        : 0;
 }
 
@@ -69,7 +69,7 @@ static int look_up(const struct arrow_pass *pass, uint64_t n_rows) {
         if (pass->is_over && atomic_load_explicit(pass->is_over, memory_order_relaxed))
                 return why_set(pass->why, -ECANCELED, "another file was refused");
         if (watch && watch->cancel && atomic_load_explicit(watch->cancel, memory_order_relaxed))
-                return why_set(pass->why, -ECANCELED, "%.300s: indexing was cancelled", pass->files->root);
+                return why_set(pass->why, -ECANCELED, "%s: indexing was cancelled", pass->files->root);
         if (watch && watch->progress)
                 watch->progress(watch->userdata, n_rows);
         return 0;
@@ -87,7 +87,7 @@ static int run_batch(const struct arrow_pass *pass, const struct arrow_visitor *
 
                 r = visitor->rows(visitor->userdata, &rows, &inner);
                 if (r < 0) {
-                        why_set(&detail, r, "batch %" PRIu64 ": %.380s", arrow_table_idx_batch(table), inner.text);
+                        why_set(&detail, r, "batch %" PRIu64 ": %s", arrow_table_idx_batch(table), inner.text);
                         return in_file(pass, name, r, &detail);
                 }
                 *n_rows += n_here;
@@ -250,7 +250,7 @@ int arrow_pass_run(struct arrow_pass *pass, const struct arrow_visitor *visitor)
         int r;
 
         seen_begin(&running.seen, pass->folder.n_files);
-        why_set(pass->why, -ENOMEM, "%.300s: no memory to read it", pass->files->root); /* unless more is said */
+        why_set(pass->why, -ENOMEM, "%s: no memory to read it", pass->files->root); /* unless more is said */
         running.copy.columns.all = copy_columns(&pass->columns);
         running.names = calloc(pass->folder.n_files + 1, sizeof(*running.names));
         if (!running.copy.columns.all || !running.names)
@@ -263,7 +263,7 @@ int arrow_pass_run(struct arrow_pass *pass, const struct arrow_visitor *visitor)
                                          .free = part_free,
                                          .userdata = &running });
         if (r == 0 && running.n_rows == 0)
-                r = why_set(pass->why, -ENOENT, "%.300s: its Arrow files have no rows", pass->files->root);
+                r = why_set(pass->why, -ENOENT, "%s: its Arrow files have no rows", pass->files->root);
         return r;
 }
 

@@ -68,7 +68,7 @@ static int survey_rows(void *userdata, const struct arrow_rows *rows, struct why
 
                 r = column->is_surveyed ? survey_column(survey, column, rows, &detail) : 0;
                 if (r < 0)
-                        return why_set(why, r, "column \"%s\": %.350s", column->field.name, detail.text);
+                        return why_set(why, r, "column \"%s\": %s", column->field.name, detail.text);
         }
         return r;
 }
@@ -130,7 +130,7 @@ int arrow_survey(struct arrow_pass *pass) {
         int r = 0;
 
         if (!survey)
-                return why_set(pass->why, -ENOMEM, "%.300s: no memory for its index", pass->files->root);
+                return why_set(pass->why, -ENOMEM, "%s: no memory for its index", pass->files->root);
         survey->columns = &pass->columns;
         for (uint32_t i = 0; i < pass->columns.n; i++)
                 is_needed = is_needed || pass->columns.all[i].is_surveyed;
@@ -143,5 +143,5 @@ int arrow_survey(struct arrow_pass *pass) {
         if (r < 0)
                 return r;
         r = arrow_columns_settle(&pass->columns, &detail);
-        return r < 0 ? why_set(pass->why, r, "%.300s: %.350s", pass->files->root, detail.text) : 0;
+        return r < 0 ? why_set(pass->why, r, "%s: %s", pass->files->root, detail.text) : 0;
 }

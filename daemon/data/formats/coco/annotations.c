@@ -126,7 +126,7 @@ enum {
 };
 
 static int refuse(const struct coco_element *element, int error, const char *member, const struct why *detail) {
-        return why_set(element->reader->why, error, "%s[%" PRIu64 "]: \"%s\": %.300s", element->array, element->number,
+        return why_set(element->reader->why, error, "%s[%" PRIu64 "]: \"%s\": %s", element->array, element->number,
                        member, detail->text);
 }
 
@@ -147,7 +147,7 @@ static int read_integer(struct coco_element *element, const char *member, int64_
 
 static int refuse_number(const struct coco_element *element, const char *member, const struct why *detail) {
         return why_set(element->reader->why, -EINVAL,
-                       "%s[%" PRIu64 "]: \"%s\": %.200s; correct it, or leave this one of %s out", element->array,
+                       "%s[%" PRIu64 "]: \"%s\": %s; correct it, or leave this one of %s out", element->array,
                        element->number, member, detail->text, element->array);
 }
 

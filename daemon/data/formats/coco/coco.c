@@ -67,19 +67,19 @@ static int read_annotations(struct coco *coco) {
         /* O_NONBLOCK: opening a FIFO must not block. A path that is not absolute is one from the folder. */
         coco->fd = openat(coco->root_fd, coco->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
         if (coco->fd < 0)
-                return why_errno(coco->why, -errno, "annotations: %.300s", coco->path);
+                return why_errno(coco->why, -errno, "annotations: %s", coco->path);
         r = index_settle(coco->fd, &coco->settled_ns, &coco->file);
         if (r < 0)
-                return why_errno(coco->why, r, "annotations: %.300s cannot be looked at", coco->path);
+                return why_errno(coco->why, r, "annotations: %s cannot be looked at", coco->path);
         if (!S_ISREG(coco->file.st_mode))
-                return why_set(coco->why, -EINVAL, "annotations: %.300s is not a regular file", coco->path);
+                return why_set(coco->why, -EINVAL, "annotations: %s is not a regular file", coco->path);
         r = coco_read(coco->fd, (uint64_t)coco->file.st_size, look_up, coco, &coco->annotations, &detail);
         if (r == -ECANCELED)
                 return r;
         if (r < 0)
-                return why_set(coco->why, r, "annotations: %.200s: %.300s", coco->path, detail.text);
+                return why_set(coco->why, r, "annotations: %s: %s", coco->path, detail.text);
         if (coco_n_images(&coco->annotations) == 0)
-                return why_set(coco->why, -ENOENT, "annotations: %.300s names no image", coco->path);
+                return why_set(coco->why, -ENOENT, "annotations: %s names no image", coco->path);
         return 0;
 }
 
@@ -275,7 +275,7 @@ static int coco_build(int root_fd, const struct files *files, const struct forma
                 return r;
         r = make_index(&coco, ret_builder);
         if (r == -EIO)
-                return why_set(why, r, "annotations: %.300s changed while it was read; try again", coco.path);
+                return why_set(why, r, "annotations: %s changed while it was read; try again", coco.path);
         return r < 0 && r != -ECANCELED ? no_memory(&coco, r) : r;
 }
 

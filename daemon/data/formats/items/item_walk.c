@@ -283,7 +283,7 @@ static int check_shard(const struct item_walk *walk) {
         struct why detail = { 0 };
         int r = walk->set->check ? walk->set->check(walk->fd, walk->n_bytes, &detail) : 0;
 
-        return r < 0 ? why_set(walk->why, r, "%s/%s: %.400s", walk->root, walk->name, detail.text) : 0;
+        return r < 0 ? why_set(walk->why, r, "%s/%s: %s", walk->root, walk->name, detail.text) : 0;
 }
 
 static int walk_items(struct item_walk *walk, const struct item_shard *shard, const struct stat *status) {

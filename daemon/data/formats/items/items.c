@@ -22,11 +22,10 @@ int item_set_add_shard(struct item_set *set, const char *name, int64_t n_items, 
         int r;
 
         if (!name[0] || name[0] == '/' || !index_is_inner_path(name))
-                return why_set(why, -EBADMSG, "the name of a shard, \"%.100s\", is not a path within the folder", name);
+                return why_set(why, -EBADMSG, "the name of a shard, \"%s\", is not a path within the folder", name);
         if (n_items < 0 || n_items > UINT32_MAX || n_bytes < 0)
-                return why_set(why, -EBADMSG,
-                               "shard %.100s has %" PRId64 " %ss and %" PRId64 " bytes, which is impossible", name,
-                               n_items, set->item, n_bytes);
+                return why_set(why, -EBADMSG, "shard %s has %" PRId64 " %ss and %" PRId64 " bytes, which is impossible",
+                               name, n_items, set->item, n_bytes);
         r = growing_append(&set->names, name, strlen(name) + 1);
         if (r >= 0)
                 r = growing_append(&set->shards, &shard, sizeof(shard));

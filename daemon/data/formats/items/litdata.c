@@ -80,7 +80,7 @@ static int take_chunk(void *userdata, const struct json_token *chunk, struct why
         if (r < 0) {
                 struct why detail = *why;
 
-                return why_set(why, r, "chunk %" PRIu64 ": %.400s", reading->n_chunks, detail.text);
+                return why_set(why, r, "chunk %" PRIu64 ": %s", reading->n_chunks, detail.text);
         }
         reading->n_flat += index_json_member(chunk, "dim", &dim, NULL) == 0;
         reading->n_chunks++;
@@ -225,7 +225,7 @@ static int read_index(struct reading *reading, const struct index_json *json, st
         if (r == 0)
                 r = read_leaves(reading, &whole, &detail);
         if (r < 0)
-                return why_set(why, r, "%s/index.json: %.450s", reading->root, detail.text);
+                return why_set(why, r, "%s/index.json: %s", reading->root, detail.text);
         if (reading->n_chunks == 0 || (reading->set.n_columns == 0 && !reading->has_rows))
                 return why_set(why, -ENOENT, "%s/index.json: names no chunk, or no leaf of an item", reading->root);
         return 0;

@@ -58,7 +58,7 @@ int litdata_has_rows(int root_fd, const char *root, const char *name, int64_t *s
         if (fd < 0)
                 return fd;
         r = find_end(fd, (uint64_t)status.st_size, &begin_byte, &n_bytes, &detail);
-        return r < 0 ? why_set(why, r, "%.150s/%.150s: %.400s", root, name, detail.text) : r == 0;
+        return r < 0 ? why_set(why, r, "%s/%s: %s", root, name, detail.text) : r == 0;
 }
 
 int litdata_rows_build(const struct item_set *set, int root_fd, const struct files *files, const char *fields,

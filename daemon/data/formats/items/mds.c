@@ -300,7 +300,7 @@ static int take_shard(void *userdata, const struct json_token *shard, struct why
         if (r < 0) {
                 struct why detail = *why;
 
-                return why_set(why, r, "shard %" PRIu64 ": %.400s", reading->n_shards, detail.text);
+                return why_set(why, r, "shard %" PRIu64 ": %s", reading->n_shards, detail.text);
         }
         reading->n_shards++;
         return 0;
@@ -320,7 +320,7 @@ static int read_index(struct reading *reading, const struct index_json *json, st
         if (r == 0)
                 r = index_json_each(&whole, "shards", take_shard, reading, &detail);
         if (r < 0)
-                return why_set(why, r, "%s/index.json: %.450s", reading->root, detail.text);
+                return why_set(why, r, "%s/index.json: %s", reading->root, detail.text);
         if (reading->n_shards == 0)
                 return why_set(why, -ENOENT, "%s/index.json: names no shard", reading->root);
         return 0;

@@ -45,7 +45,7 @@ static int read_options(struct csv_dataset *dataset, const struct format_options
                 if (!is_word &&
                     (strlen(delimiter) != 1 || strchr("\"\r\n", delimiter[0]) || (unsigned char)delimiter[0] >= 0x80))
                         return why_set(listing->why, -EINVAL,
-                                       "delimiter = \"%.40s\": one character such as \";\" or \"|\", or \"tab\" or "
+                                       "delimiter = \"%s\": one character such as \";\" or \"|\", or \"tab\" or "
                                        "\"blank\", was expected",
                                        delimiter);
         }

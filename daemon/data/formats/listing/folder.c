@@ -108,7 +108,7 @@ static int add_file(struct folder *folder, uint32_t dir, const char *path, const
         int r = pattern_match(&folder->pattern, path, found);
 
         if (r < 0)
-                return why_set(why_of(folder), r, "%s/%.300s: there are too many ways to read it with the pattern",
+                return why_set(why_of(folder), r, "%s/%s: there are too many ways to read it with the pattern",
                                root_of(folder), path);
         if (r == 0 && folder->passed > 0)
                 return 0;
@@ -229,7 +229,7 @@ static int walk(struct folder *folder) {
         if (r < 0)
                 return r;
         if (n_files(folder) == 0)
-                return why_set(why_of(folder), -ENOENT, "%s: no file in it fits the pattern%s%.300s", root_of(folder),
+                return why_set(why_of(folder), -ENOENT, "%s: no file in it fits the pattern%s%s", root_of(folder),
                                folder->passed ? "; there is, for example, " : "",
                                folder->passed ? text_at(folder, folder->passed - 1) : "");
         qsort_r(file_at(folder, 0), n_files(folder), sizeof(struct folder_file), compare_files, folder->texts.bytes);
@@ -267,7 +267,7 @@ static int take_file(struct folder *folder, size_t idx) {
                         r = table_keep_text(&folder->table, folder->columns[i], found[i].at, found[i].n, &detail);
         if (r == 0)
                 r = table_end_record(&folder->table, &detail);
-        return r < 0 ? why_set(why_of(folder), r, "%s/%.300s: %s", root_of(folder), path, detail.text) : 0;
+        return r < 0 ? why_set(why_of(folder), r, "%s/%s: %s", root_of(folder), path, detail.text) : 0;
 }
 
 /* ---- the index ------------------------------------------------------------------------------------------------- */

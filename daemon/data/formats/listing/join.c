@@ -27,7 +27,7 @@ void join_fini(struct join *join) {
 
 static int refuse_option(const char *option, struct why *why) {
         return why_set(why, -EINVAL,
-                       "join = \"%.200s\": files and their columns were expected, as in \"labels.txt(id, class), "
+                       "join = \"%s\": files and their columns were expected, as in \"labels.txt(id, class), "
                        "boxes.csv\", %u at most; the files lie in the folder of the dataset",
                        option, JOINS_MAX);
 }
@@ -111,7 +111,7 @@ static int fill_places(struct joined *table, struct why *why) {
                 uint64_t *place = place_of(table, key_at(table, row));
 
                 if (*place != 0)
-                        return why_set(why, -EINVAL, "two rows have the key \"%.100s\"", key_at(table, row));
+                        return why_set(why, -EINVAL, "two rows have the key \"%s\"", key_at(table, row));
                 *place = row + 1;
         }
         return 0;
@@ -234,10 +234,10 @@ static int bind_one(struct joined *joined, struct record_table *table, struct wh
 
                 if (i == 0 && !column)
                         return why_set(why, -EINVAL,
-                                       "the first column of %s, \"%.60s\", is in none of the tables before it",
+                                       "the first column of %s, \"%s\", is in none of the tables before it",
                                        joined->file, name);
                 if (i > 0 && column)
-                        return why_set(why, -EINVAL, "%s has a column \"%.60s\", as a table before it; rename one",
+                        return why_set(why, -EINVAL, "%s has a column \"%s\", as a table before it; rename one",
                                        joined->file, name);
                 if (i == 0)
                         column->is_part = true; /* so that its text is known */
@@ -271,8 +271,8 @@ static int join_one(const struct joined *joined, struct record_table *table, str
                 return why_set(why, -ENOMEM, "no memory for a key");
         row = *place_of(joined, key);
         if (row == 0)
-                return why_set(why, -EINVAL, "%s has no row for the %s \"%.100s\"", joined->file,
-                               joined->columns[0]->name, key);
+                return why_set(why, -EINVAL, "%s has no row for the %s \"%s\"", joined->file, joined->columns[0]->name,
+                               key);
         for (size_t i = 1; i < joined->n_columns; i++) {
                 const char *text = text_at(joined, &joined->cells, (row - 1) * joined->n_columns + i);
                 int r = table_keep_text(table, joined->columns[i], text, strlen(text), why);

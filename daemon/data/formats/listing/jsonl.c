@@ -115,7 +115,7 @@ static int refuse_number(struct json_line *line, const struct table_column *colu
                               : token->kind == JSON_FLOAT ? "write null where a value is missing"
                                                           : "correct it";
 
-        return why_set(&line->why, -ERANGE, "\"%s\": %.200s; %s, or take it as it is written with raw = \"%s\"",
+        return why_set(&line->why, -ERANGE, "\"%s\": %s; %s, or take it as it is written with raw = \"%s\"",
                        column->name, detail.text, instead, column->name);
 }
 
@@ -135,7 +135,7 @@ static int take_member(struct json_line *line, struct json_token *name, const st
         if (r < 0) {
                 struct why detail = line->why;
 
-                return column ? why_set(&line->why, r, "\"%s\": %.300s", column->name, detail.text) : r;
+                return column ? why_set(&line->why, r, "\"%s\": %s", column->name, detail.text) : r;
         }
         r = columns_put(&line->table->columns, column, &cell, listing->window.n_lines, listing_n_files(listing) - 1);
         return r < 0 ? why_set(&line->why, r, "no memory for its values") : 0;

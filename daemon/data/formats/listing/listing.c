@@ -31,10 +31,10 @@ const char *listing_name(const struct text_listing *listing) {
 
 int listing_refuse(const struct text_listing *listing, uint64_t line, int error, const struct why *detail) {
         if (line == 0)
-                return why_set(listing->why, error, "%s/%s: %.400s", listing->files->root, listing_name(listing),
+                return why_set(listing->why, error, "%s/%s: %s", listing->files->root, listing_name(listing),
                                detail->text);
-        return why_set(listing->why, error, "%s/%s: line %" PRIu64 ": %.400s", listing->files->root,
-                       listing_name(listing), line, detail->text);
+        return why_set(listing->why, error, "%s/%s: line %" PRIu64 ": %s", listing->files->root, listing_name(listing),
+                       line, detail->text);
 }
 
 int listing_no_memory(const struct text_listing *listing, int error) {

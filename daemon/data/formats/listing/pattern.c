@@ -8,11 +8,10 @@
 /* ---- parsing --------------------------------------------------------------------------------------------------- */
 
 static int refuse(const char *text, const char *what, struct why *why) {
-        return why_set(
-                why, -EINVAL,
-                "pattern = \"%.200s\": %s; a pattern is a path below the folder, such as \"{class}/{name}.jpg\", "
-                "\"{class:**}/*.jpg\"",
-                text, what);
+        return why_set(why, -EINVAL,
+                       "pattern = \"%s\": %s; a pattern is a path below the folder, such as \"{class}/{name}.jpg\", "
+                       "\"{class:**}/*.jpg\"",
+                       text, what);
 }
 
 static bool has_name(const struct pattern *pattern, const char *name) {

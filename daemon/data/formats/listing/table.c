@@ -250,7 +250,7 @@ static int judge_label(struct record_table *table) {
                 return 0;
         column = columns_find(&table->columns, table->label, strlen(table->label));
         if (!column || column->n_present == 0)
-                return why_set(why, -EINVAL, "%s: label names the column \"%.100s\", which no sample has", root,
+                return why_set(why, -EINVAL, "%s: label names the column \"%s\", which no sample has", root,
                                table->label);
         if (strcmp(table->label, "label") != 0 && columns_find(&table->columns, "label", 5))
                 return why_set(why, -EINVAL,

@@ -81,7 +81,7 @@ static bool take_source(struct table_files *files, const char **at) {
 
 static int refuse_option(const char *option, struct why *why) {
         return why_set(why, -EINVAL,
-                       "files = \"%.200s\": names of fields and of columns were expected, as in \"image=path, "
+                       "files = \"%s\": names of fields and of columns were expected, as in \"image=path, "
                        "mask=masks/{id}.png\", %u at most, and no field twice",
                        option, TABLE_FILES_MAX);
 }

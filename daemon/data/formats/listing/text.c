@@ -151,7 +151,7 @@ static int text_build(int root_fd, const struct files *files, const struct forma
 
         dataset.is_by_file = sample && strcmp(sample, "file") == 0;
         if (sample && !dataset.is_by_file && strcmp(sample, "line") != 0)
-                return why_set(why, -EINVAL, "sample = \"%.40s\": \"line\" or \"file\" was expected", sample);
+                return why_set(why, -EINVAL, "sample = \"%s\": \"line\" or \"file\" was expected", sample);
         r = listing_walk(&dataset.listing, is_text, NULL, read_text, dataset.is_by_file ? NULL : &PARTS, &dataset);
         if (r < 0)
                 return r;

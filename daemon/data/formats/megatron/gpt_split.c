@@ -17,7 +17,7 @@ static int find_part(const char *name, size_t *ret_part, struct why *why) {
                         *ret_part = i;
                         return 0;
                 }
-        return why_set(why, -EINVAL, "the unknown part \"%.60s\"; choose one of: train, valid, test", name);
+        return why_set(why, -EINVAL, "the unknown part \"%s\"; choose one of: train, valid, test", name);
 }
 
 /* Digits and dots: anything else that strtod() takes is not a weight. */
@@ -43,7 +43,7 @@ static int read_weights(const char *splits, double weights[ARRAY_SIZE(PARTS)], s
                 at = at && *at == ',' ? at + 1 : NULL;
         }
         return why_set(why, -EINVAL,
-                       "splits = \"%.60s\" is not up to three weights, of the parts train, valid and test, as in "
+                       "splits = \"%s\" is not up to three weights, of the parts train, valid and test, as in "
                        "\"969,30,1\"",
                        splits);
 }
@@ -69,7 +69,7 @@ int gpt_split(const char *splits, const char *part, uint64_t n_sequences, uint64
         if (last > n_sequences)
                 last = n_sequences;
         if (last <= first)
-                return why_set(why, -EINVAL, "the part %s of splits = \"%.60s\" has none of its %" PRIu64 " sequences",
+                return why_set(why, -EINVAL, "the part %s of splits = \"%s\" has none of its %" PRIu64 " sequences",
                                PARTS[wanted], splits ? splits : "1", n_sequences);
         *ret_first = first;
         *ret_n = last - first;

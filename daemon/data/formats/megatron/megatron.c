@@ -103,7 +103,7 @@ static int describe_gpt(struct megatron *megatron, struct why *why) {
 
                 if (index->dtype == DLP_DTYPE_FLOAT32 || index->dtype == DLP_DTYPE_FLOAT64 ||
                     index->dtype == DLP_DTYPE_UINT64)
-                        return why_set(why, -EINVAL, "%.250s has elements of type %s, which no GPT sample can have",
+                        return why_set(why, -EINVAL, "%s has elements of type %s, which no GPT sample can have",
                                        megatron->files[i].bin_name, dlp_dtype_name(index->dtype));
                 widest = index->token_bytes > widest ? index->token_bytes : widest;
         }
@@ -160,14 +160,14 @@ static int describe_documents(struct megatron *megatron, struct why *why) {
         megatron->has_documents = index->documents && !index->modes;
         source->n_samples = megatron->has_documents ? index->n_documents : index->n_sequences;
         if (source->n_samples == 0)
-                return why_set(why, -EINVAL, "%.250s has no documents", megatron->files[0].idx_name);
+                return why_set(why, -EINVAL, "%s has no documents", megatron->files[0].idx_name);
         for (uint64_t i = 0; i < source->n_samples; i++) {
                 struct why detail;
                 int r = megatron->has_documents ? check_document(index, i, &detail) : 0;
                 uint64_t n_bytes = sample_bytes(megatron, i, &at);
 
                 if (r < 0)
-                        return why_set(why, r, "%.250s: %.250s", megatron->files[0].idx_name, detail.text);
+                        return why_set(why, r, "%s: %s", megatron->files[0].idx_name, detail.text);
                 source->max_length = n_bytes > source->max_length ? n_bytes : source->max_length;
         }
         return 0;
@@ -294,7 +294,7 @@ static int megatron_open(int root_fd, const struct files *files, const struct fo
         source->digest = megatron->digest;
         r = fill(megatron, root_fd, files, options, watch, budget, &detail);
         if (r < 0)
-                return why_set(why, r, "%.200s: %.300s", files->root, detail.text);
+                return why_set(why, r, "%s: %s", files->root, detail.text);
         megatron->terms.splits = megatron->terms.part = NULL; /* of the options, which do not outlive this call */
         *ret_source = TAKE_PTR(source);
         return 0;

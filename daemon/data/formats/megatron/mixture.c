@@ -54,7 +54,7 @@ static int make_file(struct mixture *mixture, uint32_t i, const struct mixture_t
                 r = reserve(mixture, budget, size.memory_bytes, &detail);
         if (r == 0)
                 r = gpt_samples_make(&gpt, &size, &mixture->files[i], &detail);
-        return r < 0 ? why_set(why, r, "%.250s: %.250s", file->bin_name, detail.text) : 0;
+        return r < 0 ? why_set(why, r, "%s: %s", file->bin_name, detail.text) : 0;
 }
 
 /* `weights`: normalized once. Megatron normalizes them again for the order, which may change their last bits. */

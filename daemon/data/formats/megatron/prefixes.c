@@ -49,7 +49,7 @@ static int take_words(struct prefixes *prefixes, char **words, uint32_t n, struc
                         continue;
                 read_weight(words[2 * i], &prefixes->weights[i]);
                 if (!isfinite(prefixes->weights[i]) || prefixes->weights[i] <= 0)
-                        return why_set(why, -EINVAL, "blend: %.40s, the weight of %.200s, is not a number above 0",
+                        return why_set(why, -EINVAL, "blend: %s, the weight of %s, is not a number above 0",
                                        words[2 * i], prefixes->names[i]);
         }
         return 0;

@@ -33,11 +33,11 @@ static int open_one(int root_fd, const char *name, int64_t *settled_ns, struct s
         int r = fd < 0 ? -errno : index_settle(fd, settled_ns, ret_status);
 
         if (r == -ENOENT)
-                return why_set(why, r, "%.300s does not exist: tokens are two files, PREFIX.bin and PREFIX.idx", name);
+                return why_set(why, r, "%s does not exist: tokens are two files, PREFIX.bin and PREFIX.idx", name);
         if (r < 0)
-                return why_errno(why, r, "%.300s cannot be opened", name);
+                return why_errno(why, r, "%s cannot be opened", name);
         if (!S_ISREG(ret_status->st_mode))
-                return why_set(why, -EINVAL, "%.300s is not a regular file", name);
+                return why_set(why, -EINVAL, "%s is not a regular file", name);
         *ret_fd = take_fd(&fd);
         return 0;
 }
@@ -62,7 +62,7 @@ static int read_idx(struct token_file *file, int fd, const atomic_bool *cancel, 
                 r = reserve(file, budget, head.memory_bytes, &detail);
         if (r == 0)
                 r = megatron_idx_read(fd, &head, file->bin_bytes, cancel, &file->index, &detail);
-        return r < 0 ? why_set(why, r, "%.250s: %.250s", file->idx_name, detail.text) : 0;
+        return r < 0 ? why_set(why, r, "%s: %s", file->idx_name, detail.text) : 0;
 }
 
 static int map_bin(struct token_file *file, int fd, struct why *why) {
@@ -78,7 +78,7 @@ static int map_bin(struct token_file *file, int fd, struct why *why) {
         file->tail = malloc(n_tail);
         r = file->tail ? disk_read_at(fd, file->tail, n_tail, file->tail_at) : -ENOMEM;
         if (r < 0)
-                return why_errno(why, r, "%.300s cannot be read", file->bin_name);
+                return why_errno(why, r, "%s cannot be read", file->bin_name);
         map = mmap(NULL, file->bin_bytes, PROT_READ, MAP_SHARED, fd, 0);
         if (map == MAP_FAILED)
                 return 0; /* its tokens are read from the file */
@@ -99,7 +99,7 @@ int token_file_open(struct token_file *file, int root_fd, const char *prefix, co
         if (asprintf(&file->bin_name, "%s.bin", prefix) < 0)
                 file->bin_name = NULL;
         if (!file->idx_name || !file->bin_name)
-                return why_set(why, -ENOMEM, "%.300s: no memory for its name", prefix);
+                return why_set(why, -ENOMEM, "%s: no memory for its name", prefix);
         r = open_one(root_fd, file->idx_name, settled_ns, &file->idx, &idx_fd, why);
         if (r == 0)
                 r = open_one(root_fd, file->bin_name, settled_ns, &file->bin, &bin_fd, why);

@@ -30,7 +30,7 @@ struct candidate {
 
 static int refuse(const struct planning *planning, const struct candidate *candidate, const char *type) {
         return why_set(planning->why, -ENOTSUP,
-                       "column \"%.60s\" is %s, which cannot be served (" SERVED
+                       "column \"%s\" is %s, which cannot be served (" SERVED
                        " can); convert it, or leave it out with fields = \"...\", which names the others",
                        candidate->name, type);
 }
@@ -43,7 +43,7 @@ static int refuse_element(const struct planning *planning, const struct candidat
                 last = parquet_element(planning->schema, i + 1);
         if (element->physical == PARQUET_INT96 && element->meaning == PARQUET_OTHER)
                 return why_set(planning->why, -ENOTSUP,
-                               "column \"%.60s\" is int96, a time as old writers stored it; stage the dataset with "
+                               "column \"%s\" is int96, a time as old writers stored it; stage the dataset with "
                                "prepare = \"convert\", or leave it out with fields = \"...\", which names the others",
                                candidate->name);
         snprintf(type, sizeof(type), "a %s%s%s%s", element->is_repeated ? "list of " : "", element->type,
@@ -217,10 +217,9 @@ static int plan_candidate(const struct planning *planning, struct parquet_column
         if (!is_record(planning, candidate->idx))
                 return is_wanted ? plan_column(planning, columns, candidate) : 0;
         if (planning->fields && is_wanted)
-                return why_set(
-                        planning->why, -EINVAL,
-                        "column \"%.60s\" is a struct, whose members are fields: name those, as in \"%.60s.%.60s\"",
-                        candidate->name, candidate->name, parquet_element_name(planning->schema, member.idx));
+                return why_set(planning->why, -EINVAL,
+                               "column \"%s\" is a struct, whose members are fields: name those, as in \"%s.%s\"",
+                               candidate->name, candidate->name, parquet_element_name(planning->schema, member.idx));
         for (uint32_t i = 0; i < element->n_children && r == 0; i++) {
                 const char *name = parquet_element_name(planning->schema, member.idx);
 
@@ -252,7 +251,7 @@ static int plan_all(struct planning *planning, struct parquet_columns *columns, 
                 candidate.idx += 1 + parquet_element(&footer->schema, candidate.idx)->n_below;
         }
         if (r == 0 && columns->n == 0)
-                r = why_set(planning->why, -EINVAL, "has no column%s%.100s",
+                r = why_set(planning->why, -EINVAL, "has no column%s%s",
                             planning->fields ? " that is named in fields = " : "",
                             planning->fields ? planning->fields : "");
         return r;

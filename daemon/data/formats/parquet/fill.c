@@ -272,7 +272,7 @@ static int fill_texts(struct filling *filling, struct parquet_column *column, st
         if (r < 0 || is_missing)
                 return r;
         r = text_list_set(&filling->texts, filling->builder, column->idx_index, &detail);
-        return r < 0 ? why_set(why, r, "row %" PRIu64 " of the file: %.300s", filling->row, detail.text) : 0;
+        return r < 0 ? why_set(why, r, "row %" PRIu64 " of the file: %s", filling->row, detail.text) : 0;
 }
 
 /* A row's value in one column. */
@@ -300,7 +300,7 @@ static int fill_value(struct filling *filling, uint32_t idx_column, struct index
         default:
                 r = fill_number(filling, column, reader, label, &detail);
         }
-        return r < 0 ? why_set(why, r, "column \"%s\": %.350s", column->field.name, detail.text) : 0;
+        return r < 0 ? why_set(why, r, "column \"%s\": %s", column->field.name, detail.text) : 0;
 }
 
 static int fill_row(struct filling *filling, struct why *why) {
@@ -330,7 +330,7 @@ static int each_reader(struct filling *filling, const struct parquet_group *grou
                 r = is_begin ? parquet_group_begin(group, idx, &filling->readers[i], &detail)
                              : parquet_reader_end(&filling->readers[i], &detail);
                 if (r < 0)
-                        return why_set(why, r, "column \"%s\": %.350s", column->field.name, detail.text);
+                        return why_set(why, r, "column \"%s\": %s", column->field.name, detail.text);
         }
         return 0;
 }
@@ -411,7 +411,7 @@ int parquet_fill(struct parquet_pass *pass, struct index_builder **ret_builder) 
         if (r >= 0)
                 r = add_folders(&filling);
         if (r < 0)
-                return why_set(pass->why, r, "%.300s: no memory for its index", pass->files->root);
+                return why_set(pass->why, r, "%s: no memory for its index", pass->files->root);
         outside_init(&filling.outside, pass->root_fd, pass->files->root, filling.builder);
         if (may_be_parted(&pass->columns)) {
                 visitor.make = make_part;

@@ -39,7 +39,7 @@ static void found_fini(struct found *found) {
 }
 
 static int no_memory(const struct finding *finding) {
-        return why_set(finding->why, -ENOMEM, "%.300s: no memory for the names of its files", finding->root);
+        return why_set(finding->why, -ENOMEM, "%s: no memory for the names of its files", finding->root);
 }
 
 /* ---- names ----------------------------------------------------------------------------------------------------- */
@@ -155,7 +155,7 @@ static int note(const struct finding *finding, const char *path, struct stat *re
 
         if (path[0] && (r == -ENOENT || r == -ENOTDIR))
                 return NOT_THERE;
-        return r < 0 ? why_errno(finding->why, r, "%.300s/%.200s: the folder cannot be read", finding->root, path) : 0;
+        return r < 0 ? why_errno(finding->why, r, "%s/%s: the folder cannot be read", finding->root, path) : 0;
 }
 
 static int add_file(const struct finding *finding, const char *name) {
@@ -163,7 +163,7 @@ static int add_file(const struct finding *finding, const char *name) {
         const char *part = folder->part;
 
         if (strlen(part) + strlen(name) + 2 > PATH_MAX)
-                return why_set(finding->why, -ENAMETOOLONG, "%.300s/%.200s: its path is too long", finding->root, name);
+                return why_set(finding->why, -ENAMETOOLONG, "%s/%s: its path is too long", finding->root, name);
         if ((part[0] &&
              (growing_append(&folder->names, part, strlen(part)) < 0 || growing_append(&folder->names, "/", 1) < 0)) ||
             growing_append(&folder->names, name, strlen(name) + 1) < 0)
@@ -203,7 +203,7 @@ static int add_found(const struct finding *finding, const struct found *found, c
         int r = 0;
 
         if (!split && list_splits(found, splits, sizeof(splits)) > 1)
-                return why_set(finding->why, -EINVAL, "%.300s: has several splits: choose one with split = \"...\": %s",
+                return why_set(finding->why, -EINVAL, "%s: has several splits: choose one with split = \"...\": %s",
                                finding->root, splits);
         for (size_t i = 0; i < found->n && r == 0; i++)
                 if (!split || is_of_split(found->names[i], split))
@@ -221,7 +221,7 @@ static int look_into(const struct finding *finding, const char *part, const char
                 return r < 0 ? r : 0;
         r = list(finding->root_fd, part, &found);
         if (r < 0)
-                return why_errno(finding->why, r, "%.300s/%.200s: the folder cannot be read", finding->root, part);
+                return why_errno(finding->why, r, "%s/%s: the folder cannot be read", finding->root, part);
         snprintf(folder->part, sizeof(folder->part), "%s", part);
         return add_found(finding, &found, split);
 }
@@ -232,15 +232,15 @@ static int refuse(const struct finding *finding, const char *split) {
 
         if (split && list(finding->root_fd, "", &root) == 0 && list(finding->root_fd, "data", &data) == 0 &&
             list_splits(root.n > 0 ? &root : &data, splits, sizeof(splits)) > 0)
-                return why_set(finding->why, -EINVAL, "%.300s: has no split \"%.60s\"; choose one of: %s",
-                               finding->root, split, splits);
+                return why_set(finding->why, -EINVAL, "%s: has no split \"%s\"; choose one of: %s", finding->root,
+                               split, splits);
         if (split)
                 return why_set(finding->why, -EINVAL,
-                               "%.300s: has no split \"%.60s\": no Parquet file or folder has this name, alone or "
+                               "%s: has no split \"%s\": no Parquet file or folder has this name, alone or "
                                "before -00000-of-00001" ENDING,
                                finding->root, split);
         return why_set(finding->why, -ENOENT,
-                       "%.300s: it has no Parquet file; the path of a parquet dataset is a folder of " ENDING
+                       "%s: it has no Parquet file; the path of a parquet dataset is a folder of " ENDING
                        " files, or of a folder \"data\" that has them, or such a file, or a pattern; split = \"train\" "
                        "chooses train-*" ENDING " or a folder \"train\"",
                        finding->root);
@@ -251,8 +251,7 @@ static int find_in_folder(const struct finding *finding, const char *split) {
         int r = 0;
 
         if (split && (!split[0] || strchr(split, '/') || !index_is_inner_path(split)))
-                return why_set(finding->why, -EINVAL, "%.300s: \"%.60s\" is not the name of a split", finding->root,
-                               split);
+                return why_set(finding->why, -EINVAL, "%s: \"%s\" is not the name of a split", finding->root, split);
         for (size_t i = 0; i < ARRAY_SIZE(bases) && r == 0 && finding->folder->n_files == 0; i++)
                 r = look_into(finding, bases[i], split);
         for (size_t i = 0; i < ARRAY_SIZE(bases) && r == 0 && split && finding->folder->n_files == 0; i++) {
@@ -277,12 +276,12 @@ int parquet_folder_find(struct parquet_folder *folder, int root_fd, const struct
         }
         if (split)
                 return why_set(why, -EINVAL,
-                               "%.300s/%.200s: the path names the files, so split = \"%.60s\" chooses "
+                               "%s/%s: the path names the files, so split = \"%s\" chooses "
                                "nothing; name the folder, or leave split out",
                                files->root, files->names[0], split);
         folder->is_named = true;
         if (fstatat(root_fd, ".", &folder->root, 0) < 0)
-                return why_errno(why, -errno, "%.300s: the folder cannot be looked at", files->root);
+                return why_errno(why, -errno, "%s: the folder cannot be looked at", files->root);
         for (size_t i = 0; i < files->n_names && r == 0; i++)
                 r = add_file(&finding, files->names[i]);
         return r;

@@ -393,7 +393,7 @@ static int read_chunks(const struct parquet_footer *footer, struct thrift *thrif
                         break;
                 r = place_chunk(footer, leaf, &about, &chunks[i], &detail);
                 if (r < 0)
-                        return why_set(why, r, "column \"%.60s\": %.350s", parquet_element_name(&footer->schema, at),
+                        return why_set(why, r, "column \"%s\": %s", parquet_element_name(&footer->schema, at),
                                        detail.text);
         }
         return 0;

@@ -11,7 +11,7 @@
 #include "proto/base/cleanup.h"
 
 static int in_file(const struct parquet_pass *pass, const char *name, int error, const struct why *detail) {
-        return why_set(pass->why, error, "%.150s/%.150s: %.400s", pass->files->root, name, detail->text);
+        return why_set(pass->why, error, "%s/%s: %s", pass->files->root, name, detail->text);
 }
 
 int parquet_pass_open(struct parquet_pass *pass, const char *split, const char *fields) {
@@ -96,7 +96,7 @@ static int run_group(const struct parquet_visitor *visitor, const struct parquet
         r = parquet_footer_chunks(group->footer, idx_group, chunks, &detail);
         if (r == 0)
                 r = visitor->group(visitor->userdata, group, &detail);
-        return r < 0 ? why_set(why, r, "row group %" PRIu64 ": %.380s", idx_group, detail.text) : 0;
+        return r < 0 ? why_set(why, r, "row group %" PRIu64 ": %s", idx_group, detail.text) : 0;
 }
 
 /* The row groups of part `idx` of n_cut. */
@@ -268,7 +268,7 @@ static int running_begin(struct running *running, struct why *why) {
         running->copy.columns.all = calloc(pass->columns.n + 1, sizeof(*pass->columns.all));
         running->names = calloc(pass->folder.n_files + 1, sizeof(*running->names));
         if (!running->copy.columns.all || !running->names)
-                return why_set(why, -ENOMEM, "%.300s: no memory for the names of its files", pass->files->root);
+                return why_set(why, -ENOMEM, "%s: no memory for the names of its files", pass->files->root);
         memcpy(running->copy.columns.all, pass->columns.all, pass->columns.n * sizeof(*pass->columns.all));
         for (uint64_t i = 0; i < pass->folder.n_files; i++, name += strlen(name) + 1)
                 running->names[i] = name;
@@ -289,14 +289,14 @@ int parquet_pass_run(struct parquet_pass *pass, const struct parquet_visitor *vi
                 return r;
         running.n_cut = n_files > 0 ? n_pieces / n_files : 1;
         seen_begin(&running.seen, n_files);
-        why_set(pass->why, -ENOMEM, "%.300s: no memory to read it", pass->files->root); /* unless more is said */
+        why_set(pass->why, -ENOMEM, "%s: no memory to read it", pass->files->root); /* unless more is said */
         r = parted_run(&(struct parted){ .n = n_pieces,
                                          .look = visitor->make ? look_at_piece : NULL,
                                          .take = take_piece,
                                          .free = part_free,
                                          .userdata = &running });
         if (r == 0 && running.n_rows == 0)
-                r = why_set(pass->why, -ENOENT, "%.300s: its Parquet files have no rows", pass->files->root);
+                r = why_set(pass->why, -ENOENT, "%s: its Parquet files have no rows", pass->files->root);
         return r;
 }
 

@@ -405,19 +405,19 @@ int parquet_schema_compare(const struct parquet_schema *schema, const struct par
 
                 if (is_column && strcmp(parquet_element_name(schema, i), parquet_element_name(other, i)) != 0)
                         return why_set(why, -EINVAL,
-                                       "has a column \"%.60s\" where %.100s has \"%.60s\"; all files must have the "
+                                       "has a column \"%s\" where %s has \"%s\"; all files must have the "
                                        "same columns, with the same types and in the same sequence",
                                        parquet_element_name(schema, i), name, parquet_element_name(other, i));
                 if (one->depth != two->depth || !is_same(one, two) ||
                     (!is_column && strcmp(parquet_element_name(schema, i), parquet_element_name(other, i)) != 0))
                         return why_set(why, -EINVAL,
-                                       "its column \"%.60s\" (%.40s) has another type than in %.100s (%.40s); all "
+                                       "its column \"%s\" (%s) has another type than in %s (%s); all "
                                        "files must have the same columns, with the same types and in the same sequence",
                                        name_of_column(schema, i), one->type, name, two->type);
         }
         if (schema->n_columns != other->n_columns || schema->n_elements != other->n_elements)
                 return why_set(why, -EINVAL,
-                               "has %u columns, but %.100s has %u; all files must have the same columns, with the same "
+                               "has %u columns, but %s has %u; all files must have the same columns, with the same "
                                "types and in the same sequence",
                                schema->n_columns, name, other->n_columns);
         return 0;

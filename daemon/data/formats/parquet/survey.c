@@ -103,7 +103,7 @@ static int survey_group(void *userdata, const struct parquet_group *group, struc
                 if (r == 0 && column->is_surveyed)
                         r = survey_rows(survey, column, group, &detail);
                 if (r < 0)
-                        return why_set(why, r, "column \"%s\": %.350s", column->field.name, detail.text);
+                        return why_set(why, r, "column \"%s\": %s", column->field.name, detail.text);
         }
         return r;
 }
@@ -184,5 +184,5 @@ int parquet_survey(struct parquet_pass *pass) {
         if (r < 0)
                 return r;
         r = parquet_columns_settle(&pass->columns, &detail);
-        return r < 0 ? why_set(pass->why, r, "%.300s: %.350s", pass->files->root, detail.text) : 0;
+        return r < 0 ? why_set(pass->why, r, "%s: %s", pass->files->root, detail.text) : 0;
 }

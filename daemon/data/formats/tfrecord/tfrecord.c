@@ -109,15 +109,15 @@ static int survey_records(struct pass *pass, const char *name, struct records *r
         while ((r = records_next(records, &record, &detail)) == 0) {
                 r = survey_add(&pass->survey, &record, &detail);
                 if (r < 0)
-                        return why_set(pass->why, r, "%s/%s: record %" PRIu64 " at byte %" PRIu64 ": %.300s", root,
-                                       name, record.number, record.offset - 12, detail.text);
+                        return why_set(pass->why, r, "%s/%s: record %" PRIu64 " at byte %" PRIu64 ": %s", root, name,
+                                       record.number, record.offset - 12, detail.text);
                 if (r == 0)
                         r = look_up(pass, &record);
                 if (r != 0)
                         return r;
                 *ret_n_records = record.number + 1;
         }
-        return r == RECORDS_END ? 0 : why_set(pass->why, r, "%s/%s: %.350s", root, name, detail.text);
+        return r == RECORDS_END ? 0 : why_set(pass->why, r, "%s/%s: %s", root, name, detail.text);
 }
 
 /* Called by several threads. */

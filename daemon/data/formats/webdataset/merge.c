@@ -37,7 +37,7 @@ static int sort_keys(const struct merge_pair *pair, const struct found_shard *sh
         for (uint64_t i = 1; i < shard->n_keys; i++)
                 if (strcmp(keys[i - 1].text, keys[i].text) == 0)
                         return why_set(why, -EBADMSG,
-                                       "%s/%s: has the key \"%.100s\" twice, not in one place; archives can be merged "
+                                       "%s/%s: has the key \"%s\" twice, not in one place; archives can be merged "
                                        "only if each key says one sample",
                                        pair->root, name, keys[i].text);
         *ret_keys = TAKE_PTR(keys);
@@ -78,11 +78,10 @@ int merge_match(const struct merge_pair *pair, uint64_t *first_members, struct w
                 if (next >= pair->base->n_keys || strcmp(key_of(pair->base, next), wanted.text) != 0) {
                         found = bsearch(&wanted, of_base, pair->base->n_keys, sizeof(*of_base), by_text);
                         if (!found)
-                                return why_set(
-                                        why, -EBADMSG,
-                                        "%.150s/%.120s: has the key \"%.60s\", which %.120s does not have; merged "
-                                        "archives have fields of the same samples, archive by archive",
-                                        pair->root, pair->other_name, wanted.text, pair->base_name);
+                                return why_set(why, -EBADMSG,
+                                               "%s/%s: has the key \"%s\", which %s does not have; merged "
+                                               "archives have fields of the same samples, archive by archive",
+                                               pair->root, pair->other_name, wanted.text, pair->base_name);
                         next = found->sample;
                 }
                 first_members[next] = firsts[i];

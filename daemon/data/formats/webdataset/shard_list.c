@@ -83,11 +83,10 @@ static int find_name(const struct reading *reading, const char *url, char ret_na
         char whole[PATH_MAX];
 
         if (!path)
-                return why_set(
-                        why, -EINVAL,
-                        "\"%.200s\" is not a file: stage the dataset, and name the archives relative to the list "
-                        "(wids-index update --nodir does it)",
-                        url);
+                return why_set(why, -EINVAL,
+                               "\"%s\" is not a file: stage the dataset, and name the archives relative to the list "
+                               "(wids-index update --nodir does it)",
+                               url);
         if (snprintf(whole, sizeof(whole), "%s%s%s", path[0] == '/' ? "" : base, path[0] == '/' || !base[0] ? "" : "/",
                      path) >= (int)sizeof(whole))
                 return why_set(why, -ENAMETOOLONG, "\"%.100s...\" is too long", url);
@@ -95,11 +94,11 @@ static int find_name(const struct reading *reading, const char *url, char ret_na
         if (path[0] == '/' && strncmp(path, reading->root, n_root) == 0 && path[n_root] == '/')
                 path += n_root;
         else if (path[0] == '/')
-                return why_set(why, -EINVAL, "\"%.200s\" is not in the list's folder, %.150s", url, reading->root);
+                return why_set(why, -EINVAL, "\"%s\" is not in the list's folder, %s", url, reading->root);
         snprintf(ret_name, PATH_MAX, "%s", path);
         tidy(ret_name);
         if (!ret_name[0] || !index_is_inner_path(ret_name))
-                return why_set(why, -EINVAL, "\"%.200s\" leads out of the list's folder", url);
+                return why_set(why, -EINVAL, "\"%s\" leads out of the list's folder", url);
         return 0;
 }
 
@@ -167,7 +166,7 @@ static int take_part(void *userdata, const struct json_token *part, struct why *
                 return r;
         path = without_scheme(reading->base);
         if (!path)
-                return why_set(why, -EINVAL, "the base \"%.200s\" is not a folder: stage the dataset", reading->base);
+                return why_set(why, -EINVAL, "the base \"%s\" is not a folder: stage the dataset", reading->base);
         memmove(reading->base, path, strlen(path) + 1);
         return index_json_each(part, "shardlist", take_shard, reading, why);
 }
@@ -190,7 +189,7 @@ static int check_twice(const struct shard_list *list, struct why *why) {
         qsort(names, n, sizeof(*names), by_name);
         for (size_t i = 1; i < n; i++)
                 if (strcmp(names[i - 1], names[i]) == 0)
-                        return why_set(why, -EINVAL, "%.200s is in it twice", names[i]);
+                        return why_set(why, -EINVAL, "%s is in it twice", names[i]);
         return 0;
 }
 
@@ -223,7 +222,7 @@ int shard_list_read(struct shard_list *list, int root_fd, const char *root, cons
                 list->status = json.status;
                 r = read_parts(list, &json, root, &detail);
                 if (r < 0)
-                        why_set(why, r, "%.200s/%.150s: %.350s", root, name, detail.text);
+                        why_set(why, r, "%s/%s: %s", root, name, detail.text);
         }
         index_json_fini(&json);
         return r;

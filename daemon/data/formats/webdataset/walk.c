@@ -37,8 +37,8 @@ static int add_name(struct walk *walk, const char *name, size_t n, uint64_t *ret
 /* ---- names ----------------------------------------------------------------------------------------------------- */
 
 static int refuse(const struct walk *walk, const char *shard, const struct tar_member *member, const char *what) {
-        return why_set(walk->why, -EBADMSG, "%s/%s: at byte %" PRIu64 ": \"%.100s\": %s", walk->root, shard,
-                       member->header, member->name, what);
+        return why_set(walk->why, -EBADMSG, "%s/%s: at byte %" PRIu64 ": \"%s\": %s", walk->root, shard, member->header,
+                       member->name, what);
 }
 
 /* Finds the number of a field. A field that is met for the first time gets a new number. */
@@ -155,7 +155,7 @@ static int walk_archive(struct walk *walk, int fd, struct found_shard *shard, co
                 at = member.offset;
         }
         seen_add(walk->seen, n_bytes - at);
-        return r == TAR_END ? 0 : why_set(walk->why, r, "%s/%s: %.350s", walk->root, name, detail.text);
+        return r == TAR_END ? 0 : why_set(walk->why, r, "%s/%s: %s", walk->root, name, detail.text);
 }
 
 int walk_shard(struct walk *walk, const char *name, struct found_shard *ret_shard) {

@@ -248,10 +248,9 @@ static int check_list(const struct survey *survey, uint32_t idx, size_t shard) {
 
         if (list_of(survey, first) == list_of(survey, shard))
                 return 0;
-        return why_set(
-                survey->why, -EBADMSG,
-                "%s: the field %s is both in %.150s and in %.150s; archives that are merged have different fields",
-                survey->root, survey->fields[idx].name, survey->shards[first].name, survey->shards[shard].name);
+        return why_set(survey->why, -EBADMSG,
+                       "%s: the field %s is both in %s and in %s; archives that are merged have different fields",
+                       survey->root, survey->fields[idx].name, survey->shards[first].name, survey->shards[shard].name);
 }
 
 static int find_field(struct survey *survey, const char *name, size_t shard, uint32_t *ret_idx) {
@@ -318,7 +317,7 @@ static int check_lists(const struct survey *survey) {
                         has_field |= list_of(survey, survey->shard_of_field[i]) == list;
                 if (!has_field)
                         return why_set(survey->why, -EBADMSG,
-                                       "%s: nothing can be merged from %.200s and the archives after it: they have no "
+                                       "%s: nothing can be merged from %s and the archives after it: they have no "
                                        "sample",
                                        survey->root, survey->shards[list * survey->n_of_a_list].name);
         }

@@ -34,7 +34,7 @@ struct reading {
 
 static int damaged(const struct reading *reading, const char *what) {
         return why_set(
-                reading->why, -EBADMSG, "column \"%.60s\": %s; write the file again",
+                reading->why, -EBADMSG, "column \"%s\": %s; write the file again",
                 arrow_schema_text(reading->schema, arrow_schema_field(reading->schema, reading->idx_field)->name),
                 what);
 }

@@ -367,9 +367,9 @@ int arrow_schema_compare(const struct arrow_schema *one, const struct arrow_sche
                 const char *name = arrow_schema_text(one, is->name), *wanted = arrow_schema_text(other, should->name);
 
                 if (is->depth == 0 && strcmp(name, wanted) != 0)
-                        return why_set(why, -EINVAL, "has a column \"%.60s\" instead of \"%.60s\"", name, wanted);
+                        return why_set(why, -EINVAL, "has a column \"%s\" instead of \"%s\"", name, wanted);
                 if (!is_same_type(is, should) || is->has_dictionary != should->has_dictionary)
-                        return why_set(why, -EINVAL, "\"%.60s\" has the type %s%s instead of %s%s", name,
+                        return why_set(why, -EINVAL, "\"%s\" has the type %s%s instead of %s%s", name,
                                        is->has_dictionary ? "dictionary of " : "", is->type,
                                        should->has_dictionary ? "dictionary of " : "", should->type);
         }

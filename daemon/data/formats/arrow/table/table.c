@@ -180,14 +180,13 @@ static int next_message(struct arrow_table *table, struct why *why) {
         switch (table->message.kind) {
         case ARROW_MESSAGE_DICTIONARY:
                 r = read_dictionary(table, &detail);
-                return r < 0 ? why_set(why, r, "dictionary at byte %" PRIu64 ": %.350s", table->message.begin,
-                                       detail.text)
+                return r < 0 ? why_set(why, r, "dictionary at byte %" PRIu64 ": %s", table->message.begin, detail.text)
                              : 0;
         case ARROW_MESSAGE_BATCH:
                 r = arrow_batch_read(&table->batch, &table->schema, &table->message, &detail);
                 if (r == 0)
                         r = arrow_unpack(&table->batch, table->fd, table->max_unpacked, &detail);
-                return r < 0 ? why_set(why, r, "batch %" PRIu64 ": %.350s", table->n_batches, detail.text) : 0;
+                return r < 0 ? why_set(why, r, "batch %" PRIu64 ": %s", table->n_batches, detail.text) : 0;
         default:
                 return why_set(why, -EBADMSG, "at byte %" PRIu64 ": a second schema; split what was joined into files",
                                table->message.begin);

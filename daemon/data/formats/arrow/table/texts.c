@@ -92,5 +92,5 @@ int arrow_texts(const struct arrow_rows *rows, uint32_t idx_field, uint64_t row,
                 if (r == 0)
                         r = add_texts(&inner, texts, inner.n, list, &detail);
         }
-        return r < 0 ? why_set(why, r, "row %" PRIu64 " of the batch: %.350s", row, detail.text) : 0;
+        return r < 0 ? why_set(why, r, "row %" PRIu64 " of the batch: %s", row, detail.text) : 0;
 }
