@@ -204,7 +204,7 @@ def _(box):
             ("text: tokens(org/model, stride=6)", "is for window=random"),
             ("text: tokens(org/model, truncation=none, window=random)", "needs truncation=right or left"),
             ("text: tokens(org/model, truncation=middle)", "expected right, left or none"),
-            ("text: tokens(org/model, speed=1)", "expected max_length="),
+            ("text: tokens(org/model, speed=1)", "has no argument \"speed\"; it has max_length,"),
             ("text: tokens(org/model) to(float32)", "expected to(int32), to(int64)"),
             ("text: tokens(org/model, digest=0123456789abcdef)", "the file has changed"),
             ("label: tokens(org/model)", "field label is not text")):
