@@ -60,7 +60,7 @@ LIBS_proto := -lprotobuf-c
 LIBS_daemon := -levent_core -luring -lprotobuf-c -ljpeg -lspng -lwebp -ltiff -lgif -lsndfile -lvorbis -logg -lsamplerate -lconfuse -lcjson -llz4 -lzstd -lsnappy -lz -lcrypto -lhwloc -lsystemd -lm
 LIBS_stage := -lcurl -larchive -lexpat -lxxhash
 LIBS_client := -lprotobuf-c -lm
-LIBS_dlctl := -levent_core -lprotobuf-c -lsndfile -lcjson -lcrypto -lncursesw -ltinfo -lm
+LIBS_dlctl := -levent_core -lprotobuf-c -lsndfile -lcjson -lcrypto -lz -lncursesw -ltinfo -lm
 
 # Without MPI everything is built, but the staging program stages for one node only. `make MPICC=` leaves it out on purpose.
 MPICC ?= mpicc

@@ -144,6 +144,7 @@ struct dlp_control {
         _Alignas(DLP_CACHE_LINE) uint32_t queue[DLP_SLOTS_MAX]; /* on lines of its own: those above never change */
 
         _Alignas(DLP_CACHE_LINE) _Atomic uint64_t n_published; /* sequences below it may be taken */
+        _Atomic uint32_t is_traced; /* 1: the client writes `times`. In what was padding: the layout is the same */
         _Alignas(DLP_CACHE_LINE) _Atomic uint32_t
                 want_release; /* 1: the daemon waits for a slot; write to the eventfd */
 
@@ -156,6 +157,13 @@ struct dlp_control {
          * dlp_ring_held() and dlp_ring_hold() only. */
         _Alignas(DLP_CACHE_LINE) _Atomic uint32_t hold_version; /* odd while the text is being written */
         _Atomic uint64_t hold_text[DLP_TEXT_MAX / 8];           /* NUL-terminated; "": it is not on hold */
+};
+
+struct dlp_slot_times {
+        _Atomic uint64_t asked_ns;        /* when it was asked for in vain; 0: it was ready */
+        _Atomic uint64_t waited_until_ns; /* when that wait ended */
+        _Atomic uint64_t taken_ns;
+        _Atomic uint64_t released_ns;
 };
 
 /* Page 0 of the payload: what a client reports without a system call. Everything beside `waiting` and `released` is for
@@ -177,6 +185,10 @@ struct dlp_client_page {
         /* Written when a wait ends. */
         _Alignas(DLP_CACHE_LINE) _Atomic uint64_t waits[DLP_WAIT_BUCKETS]; /* as dlp_wait_bucket() sorts them */
         _Atomic uint64_t first_wait_ns;                                    /* for the first batch */
+
+        /* Of the batch that was in slot i last, while the rank is traced (proto/meter.h). A daemon or a client that
+         * does not know them leaves zeroes: the layout is the same. */
+        _Alignas(DLP_CACHE_LINE) struct dlp_slot_times times[DLP_SLOTS_MAX];
 };
 
 _Static_assert(sizeof(struct dlp_client_page) <= DLP_CLIENT_PAGE_BYTES, "the client's page is one page");

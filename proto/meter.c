@@ -1,5 +1,7 @@
 #include "proto/meter.h"
 
+#include "proto/base/clock.h"
+
 #define FIRST_BUCKET_NS 1000u
 
 static uint64_t get(const _Atomic uint64_t *word) {
@@ -62,6 +64,28 @@ void dlp_meter_take(struct dlp_client_page *page, uint64_t ready_ns, uint64_t no
 
 void dlp_meter_empty(struct dlp_client_page *page, uint64_t now_ns) {
         set(&page->empty_since_ns, now_ns);
+}
+
+static bool is_traced(const struct dlp_control *control) {
+        return atomic_load_explicit(&control->is_traced, memory_order_relaxed) != 0;
+}
+
+void dlp_meter_note_taken(const struct dlp_control *control, struct dlp_client_page *page, uint32_t idx_slot,
+                          uint64_t ready_ns, uint64_t now_ns) {
+        struct dlp_slot_times *times = &page->times[idx_slot];
+        uint64_t since_ns;
+
+        if (!is_traced(control))
+                return;
+        since_ns = get(&page->waiting_since_ns);
+        set(&times->asked_ns, since_ns);
+        set(&times->waited_until_ns, since_ns == 0 ? 0 : now_ns != 0 ? now_ns : ready_ns);
+        set(&times->taken_ns, now_ns != 0 ? now_ns : clock_now_ns());
+}
+
+void dlp_meter_note_released(const struct dlp_control *control, struct dlp_client_page *page, uint32_t idx_slot) {
+        if (is_traced(control))
+                set(&page->times[idx_slot].released_ns, clock_now_ns());
 }
 
 /* ---- the daemon's side --------------------------------------------------------------------------------------- */
@@ -139,4 +163,28 @@ void dlp_meter_keep(struct dlp_meter *kept, struct dlp_meter *meter) {
         keep_times(kept, meter);
         keep_waits(kept, meter);
         *kept = *meter;
+}
+
+void dlp_meter_trace(struct dlp_control *control, bool on) {
+        atomic_store_explicit(&control->is_traced, on, memory_order_relaxed);
+}
+
+/* What an earlier batch left in these words lies before this one was ready. */
+bool dlp_meter_story(const struct dlp_client_page *page, uint32_t idx_slot, const struct dlp_story_bounds *bounds,
+                     struct dlp_slot_story *ret_story) {
+        const struct dlp_slot_times *times = &page->times[idx_slot];
+        struct dlp_slot_story story = { .asked_ns = get(&times->asked_ns),
+                                        .waited_until_ns = get(&times->waited_until_ns),
+                                        .taken_ns = get(&times->taken_ns),
+                                        .released_ns = get(&times->released_ns) };
+
+        if (story.taken_ns < bounds->ready_ns || story.taken_ns > bounds->now_ns)
+                return false;
+        if (!bounds->is_back || story.released_ns < story.taken_ns || story.released_ns > bounds->now_ns)
+                story.released_ns = bounds->now_ns;
+        if (story.asked_ns < bounds->made_ns || story.asked_ns > story.waited_until_ns ||
+            story.waited_until_ns > story.taken_ns)
+                story.asked_ns = story.waited_until_ns = 0;
+        *ret_story = story;
+        return true;
 }

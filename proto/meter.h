@@ -8,6 +8,7 @@
  * time. dlp_meter_read() makes it possible, and dlp_meter_keep() makes it never decrease. Nothing is decided by it. */
 #pragma once
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "proto/layout.h"
@@ -23,6 +24,13 @@ void dlp_meter_take(struct dlp_client_page *page, uint64_t ready_ns, uint64_t no
 
 /* After taking a batch: none is ready at `now_ns`. */
 void dlp_meter_empty(struct dlp_client_page *page, uint64_t now_ns);
+
+/* While a rank is traced, it also writes when each batch was taken and released. Call it before dlp_meter_take(), with
+ * the same times; and before dlp_ring_release(), from any thread. One load of a line that is read anyway, unless it is
+ * traced. */
+void dlp_meter_note_taken(const struct dlp_control *control, struct dlp_client_page *page, uint32_t idx_slot,
+                          uint64_t ready_ns, uint64_t now_ns);
+void dlp_meter_note_released(const struct dlp_control *control, struct dlp_client_page *page, uint32_t idx_slot);
 
 /* Which of DLP_WAIT_BUCKETS a wait belongs to: bucket 0 is below a microsecond, bucket i below 2^i, the last one has
  * the rest. */
@@ -52,6 +60,27 @@ struct dlp_meter_bounds {
  * batches, no more time than has passed. */
 void dlp_meter_read(const struct dlp_client_page *page, const struct dlp_meter_bounds *bounds,
                     struct dlp_meter *ret_meter);
+
+/* Makes the client write the times of its batches, or no longer. */
+void dlp_meter_trace(struct dlp_control *control, bool on);
+
+/* The story of the batch that is in a slot, or just was: it is made possible, so that one thing follows the other. */
+struct dlp_slot_story {
+        uint64_t asked_ns, waited_until_ns; /* equal: it was not waited for */
+        uint64_t taken_ns;
+        uint64_t released_ns; /* or now, if it is not released */
+};
+
+struct dlp_story_bounds {
+        uint64_t made_ns; /* the page */
+        uint64_t ready_ns;
+        uint64_t now_ns;
+        bool is_back; /* it is released */
+};
+
+/* False: it was not taken, or not while the rank was traced. */
+bool dlp_meter_story(const struct dlp_client_page *page, uint32_t idx_slot, const struct dlp_story_bounds *bounds,
+                     struct dlp_slot_story *ret_story);
 
 /* Changes what `meter` says so that it follows what was said before, `kept`, and keeps it: sums never decrease, and are
  * still possible together. */

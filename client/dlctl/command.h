@@ -51,6 +51,7 @@ int bench_run(struct context *context, const struct command *command, int argc, 
 int top_run(struct context *context, const struct command *command, int argc, char **argv);
 int web_run(struct context *context, const struct command *command, int argc, char **argv);
 int completion_run(struct context *context, const struct command *command, int argc, char **argv);
+int trace_run(struct context *context, const struct command *command, int argc, char **argv);
 int stop_run(struct context *context, const struct command *command, int argc, char **argv);
 int once_run(struct context *context, const struct command *command, int argc, char **argv);
 

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "client/lib/clock.h"
 #include "client/lib/daemon/find.h"
@@ -215,14 +216,21 @@ int control_choose(struct context *context, const char *operand) {
 /* ---- questions ------------------------------------------------------------------------------------------------- */
 
 int control_ask(struct control *control, Dlp__Request *request, Dlp__Reply__BodyCase body, Dlp__Reply **ret_reply) {
+        return control_ask_for(control, request, body, ret_reply, NULL, 0);
+}
+
+int control_ask_for(struct control *control, Dlp__Request *request, Dlp__Reply__BodyCase body, Dlp__Reply **ret_reply,
+                    int *ret_fds, size_t n_fds) {
         struct why reason;
         Dlp__Reply *reply;
         int r;
 
-        r = dli_connection_call(&control->connection, request, ANSWER_TIMEOUT_MS, &reason, &reply, NULL, 0);
+        r = dli_connection_call(&control->connection, request, ANSWER_TIMEOUT_MS, &reason, &reply, ret_fds, n_fds);
         if (r != 0) /* "ask again" is an error too: a question about the current state is asked once */
                 return fail(exit_code_of(r), "%s", reason.text);
         if (reply->body_case != body) {
+                for (size_t i = 0; i < n_fds; i++)
+                        close(ret_fds[i]);
                 dlp__reply__free_unpacked(reply, NULL);
                 return fail(EXIT_REFUSED, "the daemon at %s answered another question", control->connection.path);
         }

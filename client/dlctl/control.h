@@ -34,6 +34,10 @@ void control_close(struct control *control);
  * dlp__reply__free_unpacked(); else the error has been printed. Returns an exit code. */
 int control_ask(struct control *control, Dlp__Request *request, Dlp__Reply__BodyCase body, Dlp__Reply **ret_reply);
 
+/* The same for a question whose answer has descriptors, n_fds of them, which are then the caller's. */
+int control_ask_for(struct control *control, Dlp__Request *request, Dlp__Reply__BodyCase body, Dlp__Reply **ret_reply,
+                    int *ret_fds, size_t n_fds);
+
 /* A command that is one question and prints one record: connects, asks, prints what `describe` makes of the reply (a
  * new record). Returns an exit code. */
 int control_print(const struct context *context, Dlp__Request *request, Dlp__Reply__BodyCase body,

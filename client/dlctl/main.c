@@ -72,6 +72,11 @@ static const struct command COMMANDS[] = {
           "damaged samples. Prints its address, and runs until it is interrupted. Only processes of your own and root's on "
           "this machine can read it; from another machine: ssh -L 9750:localhost:9750 NODE.",
           web_run },
+        { "trace", "[JOB]", "record what the daemon does for some seconds, for a viewer",
+          "Records what workers, reads, the planner and the ranks' rings do, of all jobs that you may see or of JOB, and "
+          "writes a file that ui.perfetto.dev and chrome://tracing open, also beside a profile of torch. Ctrl-C ends it "
+          "early.",
+          trace_run },
         { "once", "COMMAND...", "run a command once per node or cluster, while the others wait",
           "Runs COMMAND in one of the processes that call this with the same name; the others wait until it ends and "
           "exit with its status. If it fails, they print its last output. If its runner dies, another one takes over. "

@@ -175,6 +175,7 @@ static int take(struct dlc_loader *loader, const struct wait *wait, const struct
         uint32_t idx_slot = dlp_ring_slot(ring->control, ring->sequence);
         const struct dlp_slot_record *record;
         struct dli_lease *lease;
+        uint64_t now_ns;
 
         if (idx_slot >= ring->n_slots)
                 return damaged(loader, "the slot");
@@ -205,7 +206,9 @@ static int take(struct dlc_loader *loader, const struct wait *wait, const struct
                 return damaged(loader, "the description");
 
         dlp_ring_take(ring->page, ring->sequence);
-        dlp_meter_take(ring->page, record->ready_ns, wait->began_ns != 0 ? clock_now_ns() : 0);
+        now_ns = wait->began_ns != 0 ? clock_now_ns() : 0;
+        dlp_meter_note_taken(ring->control, ring->page, idx_slot, record->ready_ns, now_ns);
+        dlp_meter_take(ring->page, record->ready_ns, now_ns);
         atomic_store_explicit(&lease->sequence, ring->sequence++, memory_order_relaxed);
         lease->turn = loader->turn;
         loader->step++;

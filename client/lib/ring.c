@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 
 #include "proto/base/cleanup.h"
+#include "proto/meter.h"
 #include "proto/ring.h"
 
 /* ---- mapping ------------------------------------------------------------------------------------------------- */
@@ -157,6 +158,7 @@ struct dli_lease *dli_rings_find(struct dli_ring *ring, const struct dlc_batch *
 void dli_ring_give_back(struct dli_ring *ring, uint64_t sequence, uint32_t idx_slot) {
         uint64_t one = 1;
 
+        dlp_meter_note_released(ring->control, ring->page, idx_slot);
         if (!dlp_ring_release(ring->control, ring->page, sequence, idx_slot))
                 return;
         /* Fails only if the counter is full (then the daemon has been told often enough) or the event is broken (then

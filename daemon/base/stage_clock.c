@@ -21,11 +21,20 @@ enum stage_id stage_named(const char *name) {
 
 void stage_clock_move(struct stage_clock *clock, enum stage_id other, uint64_t ns) {
         struct stage_sum *from;
+        uint64_t now_ns, last_ns;
 
         if (!clock || clock->stage == other)
                 return;
-        stage_clock_charge(clock, clock_now_ns());
+        /* In a trace, the one comes after the other. */
+        now_ns = clock_now_ns();
+        last_ns = now_ns - clock->since_ns < ns ? now_ns - clock->since_ns : ns;
+        stage_clock_charge(clock, now_ns - last_ns);
+        if (trace_is_on())
+                trace_stage((uint8_t)other, now_ns - last_ns, now_ns);
+        clock->since_ns = now_ns;
+
         from = &clock->sums[clock->stage];
+        from->ns += last_ns;
         if (ns > from->ns)
                 ns = from->ns;
         from->ns -= ns;

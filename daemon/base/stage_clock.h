@@ -4,8 +4,7 @@
  * look at the clock, and the stages of a sample add up to the whole of its time. Sums are kept by the worker until the
  * sample is done, and are then added to its job's.
  *
- * stage_clock_charge() is the one place that sees every piece of time with its stage: who wants more than sums (a
- * trace) writes its events there.
+ * stage_clock_charge() is the one place that sees every piece of time with its stage: a trace gets its events there.
  *
  * A clock belongs to one thread. Functions take NULL where nobody measures. */
 #pragma once
@@ -14,6 +13,7 @@
 #include <stdint.h>
 
 #include "daemon/base/stages.h"
+#include "daemon/base/trace.h"
 #include "proto/base/clock.h"
 
 struct stage_sum {
@@ -31,6 +31,8 @@ struct stage_clock {
 _Static_assert(N_STAGES <= 64, "a bit for each stage");
 
 static inline void stage_clock_charge(struct stage_clock *clock, uint64_t now_ns) {
+        if (trace_is_on())
+                trace_stage((uint8_t)clock->stage, clock->since_ns, now_ns);
         clock->sums[clock->stage].ns += now_ns - clock->since_ns;
         clock->since_ns = now_ns;
 }

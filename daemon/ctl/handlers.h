@@ -12,6 +12,7 @@ void handle_errors(struct session *session, const Dlp__Request *request);
 void handle_classes(struct session *session, const Dlp__Request *request);
 void handle_ranks(struct session *session, const Dlp__Request *request);
 void handle_samples(struct session *session, const Dlp__Request *request);
+void handle_trace(struct session *session, const Dlp__Request *request);
 void handle_wait(struct session *session, const Dlp__Request *request);
 void handle_metrics(struct session *session, const Dlp__Request *request);
 void handle_workers(struct session *session, const Dlp__Request *request);

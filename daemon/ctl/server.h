@@ -86,7 +86,8 @@ struct server {
         struct user_names *names;
         uint32_t n_sessions;
         struct jobs jobs;
-        struct users users; /* all users that ever attached */
+        struct tracing *tracing; /* ctl/trace.c; NULL: nobody traces */
+        struct users users;      /* all users that ever attached */
         uint32_t n_jobs;
         uint64_t started_ns;
         int64_t started_unix;

@@ -12,6 +12,7 @@
 #include "daemon/ctl/handlers.h"
 #include "daemon/ctl/metrics/told.h"
 #include "daemon/ctl/progress.h"
+#include "daemon/ctl/trace.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/text.h"
 
@@ -28,6 +29,7 @@ static const struct {
         { DLP__REQUEST__BODY_RANKS, handle_ranks },     { DLP__REQUEST__BODY_SAMPLES, handle_samples },
         { DLP__REQUEST__BODY_WHO, handle_who },         { DLP__REQUEST__BODY_STOP, handle_stop },
         { DLP__REQUEST__BODY_WAIT, handle_wait },       { DLP__REQUEST__BODY_METRICS, handle_metrics },
+        { DLP__REQUEST__BODY_TRACE, handle_trace },
 };
 
 static bool send_reply(struct session *session, Dlp__Reply *reply, const int *fds, size_t n_fds) {
@@ -218,6 +220,7 @@ static void hang_up(struct session *session) {
 void session_give_back(struct session *session) {
         struct server *server = session->server;
 
+        tracing_session_ends(session);
         if (session->stream) {
                 log_info("ctl", "rank left job=%s rank=%u pid=%d", session->job->name, session->stream->rank,
                          session->peer.pid);

@@ -9,6 +9,15 @@
 #include "daemon/pipeline/compact.h"
 #include "proto/base/clock.h"
 
+struct trace_subject batch_subject(const struct batch *batch) {
+        const struct stream *stream = batch->stream;
+
+        return (struct trace_subject){ .word = atomic_load_explicit(&stream->job->traced, memory_order_relaxed),
+                                       .rank = stream->rank,
+                                       .epoch = batch->epoch,
+                                       .step = batch->step };
+}
+
 static void record_begin(struct batch *batch) {
         struct dlp_slot_record *record = batch->slot->record;
 
@@ -88,8 +97,15 @@ void batch_begin(struct batch *batch, struct stream *stream, struct order_table 
         record_begin(batch);
 }
 
-static void count_published(struct batch *batch, uint64_t collate_ns, struct counters *counters) {
+static void count_published(struct batch *batch, uint64_t begin_ns, struct counters *counters) {
         struct stream *stream = batch->stream;
+        uint64_t end_ns = clock_now_ns(), collate_ns = end_ns - begin_ns;
+
+        if (trace_is_on()) {
+                struct trace_subject subject = batch_subject(batch);
+
+                trace_write(&subject, DLP_TRACE_COLLATE, 0, begin_ns, end_ns, batch->n_samples);
+        }
 
         counter_add(&counters->collate_ns, collate_ns);
         counter_add(&stream->n_samples_published, batch->slot->record->n_samples);
@@ -123,7 +139,7 @@ static void batch_publish(struct batch *batch, struct counters *counters) {
                         batch_compact(batch);
                 collating_finish(&batch->collating, record);
                 counter_add(&counters->n_batches, 1);
-                count_published(batch, clock_now_ns() - begin_ns, counters);
+                count_published(batch, begin_ns, counters);
         }
         /* The memory of an old epoch's order is given back with the epoch's last batch, not only when the slot is used
          * again. This must come before ring_complete(): after that call the batch belongs to the planner again. */

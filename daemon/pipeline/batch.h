@@ -4,8 +4,12 @@
  * planned. The thread that ends the last sample completes the record, publishes the slot and wakes the client. */
 #pragma once
 
+#include "daemon/base/trace.h"
 #include "daemon/pipeline/counters.h"
 #include "daemon/pipeline/stream.h"
+
+/* What events about this batch are about. While trace_is_on(). Any thread that works on it. */
+struct trace_subject batch_subject(const struct batch *batch);
 
 /* Planner: the batch of the stream's cursor, in the slot that it belongs to. Takes a reference to the order. */
 void batch_begin(struct batch *batch, struct stream *stream, struct order_table *order);

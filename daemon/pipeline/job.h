@@ -91,7 +91,8 @@ struct job {
         uint32_t n_members;
         struct attendance attendance;
         struct damage damage;
-        _Atomic uint32_t refs; /* the members, and streams whose last samples are still under way */
+        _Atomic uint64_t traced; /* its word, for whoever writes events (base/trace.h) */
+        _Atomic uint32_t refs;   /* the members, and streams whose last samples are still under way */
 
         pthread_mutex_t lock;                     /* guards what follows; a leaf */
         struct budget *orders_budget;             /* paid for orders_bytes; NULL: none has yet */

@@ -326,10 +326,15 @@ static bool planner_arm(struct planner *planner) {
         return now;
 }
 
+static const struct trace_subject OF_NOBODY = { .word = TRACE_NOBODY };
+
 static void *planner_main(void *userdata) {
         struct planner *planner = userdata;
         struct epoll_event events[EVENTS_MAX];
+        uint64_t awake_ns;
 
+        trace_thread_begin(&planner->traced, "planner");
+        awake_ns = clock_now_ns();
         while (!atomic_load_explicit(&planner->stopping, memory_order_acquire)) {
                 int n;
 
@@ -344,7 +349,10 @@ static void *planner_main(void *userdata) {
                 if (planner_arm(planner))
                         continue;
 
+                if (trace_is_on())
+                        trace_write(&OF_NOBODY, DLP_TRACE_TURN, DLP_TRACE_DONE, awake_ns, clock_now_ns(), 0);
                 n = epoll_wait(planner->epoll_fd, events, EVENTS_MAX, planner_patience(planner));
+                awake_ns = trace_is_on() ? clock_now_ns() : UINT64_MAX; /* a turn that is half over is none */
                 for (int i = 0; i < n; i++) {
                         struct stream *stream = events[i].data.ptr;
 
@@ -353,6 +361,7 @@ static void *planner_main(void *userdata) {
                 }
         }
         planner_collect(planner);
+        trace_thread_end(&planner->traced);
         return NULL;
 }
 

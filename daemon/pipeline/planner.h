@@ -12,6 +12,7 @@
 
 #include "daemon/base/budget.h"
 #include "daemon/base/fair_queue.h"
+#include "daemon/base/trace.h"
 #include "daemon/pipeline/counters.h"
 #include "daemon/pipeline/memory/page_cache.h"
 #include "daemon/pipeline/shares.h"
@@ -38,6 +39,7 @@ struct planner_options {
 struct planner {
         struct planner_options options;
         pthread_t thread;
+        struct trace_thread traced; /* planner */
         int epoll_fd;
         int wake_fd;             /* eventfd: written by planner_wake(), edge-triggered, never read */
         struct tasks free_tasks; /* planner */

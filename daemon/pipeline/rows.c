@@ -247,6 +247,12 @@ uint32_t rows_serve(struct worker *worker, struct task *task) {
         counter_add(&worker->counters->n_samples, n);
         counter_add(&worker->counters->queued_ns, queued_ns * n);
         batch_took(batch, 0, queued_ns * n, worker->serving_ns);
+        if (trace_is_on()) {
+                struct trace_subject subject = batch_subject(batch);
+
+                subject.sample = task->rows[0].index;
+                trace_write(&subject, DLP_TRACE_ROWS, 0, begin_ns, begin_ns + worker->serving_ns, n);
+        }
         took = (struct tally_counts){ .n_samples = n, .queued_ns = queued_ns * n, .serving_ns = worker->serving_ns };
         tally_add(tally, &took);
         stage_sums_add(&tally->stages, STAGE_COPY, worker->serving_ns);

@@ -6,6 +6,7 @@
 #include "daemon/data/growth.h"
 #include "daemon/pipeline/batch.h"
 #include "daemon/pipeline/rows.h"
+#include "proto/base/clock.h"
 
 #define CHUNK_SAMPLES 8u /* planned for one stream before the next one is chosen: a tenth of a usual batch */
 
@@ -48,7 +49,18 @@ static void stream_prefetch_order(struct planner *planner, struct stream *stream
                 order_table_get(planner->options.tables, &spec, &stream->next_order, NULL);
 }
 
+/* begin_ns 0: there was no trace then. */
+static void trace_stream(const struct stream *stream, enum dlp_trace_kind kind, uint64_t begin_ns, uint64_t value) {
+        struct trace_subject subject = { .rank = stream->rank, .epoch = stream->epoch, .step = stream->step };
+
+        if (begin_ns == 0)
+                return;
+        subject.word = atomic_load_explicit(&stream->job->traced, memory_order_relaxed);
+        trace_write(&subject, kind, DLP_TRACE_DONE, begin_ns, clock_now_ns(), value);
+}
+
 static void stream_begin_epoch(struct planner *planner, struct stream *stream) {
+        uint64_t begin_ns = trace_is_on() ? clock_now_ns() : 0;
         struct order_spec spec;
         struct why why;
         int r = 0;
@@ -80,6 +92,7 @@ static void stream_begin_epoch(struct planner *planner, struct stream *stream) {
                 job_fail(stream->job, why.text); /* reserved memory is not available: the node itself has none left */
         else
                 stream->order_epoch = stream->epoch;
+        trace_stream(stream, DLP_TRACE_EPOCH, begin_ns, 0);
 }
 
 static void stream_next_step(struct stream *stream) {
@@ -109,6 +122,7 @@ static uint64_t stream_wanted_at_ns(const struct planner *planner, const struct 
 
 /* Takes a slot for the next batch. Returns false if no slot is free. */
 static bool stream_begin_batch(struct planner *planner, struct stream *stream) {
+        uint64_t begin_ns = trace_is_on() ? clock_now_ns() : 0;
         struct slot *slot;
         int r;
 
@@ -134,6 +148,7 @@ static bool stream_begin_batch(struct planner *planner, struct stream *stream) {
         stream->idx_sample = 0;
         batch_begin(stream->batch, stream, stream->order);
         stream_prefetch_order(planner, stream);
+        trace_stream(stream, DLP_TRACE_PLAN, begin_ns, stream->batch->n_samples);
         return true;
 }
 

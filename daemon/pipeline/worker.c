@@ -294,6 +294,35 @@ struct tally *worker_tally(const struct worker *worker, const struct batch *batc
         return &batch->stream->job->tallies[worker->idx % TALLIES];
 }
 
+/* From now on this worker's stages are parts of this sample. */
+static void trace_sample(struct worker *worker, const struct task *task) {
+        if (!trace_is_on())
+                return;
+        worker->subject = batch_subject(task->batch);
+        worker->subject.sample = task->candidate;
+        worker->subject.lane = (uint16_t)task->idx;
+        trace_set_subject(&worker->subject);
+}
+
+/* The task may be another thread's by now. */
+static void trace_sample_end(struct worker *worker, enum dlp_trace_outcome outcome, uint64_t begin_ns, uint64_t end_ns,
+                             uint64_t n_bytes) {
+        if (trace_is_on())
+                trace_write(&worker->subject, DLP_TRACE_SAMPLE, (uint8_t)outcome, begin_ns, end_ns, n_bytes);
+        trace_set_subject(NULL);
+}
+
+static void trace_read(struct worker *worker, const struct task *task, uint64_t begin_ns) {
+        uint8_t outcome = task->request.result < 0 ? DLP_TRACE_FAILED : DLP_TRACE_DONE;
+
+        if (!trace_is_on())
+                return;
+        if (task->request.path)
+                trace_write(&worker->subject, DLP_TRACE_READ, outcome, task->asked_ns, task->arrived_ns,
+                            task->request.n_bytes);
+        trace_write(&worker->subject, DLP_TRACE_QUEUED, DLP_TRACE_DONE, task->arrived_ns, begin_ns, 0);
+}
+
 /* Counts where the time of this read's sample went: in its batch, its job, and this worker. */
 static void count_time(struct worker *worker, struct task *task, uint64_t begin_ns) {
         bool was_read = task->request.path != NULL;
@@ -303,6 +332,7 @@ static void count_time(struct worker *worker, struct task *task, uint64_t begin_
                                      .queued_ns = begin_ns - task->arrived_ns,
                                      .serving_ns = worker->serving_ns };
 
+        trace_read(worker, task, begin_ns);
         batch_took(task->batch, took.read_ns, took.queued_ns, took.serving_ns);
         tally_add(worker_tally(worker, task->batch), &took);
         counter_add(&worker->counters->read_ns, took.read_ns);
@@ -316,12 +346,14 @@ static int serve(struct worker *worker, struct task *task, struct why *why) {
         uint64_t begin_ns = stage_clock_start(clock, STAGE_OTHER);
         int r;
 
+        trace_sample(worker, task);
         task->bad_field = NULL;
         if (task->request.result < 0) {
                 task->bad_field = only_read(task);
                 *why = task->request.why;
                 stage_clock_drop(clock);
                 count_time(worker, task, begin_ns);
+                trace_sample_end(worker, DLP_TRACE_FAILED, begin_ns, clock_now_ns(), 0);
                 return task->request.result;
         }
         counter_add(&worker->counters->n_bytes_read, task->request.n_bytes);
@@ -330,12 +362,18 @@ static int serve(struct worker *worker, struct task *task, struct why *why) {
         worker_count_decoded(worker);
         if (r == SAMPLE_WAITS) { /* what it has begun is begun again */
                 stage_clock_drop(clock);
+                trace_sample_end(worker, DLP_TRACE_POSTPONED, begin_ns, clock_now_ns(), 0);
                 return r;
         }
         worker_settle(worker, task);
         worker->serving_ns = stage_clock_stop(clock) - begin_ns;
         stage_clock_harvest(clock, &worker_tally(worker, task->batch)->stages);
         count_time(worker, task, begin_ns);
+        trace_sample_end(worker,
+                         r < 0                                ? DLP_TRACE_FAILED
+                         : task->idx_read + 1 < task->n_reads ? DLP_TRACE_MORE
+                                                              : DLP_TRACE_DONE,
+                         begin_ns, begin_ns + worker->serving_ns, task->request.n_bytes);
         return r;
 }
 
@@ -445,7 +483,10 @@ static void worker_strip(struct worker *worker) {
 static void *worker_main(void *userdata) {
         struct worker *worker = userdata;
         struct fair_item *item;
+        char name[16];
 
+        snprintf(name, sizeof(name), "worker-%u", worker->idx % 1000000);
+        trace_thread_begin(&worker->traced, name);
         worker->result = worker_equip(worker);
         sem_post(&worker->began);
         while (worker->result == 0 && (item = fair_queue_pop(worker->ready))) {
@@ -453,6 +494,7 @@ static void *worker_main(void *userdata) {
                 pace_rest(worker->pace, &worker->clock_ns); /* it holds no sample here */
         }
         worker_strip(worker);
+        trace_thread_end(&worker->traced);
         atomic_store_explicit(&worker->has_left, true, memory_order_release);
         return NULL;
 }

@@ -16,6 +16,7 @@
 #include "daemon/base/budget.h"
 #include "daemon/base/fair_queue.h"
 #include "daemon/base/pace.h"
+#include "daemon/base/trace.h"
 #include "daemon/codec/codec.h"
 #include "daemon/pipeline/counters.h"
 #include "daemon/pipeline/memory/scratch.h"
@@ -46,7 +47,9 @@ struct worker {
         uint64_t clock_ns;   /* own thread: base/pace.h */
         uint64_t serving_ns; /* own thread: time of the current sample */
         struct counters counted;
-        _Atomic bool has_left; /* set last: only the join is left */
+        struct trace_thread traced;   /* own thread */
+        struct trace_subject subject; /* own thread: of the current sample, while trace_is_on() */
+        _Atomic bool has_left;        /* set last: only the join is left */
 };
 
 struct worker_options {

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "daemon/ring/ring_trace.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/clock.h"
 #include "proto/ring.h"
@@ -93,6 +94,7 @@ int ring_new(const struct ring_options *options, struct ring **ret_ring, struct 
         ring->n_slots = options->geometry.n_slots;
         ring->budget = options->budget;
         ring->held = options->held;
+        ring->rank = options->rank;
         ring->control_bytes = control_bytes;
         ring->payload_bytes = payload_bytes;
         snprintf(ring->whose, sizeof(ring->whose), "%s", options->whose);
@@ -173,6 +175,8 @@ static int slot_reclaim(struct ring *ring, struct slot *slot) {
                 slot->word_before = slot->sequence + 1;
                 ring->n_released++;
                 observe_release(ring, slot);
+                if (trace_is_on())
+                        ring_trace_slot(ring, slot, true);
         }
         return r;
 }
@@ -189,6 +193,7 @@ static int take_locked(struct ring *ring, struct slot **ret_slot) {
                         continue;
                 slot->state = SLOT_FILLING;
                 slot->sequence = ring->next_sequence++;
+                slot->planned_ns = clock_now_ns();
                 *ret_slot = slot;
                 return 0;
         }
@@ -206,7 +211,7 @@ int ring_take(struct ring *ring, struct slot **ret_slot) {
                 return r;
 
         slot->record->sequence = slot->sequence;
-        slot->record->planned_ns = clock_now_ns();
+        slot->record->planned_ns = slot->planned_ns;
         *ret_slot = slot;
         return 0;
 }

@@ -16,6 +16,7 @@
 #include <stdint.h>
 
 #include "daemon/base/budget.h"
+#include "daemon/base/trace.h"
 #include "daemon/ring/held.h"
 #include "daemon/ring/segment.h"
 #include "proto/base/why.h"
@@ -37,6 +38,7 @@ struct slot {
         uint32_t idx;
         enum slot_state state; /* ring->lock */
         uint64_t sequence;
+        uint64_t planned_ns;  /* when it was taken */
         uint64_t word_before; /* what the client's word for this slot held when it was taken */
         uint8_t *base;        /* slot_bytes of payload */
         struct dlp_slot_record *record;
@@ -51,6 +53,7 @@ struct ring_options {
         struct held_list *held;        /* takes both memories when the client has left; outlives the ring */
         char whose[HELD_WHOSE_MAX];    /* for the log: "rank 3 of job x" */
         uint64_t generation;
+        uint32_t rank; /* for events */
 };
 
 struct ring {
@@ -61,9 +64,11 @@ struct ring {
         struct held_list *held;
         uint64_t control_bytes, payload_bytes; /* charged for each */
         uint64_t made_ns;
+        uint32_t rank;
         struct dlp_meter told; /* main thread: what ring_meter() said last */
         char whose[HELD_WHOSE_MAX];
 
+        _Atomic uint64_t traced; /* its job's word (base/trace.h); written with the lock */
         pthread_mutex_t lock;
         uint64_t next_sequence;         /* lock; of the slot taken next */
         uint64_t next_publish;          /* lock */
@@ -122,6 +127,11 @@ struct ring_counts {
         uint64_t epoch, step; /* of the batch that it takes next; if none is ready, of the one that it took last */
 };
 void ring_count(struct ring *ring, struct ring_counts *ret_counts);
+
+/* While its job is traced, each slot that comes back is told as events: when it was filled, ready, held; and when the
+ * trainer waited for it. `word` is the job's. Main thread, likewise the end, which tells what is under way then. */
+void ring_trace(struct ring *ring, uint64_t word);
+void ring_trace_end(struct ring *ring);
 
 /* For people: what the client reports about its waiting, as far as it is possible; sums never decrease. Main thread. */
 void ring_meter(struct ring *ring, uint64_t now_ns, struct dlp_meter *ret_meter);

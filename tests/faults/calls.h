@@ -78,6 +78,8 @@ ERRNO(connect, int, -1, (int fd, const struct sockaddr *address, socklen_t n), (
 ERRNO(sendmsg, ssize_t, -1, (int fd, const struct msghdr *message, int flags), (fd, message, flags), ENOMEM, EPIPE, EAGAIN)
 ERRNO(recvmsg, ssize_t, -1, (int fd, struct msghdr *message, int flags), (fd, message, flags), ENOMEM, ECONNRESET, EINTR)
 ERRNO(recv, ssize_t, -1, (int fd, void *buffer, size_t n, int flags), (fd, buffer, n, flags), ENOMEM, ECONNRESET)
+ERRNO(send, ssize_t, -1, (int fd, const void *buffer, size_t n, int flags), (fd, buffer, n, flags), EPIPE, EAGAIN)
+ERRNO(socketpair, int, -1, (int domain, int type, int protocol, int fds[2]), (domain, type, protocol, fds), EMFILE)
 ERRNO(setsockopt, int, -1, (int fd, int level, int name, const void *value, socklen_t n), (fd, level, name, value, n), ENOMEM)
 ERRNO(getsockopt, int, -1, (int fd, int level, int name, void *value, socklen_t *n), (fd, level, name, value, n), ENOPROTOOPT, EMFILE)
 ERRNO(shutdown, int, -1, (int fd, int how), (fd, how), ENOTCONN)

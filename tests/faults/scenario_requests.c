@@ -9,6 +9,7 @@
 
 #include "client/lib/connection.h"
 #include "proto/dataloader.pb-c.h"
+#include "proto/trace.h"
 #include "tests/faults/points.h"
 #include "tests/faults/scenarios.h"
 #include "tests/faults/scene.h"
@@ -82,6 +83,54 @@ void scenario_requests(struct scene *scene) {
         dli_connection_close(&connection);
         scene_read_epoch(scene, SCENE_PHOTOS, loader, false);
         dlc_close(loader);
+        scene_must_serve(scene);
+}
+
+/* ---- a trace ------------------------------------------------------------------------------------------------- */
+
+/* Receives all that comes within ten seconds. */
+static void receive_trace(int fd) {
+        struct timeval limit = { .tv_sec = 10 };
+        struct dlp_trace_event cells[64];
+
+        setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));
+        while (recv(fd, cells, sizeof(cells), 0) > 0)
+                ;
+        close(fd);
+}
+
+static void trace(struct scene *scene, struct dli_connection *connection) {
+        Dlp__TraceRequest body = DLP__TRACE_REQUEST__INIT;
+        Dlp__Request request = DLP__REQUEST__INIT;
+        struct why reason = { 0 };
+        Dlp__Reply *reply;
+        int fd, r;
+
+        body.duration_ms = 100;
+        request.body_case = DLP__REQUEST__BODY_TRACE;
+        request.trace = &body;
+        r = dli_connection_call(connection, &request, 20000, &reason, &reply, &fd, 1);
+        if (r < 0)
+                scene_check_failure(scene, "trace", r, reason.text, false);
+        if (r != 0)
+                return;
+        dlp__reply__free_unpacked(reply, NULL);
+        receive_trace(fd);
+}
+
+void scenario_trace(struct scene *scene) {
+        struct dli_connection connection;
+        struct why reason = { 0 };
+        int r;
+
+        scene_begin(scene, true);
+        scene_begin_trouble(scene);
+        r = dli_connection_open(&connection, scene->socket, "faults", &reason);
+        if (r < 0)
+                scene_check_failure(scene, "connect", r, reason.text, false);
+        else
+                trace(scene, &connection);
+        dli_connection_close(&connection);
         scene_must_serve(scene);
 }
 

@@ -295,6 +295,7 @@ const struct scenario SCENARIOS[] = {
         { "pipe", scenario_pipe },
         { "requests", scenario_requests },
         { "metrics", scenario_metrics },
+        { "trace", scenario_trace },
         { "restart", restart },
         { "stop", stop },
         { "client", scenario_client },

@@ -209,8 +209,7 @@ def _(box):
     with open(os.path.join(ROOT, "tests", "demo", "train.py"), "rb") as program:      # what the recording at its top shows
         write(box.path("shown.py"), program.read().replace(b"photos/train", b"./photos"))
     commands = [line.partition(" # ")[0] for line in block("README.md", "dlctl status").replace("/data/photos/train", folder).splitlines()]
-    more = {"bench": " --seconds 1", "top": " --once"}      # test_top.py has the live one
-    commands = [line.rstrip() + more.get(line.split()[1], "") for line in commands]
+    commands = [line + " --seconds 1" if " bench " in line else line for line in commands]
     equal([command.split()[1] for command in commands][-1], "web", "the command that goes on until Ctrl-C")
     env = dict(home.env, PATH=f"{box.path('bin')}:/usr/bin:/bin", WHEEL=wheel(), PYTHONDONTWRITEBYTECODE="1", OMP_NUM_THREADS="1",
                PIP_NO_INDEX="1", PIP_DISABLE_PIP_VERSION_CHECK="1", PIP_NO_CACHE_DIR="1")

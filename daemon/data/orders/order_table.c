@@ -19,6 +19,7 @@
 
 #include "daemon/base/queue.h"
 #include "daemon/base/thread.h"
+#include "daemon/base/trace.h"
 #include "daemon/data/orders/order_growing.h"
 #include "daemon/data/orders/order_made.h"
 #include "proto/base/cleanup.h"
@@ -182,10 +183,21 @@ static void wait_for_work(struct order_tables *tables) {
                         atomic_store(&table->has_more, true);
 }
 
+static void trace_order(const struct order_table *table, uint64_t begin_ns, uint64_t n_before) {
+        const struct trace_subject subject = { .word = TRACE_NOBODY, .epoch = table->spec.terms.epoch };
+        uint64_t n_final = atomic_load_explicit(&table->n_final, memory_order_relaxed);
+
+        if (trace_is_on())
+                trace_write(&subject, DLP_TRACE_ORDER, DLP_TRACE_DONE, begin_ns, clock_now_ns(), n_final - n_before);
+}
+
 static void *run(void *argument) {
         struct order_tables *tables = argument;
+        struct trace_thread traced;
+        uint64_t begin_ns, n_before;
         struct why lack;
 
+        trace_thread_begin(&traced, "order");
         pthread_mutex_lock(&tables->mutex);
         while (!tables->stop) {
                 struct order_table *table = next_work(tables);
@@ -197,7 +209,10 @@ static void *run(void *argument) {
                 table->is_worked_on = true;
                 pthread_mutex_unlock(&tables->mutex);
                 lack.text[0] = '\0';
+                begin_ns = clock_now_ns();
+                n_before = atomic_load_explicit(&table->n_final, memory_order_relaxed);
                 make_chunk(table, &lack);
+                trace_order(table, begin_ns, n_before);
                 pthread_mutex_lock(&tables->mutex);
                 table->lack = lack;
                 table->is_worked_on = false;
@@ -211,6 +226,7 @@ static void *run(void *argument) {
                 }
         }
         pthread_mutex_unlock(&tables->mutex);
+        trace_thread_end(&traced);
         return NULL;
 }
 
@@ -243,9 +259,14 @@ static void on_told(struct order_made *made, uint64_t n_done, uint64_t n_total) 
 static void *make(void *argument) {
         struct order_table *table = argument;
         struct order_tables *tables = table->tables;
+        struct trace_thread traced;
+        uint64_t begin_ns = clock_now_ns();
         bool is_last;
 
+        trace_thread_begin(&traced, "sampler");
         order_made_run(&table->made);
+        trace_order(table, begin_ns, 0);
+        trace_thread_end(&traced);
         tell(table, 1, 1);
         call_ready(table);
         pthread_mutex_lock(&tables->mutex);

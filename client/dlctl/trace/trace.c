@@ -1,0 +1,229 @@
+/* dlctl trace: what the daemon did for some seconds, as a file for a viewer. */
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "client/dlctl/control.h"
+#include "client/dlctl/options.h"
+#include "client/dlctl/trace/chrome.h"
+#include "client/dlctl/waiting.h"
+#include "proto/base/clock.h"
+
+#define SECONDS_MAX 3600.0
+#define POLL_MS     100
+#define REST_NS     30000000000ull /* how long the rest may take to come once the time is over */
+
+struct wish {
+        double seconds;
+        const char *path;
+        bool force;
+        const char *job; /* NULL: all */
+};
+
+static volatile sig_atomic_t interrupted;
+
+/* The first signal ends the trace, and what there is of it is written. The second one ends dlctl. */
+static void on_interrupt(int number) {
+        if (interrupted) {
+                traced_file_unlink();
+                _exit(EXIT_INTERRUPTED);
+        }
+        interrupted = 1;
+}
+
+static void catch_interrupts(void) {
+        struct sigaction action = { .sa_handler = on_interrupt }; /* without SA_RESTART: signals end waits */
+
+        sigaction(SIGINT, &action, NULL);
+        sigaction(SIGTERM, &action, NULL);
+        sigaction(SIGHUP, &action, NULL);
+        signal(SIGPIPE, SIG_IGN); /* a reader of standard output that has gone is an error of writing */
+}
+
+/* ---- receiving ------------------------------------------------------------------------------------------------- */
+
+struct reception {
+        int fd;
+        struct recorded *recorded;
+        uint64_t began_ns, seconds_ns;
+        bool is_asked_to_end;
+};
+
+static void show(const struct reception *reception, uint64_t now_ns) {
+        struct dlp_progress progress = { .phase = "tracing", .unit = "s", .seconds_left = -1 };
+
+        progress.total = reception->seconds_ns / 1000000000u;
+        progress.done = (now_ns - reception->began_ns) / 1000000000u;
+        if (progress.total >= 2 && progress.done <= progress.total)
+                waiting_draw("", &progress);
+}
+
+static void ask_to_end(struct reception *reception) {
+        if (!reception->is_asked_to_end)
+                shutdown(reception->fd, SHUT_WR);
+        reception->is_asked_to_end = true;
+}
+
+/* Receives until the daemon has sent all. */
+static int receive(struct reception *reception, struct why *why) {
+        static uint8_t buffer[1u << 18];
+        uint64_t now_ns;
+        ssize_t n;
+        int r;
+
+        for (;;) {
+                struct pollfd waits = { .fd = reception->fd, .events = POLLIN };
+
+                now_ns = clock_now_ns();
+                if (interrupted)
+                        ask_to_end(reception);
+                else
+                        show(reception, now_ns);
+                if (now_ns - reception->began_ns > reception->seconds_ns + REST_NS)
+                        return why_set(why, -ETIMEDOUT, "the daemon does not end the trace");
+                poll(&waits, 1, POLL_MS);
+                n = recv(reception->fd, buffer, sizeof(buffer), MSG_DONTWAIT);
+                if (n < 0 && (errno == EAGAIN || errno == EINTR))
+                        continue;
+                if (n <= 0)
+                        return 0;
+                r = recorded_take(reception->recorded, buffer, (size_t)n, why);
+                if (r == -ENOSPC) {
+                        fprintf(stderr, "dlctl: %s\n", why->text);
+                        return 0;
+                }
+                if (r < 0)
+                        return r;
+        }
+}
+
+/* Asks for a trace, and receives it. Returns an exit code. */
+static int trace(const struct context *context, const struct wish *wish, struct recorded *recorded) {
+        Dlp__TraceRequest body = DLP__TRACE_REQUEST__INIT;
+        Dlp__Request request = DLP__REQUEST__INIT;
+        struct reception reception = { .recorded = recorded, .seconds_ns = (uint64_t)(wish->seconds * 1e9) };
+        struct control *control;
+        Dlp__Reply *reply;
+        struct why why;
+        int r = control_open(context, &control);
+
+        if (r != EXIT_DONE)
+                return r;
+        body.duration_ms = (uint32_t)(wish->seconds * 1000);
+        body.job = wish->job ? (char *)(uintptr_t)wish->job : body.job;
+        request.body_case = DLP__REQUEST__BODY_TRACE;
+        request.trace = &body;
+        r = control_ask_for(control, &request, DLP__REPLY__BODY_TRACE, &reply, &reception.fd, 1);
+        if (r == EXIT_DONE) {
+                recorded->pid = reply->trace->pid;
+                recorded->ahead_ns = reply->trace->ahead_ns;
+                if (reply->trace->n_jobs == 0)
+                        fprintf(stderr, "dlctl: no job is running now\n");
+                dlp__reply__free_unpacked(reply, NULL);
+                reception.began_ns = recorded->begin_ns = clock_now_ns();
+                r = receive(&reception, &why);
+                waiting_end();
+                close(reception.fd);
+                r = r < 0 ? fail(exit_code_of(r), "%s", why.text) : EXIT_DONE;
+        }
+        control_close(control);
+        return r;
+}
+
+/* ---- the command ----------------------------------------------------------------------------------------------- */
+
+static void tell(const struct context *context, const struct wish *wish, const struct recorded *recorded) {
+        cJSON *record;
+
+        if (recorded->n_dropped > 0)
+                fprintf(stderr,
+                        "dlctl: %llu events are missing: they came faster than they could be taken; trace one JOB, or "
+                        "for fewer seconds\n",
+                        (unsigned long long)recorded->n_dropped);
+        if (strcmp(wish->path, "-") == 0)
+                return;
+        record = record_new();
+        record_text(record, "file", wish->path);
+        record_number(record, "traced_ns", recorded->end_ns - recorded->begin_ns);
+        record_number(record, "n_events", recorded->n_events);
+        record_number(record, "n_dropped", recorded->n_dropped);
+        output_record(context->format, record);
+        cJSON_Delete(record);
+}
+
+static int trace_to_file(const struct context *context, const struct wish *wish) {
+        struct recorded recorded = { 0 };
+        struct traced_file *file;
+        struct why why;
+        int r, code;
+
+        r = traced_file_begin(wish->path, wish->force, &file, &why);
+        if (r < 0)
+                return fail(EXIT_REFUSED, "%s", why.text);
+        code = trace(context, wish, &recorded);
+        if (code != EXIT_DONE) {
+                traced_file_drop(file);
+                recorded_fini(&recorded);
+                return code;
+        }
+        if (!recorded.is_whole) {
+                recorded.end_ns = clock_now_ns();
+                fprintf(stderr, "dlctl: the trace ends early: the daemon has ended, or the file would be too long\n");
+        }
+        r = chrome_write(file, &recorded, &why);
+        if (r < 0)
+                traced_file_drop(file);
+        else
+                r = traced_file_end(file, &why);
+        if (r == 0)
+                tell(context, wish, &recorded);
+        recorded_fini(&recorded);
+        if (r < 0)
+                return fail(EXIT_REFUSED, "%s", why.text);
+        return interrupted ? EXIT_INTERRUPTED : EXIT_DONE;
+}
+
+/* Beside each other, in the order of time. */
+static const char *default_path(void) {
+        static char path[64];
+        time_t now = time(NULL);
+        struct tm local;
+
+        if (!localtime_r(&now, &local) || strftime(path, sizeof(path), "trace-%Y%m%d-%H%M%S.json.gz", &local) == 0)
+                return "trace.json.gz";
+        return path;
+}
+
+int trace_run(struct context *context, const struct command *command, int argc, char **argv) {
+        struct wish wish = { .seconds = 5 };
+        const struct option_row rows[] = {
+                { "seconds", OPTION_REAL, &wish.seconds, "S", "for how long (default 5)" },
+                { "output", OPTION_TEXT, &wish.path, "FILE",
+                  "where to write it (default: trace-DATE-TIME.json.gz here); compressed if the name ends with .gz; - "
+                  "is standard output",
+                  'o' },
+                { "force", OPTION_FLAG, &wish.force, NULL, "replace FILE if it exists" },
+        };
+        int r;
+
+        r = options_parse(context, command, rows, sizeof(rows) / sizeof(rows[0]), 0, argc, argv);
+        if (r >= 0)
+                return r;
+        if (!(wish.seconds >= 0.001 && wish.seconds <= SECONDS_MAX))
+                return fail(EXIT_USAGE, "trace: --seconds: %g is not allowed; write a number from 0.001 to %.0f",
+                            wish.seconds, SECONDS_MAX);
+        if (optind < argc)
+                wish.job = argv[optind];
+        if (!wish.path)
+                wish.path = default_path();
+        catch_interrupts();
+        return trace_to_file(context, &wish);
+}

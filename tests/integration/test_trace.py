@@ -1,0 +1,217 @@
+#!/usr/bin/env python3
+"""dlctl trace: its file is what viewers expect, and tells what was done."""
+import collections
+import gzip
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
+from harness import DLCTL, case, contains, equal, main, write, within
+
+STEPS = "random_resized_crop(96) hflip(0.5) color_jitter(0.4,0.4,0.4,0.1) to(float32)"
+STRETCH_S = 7889238  # torch's profiler counts from a multiple of this
+NO_THREAD = 1 << 22  # pid_max of Linux: numbers from here on are rows that are no thread
+
+
+def steady(box, delay_ms=10, **terms):
+    daemon = box.daemon({"p": box.folder_of_pictures("p", 60, width=64, height=48)})
+    reader = daemon.reader("p", job="steady", batch=4, epochs=100000, delay_ms=delay_ms, pipeline=STEPS, **terms)
+    reader.wait_lines(40)
+    return daemon, reader
+
+
+def load(path):
+    return json.load(gzip.open(path) if path.endswith(".gz") else open(path, encoding="utf-8"))
+
+
+def ns(us):
+    return round(us * 1000)
+
+
+def spans(trace, name=None):
+    return [event for event in trace["traceEvents"] if event["ph"] == "X" and name in (None, event["name"])]
+
+
+def check_rules(trace):
+    """What the format asks for, and viewers silently draw wrongly."""
+    named, rows, counters = set(), collections.defaultdict(list), collections.defaultdict(list)
+    for event in trace["traceEvents"]:
+        assert event["ph"] in "XCM", event
+        if event["ph"] == "M":
+            named.add((event["name"], event["pid"], event.get("tid")))
+            assert event["args"]["name"], event
+        elif event["ph"] == "C":
+            counters[event["pid"], event["name"]].append((ns(event["ts"]), list(event["args"].values())[0]))
+        else:
+            assert event["ts"] >= 0 and event["dur"] >= 0 and event["name"] and event["cat"], event
+            rows[event["pid"], event["tid"]].append((ns(event["ts"]), ns(event["ts"]) + ns(event["dur"]), event))
+    for (pid, tid), row in rows.items():
+        assert ("thread_name", pid, tid) in named, f"row {pid}/{tid} has no name"
+        assert ("process_name", pid, 0) in named, f"process {pid} has no name"
+        open_until = []
+        for begin, end, event in sorted(row, key=lambda item: (item[0], -item[1])):
+            while open_until and open_until[-1] <= begin:
+                open_until.pop()
+            assert not open_until or end <= open_until[-1], f"{event} overlaps another one of its row"
+            open_until.append(end)
+    for name, values in counters.items():
+        assert all(value >= 0 for _, value in values), name
+        equal(values, sorted(values, key=lambda item: item[0]), f"{name} in order")
+    equal(trace["baseTimeNanoseconds"] % (STRETCH_S * 10**9), 0, "what times are counted from")
+    return rows
+
+
+def total_ns(trace, name):
+    return sum(ns(event["dur"]) for event in spans(trace, name))
+
+
+@case("everybody is seen at work, and the rows are well formed")
+def _(box):
+    daemon, _ = steady(box)
+    path = box.path("t.json.gz")
+    before = time.time()
+    result = daemon.dlctl("trace", "--seconds", "1", "-o", path)
+    after = time.time()
+    equal(result.returncode, 0, result.stderr)
+    contains(result.stdout, path, "dropped", "events")
+    trace = load(path)
+    rows = check_rules(trace)
+    for name in ("sample", "decode", "random_resized_crop", "color_jitter", "convert", "header", "collate", "read", "turn",
+                 "plan", "epoch", "order", "filling", "ready", "held"):
+        assert spans(trace, name), f"no {name}"
+    names = {event["args"]["name"] for event in trace["traceEvents"] if event["ph"] == "M"}
+    for name in ("dataloaderd", "trainer: job steady", "worker-0", "planner", "reads 1", "rank 0 slot 0"):
+        assert name in names, (name, names)
+    counters = {event["name"] for event in trace["traceEvents"] if event["ph"] == "C"}
+    equal(counters, {"reads under way", "samples that wait for a worker", "rank 0: batches ready"}, "counters")
+    threads = set(os.listdir(f"/proc/{daemon.pid}/task"))
+    for pid, tid in rows:
+        assert pid != daemon.pid or tid >= NO_THREAD or str(tid) in threads, (pid, tid)
+    # In the clock of the day: what torch's profiler writes lies beside it.
+    begin_s = min(event["ts"] for event in spans(trace)) / 1e6 + trace["baseTimeNanoseconds"] / 1e9
+    assert before - 5 < begin_s < after, (before, begin_s, after)
+    first = spans(trace, "sample")[0]["args"]
+    assert first["job"] == "steady" and first["rank"] == 0 and 0 <= first["sample"] < 60 and first["bytes"] > 0, first
+
+
+@case("stages fill their samples, and sums are those that jobs shows")
+def _(box):
+    daemon, _ = steady(box)
+    path = box.path("t.json")
+
+    def counted():
+        job = daemon.objects("jobs")[0]
+        return {stage["name"]: stage["taken_ns"] for stage in job["stages"]}, job["counts"]["n_samples"]
+
+    before, n_before = counted()
+    equal(daemon.dlctl("trace", "--seconds", "2", "-o", path).returncode, 0, "exit code")
+    after, n_after = counted()
+    trace = load(path)
+    stages = [event for event in spans(trace) if event["cat"] == "stage"]
+    took = total_ns(trace, "sample")
+    within_samples = sum(ns(event["dur"]) for event in stages)
+    # A sample that was under way when the trace began has lost some of its stages: one for each worker at most.
+    assert 0.9 * took <= within_samples <= 1.1 * took, (within_samples, took)
+    n = len(spans(trace, "sample"))
+    assert 0 < n <= n_after - n_before + 10, (n, n_before, n_after)
+    for name in ("decode", "color_jitter", "header"):
+        traced = total_ns(trace, name)
+        assert 0 < traced <= after[name] - before[name] + 10**8, (name, traced, before, after)
+
+
+@case("a trainer that waits is seen waiting, also if the wait is not over")
+def _(box):
+    daemon = box.daemon({"p": box.folder_of_pictures("p", 12, width=60, height=40)}, workers=1)
+    daemon.reader("p", job="hungry", batch=8, epochs=1000, pipeline="resize(500:700) color_jitter(0.4,0.4,0.4,0.1)")
+    path = box.path("t.json")
+
+    def waits():
+        equal(daemon.dlctl("trace", "--seconds", "1", "--force", "-o", path).returncode, 0, "exit code")
+        trace = load(path)
+        check_rules(trace)
+        return [event for event in spans(trace, "wait") if event["dur"] > 0] and spans(trace, "held")
+
+    within(30, waits, "waits in the trace")
+
+
+@case("Ctrl-C ends a trace early, with a whole file; there is one trace at a time")
+def _(box):
+    daemon, _ = steady(box)
+    path = box.path("t.json")
+    tracer = subprocess.Popen([DLCTL, "--socket", daemon.socket, "trace", "--seconds", "600", "-o", path], env=daemon.client_environment(),
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    daemon.wait_log("begins job=(all)")
+    refused = daemon.dlctl("trace", "-o", box.path("other.json"))
+    equal(refused.returncode, 1, "a second trace")
+    contains(refused.stderr, "one at a time")
+    assert not os.path.exists(box.path("other.json"))
+    time.sleep(0.5)
+    tracer.send_signal(signal.SIGINT)
+    tracer.communicate(timeout=60)
+    equal(tracer.returncode, 130, "exit code")
+    trace = load(path)
+    check_rules(trace)
+    assert spans(trace, "sample")
+    equal(daemon.dlctl("trace", "--seconds", "0.1", "-o", box.path("next.json")).returncode, 0, "the next one")
+
+
+@case("a tracer that dies leaves no trace behind")
+def _(box):
+    daemon, reader = steady(box)
+    tracer = subprocess.Popen([DLCTL, "--socket", daemon.socket, "trace", "--seconds", "600", "-o", box.path("t.json")],
+                              env=daemon.client_environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    daemon.wait_log("begins job=(all)")
+    memory = daemon.memory_used()
+    tracer.kill()
+    tracer.communicate()
+    within(30, lambda: daemon.memory_used() < memory, "its buffers given back")
+    within(30, lambda: daemon.dlctl("trace", "--seconds", "0.1", "--force", "-o", box.path("u.json")).returncode == 0,
+           "another trace")
+    reader.wait_lines(len(reader.lines) + 20)
+
+
+@case("files are not replaced, and a disk that cannot be written is told before anything is traced")
+def _(box):
+    daemon, _ = steady(box)
+    path = box.path("t.json")
+    write(path, b"mine")
+    refused = daemon.dlctl("trace", "--seconds", "0.1", "-o", path)
+    equal(refused.returncode, 1, "exit code")
+    contains(refused.stderr, "exists", "--force")
+    equal(open(path, "rb").read(), b"mine", "the file")
+    equal(daemon.dlctl("trace", "--seconds", "0.1", "-o", path, "--force").returncode, 0, "exit code")
+    check_rules(load(path))
+    refused = daemon.dlctl("trace", "--seconds", "0.1", "-o", box.path("no", "such", "folder.json"))
+    equal(refused.returncode, 1, "exit code")
+    contains(refused.stderr, "cannot write", "folder.json", "No such file")
+    out = daemon.dlctl("trace", "--seconds", "0.1", "-o", "-")
+    check_rules(json.loads(out.stdout))
+    full = subprocess.run(f"{DLCTL} --socket {daemon.socket} trace --seconds 0.1 -o - > /dev/full", shell=True, text=True, capture_output=True,
+                          env=daemon.client_environment(), check=False)
+    equal(full.returncode, 1, full.stderr)
+    contains(full.stderr, "No space left")
+    equal([name for name in os.listdir(box.path()) if name.startswith(".")], [], "hidden files")
+
+
+@case("one job alone; a name that no job has is told, and so is a time that makes no sense")
+def _(box):
+    daemon, _ = steady(box)
+    daemon.reader("p", job="other", batch=4, epochs=100000, delay_ms=10, pipeline=STEPS).wait_lines(20)
+    path = box.path("t.json")
+    equal(daemon.dlctl("trace", "--seconds", "0.5", "-o", path, "other").returncode, 0, "exit code")
+    trace = load(path)
+    check_rules(trace)
+    equal({event["args"]["job"] for event in spans(trace) if "job" in event["args"]}, {"other"}, "jobs")
+    equal(spans(trace, "turn"), [], "what is of no job")
+    refused = daemon.dlctl("trace", "-o", box.path("u.json"), "stedy")
+    equal(refused.returncode, 1, "exit code")
+    contains(refused.stderr, 'no job "stedy"', "steady")
+    for seconds in ("0", "-1", "nan", "4000"):
+        equal(daemon.dlctl("trace", "--seconds", seconds).returncode, 2, seconds)
+
+
+main()
