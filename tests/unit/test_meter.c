@@ -154,6 +154,34 @@ START_TEST(whatever_a_client_writes_is_made_possible_and_never_decreases) {
 }
 END_TEST
 
+START_TEST(a_slots_story_is_told_in_sequence_and_an_earlier_batchs_is_not) {
+        struct dlp_story_bounds bounds = { .made_ns = 100, .ready_ns = 1000, .now_ns = 2000, .is_back = true };
+        struct dlp_slot_times *times = &page.times[3];
+        struct dlp_slot_story story;
+
+        atomic_store(&times->asked_ns, 900);
+        atomic_store(&times->waited_until_ns, 1100);
+        atomic_store(&times->taken_ns, 1100);
+        atomic_store(&times->released_ns, 1500);
+        ck_assert(dlp_meter_story(&page, 3, &bounds, &story));
+        ck_assert_uint_eq(story.asked_ns, 900);
+        ck_assert_uint_eq(story.waited_until_ns, 1100);
+        ck_assert_uint_eq(story.taken_ns, 1100);
+        ck_assert_uint_eq(story.released_ns, 1500);
+        bounds.is_back = false; /* the release is of an earlier batch then */
+        ck_assert(dlp_meter_story(&page, 3, &bounds, &story));
+        ck_assert_uint_eq(story.released_ns, 2000);
+        atomic_store(&times->waited_until_ns, 1200); /* it cannot have waited for what it had */
+        ck_assert(dlp_meter_story(&page, 3, &bounds, &story));
+        ck_assert_uint_eq(story.asked_ns, story.waited_until_ns);
+        bounds.ready_ns = 1101;
+        ck_assert(!dlp_meter_story(&page, 3, &bounds, &story));
+        bounds.ready_ns = 1000;
+        bounds.now_ns = 1099;
+        ck_assert(!dlp_meter_story(&page, 3, &bounds, &story));
+}
+END_TEST
+
 int main(void) {
         const struct suite_row rows[] = {
                 { "meter", a_trainer_that_never_waits_is_busy_all_the_time, 0 },
@@ -161,6 +189,7 @@ int main(void) {
                 { "meter", a_wait_under_way_counts_and_calls_that_give_up_do_not_end_it, 0 },
                 { "meter", a_ring_that_is_filled_before_the_trainer_asks_was_empty_without_a_wait, 0 },
                 { "meter", waits_are_sorted_by_powers_of_two_of_a_microsecond, 0 },
+                { "hostile", a_slots_story_is_told_in_sequence_and_an_earlier_batchs_is_not, 0 },
                 { "hostile", whatever_a_client_writes_is_made_possible_and_never_decreases, 0 },
         };
 
