@@ -157,7 +157,7 @@ def _(box):
         iterator = iter(loader)
         ahead = [next(iterator) for _ in range(3)]
         out([place(batch.state_dict()) for batch in ahead])
-        state = ahead[0].state_dict()
+        batch_state = state = ahead[0].state_dict()
         second = ahead[1].indices.tolist()
         del ahead, iterator
         loader.load_state_dict(state)
@@ -177,6 +177,14 @@ def _(box):
         next(running)
         resumed.load_state_dict(state)
         refused(dlclient.Error, lambda: next(running), "state was loaded")
+        loader.load_state_dict(state := batch_state)
+        for _ in range(2):
+            iter(loader)                                    # a loop that takes nothing leaves the place as it is
+        assert loader.state_dict() == state, loader.state_dict()
+        assert next(iter(loader)).indices.tolist() == second
+        laps = dlclient.Loader("f", batch_size=2, steps_per_epoch=2)
+        iter(laps), iter(laps)
+        assert [batch.step for batch in laps] == [0, 1] and laps.epoch == 1, laps.epoch
         loader.close()
         out(place())                                        # can still be saved
     """)

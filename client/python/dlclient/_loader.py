@@ -9,6 +9,7 @@ import weakref
 from typing import Any, Callable, Dict, Iterator, List, Mapping, NoReturn, Optional, Sequence, Tuple, Union
 
 from . import _convert, _form, _launch, _library, _opening, _options, _order, _state
+from ._course import Course
 from ._dataset import Dataset, Sampler, known
 from ._epochs import EpochIterator, Span
 from ._errors import DatasetChanged, Error, LoaderClosed, OptionError, RingFull, error_of
@@ -17,7 +18,7 @@ from ._lease import Handle
 from ._rank import Rank
 from ._ranks import Team
 from ._slots import SlotWait
-from ._state import Identity, Place
+from ._state import Identity
 from ._stats import Stats, StatsTaker
 from ._torch_words import answers_torch
 
@@ -223,9 +224,7 @@ class Loader:
                                                          _library.text_of(info.columns_digest),
                                                          wish.batch_size if info.uses_batch_size else 0)
         self._stats = StatsTaker()
-        self._place = Place(0, 0)
-        self._next_place: Optional[Place] = Place(0, 0)
-        self._resumed: Optional[Place] = None  # of the state that was loaded last, until a loop begins there
+        self._course = Course(self._span, weakref.WeakMethod(self._after))
         if state is not None:
             try:
                 self.load_state_dict(state)
@@ -279,7 +278,7 @@ class Loader:
         patience = _opening.Patience(self._wish, self._timeout, f"job {self._job}")
         while self._team is None:
             try:
-                self._attach(self._place.epoch, self._place.position)
+                self._attach(self._course.place.epoch, self._course.place.position)
             except Error as error:
                 patience.bear(error)
                 if self._closed:  # by another thread, meanwhile
@@ -310,8 +309,7 @@ class Loader:
         with self._guard():
             self._end_iterator("a newer iter() of this loader has begun, which ended this one: a loader has one loop "
                                "at a time; open a second loader for a loop within a loop")
-            self._place = self._coming()
-            self._next_place = None
+            self._course.aim()
             iterator = EpochIterator(self)
             self._iterator = weakref.ref(iterator)
             return iterator
@@ -336,11 +334,11 @@ class Loader:
         if not iterator.begun:
             self._begin_loop(iterator)
         n_ends = 0
-        while not self._span.over(self._place):
+        while not self._span.over(self._course.place):
             batches = self._take()
             if batches is not None:
                 return batches
-            self._place = self._span.after_epoch(self._place)
+            self._course.place = self._span.after_epoch(self._course.place)
             if not self._has_ended:  # once: a rank that was released and attached again would ask again
                 self._has_ended = True
                 self._warn()
@@ -355,9 +353,10 @@ class Loader:
             _launch.check(self.rank, self.world_size)
         self._ranks()
         assert self._team is not None
-        if not self._span.over(self._place):  # as set_epoch() may have chosen it: a virtual epoch that is complete
-            self._team.go_to(self._place.epoch, self._place.position)
-        self._resumed = None
+        place = self._course.place
+        if not self._span.over(place):  # as set_epoch() may have chosen it: a virtual epoch that is complete
+            self._team.go_to(place.epoch, place.position)
+        self._course.begin()
         iterator.begun = True
 
     def _take(self) -> Any:
@@ -367,15 +366,16 @@ class Loader:
             batch = self._team.ranks[0].take(self._timeout)
             if batch is None:
                 return None
-            self._place = batch.place = self._span.after_batch(self._place, batch.epoch, batch.position)
+            self._course.place = batch.place = self._span.after_batch(self._course.place, batch.epoch, batch.position)
             return self._form.given(batch)
         batches = self._team.take(self._timeout)
         if batches is None:
             return None
         there = [batch for batch in batches if batch is not None]
-        self._place = self._span.after_batch(self._place, there[0].epoch, min(batch.position for batch in there))
+        place = self._span.after_batch(self._course.place, there[0].epoch, min(batch.position for batch in there))
+        self._course.place = place
         for batch in there:
-            batch.place = self._place
+            batch.place = place
         return tuple(map(self._form.given, batches))
 
     def _check_not_empty(self, n_ends: int) -> None:
@@ -426,7 +426,7 @@ class Loader:
             running = self._running()
             if running is not None and running.begun:
                 return
-            place = self._place if running is not None else self._coming()
+            place = self._course.here(running is not None)
             self._ranks()
             assert self._team is not None
             if not self._span.over(place):
@@ -468,8 +468,7 @@ class Loader:
 
     def _here(self) -> Place:
         """Where the running loop is, or the coming one begins."""
-        place = self._current()
-        return self._coming() if place is self._next_place else place
+        return self._course.here(self._running() is not None)
 
     def _real_epoch(self) -> int:
         return self._here().epoch
@@ -484,16 +483,6 @@ class Loader:
     def epoch(self, _: int) -> None:
         raise OptionError("epoch: cannot be set; set_epoch() chooses the epoch of the next loop")
 
-    def _coming(self) -> Place:
-        """Where the next loop begins. After a state that was saved at an epoch's last batch this is the next epoch: a
-        loop without a batch would be useless, unless set_epoch() asked for exactly this epoch."""
-        place = self._next_place
-        if place is None:
-            return self._span.following(self._place)
-        if self._resumed is place and self._span.exhausted(place, self._after):
-            return self._span.following(place)
-        return place
-
     def _after(self, epoch: int, position: int, n_batches: int) -> Tuple[int, int]:
         """The place of the run after each rank has taken n_batches more; the library's epoch plan computes it."""
         return _opening.cursor_after(self._library, self._wish, self.rank, self.world_size, self._samples(),
@@ -505,14 +494,6 @@ class Loader:
             return _library.UNKNOWN
         return int(self._first_handle().info.dataset_samples) if self._is_stream else self._identity.samples
 
-    def _current(self) -> Place:
-        """Where a state that is saved now would continue."""
-        if self._running() is not None:
-            return self._place
-        if self._next_place is not None:
-            return self._next_place
-        return self._span.following(self._place) if self._span.over(self._place) else self._place
-
     def set_epoch(self, epoch: int) -> None:
         """Chooses the epoch of the next loop, or of a loop that has taken no batch yet; a loop that has taken batches
         continues unchanged. After load_state_dict() of the same epoch the place within it is kept: if the state was
@@ -520,24 +501,14 @@ class Loader:
         epoch = _options.integer("epoch", epoch, 0, 2**32 - 1)
         with self._guard():
             running = self._running()
-            waits = running is not None and not running.begun
-            if self._resumed is not None and epoch == self._span.number(self._resumed):
-                place = self._resumed._replace()  # another object: asked for, even if nothing is left of it
-            else:
-                current = self._resumed if self._resumed is not None else self._place
-                self._resumed = None
-                place = self._span.beginning(epoch, current, self._after)
-            if waits:
-                self._place = place
-            else:
-                self._next_place = place
+            self._course.choose(epoch, running is not None and not running.begun)
 
     def state_dict(self) -> Dict[str, Any]:
         """The place where a run that loads it continues: after the batches that the loop has received. It is small,
         plain (JSON can hold it) and costs nothing; it can be loaded at another world size and batch size. A state that
         was saved in the loop body of an epoch's last batch continues with the next epoch, as one that was saved after
         the loop does."""
-        return self._saver(self._current())
+        return self._saver(self._course.current(self._running() is not None))
 
     def load_state_dict(self, state: Dict[str, Any], allow_growth: bool = False) -> None:
         """The next iter() continues where state_dict() was called. StateError, with the field and both values, for a
@@ -553,7 +524,7 @@ class Loader:
                 place = self._span.after_epoch(place)
                 place = self._span.following(place) if self._span.over(place) else place
             self._end_iterator("a state was loaded: begin a new loop to go on there")
-            self._next_place = self._resumed = place
+            self._course.resume(place)
 
     # -- looking at it
 
