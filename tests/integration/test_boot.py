@@ -198,7 +198,7 @@ STAGED = CONFIG + 'dataset "staged" {\n    path = "/data/staged"\n    origin = "
 def prepare_staging(made):
     """A dataset whose origin is the folder of the other one, and a place that the daemon's user may write to."""
     write(os.path.join(made.root, "etc/dataloaderd/dataloaderd.conf"), STAGED.encode())
-    os.makedirs(os.path.join(made.root, "data"))
+    os.makedirs(os.path.join(made.root, "data"), exist_ok=True)
     uid, gid = next((int(fields[2]), int(fields[3])) for fields in
                     (line.split(":") for line in open(os.path.join(made.root, "etc/passwd"), encoding="utf-8"))
                     if fields[0] == "dataloaderd")

@@ -17,7 +17,7 @@ from pyclient import LIBRARY, PACKAGE, environment_of, need, trainer
 
 STRUCTS = {"dlc_options": "Options", "dlc_place": "Place", "dlc_tensor": "Tensor", "dlc_batch": "Batch",
            "dlc_info": "Info", "dlc_launch": "Launch", "dlc_stats": "Stats", "dlc_once_options": "OnceOptions",
-           "dlc_once_info": "OnceInfo"}
+           "dlc_once_info": "OnceInfo", "dlc_progress": "Progress"}
 
 
 @case("every field of the ctypes structs lies where the header puts it, and none is missing")

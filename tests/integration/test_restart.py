@@ -32,6 +32,10 @@ def disturb(daemon, readers, ending, n_restarts):
     return n_restarts
 
 
+# On a busy machine the daemon that comes back may take a moment for its index.
+WAITS = "dlctl: waiting: dataset d: its index is being built"
+
+
 def by_turns(daemon):
     (type(daemon).kill if random.random() < 0.5 else type(daemon).stop)(daemon)
 
@@ -60,7 +64,8 @@ for way, ending in (("kill -9", lambda daemon: daemon.kill()), ("SIGTERM", lambd
             lines = reader.good()
             check_sequence(lines, 60, world=2, rank=rank, batch=4, epochs=25, seed=3)
             equal(lines, expected[rank], f"lines of rank {rank}, pixels and all")
-            equal(reader.errors(), "", "messages")
+            others = [line for line in reader.errors().splitlines() if not line.startswith(WAITS)]
+            equal(others, [], "messages")
         equal(n_restarts >= 4, True, f"restarts: {n_restarts}")
 
 

@@ -21,7 +21,9 @@ def two_disks(box, **settings):
     """A daemon that serves one dataset from a disk that can hang and one from a good disk. Returns (disk, daemon)."""
     source, good = box.folder_of_files("source", N_FILES), box.folder_of_files("good", N_FILES)
     disk = FailingFs(box, source)
-    return disk, box.daemon({"hanging": disk.path, "good": good}, **settings)
+    daemon = box.daemon({"hanging": disk.path, "good": good}, **settings)
+    within(60, lambda: all(one["state"] == "ready" for one in daemon.objects("datasets")), "its files were looked at")
+    return disk, daemon
 
 
 def check_all(lines, folder, epochs):

@@ -5,10 +5,12 @@ import os
 import signal
 import subprocess
 import sys
+import textwrap
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
 from failing_fs import FailingFs
-from harness import BUILD, SLOWER, case, contains, equal, main, patience, within, write
+from harness import BUILD, SLOWER, VARIANT, Skip, case, contains, equal, main, patience, within, write
+from pyclient import PRELUDE, environment_of, need
 from tars import archive, web
 from terminal import Terminal
 
@@ -174,6 +176,82 @@ def _(box):
     done = subprocess.run([DLCTL, "order", "--samples", str(10**7), "--world", "1000"], stdout=subprocess.PIPE,
                           stderr=subprocess.PIPE, check=True)
     equal(done.stderr, b"", "stderr that is no terminal")
+
+
+def python(box, daemon, source, n_columns=100, **environment):
+    """A program of Python on a terminal."""
+    need("numpy")
+    if SLOWER > 1:
+        raise Skip(f"{VARIANT}: the sanitizer's runtime would have to be loaded before the interpreter")
+    path = box.path(f"program{len(box.processes)}-{n_columns}.py")
+    write(path, (PRELUDE + textwrap.dedent(source)).encode())
+    environment = {**environment_of(daemon), "TERM": "xterm", "LANG": "C.UTF-8", **environment}
+    return on_terminal(box, [sys.executable, path], n_columns, **environment)
+
+
+@case("Loader(...) in Python draws the same bar on a terminal, rank 0 alone, and leaves a clean screen")
+def _(box):
+    daemon, disk = halted(box)
+    terminal = python(box, daemon, """
+        with dlclient.Loader("photos", batch_size=4) as loader:
+            print("has", len(loader), "batches")
+    """)
+    contains(shows(terminal, "photos: indexing", "%", "KiB of"), "█", "░")
+    quiet = python(box, daemon, """
+        try:
+            dlclient.Loader("photos", rank=1, world_size=2, job="two", open_timeout=1.5)
+        except dlclient.DaemonTimeout as error:
+            print("rank 1 gave up")
+        try:
+            dlclient.Loader("photos", progress=False, open_timeout=1.5)
+        except dlclient.DaemonTimeout as error:
+            print("no bar either")
+    """)
+    equal(ends(quiet), 0, "exit status of ranks without a bar")
+    assert b"\r\x1b" not in quiet.data and b"indexing \xe2" not in quiet.data and b"\x1b[K" not in quiet.data, quiet.data
+    contains(quiet.data.decode(), "rank 1 gave up", "no bar either")
+    disk.clear()
+    equal(ends(terminal), 0, "exit status")
+    equal([line for line in terminal.screen.lines() if line.strip()], ["has 40 batches"], "what stays on the screen")
+
+
+@case("Ctrl-C ends Python's wait with KeyboardInterrupt and takes the bar away; so does open_timeout")
+def _(box):
+    daemon, disk = halted(box)
+    terminal = python(box, daemon, """
+        try:
+            dlclient.Loader("photos", batch_size=4, open_timeout=1)
+        except dlclient.DaemonTimeout:
+            print("given up")
+        try:
+            dlclient.Loader("photos", batch_size=4)
+        except KeyboardInterrupt:
+            print("interrupted")
+    """)
+    shows(terminal, "given up")
+    shows(terminal, "photos: indexing", "%")
+    terminal.signal(signal.SIGINT)
+    equal(ends(terminal), 0, "exit status")
+    equal([line for line in terminal.screen.lines() if line.strip()], ["given up", "interrupted"], "the screen")
+    disk.clear()
+
+
+@case("a trainer on a terminal sees how far the order of its epoch is")
+def _(box):
+    daemon = box.daemon({"f": box.folder_of_files("f", 300, n_classes=1, size=1)}, memory_limit="6GiB")
+    terminal = python(box, daemon, """
+        try:
+            loader = dlclient.Loader("f", sampler="random(n=40000000, replacement=true) grouped(column=w, k=3)",
+                                     columns={"w": numpy.arange(300) % 3 + 1})
+            next(iter(loader))
+            print("a batch")
+        except KeyboardInterrupt:
+            print("interrupted")
+    """)
+    shows(terminal, "f: making the order", "%", " of ")
+    terminal.signal(signal.SIGINT)
+    equal(ends(terminal), 0, "exit status")
+    equal([line for line in terminal.screen.lines() if line.strip()], ["interrupted"], "what stays on the screen")
 
 
 main()

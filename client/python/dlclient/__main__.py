@@ -26,9 +26,10 @@ def main() -> int:
 def ask(library: _library.Library) -> int:
     """Asks for a dataset that no configuration names: if the refusal has the right words, a daemon answered."""
     wish = _options.Wish(dataset=".no-dataset", batch_size=1, pipeline=None, seed=0, draws=0, shuffle=False,
-                         drop_last=False, dealing="strided", partition="pad", order="torch", shuffle_buffer=None, rank=0, world_size=1,
-                         ranks=None, job="python -m dlclient", socket=None, on_error="fail", max_errors=None,
-                         on_restart="raise", restart_timeout=0.0, slots=None, open_timeout=0.0)
+                         drop_last=False, dealing="strided", partition="pad", order="torch", shuffle_buffer=None,
+                         rank=0, world_size=1, ranks=None, job="python -m dlclient", socket=None,
+                         on_error="fail", max_errors=None, on_restart="raise", restart_timeout=0.0,
+                         slots=None, open_timeout=0.0)
     try:
         _opening.open_rank(library, wish, 0, wish.job, 0, 0, None)
     except DatasetNotFound as error:

@@ -26,6 +26,7 @@ import numpy
 
 from ._errors import ForkedLoader, LoaderClosed
 from ._library import Info, Library
+from ._waiting import Teller
 
 # dlc_dtype -> NumPy's spelling. Encoded bytes are uint8. NumPy has no bfloat16: _convert.bfloat16() marks its 16 bits.
 TYPES = ("|u1", "|u1", "<i4", "<i8", "<f2", "<u2", "<f4", "<f8", "|b1", "|i1", "<i2", "<u2", "<u4", "<u8")
@@ -67,7 +68,7 @@ class Handle:
         self.leases: Dict[int, weakref.ref[Lease]] = {}  # batches delivered and not released, by address
         self.ending = (functools.partial(library.quick.release, pointer), functools.partial(self.leases.pop))
         self.forks = _Forks.n
-        self.teller: Any = None  # the library calls it with sentences, and it passes them to the user's function
+        self.teller: Optional[Teller] = None  # the library tells it what it waits for
         self.freed: Any = None  # a queue: a thread waits for a slot (_slots.py)
         self.released_by: Optional[int] = None  # the thread that released a slot last
 
@@ -92,6 +93,16 @@ class Handle:
         """From now on check() raises; a thread that waits for a batch notices within its slice."""
         if self.refusal is None:
             self.refusal = why
+
+    def raise_trouble(self) -> None:
+        """What happened in a function that the library called while it waited."""
+        if self.teller is not None:
+            self.teller.raise_trouble()
+
+    def end_bar(self) -> None:
+        """The wait is over."""
+        if self.teller is not None:
+            self.teller.bar.end()
 
     def detach(self) -> None:
         """Releases the rank; nobody is using the handle. Arrays that are alive stay as they are."""

@@ -20,6 +20,25 @@ END_OF_EPOCH = 1
 ProgressFunction = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_char_p)
 
 
+class Progress(ctypes.Structure):
+    """struct dlc_progress"""
+
+    _fields_ = [
+        ("dataset", ctypes.c_char_p),
+        ("phase", ctypes.c_char_p),
+        ("unit", ctypes.c_char_p),
+        ("text", ctypes.c_char_p),
+        ("done", ctypes.c_uint64),
+        ("total", ctypes.c_uint64),
+        ("seconds", ctypes.c_double),
+        ("per_second", ctypes.c_double),
+        ("seconds_left", ctypes.c_double),
+    ]
+
+
+WaitFunction = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.POINTER(Progress))
+
+
 class Column(ctypes.Structure):
     """struct dlc_column"""
 
@@ -65,6 +84,7 @@ class Options(ctypes.Structure):
         ("sampler", ctypes.c_char_p),
         ("columns", ctypes.POINTER(Column)),
         ("n_columns", ctypes.c_int),
+        ("on_wait", WaitFunction),
     ]
 
 
@@ -261,6 +281,8 @@ _FUNCTIONS: List[Tuple[str, Any, List[Any]]] = [
     ("dlc_get_launch", ctypes.c_int, [ctypes.POINTER(Launch), ctypes.c_size_t]),
     ("dlc_get_part", ctypes.c_int, [_LOADER, ctypes.c_uint32, ctypes.POINTER(Part), ctypes.c_size_t]),
     ("dlc_hold", ctypes.c_char_p, [_LOADER]),
+    ("dlc_progress_line", ctypes.c_int, [ctypes.POINTER(Progress), ctypes.c_uint, ctypes.c_bool, ctypes.c_char_p,
+                                         ctypes.c_size_t]),
     ("dlc_warning", ctypes.c_char_p, [_LOADER]),
     ("dlc_n_classes", ctypes.c_int64, [_LOADER]),
     ("dlc_class_name", ctypes.c_char_p, [_LOADER, ctypes.c_uint64]),
@@ -297,6 +319,7 @@ class Functions:
     get_stats: Any
     get_part: Any
     hold: Any
+    progress_line: Any
     get_launch: Any
     warning: Any
     n_classes: Any

@@ -6,7 +6,7 @@ import ctypes
 import errno
 import threading
 import weakref
-from typing import Any, Callable, Dict, Iterator, List, Mapping, NoReturn, Optional, Sequence, Tuple, Union
+from typing import Any, Dict, Iterator, List, Mapping, NoReturn, Optional, Sequence, Tuple, Union
 
 from . import _convert, _form, _launch, _library, _opening, _options, _order, _state
 from ._course import Course
@@ -18,9 +18,10 @@ from ._lease import Handle
 from ._rank import Rank
 from ._ranks import Team
 from ._slots import SlotWait
-from ._state import Identity
+from ._state import Identity, Place
 from ._stats import Stats, StatsTaker
 from ._torch_words import answers_torch
+from ._waiting import ProgressWish
 
 _open: weakref.WeakSet[Loader] = weakref.WeakSet()
 
@@ -107,9 +108,10 @@ class Loader:
         on_restart      when the daemon ends: "wait" up to restart_timeout seconds and continue, or "raise" DaemonGone
         open_timeout    seconds to wait for an index that is being built, or for a dataset that is not staged, also if
                         its staging failed; None: as long as it takes
-        progress        a function that is called meanwhile with a sentence, at most once a second; also while a batch
-                        is delayed because the dataset cannot be read. None: the sentences are logged at INFO, and at
-                        WARNING once a minute if opening takes more than three seconds
+        progress        while an index is built, a dataset is staged or an order is made: None: on a terminal rank 0
+                        shows a bar on stderr; elsewhere sentences are logged at INFO, and at WARNING once a minute if
+                        opening takes more than three seconds. A function: it is called with the sentences instead, at
+                        most once a second, also while the dataset cannot be read. False: no bar
 
     Memory
         slots           how many batches may be prepared ahead or held at once; None: the daemon's setting
@@ -150,7 +152,7 @@ class Loader:
                  restart_timeout: Optional[float] = 300.0, slots: Optional[int] = None, framework: str = "numpy",
                  copy: Union[bool, str] = "small", timeout: Optional[float] = None,
                  open_timeout: Optional[float] = None, persistent: bool = True,
-                 progress: Optional[Callable[[str], None]] = None, sampler: Optional[str] = None,
+                 progress: ProgressWish = None, sampler: Optional[str] = None,
                  columns: Optional[Mapping[str, Any]] = None, indices: Any = None, targets: Any = None,
                  as_tuple: Union[bool, Sequence[str]] = False) -> None:
         self._closed = "the loader was never opened"
@@ -173,8 +175,8 @@ class Loader:
                                 self._targets, _form.tuple_of(as_tuple), batch_size is None, on_error == "raise")
         self._timeout = _options.seconds("timeout", timeout) or None  # 0: wait without end, as torch does
         self._persistent = _options.flag("persistent", persistent)
-        if progress is not None and not callable(progress):
-            raise OptionError(f"progress: {progress!r} is not a function")
+        if progress is not None and progress is not False and not callable(progress):
+            raise OptionError(f"progress: {progress!r} is neither a function nor False")
         self._progress = progress
         self._saver = _Saver(self._span)
         self._lock = threading.RLock()

@@ -11,23 +11,18 @@ import time
 import uuid
 import warnings
 import weakref
-from typing import Any, Callable, Dict, List, Optional, Tuple
+from typing import Any, Dict, List, Optional, Tuple
 
 from . import _launch, _library
 from ._errors import DaemonGone, DaemonTimeout, Error, JobMismatch, LoaderWarning, OptionError, RankTaken, error_of
 from ._lease import Handle
 from ._options import Wish
+from ._waiting import Bar, ProgressWish, Teller, bar_is_wanted
 
 log = logging.getLogger("dlclient")
 
-Progress = Callable[[str], None]
-
 SLICE_MS = 500
 ANSWER_SECONDS = 30.0  # a call that took this much longer than its slice has waited for a daemon that does not answer
-PROGRESS_SECONDS = 1.0
-SILENT_SECONDS = 3.0    # a wait that lasts longer is said where everybody sees it, unless the user's function is told
-WARN_SECONDS = 60.0     # and again from time to time
-
 PAUSE_SECONDS = 0.1     # between two looks for a daemon that is away
 
 # Errors that mean the daemon is away, and errors that pass by themselves after that; as in the library's own restart.
@@ -36,35 +31,6 @@ _PASSING = _AWAY + (errno.EADDRINUSE, errno.ETIMEDOUT, errno.ENOMEM, errno.EMFIL
 
 Key = Tuple[Optional[str], Optional[str], int]
 _opened: Dict[Key, weakref.ref[Any]] = {}  # loaders of this process that named their job
-
-
-class _Teller:
-    """Passes the daemon's sentences on, at most once a second. An exception of the user's function ends the opening."""
-
-    def __init__(self, progress: Optional[Progress], open_timeout: Optional[float]) -> None:
-        self.progress = progress
-        self.limit = "no limit: open_timeout=None" if open_timeout is None else f"open_timeout={open_timeout:g} s"
-        self.told = 0.0
-        self.warn_at = time.monotonic() + SILENT_SECONDS
-        self.trouble: Optional[BaseException] = None
-        self.is_open = False
-        self.options: Any = None  # holds the library's pointer to this
-
-    def __call__(self, _: Optional[int], text: bytes) -> None:
-        now = time.monotonic()
-        if self.is_open or self.trouble is not None or (self.told and now - self.told < PROGRESS_SECONDS):
-            return
-        self.told = now
-        try:
-            if self.progress is not None:
-                self.progress(_library.text_of(text))
-            elif now >= self.warn_at:
-                self.warn_at = now + WARN_SECONDS
-                log.warning("waiting (%s): %s", self.limit, _library.text_of(text))
-            else:
-                log.info("%s", _library.text_of(text))
-        except BaseException as error:  # pylint: disable=broad-except
-            self.trouble = error  # an exception must not pass through the library
 
 
 def _open_once(library: _library.Library, options: _library.Options) -> Tuple[int, Optional[Handle]]:
@@ -82,10 +48,21 @@ def _open_once(library: _library.Library, options: _library.Options) -> Tuple[in
 
 
 def open_rank(library: _library.Library, wish: Wish, rank: int, job: Optional[str], epoch: int, position: int,
-              progress: Optional[Progress]) -> Handle:
+              progress: ProgressWish) -> Handle:
     """Attaches one rank; waits for the dataset's index as long as open_timeout says."""
-    teller = _Teller(progress, wish.open_timeout)
+    number = rank if rank >= 0 else int(_launch.launch(library).rank)
+    teller = Teller(progress, wish.open_timeout, Bar(library, bar_is_wanted(progress, number)))
     options = wish.options(rank, job, epoch, position, teller)
+    try:
+        handle = _open_patiently(library, wish, options, teller)
+    finally:
+        teller.bar.end()
+    teller.is_open, teller.options = True, options  # the loop asks by itself: see Rank._look_for_hold()
+    handle.teller = teller
+    return handle
+
+
+def _open_patiently(library: _library.Library, wish: Wish, options: _library.Options, teller: Teller) -> Handle:
     begin = time.monotonic()
     while True:
         now = time.monotonic()
@@ -93,11 +70,8 @@ def open_rank(library: _library.Library, wish: Wish, rank: int, job: Optional[st
         options.open_timeout_ms = SLICE_MS if left is None else min(int(left * 1000), SLICE_MS)
         result, handle = _open_once(library, options)
         text = library.error_text() if result < 0 else ""
-        if teller.trouble is not None:
-            raise teller.trouble
+        teller.raise_trouble()
         if handle is not None:
-            teller.is_open, teller.options = True, options  # the loop asks by itself: see Rank._look_for_hold()
-            handle.teller = teller
             return handle
         if result == -errno.EINTR:
             continue
@@ -145,7 +119,7 @@ def _older(key: Key) -> Any:
 
 
 def _open_in_place(library: _library.Library, wish: Wish, rank: int, job: Optional[str], epoch: int, position: int,
-                   progress: Optional[Progress]) -> Handle:
+                   progress: ProgressWish) -> Handle:
     """Opens; if an older loader of this process may be the reason for a refusal, that one is closed first."""
     try:
         return open_rank(library, wish, rank, job, epoch, position, progress)
@@ -158,7 +132,7 @@ def _open_in_place(library: _library.Library, wish: Wish, rank: int, job: Option
 
 
 def open_all(loader: Any, library: _library.Library, wish: Wish, job: Optional[str], epoch: int, position: int,
-             progress: Optional[Progress]) -> List[Handle]:
+             progress: ProgressWish) -> List[Handle]:
     """Attaches every rank that the options name, under one job."""
     ranks = [wish.rank] if wish.ranks is None else wish.ranks
     if job is None and len(ranks) > 1 and len(ranks) == wish.world:

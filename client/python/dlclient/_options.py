@@ -6,11 +6,12 @@ import ctypes
 import math
 import operator
 import os
-from typing import Any, Callable, List, Mapping, Optional, Sequence, Union, cast
+from typing import Any, List, Mapping, Optional, Sequence, Union, cast
 
 from . import _launch, _library, _torch_words
 from ._columns import Columns
 from ._errors import OptionError
+from ._waiting import Teller
 
 OneDataset = Union[str, "os.PathLike[str]", Mapping[str, Any]]
 DatasetWish = Union[OneDataset, Sequence[OneDataset]]
@@ -194,7 +195,7 @@ class Wish:
             self.ranks = rank_list(self.ranks, None, self.world)
 
     def options(self, rank: int, job: Optional[str], epoch: int, position: int,
-                progress: Optional[Callable[[Optional[int], bytes], None]]) -> _library.Options:
+                teller: Optional[Teller]) -> _library.Options:
         """The library's struct for one rank."""
         options = _library.Options()
         options.size = ctypes.sizeof(options)
@@ -216,8 +217,9 @@ class Wish:
         options.first_epoch = epoch
         options.n_slots = self.slots
         options.open_timeout_ms = -1
-        if progress is not None:
-            options.on_progress = _library.ProgressFunction(progress)
+        if teller is not None:
+            options.on_progress = _library.ProgressFunction(teller.tell)
+            options.on_wait = _library.WaitFunction(teller.wait)
         options.first_position = position
         options.on_restart = encoded(self.on_restart)
         options.restart_timeout_ms = milliseconds(self.restart_timeout)

@@ -73,7 +73,10 @@ class Rank:
         if handle.out.value is None:  # else a batch is left that an exception kept from being delivered
             result = handle.library.quick.next(handle.pointer, 0, handle.out_reference)
             if result < 0:
-                result = self._wait(result, timeout)
+                try:
+                    result = self._wait(result, timeout)
+                finally:
+                    handle.end_bar()
             if result == _library.END_OF_EPOCH:
                 self.at = (self.at[0] + 1, 0)
                 return None
@@ -96,11 +99,18 @@ class Rank:
 
     def await_length(self, timeout: Optional[float]) -> None:
         """Waits until it is known how many batches the current epoch has, where a sampler makes the order."""
+        try:
+            self._await_length(timeout)
+        finally:
+            self.handle.end_bar()
+
+    def _await_length(self, timeout: Optional[float]) -> None:
         handle = self.handle
         deadline = None if timeout is None else time.monotonic() + timeout
         while True:
             handle.check()
             result = handle.library.await_length(handle.pointer, SLICE_MS)
+            handle.raise_trouble()
             if result == 0:
                 return
             if result not in _AGAIN:
@@ -130,6 +140,7 @@ class Rank:
                 slice_ms = max(1, min(SLICE_MS, int(left * 1000)))
             result = handle.library.next(handle.pointer, slice_ms, handle.out_reference)
             handle.check()
+            handle.raise_trouble()
             self._look_for_daemon()
             if result >= 0:
                 return int(result)
@@ -165,8 +176,9 @@ class Rank:
             self._on_hold = True
             self._hold_told = 0.0
             log.warning("%s (%s)", sentence, self.name)
-        progress = self.handle.teller.progress if self.handle.teller is not None else None
-        if progress is not None and now - self._hold_told >= HOLD_TELL_SECONDS:
+        teller = self.handle.teller
+        progress = teller.progress if teller is not None else None
+        if callable(progress) and now - self._hold_told >= HOLD_TELL_SECONDS:
             self._hold_told = now
             progress(sentence)
 

@@ -540,6 +540,7 @@ int catalog_get(struct catalog *catalog, const char *name, struct catalog_datase
                                entry->path);
         work_read(&entry->work, &progress);
         progress.phase[0] = '\0';
-        return why_set(why, -EAGAIN, "dataset %s: its index is being built, %s", name,
-                       dlp_progress_sentence(&progress, sentence));
+        dlp_progress_sentence(&progress, sentence);
+        return why_set(why, -EAGAIN, "dataset %s: its index is being built%s%s", name, sentence[0] ? ", " : "",
+                       sentence);
 }
