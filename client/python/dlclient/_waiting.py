@@ -18,7 +18,7 @@ ProgressWish = Union[Callable[[str], None], None, bool]  # the loader's option; 
 PROGRESS_SECONDS = 1.0
 SILENT_SECONDS = 3.0    # a wait that lasts longer is said where everybody sees it, unless the user's function is told
 WARN_SECONDS = 60.0     # and again from time to time
-STAYS_SECONDS = 5.0     # a shorter wait leaves no line behind
+STAYS_SECONDS = 5.0     # a shorter wait leaves no line on the screen
 LINE_BYTES = 2048
 
 
