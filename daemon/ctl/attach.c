@@ -157,6 +157,20 @@ static int settle_order(struct job_terms *terms, const struct source *source, st
         return 0;
 }
 
+/* Does the sampler end with this step already? That of a state does, in its normal spelling. */
+static bool ends_with_step(const char *sampler, const char *step) {
+        _cleanup_(freep) struct dlp_order_text *text = malloc(sizeof(*text));
+        char normal[DLP_SAMPLER_MAX];
+        size_t n, n_sampler = strlen(sampler);
+        struct why why;
+
+        if (!text || dlp_order_text_parse(step, text, &why) < 0 || dlp_order_text_print(text, normal, &why) < 0)
+                return false;
+        n = strlen(normal);
+        return n_sampler >= n && strcmp(sampler + n_sampler - n, normal) == 0 &&
+               (n_sampler == n || sampler[n_sampler - n - 1] == ' ');
+}
+
 /* Rows of packed fields are filled by a step of the order, after those that the trainer asks for. */
 static int add_packing(const char *sampler, const struct programs *programs, const struct source *source,
                        char ret_text[2 * DLP_SAMPLER_MAX]) {
@@ -183,6 +197,8 @@ static int add_packing(const char *sampler, const struct programs *programs, con
                 n += (size_t)snprintf(ret_text + n, 2 * DLP_SAMPLER_MAX - n, ", shuffle=%s",
                                       PACKING_SHUFFLE[pack->shuffle]);
         snprintf(ret_text + n, 2 * DLP_SAMPLER_MAX - n, ")");
+        if (ends_with_step(sampler, ret_text + strlen(sampler) + 1))
+                ret_text[strlen(sampler)] = '\0';
         return 0;
 }
 
