@@ -47,6 +47,7 @@ int order_run(struct context *context, const struct command *command, int argc, 
 int stage_run(struct context *context, const struct command *command, int argc, char **argv);
 int read_run(struct context *context, const struct command *command, int argc, char **argv);
 int look_run(struct context *context, const struct command *command, int argc, char **argv);
+int diagnose_run(struct context *context, const struct command *command, int argc, char **argv);
 int bench_run(struct context *context, const struct command *command, int argc, char **argv);
 int top_run(struct context *context, const struct command *command, int argc, char **argv);
 int web_run(struct context *context, const struct command *command, int argc, char **argv);

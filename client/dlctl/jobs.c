@@ -1,5 +1,6 @@
 /* dlctl jobs */
 
+#include "client/dlctl/diagnose/record.h"
 #include "client/dlctl/listing.h"
 
 static const char *const COLUMNS[] = { "name", "dataset", "world", "batch_size", NULL };
@@ -59,8 +60,9 @@ static void add_stage(cJSON *list, const Dlp__Stage *stage) {
         record_number(record, "n", stage->n);
 }
 
-void job_record(cJSON *list, const Dlp__Job *job) {
+void job_record(cJSON *list, const Dlp__Job *job, const Dlp__Node *node) {
         cJSON *record = list_record(list), *ranks, *stages;
+        const struct look look = { job, node };
 
         record_text(record, "name", job->name);
         record_text(record, "dataset", job->dataset);
@@ -83,6 +85,7 @@ void job_record(cJSON *list, const Dlp__Job *job) {
         record_number(record, "n_errors", job->n_errors);
         record_number(record, "errors_allowed", job->errors_allowed);
         record_number(record, "worker_ns", job->worker_ns);
+        verdict_brief(record, &look);
         add_counts(record, job);
         record_text(record, "failure", job->failure);
         record_text(record, "hold", job->hold);
@@ -108,7 +111,7 @@ static int ask_page(struct control *control, const char *operand, uint64_t first
         if (r != EXIT_DONE)
                 return r;
         for (size_t i = 0; i < reply->jobs->n_jobs; i++)
-                job_record(list, reply->jobs->jobs[i]);
+                job_record(list, reply->jobs->jobs[i], reply->jobs->node);
         *ret_next = reply->jobs->next;
         dlp__reply__free_unpacked(reply, NULL);
         return EXIT_DONE;

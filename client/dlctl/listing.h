@@ -19,7 +19,7 @@ int listing_run(const struct listing *listing, struct context *context, const st
                 char **argv);
 
 /* What dlctl shows of each thing that the daemon lists; the page of `dlctl web` has the same records. */
-void job_record(cJSON *list, const Dlp__Job *job);
+void job_record(cJSON *list, const Dlp__Job *job, const Dlp__Node *node); /* node: NULL if it is not known */
 void dataset_record(cJSON *list, const Dlp__Dataset *dataset);
 void error_record(cJSON *list, const Dlp__SampleError *error);
 

@@ -20,7 +20,14 @@ static const struct command COMMANDS[] = {
           "that one with its fields: their kinds, dtypes and shapes, as a pipeline without steps delivers them. DATASET and NAME, here and in other commands, may also be a path: what has a / in it.",
           datasets_run },
         { "jobs", "", "the jobs that are being served, with their ranks",
-          "Shows each job and its ranks: where they are, and how full their rings are.", jobs_run },
+          "Shows each job and its ranks: where they are, how full their rings are, how fast they have been since they "
+          "attached, and what would help. dlctl diagnose says what holds a job up now.",
+          jobs_run },
+        { "diagnose", "[JOB]", "is a job held up by its data, by what, and what would help",
+          "Looks on for some seconds, and says of each job, or of one: for how much of the time its trainer waits, what "
+          "limits it (the training step, storage, workers, a step of the pipeline, one rank), what to change, and what "
+          "rate that would give. Changes nothing.",
+          diagnose_run },
         { "errors", "[DATASET]", "the damaged samples that were met",
           "Shows the damaged samples of a dataset, or of all: which, why, how often and when they were met.",
           errors_run },

@@ -192,7 +192,13 @@ static void print_value(const cJSON *item, char *cell) {
                 return;
         }
         number = strtoull(item->valuestring, NULL, 10);
-        if (ends_with(item->string, "_bytes"))
+        if (ends_with(item->string, "_share"))
+                snprintf(cell, CELL_MAX, "%.3g %%", strtod(item->valuestring, NULL) * 100);
+        else if (ends_with(item->string, "_allowed") && number == 0)
+                snprintf(cell, CELL_MAX, "any number");
+        else if (strpbrk(item->valuestring, ".e"))
+                snprintf(cell, CELL_MAX, "%.4g", strtod(item->valuestring, NULL));
+        else if (ends_with(item->string, "_bytes"))
                 print_size(number, cell);
         else if (ends_with(item->string, "_ns"))
                 print_nanoseconds(number, cell);

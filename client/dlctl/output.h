@@ -2,8 +2,8 @@
  *
  * A command makes records: trees of cJSON, with the contract's names as keys. As JSON, each record is one line. As
  * text, a record is a block and a list of records is a table. Text derives a key's unit from its name: *_bytes, *_ns,
- * *_seconds, *_unix are made readable, and a leading n_ is left out. What is for programs only is a record within a
- * record: text passes over it. */
+ * *_seconds, *_unix are made readable, *_share are percent, *_allowed of 0 is any number, and a leading n_ is left out.
+ * What is for programs only is a record within a record: text passes over it. */
 #pragma once
 
 #include <cjson/cJSON.h>

@@ -163,7 +163,7 @@ def _(box):
             equal((done.returncode, done.stdout), (2, ""), done.stderr)
             equal(done.stderr != "", True, "it says what is wrong")
     rows.done()
-    for command in ("status", "datasets", "jobs", "errors", "workers", "stop", "order", "read"):
+    for command in ("status", "datasets", "jobs", "diagnose", "errors", "workers", "stop", "order", "read"):
         done = daemon.dlctl(command, "--help")
         equal(done.returncode, 0, f"dlctl {command} --help")
         contains(done.stdout, command)
@@ -172,7 +172,7 @@ def _(box):
         for line in daemon.dlctl(*command, "--help").stdout.splitlines():
             equal((len(line) <= 80, line), (True, line.rstrip()), f"{command}: lines fit into a terminal")
     contains(daemon.dlctl("--version").stdout, "0.")
-    for command in (["status"], ["datasets"], ["jobs"], ["errors"], ["errors", "d"], ["metrics"], ["workers"], ["workers", "2"], ["read", "d"]):
+    for command in (["status"], ["datasets"], ["jobs"], ["diagnose"], ["errors"], ["errors", "d"], ["metrics"], ["workers"], ["workers", "2"], ["read", "d"]):
         done = subprocess.run([DLCTL, "--socket", box.path("nobody")] + command, check=False, stdout=subprocess.PIPE,
                               stderr=subprocess.PIPE, universal_newlines=True, timeout=300)
         equal(done.returncode, 3, f"dlctl {command} without a daemon: {done.stderr}")

@@ -248,6 +248,9 @@ START_TEST(other_jobs_take_their_part) {
         near(v.worker_share, 1);
         near(v.other_share, 0.5);
         says(v.advice, "other jobs");
+        now.node.cpus_milli = 16000; /* with CPUs to spare, workers are what the jobs share */
+        judge();
+        near(v.worker_share, 1);
 }
 END_TEST
 
@@ -262,6 +265,20 @@ START_TEST(workers_without_cpus_are_still_decoding) {
         ck_assert_str_eq(verdict_limit_name(v.limit), "decoding");
         near(v.cpu_share, 0.4);
         says(v.advice, "other programs");
+}
+END_TEST
+
+START_TEST(samples_that_wait_for_idle_workers_wait_for_their_cpus) {
+        begin(&before, 1);
+        copy(&now, &before);
+        pass(&now, 10);
+        take(&now, 0, 10, 0.9, 100);
+        work(&now, 6, 0.8, 0.1);
+        read_bytes(&now, 30, 3200);
+        now.job.queued_ns = now.node.queued_ns = 500 * SECOND;
+        judge();
+        ck_assert_str_eq(verdict_limit_name(v.limit), "decoding");
+        near(v.queued_share, 50.0 / 64);
 }
 END_TEST
 
@@ -375,6 +392,8 @@ START_TEST(a_rank_that_attached_again_and_a_daemon_that_began_again_are_judged_s
         ck_assert_str_eq(verdict_limit_name(v.limit), "trainer");
         near(v.wait_share, 0.01);
         ck_assert_uint_eq(v.n_batches, 100);
+        near(v.worker_share, 0.1);
+        near(v.supply_workers, 3200);
 }
 END_TEST
 
@@ -450,6 +469,7 @@ int main(void) {
                 { "limits", uneven_batches_ask_for_more_slots },
                 { "limits", other_jobs_take_their_part },
                 { "limits", workers_without_cpus_are_still_decoding },
+                { "limits", samples_that_wait_for_idle_workers_wait_for_their_cpus },
                 { "ranks", one_rank_that_waits_is_named },
                 { "ranks", ranks_that_all_wait_are_not_named },
                 { "ranks", one_rank_that_is_slow_itself_is_named_whatever_the_others_wait_for },

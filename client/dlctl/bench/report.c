@@ -80,14 +80,6 @@ static void explain(const struct measured *measured, char *text, size_t size) {
 
 /* ---- for programs ---------------------------------------------------------------------------------------------- */
 
-static void add_real(cJSON *record, const char *key, double value) {
-        char digits[40];
-
-        snprintf(digits, sizeof(digits), "%.6g", value);
-        if (!cJSON_AddRawToObject(record, key, digits))
-                fail(EXIT_REFUSED, "no memory");
-}
-
 static int print_json(const struct bench_terms *terms, const struct measured *measured) {
         cJSON *record = record_new();
         char text[400];
@@ -98,23 +90,23 @@ static int print_json(const struct bench_terms *terms, const struct measured *me
         record_text(record, "pipeline", measured->pipeline);
         record_number(record, "batch_size", terms->batch_size);
         record_number(record, "n_workers", measured->n_workers);
-        add_real(record, "seconds", measured->seconds);
+        record_real(record, "seconds", measured->seconds);
         record_number(record, "n_batches", measured->n_batches);
         record_number(record, "n_samples", measured->n_samples);
         record_number(record, "n_skipped", measured->n_skipped);
-        add_real(record, "samples_per_second", samples_per_second(measured));
-        add_real(record, "samples_per_cpu_second", samples_per_cpu_second(measured));
-        add_real(record, "delivered_bytes_per_second", per_second(measured, (double)measured->n_bytes));
-        add_real(record, "stored_bytes_per_second", samples_per_second(measured) * terms->stored_bytes);
-        add_real(record, "first_batch_seconds", measured->first_batch_s);
-        add_real(record, "next_p50_seconds", times_quantile(&measured->times, 0.5) / 1e9);
-        add_real(record, "next_p99_seconds", times_quantile(&measured->times, 0.99) / 1e9);
-        add_real(record, "worker_busy_share", bench_busy_share(measured));
+        record_real(record, "samples_per_second", samples_per_second(measured));
+        record_real(record, "samples_per_cpu_second", samples_per_cpu_second(measured));
+        record_real(record, "delivered_bytes_per_second", per_second(measured, (double)measured->n_bytes));
+        record_real(record, "stored_bytes_per_second", samples_per_second(measured) * terms->stored_bytes);
+        record_real(record, "first_batch_seconds", measured->first_batch_s);
+        record_real(record, "next_p50_seconds", times_quantile(&measured->times, 0.5) / 1e9);
+        record_real(record, "next_p99_seconds", times_quantile(&measured->times, 0.99) / 1e9);
+        record_real(record, "worker_busy_share", bench_busy_share(measured));
         record_text(record, "limit", LIMIT_NAMES[bench_limit_of(measured)]);
         record_text(record, "text", text);
         record_number(record, "n_other_jobs", measured->n_other_jobs);
         if (terms->n_gpus > 0)
-                add_real(record, "needed_samples_per_second", (double)terms->n_gpus * terms->gpu_rate);
+                record_real(record, "needed_samples_per_second", (double)terms->n_gpus * terms->gpu_rate);
         r = output_record(OUTPUT_JSON, record);
         cJSON_Delete(record);
         return r;

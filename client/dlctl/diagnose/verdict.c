@@ -8,9 +8,10 @@
 #define HIGH_WAIT       0.20
 #define BATCHES_MIN     5u /* of the rank that took most: fewer say nothing about a mean */
 #define SECONDS_MIN     1.0
-#define LAG_SHARE       0.8  /* of what the others take: a rank that takes less is slow */
-#define USED_SHARE      0.6  /* what is used less than this on average does not hold up anything */
-#define STEP_SHARE      0.4  /* of the workers' time: a step that takes more is heavy */
+#define LAG_SHARE       0.8 /* of what the others take: a rank that takes less is slow */
+#define USED_SHARE      0.6 /* what is used less than this on average does not hold up anything */
+#define STEP_SHARE      0.4 /* of the workers' time: a step that takes more is heavy */
+#define OTHERS_MIN      0.001
 #define SATURATED_SHARE 0.85 /* workers lose the rest between samples */
 
 /* ---- differences --------------------------------------------------------------------------------------------- */
@@ -121,7 +122,7 @@ static const Dlp__Rank *rank_before(const struct look *before, const Dlp__Rank *
 
 /* Samples in a batch: the last one of an epoch is smaller, and damaged ones may be left out. */
 static double samples_in_batch(const Dlp__Job *job, const Dlp__Rank *rank) {
-        double n_batches = (double)rank->waiting->n_batches + rank->n_ready;
+        double n_batches = (rank->waiting ? (double)rank->waiting->n_batches : 0) + rank->n_ready;
         double n = n_batches > 0 ? (double)rank->n_samples / n_batches : 0;
 
         return n > 0 && n < job->batch_size ? n : job->batch_size;
@@ -255,6 +256,8 @@ static void judge_workers(const struct look *now, const struct between *b, struc
         if (v->n_workers == 0 || !(taken > 0))
                 return;
         v->other_share = share_of(others, v->n_workers);
+        if (v->other_share < OTHERS_MIN) /* rounding */
+                v->other_share = 0;
         v->worker_share = share_of(taken, larger(v->n_workers - others, taken));
         /* More workers than CPUs: what they take of these counts, if it is more. */
         if (v->cpus > 0 && v->cpu_share > 0) {
@@ -270,9 +273,9 @@ static double depth_of(const struct look *now, const struct between *b) {
 
         for (size_t i = 0; i < now->job->n_ranks; i++) {
                 const Dlp__Rank *rank = now->job->ranks[i];
+                uint32_t n_free = rank->n_slots > rank->n_leased ? rank->n_slots - rank->n_leased : 0;
 
-                slots += (double)(rank->n_slots > rank->n_leased ? rank->n_slots - rank->n_leased : 0) *
-                         now->job->batch_size;
+                slots += n_free * samples_in_batch(now->job, rank);
         }
         depth = now->node ? now->node->read_depth : 0;
         if (b->has_node)
@@ -281,20 +284,26 @@ static double depth_of(const struct look *now, const struct between *b) {
 }
 
 static void judge_storage(const struct look *now, const struct between *b, struct verdict *v) {
+        double depth = depth_of(now, b);
+
         v->storage_share = b->node_storage >= 0 && b->node_bytes > 0 ? share_of(b->node_storage, b->node_bytes) : -1;
+        v->queued_share = share_of(b->queued / b->seconds, depth);
         if (!(b->reading > 0) || !(b->n_reads > 0))
                 return;
         v->read_ms = b->reading / b->n_reads * 1000;
-        v->reading_share = share_of(b->reading / b->seconds, depth_of(now, b));
+        v->reading_share = share_of(b->reading / b->seconds, depth);
         v->supply_storage = v->reading_share > 0 ? b->n_samples / b->seconds / v->reading_share : 0;
 }
 
 /* ---- the limit ----------------------------------------------------------------------------------------------- */
 
 static enum verdict_limit held_by(const struct verdict *v) {
-        if (larger(v->worker_share, v->reading_share) < USED_SHARE)
+        /* What waits for workers that are not busy waits for their CPUs. */
+        double workers = larger(v->worker_share, v->queued_share);
+
+        if (larger(workers, v->reading_share) < USED_SHARE)
                 return VERDICT_LATENCY;
-        if (v->reading_share > v->worker_share)
+        if (v->reading_share > workers)
                 return VERDICT_READING;
         return v->stage_is_step && v->stage_share >= STEP_SHARE ? VERDICT_STEP : VERDICT_DECODING;
 }

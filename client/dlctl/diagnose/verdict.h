@@ -76,6 +76,7 @@ struct verdict {
         double worker_share;  /* of the workers' time that other jobs leave: how much is taken */
         double cpu_share;     /* of the workers' busy time: how long they had a CPU; 0: not known */
         double reading_share; /* of the samples that may be under way: how many are being read */
+        double queued_share;  /* of these: how many have been read and wait for a worker */
         double read_ms;       /* that a sample's bytes take, on average */
         double other_share;   /* of the workers' time: taken by other jobs */
         double storage_share; /* of the bytes: came from storage and not from the page cache; below 0: not known */

@@ -168,7 +168,7 @@ static struct piece *describe_state(const struct view *view) {
         jobs = record_list(record, "jobs");
         for (size_t i = 0; i < view->n_jobs; i++)
                 for (size_t k = 0; k < view->jobs[i]->jobs->n_jobs; k++)
-                        job_record(jobs, view->jobs[i]->jobs->jobs[k]);
+                        job_record(jobs, view->jobs[i]->jobs->jobs[k], view->jobs[i]->jobs->node);
         return piece_of_record(record);
 }
 
