@@ -101,7 +101,10 @@ def _(box):
     browser = browse(box, web)
     shows(browser, ".stages", "Where the workers", "decode", "color_jitter", "%")
     shows(browser, ".legend", "trainer waits", "trainer computes")
-    shows(browser, ".job .verdict", "data")
+    shows(browser, ".job .verdict", "input-bound: the trainer waits for")
+    shows(browser, ".job .advice", ".")  # it depends on what else runs on this machine
+    browser.value("document.querySelector('details').open = true")
+    shows(browser, ".job details", "samples/s are taken; the trainer could take", "the workers could make")
     shows(browser, ".job .numbers", "Trainer waits", "%", "/s", "busy")
     equal(browser.complaints(), [], "complaints")
     browser.press("r")  # two minutes: a second is some pixels wide

@@ -13,7 +13,7 @@ static int ask_page(struct control *control, uint32_t first, Dlp__Reply **ret_re
         return control_ask(control, &request, DLP__REPLY__BODY_JOBS, ret_reply);
 }
 
-static int keep(struct jobs_seen *jobs, Dlp__Reply *page) {
+int jobs_seen_add(struct jobs_seen *jobs, Dlp__Reply *page) {
         Dlp__Reply **more = realloc(jobs->pages, (jobs->n_pages + 1) * sizeof(*more));
 
         if (!more) {
@@ -36,7 +36,7 @@ int jobs_seen_ask(struct control *control, struct jobs_seen *ret_jobs) {
                 r = ask_page(control, first, &page);
                 if (r == EXIT_DONE) {
                         next = page->jobs->next;
-                        r = keep(ret_jobs, page);
+                        r = jobs_seen_add(ret_jobs, page);
                 }
         } while (r == EXIT_DONE && next > first); /* page numbers must rise, or this would not end */
         if (r != EXIT_DONE)

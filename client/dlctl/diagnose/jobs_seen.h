@@ -12,6 +12,8 @@ struct jobs_seen {
 /* Asks for all of them. On success to be freed with jobs_seen_free(); else an error has been printed. Returns an exit
  * code. */
 int jobs_seen_ask(struct control *control, struct jobs_seen *ret_jobs);
+/* Takes over a reply with some of them. The same. */
+int jobs_seen_add(struct jobs_seen *jobs, Dlp__Reply *page);
 void jobs_seen_free(struct jobs_seen *jobs);
 
 size_t jobs_seen_count(const struct jobs_seen *jobs);

@@ -45,7 +45,7 @@ static void add_job(cJSON *list, const Dlp__Job *job) {
 }
 
 struct piece *moment_describe(uint64_t sequence, uint64_t unix_ms, const Dlp__StatusReply *status,
-                              Dlp__Reply *const *jobs, size_t n_jobs) {
+                              const struct jobs_seen *jobs) {
         cJSON *record = record_new(), *list;
 
         record_number(record, "n", sequence);
@@ -56,8 +56,7 @@ struct piece *moment_describe(uint64_t sequence, uint64_t unix_ms, const Dlp__St
                 record_number(record, "n_bytes_read", status->node->n_bytes_read);
         }
         list = record_list(record, "jobs");
-        for (size_t i = 0; i < n_jobs; i++)
-                for (size_t k = 0; k < jobs[i]->jobs->n_jobs; k++)
-                        add_job(list, jobs[i]->jobs->jobs[k]);
+        for (size_t i = 0; i < jobs_seen_count(jobs); i++)
+                add_job(list, jobs_seen_at(jobs, i).job);
         return piece_of_record(record);
 }

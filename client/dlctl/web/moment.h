@@ -4,9 +4,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "client/dlctl/diagnose/jobs_seen.h"
 #include "client/dlctl/web/piece.h"
 #include "proto/frame.h"
 
-/* `jobs` are n_jobs replies with jobs. A new piece: an object of JSON. */
+/* A new piece: an object of JSON. */
 struct piece *moment_describe(uint64_t sequence, uint64_t unix_ms, const Dlp__StatusReply *status,
-                              Dlp__Reply *const *jobs, size_t n_jobs);
+                              const struct jobs_seen *jobs);

@@ -7,9 +7,12 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "client/dlctl/diagnose/record.h"
 #include "client/dlctl/listing.h"
 #include "client/dlctl/web/moment.h"
+#include "client/dlctl/web/past.h"
 #include "client/dlctl/web/piece.h"
+#include "proto/base/clock.h"
 
 /* A list of records as text; its version rises when it changes, so that a reader gets it once. */
 struct part {
@@ -24,8 +27,10 @@ struct view {
         uint64_t run; /* names this process: a reader notices that another one answers */
         char away[DLP_TEXT_MAX];
         int64_t away_since_unix;
-        Dlp__Reply *status, *jobs[VIEW_JOBS_MAX];
-        size_t n_jobs;
+        Dlp__Reply *status;
+        struct jobs_seen jobs;
+        uint64_t jobs_ns; /* when they came, CLOCK_MONOTONIC */
+        struct past past;
         struct piece *state; /* status and jobs as text; NULL: not made yet */
         struct part datasets, errors;
         uint64_t n_errors;
@@ -58,10 +63,8 @@ struct view *view_new(const char *user) {
 static void forget_state(struct view *view) {
         if (view->status)
                 dlp__reply__free_unpacked(view->status, NULL);
-        for (size_t i = 0; i < view->n_jobs; i++)
-                dlp__reply__free_unpacked(view->jobs[i], NULL);
         view->status = NULL;
-        view->n_jobs = 0;
+        past_take(&view->past, view->jobs_ns, &view->jobs);
         piece_unref(view->state);
         view->state = NULL;
 }
@@ -78,6 +81,7 @@ void view_free(struct view *view) {
         if (!view)
                 return;
         forget_state(view);
+        past_free(&view->past);
         while (view->first < view->next)
                 forget_second(view);
         piece_unref(view->datasets.text);
@@ -90,16 +94,17 @@ void view_set_daemon(struct view *view, const char *found, const char *socket) {
         snprintf(view->socket, sizeof(view->socket), "%s", socket);
 }
 
-void view_set_state(struct view *view, Dlp__Reply *status, Dlp__Reply **jobs, size_t n_jobs) {
+void view_set_state(struct view *view, Dlp__Reply *status, struct jobs_seen *jobs) {
         struct piece *second;
 
         forget_state(view);
         view->status = status;
-        view->n_jobs = n_jobs;
-        memcpy(view->jobs, jobs, n_jobs * sizeof(*jobs));
+        view->jobs = *jobs;
+        view->jobs_ns = clock_now_ns();
+        *jobs = (struct jobs_seen){ 0 };
         view_set_away(view, NULL);
 
-        second = moment_describe(view->next, now_unix_ms(), status->status, jobs, n_jobs);
+        second = moment_describe(view->next, now_unix_ms(), status->status, &view->jobs);
         while (view->next - view->first >= VIEW_SECONDS ||
                (view->first < view->next && view->n_bytes + second->n > VIEW_BYTES_MAX))
                 forget_second(view);
@@ -157,6 +162,18 @@ bool view_set_errors(struct view *view, cJSON *list, bool has_more) {
         return part_set(&view->errors, list);
 }
 
+/* As dlctl jobs has it, and what dlctl diagnose says, of the last minute; it is also the last one of the list. */
+static void describe_job(const struct view *view, cJSON *list, struct look now) {
+        struct verdict verdict;
+        struct look before;
+        bool has_past;
+
+        has_past = past_find(&view->past, view->jobs_ns, now.job, &before);
+        verdict_make(has_past ? &before : NULL, &now, &verdict);
+        job_record(list, now.job, now.node);
+        verdict_record(record_inner(list->child->prev, "verdict"), &verdict);
+}
+
 /* {"status":...,"jobs":[...]}, without its braces. */
 static struct piece *describe_state(const struct view *view) {
         cJSON *record = record_new(), *jobs;
@@ -166,9 +183,8 @@ static struct piece *describe_state(const struct view *view) {
         else
                 cJSON_AddNullToObject(record, "status");
         jobs = record_list(record, "jobs");
-        for (size_t i = 0; i < view->n_jobs; i++)
-                for (size_t k = 0; k < view->jobs[i]->jobs->n_jobs; k++)
-                        job_record(jobs, view->jobs[i]->jobs->jobs[k], view->jobs[i]->jobs->node);
+        for (size_t i = 0; i < jobs_seen_count(&view->jobs); i++)
+                describe_job(view, jobs, jobs_seen_at(&view->jobs, i));
         return piece_of_record(record);
 }
 

@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "client/dlctl/diagnose/jobs_seen.h"
 #include "proto/frame.h"
 
 #define VIEW_JOBS_MAX     256u
@@ -27,8 +28,8 @@ void view_free(struct view *view); /* takes NULL */
 /* Which daemon is asked: how it was found ("given", "node", "private"; static), and its socket. */
 void view_set_daemon(struct view *view, const char *found, const char *socket);
 
-/* What the daemon has just said. The view takes the replies over; `jobs` are n_jobs pages. */
-void view_set_state(struct view *view, Dlp__Reply *status, Dlp__Reply **jobs, size_t n_jobs);
+/* What the daemon has just said. The view takes the replies over. */
+void view_set_state(struct view *view, Dlp__Reply *status, struct jobs_seen *jobs);
 
 /* The same for lists of dlctl's records, which it takes over. Returns whether they have changed. */
 bool view_set_datasets(struct view *view, cJSON *list);

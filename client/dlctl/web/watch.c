@@ -39,8 +39,8 @@ struct watch {
         uint64_t asked_ns, looked_ns, datasets_ns, errors_ns;
         uint64_t n_errors; /* when the ledger was read last */
         size_t n_datasets;
-        Dlp__Reply *status, *jobs[VIEW_JOBS_MAX]; /* of this round */
-        size_t n_jobs;
+        Dlp__Reply *status; /* of this round */
+        struct jobs_seen jobs;
         cJSON *list; /* pages of datasets or errors */
         bool ends_idle;
 };
@@ -50,11 +50,9 @@ static void ask_next(struct watch *watch);
 static void forget_round(struct watch *watch) {
         if (watch->status)
                 dlp__reply__free_unpacked(watch->status, NULL);
-        for (size_t i = 0; i < watch->n_jobs; i++)
-                dlp__reply__free_unpacked(watch->jobs[i], NULL);
+        jobs_seen_free(&watch->jobs);
         cJSON_Delete(watch->list);
         watch->status = NULL;
-        watch->n_jobs = 0;
         watch->list = NULL;
         memset(watch->wanted, 0, sizeof(watch->wanted));
         watch->is_asking = false;
@@ -131,8 +129,11 @@ static uint64_t take_status(struct watch *watch, Dlp__Reply *reply) {
 }
 
 static uint64_t take_jobs(struct watch *watch, Dlp__Reply *reply) {
-        watch->jobs[watch->n_jobs++] = reply;
-        return watch->n_jobs < VIEW_JOBS_MAX ? reply->jobs->next : 0;
+        uint64_t next = reply->jobs->next;
+
+        if (jobs_seen_add(&watch->jobs, reply) != EXIT_DONE)
+                exit(EXIT_REFUSED);
+        return jobs_seen_count(&watch->jobs) < VIEW_JOBS_MAX ? next : 0;
 }
 
 static size_t n_listed(const struct watch *watch) {
@@ -173,9 +174,8 @@ static void finish(struct watch *watch, bool has_more) {
         watch->wanted[watch->question] = false;
         switch (watch->question) {
         case ASK_JOBS:
-                view_set_state(watch->view, watch->status, watch->jobs, watch->n_jobs);
+                view_set_state(watch->view, watch->status, &watch->jobs);
                 watch->status = NULL;
-                watch->n_jobs = 0;
                 break;
         case ASK_DATASETS:
                 view_set_datasets(watch->view, watch->list);

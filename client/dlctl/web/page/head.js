@@ -76,7 +76,7 @@ function create_verdict() {
   return {
     root: make('li', {}, link),
     update(job) {
-      const said = verdict_of(job, series_of(job_key(job)));
+      const said = verdict_of(job);
       key = job_key(job);
       kind(dot, 'class', `dot ${said.level}`);
       say(name, job.name);

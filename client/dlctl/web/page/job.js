@@ -3,41 +3,32 @@ const RANKS_SHOWN = 64; // then a button shows the others
 const FEW_RANKS = 4;    // have tall timelines, below each other
 const STAGE_COLOURS = 9;
 
-/* The rank that waits most, in words; thresholds are those of the usual profilers. */
-function waiting_verdict(job, series) {
-  let worst = null;
-  for (const rank of job.ranks) {
-    const wait = mean(series.ranks.get(rank.rank) || [], 'wait', 60);
-    if (wait !== null && (!worst || wait > worst.wait)) worst = {rank: rank.rank, wait};
-  }
-  if (!worst) return null;
-  const whose = job.ranks.length > 1 ? `Rank ${worst.rank}` : 'The trainer';
-  const of_all = job.ranks.length > 1 ? 'No rank waits' : 'The trainer does not wait';
-  if (worst.wait < 0.05) return {level: 'good', text: `${of_all} for data more than ${share(Math.max(0.001, worst.wait))} of the time.`};
-  const stages = stage_sums(series.points);
-  const most = stages.length ? ` Most of the workers’ time goes into ${stages[0].name} (${share(stages[0].share)}).` : '';
-  return {level: worst.wait < 0.2 ? 'wait' : 'bad', text: `${whose} waits for data ${share(worst.wait)} of the time.${most}`};
+/* "Not input-bound: ..." What dlctl diagnose says, of the last minute. */
+function sentence(text) {
+  return text ? `${text[0].toUpperCase()}${text.slice(1)}${/[.!?]$/.test(text) ? '' : '.'}` : '';
 }
 
-/* Readiness of the last minute in words, if the clients do not tell how long they wait. */
-function plain_verdict(job, series) {
-  let worst = null;
-  for (const rank of job.ranks) {
-    const ready = mean(series.ranks.get(rank.rank) || [], 'has_ready', 60);
-    if (ready !== null && (!worst || ready < worst.ready)) worst = {rank: rank.rank, ready};
-  }
-  if (!worst || !series.points.some((point) => point.rate > 0)) return {level: '', text: 'Waiting for its first batches.'};
-  if (worst.ready >= 0.95) return {level: 'good', text: 'Batches are ready before they are asked for.'};
-  const whose = job.ranks.length > 1 ? `Rank ${worst.rank}` : 'The trainer';
-  return {level: 'wait', text: `${whose} had no batch ready for ${share(1 - worst.ready)} of the last minute: it may wait for data.`};
+const LEVELS = {not: 'good', moderately: 'wait', highly: 'bad'};
+
+function level_of({limit, input_bound}) {
+  if (limit === 'nothing yet' || limit === 'order') return '';
+  if (limit === 'ended' || limit === 'outage') return 'bad';
+  if (limit === 'rank' && input_bound === 'not') return 'wait'; // it holds the others, if not because of its data
+  return LEVELS[input_bound] || '';
 }
 
-function verdict_of(job, series) {
-  if (job.failure) return {level: 'bad', text: `Ended: ${job.failure}`};
-  if (job.hold) return {level: 'bad', text: `On hold: ${job.hold}`};
-  if (job.verdict) return {level: job.verdict_level || '', text: job.verdict};
-  if (job.progress && job.progress.length) return {level: '', text: `Waiting: ${progress_text(job.progress[0])}`};
-  return waiting_verdict(job, series) || plain_verdict(job, series);
+function verdict_of(job) {
+  const {verdict, advice, limit} = job.verdict;
+  if (job.progress && job.progress.length) return {level: '', text: sentence(`waiting: ${progress_text(job.progress[0])}`), advice: ''};
+  return {level: level_of(job.verdict), text: sentence(verdict), advice: limit === 'nothing yet' ? '' : sentence(advice)};
+}
+
+/* What limits a job, in numbers. */
+function rates_text({samples_per_second: taken, demand_samples_per_second: demand, workers_samples_per_second: workers,
+                     storage_samples_per_second: storage, predicted_samples_per_second: predicted}) {
+  const parts = [[demand, 'the trainer could take'], [workers, 'the workers could make'], [storage, 'storage could give'],
+                 [predicted, 'after the advised change']].filter(([n]) => n > 0).map(([n, text]) => `${text} ${rate(n)}`);
+  return [`${rate(taken || 0)} samples/s are taken`, ...parts].join('; ');
 }
 
 /* ---- ranks */
@@ -150,6 +141,7 @@ function create_numbers() {
 }
 
 const JOB_DETAILS = [
+  ['Rates', (job) => rates_text(job.verdict)],
   ['Pipeline', (job) => job.pipeline], ['Order', (job) => `${job.sampler || job.order}${job.shuffle ? '' : ', not shuffled'}, seed ${job.seed}`],
   ['Parts of the ranks', (job) => `${job.partition}, ${job.dealing}${job.drop_last ? ', without the last incomplete batch' : ''}`],
   ['Damaged samples', (job) => `${count(job.n_errors)} met; policy ${job.on_error}` + (job.errors_allowed > 0 ? `, ${count(job.errors_allowed)} allowed` : '')],
@@ -188,7 +180,7 @@ function means_of(job, series) {
 const LEGEND = [['ready', 'ready batches, of the ring', 'line'], ['wait', 'trainer waits', ''], ['busy', 'trainer computes', '']];
 
 function create_job(job) {
-  const title = make('h3'), dataset = make('bdi'), terms = make('span'), name = make('bdi'), dot = make('span', {class: 'dot'}), verdict = make('span');
+  const title = make('h3'), dataset = make('bdi'), terms = make('span'), name = make('bdi'), dot = make('span', {class: 'dot'}), verdict = make('span'), advice = make('p', {class: 'advice'});
   const numbers = create_numbers(), stages = create_stages(), details = create_details();
   const ranks = make('div', {class: 'ranks'}), more = make('button', {type: 'button', class: 'more', hidden: ''});
   const marks = LEGEND.map(([name, text, shape]) => {
@@ -197,7 +189,7 @@ function create_job(job) {
     return make('li', {}, mark, text);
   });
   const legend = make('ul', {class: 'legend'}, ...marks);
-  const root = make('article', {class: 'job item', tabindex: '-1'}, title, make('p', {class: 'verdict'}, dot, verdict), numbers.root,
+  const root = make('article', {class: 'job item', tabindex: '-1'}, title, make('p', {class: 'verdict'}, dot, verdict), advice, numbers.root,
                     ranks, more, legend, stages.root, details.root);
   const head = rank_head(), caption = make('div', {class: 'caption', 'aria-hidden': 'true'}), rows = make('div'), kept = new Map();
   let all = false;
@@ -210,13 +202,15 @@ function create_job(job) {
   return {
     root,
     update(now) {
-      const series = series_of(job_key(now)), said = verdict_of(now, series), means = means_of(now, series);
+      const series = series_of(job_key(now)), said = verdict_of(now), means = means_of(now, series);
       kind(root, 'aria-label', `job ${now.name}`);
       say(dataset, now.dataset);
       say(terms, ` · ${user_of(now)} · ${plural(now.ranks.length, 'rank')}` +
                  (now.world !== now.ranks.length ? ` of ${now.world}` : '') + ` · batch ${now.batch_size}`);
       kind(dot, 'class', `dot ${said.level}`);
       say(verdict, said.text);
+      say(advice, said.advice);
+      show(advice, said.advice !== '');
       numbers.update(now, means);
       const shown = by_rank(now.ranks).slice(0, all ? undefined : RANKS_SHOWN);
       kind(ranks, 'class', now.ranks.length > FEW_RANKS ? 'ranks many' : 'ranks');
