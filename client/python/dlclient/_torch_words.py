@@ -98,7 +98,8 @@ def _refuse_dataset(value: object) -> None:
         return
     where = getattr(value, "root", None)
     folder = f" (this one's files are in {os.fspath(where)})" if isinstance(where, (str, os.PathLike)) else ""
-    raise OptionError(f"dataset: a {kind} is an object of Python, which the daemon cannot read: give its path, or the name of "
+    raise OptionError(f"dataset: a {kind} is an object of Python, which the daemon cannot read: give its path, or the "
+                      f"name of "
                       f"a dataset of its configuration{folder}. What __getitem__ did is said by the pipeline; "
                       f"docs/datasets.md has a table of what can be read")
 
