@@ -286,12 +286,12 @@ START_TEST(the_table_has_the_columns_that_fit) {
         ck_assert_str_eq(
                 draw_table(140, true, expands_all),
                 "JOB           USER   DATASET         RANKS SAMPLES/S WAIT% READY%   SLOTS WORK%         READ     MEMORY DAMAGED STATUS\n"
-                "evaluation    alice  photos            2/8      1500    10     80     6/8   150        0 B/s    1.0 MiB       0\n"
+                "evaluation    alice  photos            2/8      1500    10     80     6/8   150        0 B/s    1.0 MiB       0 too few batches ahead\n"
                 " ├─ rank 0    alice  epoch 0, step 0             100    10     80     3/4                       1.0 MiB         process 1000\n"
                 " └─ rank 1    alice  epoch 0, step 0             100     0    100     3/4                       0 bytes         process 1001\n"
                 "train         alice  sound             0/8       3.5     -      -     0/0     0        0 B/s    0 bytes       3 failed: 3 of 3 damaged samp…\n");
         ck_assert_str_eq(draw_table(40, false, expands_all), "JOB       SAMPLES/S WAIT% STATUS\n"
-                                                             "ev..ation      1500    10\n"
+                                                             "ev..ation      1500    10 too few batc..\n"
                                                              " |- rank 0       100    10 process 1000\n"
                                                              " `- rank 1       100     0 process 1001\n"
                                                              "train           3.5     - failed: 3 of..\n");

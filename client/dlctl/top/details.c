@@ -106,6 +106,19 @@ static void put_waits(struct page *page) {
         put_value(page, "next()", STYLE_PLAIN, text);
 }
 
+static void put_verdict(struct page *page) {
+        const struct verdict *verdict = page->rates->verdict;
+        enum style style = verdict->bound == VERDICT_HIGHLY       ? STYLE_BAD
+                           : verdict->bound == VERDICT_MODERATELY ? STYLE_FAIR
+                                                                  : STYLE_GOOD;
+
+        if (verdict->limit == VERDICT_ENDED || verdict->limit == VERDICT_OUTAGE) /* said below */
+                return;
+        put_value(page, "verdict", verdict->limit == VERDICT_NOTHING_YET ? STYLE_DIM : style, verdict->sentence);
+        if (verdict->limit != VERDICT_NOTHING_YET)
+                put_value(page, "advice", STYLE_PLAIN, verdict->advice);
+}
+
 static void put_rates(struct page *page) {
         const struct job_rates *rates = page->rates;
         char samples[AMOUNT_MAX], bytes[AMOUNT_MAX], each[AMOUNT_MAX], text[4 * AMOUNT_MAX];
@@ -194,6 +207,7 @@ void view_details(const struct view *view, const struct job_rates *job, emit_fn 
                 line_sentence(&line, STYLE_STRONG, job->job->user);
         }
         emit(arg, &line);
+        put_verdict(&page);
         put_rates(&page);
         put_waits(&page);
         put_progress(&page);

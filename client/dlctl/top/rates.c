@@ -81,15 +81,15 @@ static void rate_stages(struct job_rates *rates, double ns) {
 
 /* ---- jobs ---------------------------------------------------------------------------------------------------- */
 
-static const Dlp__Job *earliest(const struct glance *const *glances, size_t n_glances, const Dlp__Job *job,
-                                size_t hint) {
+/* The job, and the node at that moment; no job: it was not there. */
+static struct look earliest(const struct glance *const *glances, size_t n_glances, const Dlp__Job *job, size_t hint) {
         for (size_t i = 0; i + 1 < n_glances; i++) {
                 const Dlp__Job *found = glance_find_job(glances[i], job, hint);
 
                 if (found && found->now_ns < job->now_ns)
-                        return found;
+                        return (struct look){ found, glances[i]->node };
         }
-        return NULL;
+        return (struct look){ NULL, NULL };
 }
 
 static const Dlp__Rank *earliest_rank(const struct glance *const *glances, size_t n_glances, const Dlp__Job *job,
@@ -178,6 +178,7 @@ void rates_make(const struct glance *const *glances, size_t n_glances, struct ra
                 .n_jobs = now->n_jobs,
                 .ranks = room_for(n_ranks, sizeof(struct rank_rates)),
                 .stages = room_for(n_stages, sizeof(struct stage_rates)),
+                .verdicts = room_for(now->n_jobs, sizeof(struct verdict)),
                 .now = now,
         };
         rate_node(glances, n_glances, &ret_rates->node);
@@ -185,12 +186,15 @@ void rates_make(const struct glance *const *glances, size_t n_glances, struct ra
         for (size_t i = 0; i < now->n_jobs; i++) {
                 const Dlp__Job *job = now->jobs[i];
                 struct job_rates *rates = &ret_rates->jobs[i];
+                struct look then = earliest(glances, n_glances, job, i), look = { job, now->node };
 
                 rates->ranks = ret_rates->ranks + n_ranks;
                 rates->stages = ret_rates->stages + n_stages;
                 for (size_t k = 0; k < job->n_ranks; k++)
                         rate_rank(job->ranks[k], earliest_rank(glances, n_glances, job, i, k), &rates->ranks[k]);
-                rate_job(job, earliest(glances, n_glances, job, i), rates);
+                rate_job(job, then.job, rates);
+                rates->verdict = &ret_rates->verdicts[i];
+                verdict_make(then.job ? &then : NULL, &look, rates->verdict);
                 n_ranks += job->n_ranks;
                 n_stages += job->n_stages;
         }
@@ -200,5 +204,6 @@ void rates_free(struct rates *rates) {
         free(rates->jobs);
         free(rates->ranks);
         free(rates->stages);
+        free(rates->verdicts);
         *rates = (struct rates){ .n_jobs = 0 };
 }

@@ -7,6 +7,7 @@
 
 #include <stdint.h>
 
+#include "client/dlctl/diagnose/verdict.h"
 #include "client/dlctl/top/glance.h"
 
 #define UNKNOWN (-1.0) /* of rates and shares: there is no earlier look to compare with, or nothing to divide by */
@@ -45,7 +46,8 @@ struct job_rates {
         uint64_t ring_bytes;
         struct rank_rates *ranks; /* as many as the job has */
         struct stage_rates *stages;
-        size_t n_stages; /* those that took time; the largest first */
+        size_t n_stages;         /* those that took time; the largest first */
+        struct verdict *verdict; /* what holds it up, in the same time */
 };
 
 struct node_rates {
@@ -64,6 +66,7 @@ struct rates {
         size_t n_jobs;
         struct rank_rates *ranks; /* of all jobs */
         struct stage_rates *stages;
+        struct verdict *verdicts;
         const struct glance *now;
 };
 

@@ -77,6 +77,9 @@ static void add_job(cJSON *list, const struct job_rates *rates) {
         record_number(record, "n_errors", rates->job->n_errors);
         record_text(record, "failure", rates->job->failure);
         record_text(record, "hold", rates->job->hold);
+        record_text(record, "limit", verdict_limit_name(rates->verdict->limit));
+        record_text(record, "sentence", rates->verdict->sentence);
+        record_text(record, "advice", rates->verdict->advice);
         record_progress(record, rates->job->progress);
         inner = record_list(record, "ranks");
         for (size_t i = 0; i < rates->job->n_ranks; i++)

@@ -42,7 +42,40 @@ static enum style style_of_wait(double share) {
         return share >= 0.2 ? STYLE_BAD : share >= 0.05 ? STYLE_FAIR : STYLE_PLAIN;
 }
 
-static void job_status(const Dlp__Job *job, struct cell *cell) {
+/* In a few words; dlctl diagnose has the whole sentence, and the details do. */
+static void print_verdict(const struct verdict *verdict, struct cell *cell) {
+        static const enum style STYLES[] = {
+                [VERDICT_NOT_BOUND] = STYLE_GOOD, [VERDICT_MODERATELY] = STYLE_FAIR, [VERDICT_HIGHLY] = STYLE_BAD
+        };
+
+        cell->style = STYLES[verdict->bound];
+        switch (verdict->limit) {
+        case VERDICT_TRAINER:
+                cell->text = "training";
+                break;
+        case VERDICT_RANK:
+                snprintf(cell->buffer, sizeof(cell->buffer), "rank %lld", (long long)verdict->rank);
+                break;
+        case VERDICT_READING:
+                cell->text = "reading";
+                break;
+        case VERDICT_DECODING:
+                cell->text = "decoding";
+                break;
+        case VERDICT_STEP:
+                snprintf(cell->buffer, sizeof(cell->buffer), "%s", verdict->stage);
+                break;
+        case VERDICT_LATENCY:
+                cell->text = "too few batches ahead";
+                break;
+        default: /* too early, or the status says it */
+                cell->style = STYLE_PLAIN;
+                break;
+        }
+}
+
+static void job_status(const struct job_rates *rates, struct cell *cell) {
+        const Dlp__Job *job = rates->job;
         char sentence[DLP_TEXT_MAX];
         struct dlp_progress progress;
 
@@ -59,6 +92,8 @@ static void job_status(const Dlp__Job *job, struct cell *cell) {
         } else if (job->n_ranks == 0) {
                 cell->style = STYLE_DIM;
                 snprintf(cell->buffer, sizeof(cell->buffer), "no rank is attached");
+        } else {
+                print_verdict(rates->verdict, cell);
         }
 }
 
@@ -107,7 +142,7 @@ static void print_job(const struct job_rates *rates, enum column column, struct 
                 snprintf(text, sizeof(cell->buffer), "%" PRIu64, job->n_errors);
                 break;
         default:
-                job_status(job, cell);
+                job_status(rates, cell);
                 break;
         }
 }
