@@ -13,6 +13,7 @@
 
 #define DRAW_NS 100000000ull
 #define SAY_NS  10000000000ull
+#define LONG_NS 1000000000ull /* nobody wants to read of shorter waits */
 #define STAY_NS 5000000000ull /* a shorter wait leaves no line */
 
 static struct {
@@ -76,7 +77,9 @@ void waiting_draw(const char *name, const struct dlp_progress *progress) {
 void waiting_say(const char *text) {
         uint64_t now = clock_now_ns();
 
-        if (shown.is_drawn || (shown.said_ns != 0 && now - shown.said_ns < SAY_NS) ||
+        if (shown.began_ns == 0)
+                shown.began_ns = now;
+        if (shown.is_drawn || now - shown.began_ns < LONG_NS || (shown.said_ns != 0 && now - shown.said_ns < SAY_NS) ||
             strncmp(shown.said, text, sizeof(shown.said) - 1) == 0) /* the same for hours, if nobody stages it */
                 return;
         shown.said_ns = now;

@@ -11,7 +11,7 @@ bool waiting_is_drawn(void);
 /* Draws the line. Does nothing elsewhere, and not more often than ten times a second. `name` may be "". */
 void waiting_draw(const char *name, const struct dlp_progress *progress);
 
-/* Says the sentence, unless a line is drawn: the first at once, then another one every ten seconds. */
+/* Says the sentence, unless a line is drawn: the first after a second, then another one every ten seconds. */
 void waiting_say(const char *text);
 
 /* What is waited for is there, or given up: the line is cleared. If the wait took more than some seconds, a line stays

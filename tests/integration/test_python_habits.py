@@ -353,7 +353,7 @@ def _(box):
 def _(box):
     with open(os.path.join(ROOT, "docs", "which-loader.md"), encoding="utf-8") as page:
         calls = re.findall(r"Loader\((?:[^()]|\([^()]*\))*\)", page.read())
-    calls = [call.replace(", ...", "") for call in calls if call != "Loader()"]
+    calls = [call.replace(", ...", "").replace("/data/photos/train", "photos") for call in calls if call != "Loader()"]
     calls = [call for call in calls if '"corpus"' not in call]       # tokens: test_training_programs.py
     folder = box.folder_of_pictures("photos", 40, width=260, height=260)
     daemon = box.daemon({name: folder for name in ("photos", "val", "a", "b")})

@@ -24,6 +24,9 @@ NOT_RUN = {
     ("docs/c.md", "cc -o trainer"): "test_install.py builds examples/trainer.c with the flags of what it installed",
     ("docs/node.md", "dlctl stage photos"): "the origin is nobody's: test_staging.py stages, test_systemd.py has the unit",
     ("docs/monitoring.md", "dlctl web"): "test_web.py",
+    ("docs/monitoring.md", "dlctl trace"): "test_trace.py",
+    ("docs/monitoring.md", "with torch.profiler"): "torch is not installed for the tests",
+    ("docs/monitoring.md", "import gzip, json"): "needs the file of the block before it",
     ("docs/metrics.md", "dlctl metrics"): "test_metrics.py",
     ("docs/metrics.md", "dlctl web --user"): "test_web.py lets another user in, test_metrics.py scrapes",
 }

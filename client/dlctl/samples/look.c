@@ -113,7 +113,8 @@ static void show_indexing(const struct look *look, const Dlp__Dataset *dataset) 
         char text[DLP_TEXT_MAX];
 
         dli_progress_take(dataset->progress, &progress);
-        shorten(text, sizeof(text), "dataset %s is indexing: %s", look->dataset, dataset->text);
+        shorten(text, sizeof(text), "dataset %s is indexing%s%s", look->dataset, dataset->text[0] ? ": " : "",
+                dataset->text);
         if (!waiting_is_drawn())
                 waiting_say(text);
         else if (progress.phase[0])

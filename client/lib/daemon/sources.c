@@ -62,8 +62,8 @@ static int no_such_path(const char *path, struct why *reason) {
         char folder[PATH_MAX];
 
         find_existing(path, folder);
-        return why_set(reason, -ENOENT, "dataset: there is no %s%s; %s exists, and has nothing of that name", path,
-                       strlen(path) > 200 ? "..." : "", folder);
+        return why_set(reason, -ENOENT, "dataset: there is no %s; %s exists, and has nothing of that name", path,
+                       folder);
 }
 
 /* The folder with its links resolved, and the last word as it is: of a link to a file, the name says more than its
