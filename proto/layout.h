@@ -56,6 +56,8 @@ enum dlp_tensor_layout {
 enum dlp_batch_status {
         DLP_BATCH_OK,
         DLP_BATCH_FAILED, /* no data: the job has ended, `text` says why */
+        DLP_BATCH_REPLAY, /* an earlier batch once more (daemon/pipeline/replay/replay.h), at the place of the one that
+                           * comes next: `epoch` and `step` are the place's, and the client stays there */
 };
 
 /* Where a ragged sample is, from the start of its slot; DLP_PLACE_ABSENT and no bytes: the sample lacks the field. */

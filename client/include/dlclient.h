@@ -308,9 +308,10 @@ struct dlc_batch {
         uint64_t planned_ns; /* CLOCK_MONOTONIC: when the daemon began to fill it */
         uint64_t ready_ns;   /* CLOCK_MONOTONIC: when it was ready */
         uint32_t n_skipped;  /* on_error "skip": damaged samples that were left out of it */
-        uint32_t reserved;
-        uint64_t position;     /* global position in the epoch after all ranks have taken their batch of this step:
-                                * where dlc_seek() continues with the next one */
+        uint32_t is_replay;  /* 1: an earlier batch once more, because `dlctl diagnose --confirm` measures how fast the
+                              * trainer is without waiting. Epoch and step are those of the batch that comes next */
+        uint64_t position;   /* global position in the epoch after all ranks have taken their batch of this step:
+                              * where dlc_seek() continues with the next one. Of a replay: before it */
         const int64_t *served; /* n_samples: which samples the batch holds: as indices, except that for a substituted
                                 * sample it is the substitute. Never NULL */
 };

@@ -68,6 +68,7 @@ static void message_make(struct message *message, struct dlc_loader *loader) {
         attach->columns = loader->columns.pointers;
         attach->n_columns = loader->columns.n;
         attach->columns_digest = loader->columns.digest;
+        attach->takes_replays = true;
         loader->connection.sent_fd = loader->columns.fd;
         message->request.body_case = DLP__REQUEST__BODY_ATTACH;
         message->request.attach = attach;

@@ -198,6 +198,8 @@ int dli_batch_fill(struct dlc_loader *loader, struct dli_ring *ring, uint32_t id
         lease->batch.ready_ns = record->ready_ns;
         lease->batch.n_skipped = record->n_skipped;
         lease->position = dlp_epoch_plan_position_after(&loader->plan, record->step);
-        lease->batch.position = dlp_epoch_plan_position_after(&loader->plan, record->step + 1);
+        lease->batch.is_replay = record->status == DLP_BATCH_REPLAY;
+        lease->batch.position = lease->batch.is_replay ? lease->position
+                                                       : dlp_epoch_plan_position_after(&loader->plan, record->step + 1);
         return 0;
 }

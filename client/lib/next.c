@@ -175,6 +175,7 @@ static int take(struct dlc_loader *loader, const struct wait *wait, const struct
         uint32_t idx_slot = dlp_ring_slot(ring->control, ring->sequence);
         const struct dlp_slot_record *record;
         struct dli_lease *lease;
+        bool is_replay; /* an earlier batch once more: the cursor stays where it is */
         uint64_t now_ns;
 
         if (idx_slot >= ring->n_slots)
@@ -189,6 +190,7 @@ static int take(struct dlc_loader *loader, const struct wait *wait, const struct
                 return pass_over(ring, idx_slot);
         if (record->status == DLP_BATCH_FAILED)
                 return job_failed(loader, record);
+        is_replay = record->status == DLP_BATCH_REPLAY;
         if (record->epoch != loader->epoch || record->step != loader->step)
                 return damaged(loader, "the place in the epoch");
         if (loader->is_made && loader->plan.n_batches == DLP_UNKNOWN) {
@@ -211,9 +213,11 @@ static int take(struct dlc_loader *loader, const struct wait *wait, const struct
         dlp_meter_take(ring->page, record->ready_ns, now_ns);
         atomic_store_explicit(&lease->sequence, ring->sequence++, memory_order_relaxed);
         lease->turn = loader->turn;
-        loader->step++;
-        loader->counts.n_batches++;
-        count(&loader->counts, record);
+        if (!is_replay) {
+                loader->step++;
+                loader->counts.n_batches++;
+                count(&loader->counts, record);
+        }
         atomic_fetch_add_explicit(&ring->n_users, 1, memory_order_relaxed);
         atomic_store_explicit(&lease->held, 1, memory_order_release); /* pairs with the exchange in dlc_release() */
         *ret_batch = &lease->batch;

@@ -660,6 +660,7 @@ void handle_attach(struct session *session, const Dlp__Request *request) {
                 session_refuse(session, request->id, -ENOMEM, "attach: out of memory");
                 return;
         }
+        session->takes_replays = request->attach->takes_replays;
         attach->session = session;
         attach->id = request->id;
         attach->pipeline = session->server->options.pipeline;

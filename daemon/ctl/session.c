@@ -29,7 +29,7 @@ static const struct {
         { DLP__REQUEST__BODY_RANKS, handle_ranks },     { DLP__REQUEST__BODY_SAMPLES, handle_samples },
         { DLP__REQUEST__BODY_WHO, handle_who },         { DLP__REQUEST__BODY_STOP, handle_stop },
         { DLP__REQUEST__BODY_WAIT, handle_wait },       { DLP__REQUEST__BODY_METRICS, handle_metrics },
-        { DLP__REQUEST__BODY_TRACE, handle_trace },
+        { DLP__REQUEST__BODY_TRACE, handle_trace },     { DLP__REQUEST__BODY_REPLAY, handle_replay },
 };
 
 static bool send_reply(struct session *session, Dlp__Reply *reply, const int *fds, size_t n_fds) {

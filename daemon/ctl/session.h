@@ -41,6 +41,7 @@ struct session {
         struct job *job;
         struct job_member *member;
         struct stream *stream;
+        bool takes_replays; /* its client knows batches that are served again */
 };
 
 /* Takes the descriptor over. A connection that quotas do not allow, or for which there is no memory, is closed. */

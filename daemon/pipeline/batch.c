@@ -68,6 +68,16 @@ static uint32_t list_positions(struct batch *batch, const struct dlp_epoch_plan 
         return n;
 }
 
+static void counts_begin(struct batch *batch, uint32_t n_left) {
+        batch->n_errors = 0;
+        batch->failed = false;
+        atomic_store_explicit(&batch->n_left, n_left, memory_order_relaxed);
+        atomic_store_explicit(&batch->n_skipped, 0, memory_order_relaxed);
+        atomic_store_explicit(&batch->read_ns, 0, memory_order_relaxed);
+        atomic_store_explicit(&batch->queued_ns, 0, memory_order_relaxed);
+        atomic_store_explicit(&batch->decode_ns, 0, memory_order_relaxed);
+}
+
 static bool is_ready(const struct stream *stream, struct order_table *order) {
         return stream->plan.n_batches != DLP_UNKNOWN && order && order_table_n_units(order) != DLP_UNKNOWN;
 }
@@ -86,15 +96,24 @@ void batch_begin(struct batch *batch, struct stream *stream, struct order_table 
         batch->n_units = batch->n_samples = planned.n_samples;
         if (batch->positions && planned.n_samples > 0 && is_ready(stream, order)) /* else it will hold a failure only */
                 batch->n_samples = list_positions(batch, &stream->plan, order);
-        batch->n_errors = 0;
-        batch->failed = false;
-        atomic_store_explicit(&batch->n_left, batch->n_samples, memory_order_relaxed);
-        atomic_store_explicit(&batch->n_skipped, 0, memory_order_relaxed);
-        atomic_store_explicit(&batch->read_ns, 0, memory_order_relaxed);
-        atomic_store_explicit(&batch->queued_ns, 0, memory_order_relaxed);
-        atomic_store_explicit(&batch->decode_ns, 0, memory_order_relaxed);
+        counts_begin(batch, batch->n_samples);
         collating_begin(&batch->collating);
         record_begin(batch);
+        replay_note_begun(stream, batch);
+}
+
+/* It is one task, which copies it. */
+void batch_begin_replay(struct batch *batch, struct stream *stream) {
+        batch->order = NULL;
+        batch->number = stream->planned_number;
+        batch->epoch = stream->epoch;
+        batch->step = stream->step;
+        batch->first = 0;
+        batch->n_units = batch->n_samples = 0;
+        counts_begin(batch, 1);
+        record_begin(batch);
+        batch->slot->record->status = DLP_BATCH_REPLAY;
+        replay_take(stream, batch);
 }
 
 static void count_published(struct batch *batch, uint64_t begin_ns, struct counters *counters) {
@@ -112,35 +131,49 @@ static void count_published(struct batch *batch, uint64_t begin_ns, struct count
         stage_sums_add(&stream->job->tallies[batch->slot->idx % TALLIES].stages, STAGE_COLLATE, collate_ns);
 }
 
+static void fail_record(struct batch *batch, struct counters *counters) {
+        struct stream *stream = batch->stream;
+        struct dlp_slot_record *record = batch->slot->record;
+
+        record->status = DLP_BATCH_FAILED;
+        record->code = job_failure_code(stream->job);
+        record->n_samples = record->n_planned = 0;
+        record->n_tensors = 0;
+        memcpy(record->text, batch->failure.text, sizeof(record->text));
+        if (batch->number == atomic_load_explicit(&stream->number, memory_order_relaxed) &&
+            job_fail(stream->job, batch->failure.text))
+                counter_add(&counters->n_failed_jobs, 1);
+}
+
+static void complete_record(struct batch *batch, struct counters *counters) {
+        struct dlp_slot_record *record = batch->slot->record;
+        uint64_t begin_ns = clock_now_ns();
+
+        record->n_errors = batch->n_errors;
+        collating_describe(&batch->collating, batch->n_samples, record);
+        /* A batch that is no longer wanted has places that were never filled, so its gaps are not closed. */
+        if (atomic_load_explicit(&batch->n_skipped, memory_order_relaxed) > 0 && batch_is_wanted(batch))
+                batch_compact(batch);
+        collating_finish(&batch->collating, record);
+        counter_add(&counters->n_batches, 1);
+        count_published(batch, begin_ns, counters);
+}
+
 /* All that the workers wrote is visible here: n_left was counted down with acq_rel. */
 static void batch_publish(struct batch *batch, struct counters *counters) {
         struct stream *stream = batch->stream;
         struct dlp_slot_record *record = batch->slot->record;
 
-        record->n_errors = batch->n_errors;
         record->read_ns = atomic_load_explicit(&batch->read_ns, memory_order_relaxed);
         record->queued_ns = atomic_load_explicit(&batch->queued_ns, memory_order_relaxed);
         record->decode_ns = atomic_load_explicit(&batch->decode_ns, memory_order_relaxed);
-        if (batch->failed) {
-                record->status = DLP_BATCH_FAILED;
-                record->code = job_failure_code(stream->job);
-                record->n_samples = record->n_planned = 0;
-                record->n_tensors = 0;
-                memcpy(record->text, batch->failure.text, sizeof(record->text));
-                if (batch->number == atomic_load_explicit(&stream->number, memory_order_relaxed) &&
-                    job_fail(stream->job, batch->failure.text))
-                        counter_add(&counters->n_failed_jobs, 1);
-        } else {
-                uint64_t begin_ns = clock_now_ns();
-
-                collating_describe(&batch->collating, batch->n_samples, record);
-                /* A batch that is no longer wanted has places that were never filled, so its gaps are not closed. */
-                if (atomic_load_explicit(&batch->n_skipped, memory_order_relaxed) > 0 && batch_is_wanted(batch))
-                        batch_compact(batch);
-                collating_finish(&batch->collating, record);
-                counter_add(&counters->n_batches, 1);
-                count_published(batch, begin_ns, counters);
-        }
+        if (batch->failed)
+                fail_record(batch, counters);
+        else if (batch->replays)
+                counter_add(&stream->n_samples_published, record->n_samples);
+        else
+                complete_record(batch, counters);
+        replay_note_finished(batch, !batch->failed && batch_is_wanted(batch));
         /* The memory of an old epoch's order is given back with the epoch's last batch, not only when the slot is used
          * again. This must come before ring_complete(): after that call the batch belongs to the planner again. */
         order_table_put(batch->order);

@@ -14,6 +14,9 @@ struct trace_subject batch_subject(const struct batch *batch);
 /* Planner: the batch of the stream's cursor, in the slot that it belongs to. Takes a reference to the order. */
 void batch_begin(struct batch *batch, struct stream *stream, struct order_table *order);
 
+/* Planner: the next batch that is served again (pipeline/replay/), in the slot that it belongs to. */
+void batch_begin_replay(struct batch *batch, struct stream *stream);
+
 /* Planner: publishes a batch without samples, which tells the client how long the epoch is: this rank has no batch of
  * it that could. */
 void batch_tell_length(struct batch *batch, struct counters *counters);

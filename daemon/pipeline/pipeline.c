@@ -344,6 +344,18 @@ uint64_t pipeline_seek(struct pipeline *pipeline, struct stream *stream, const s
         return planner_seek(&pipeline->planner, stream, cursor);
 }
 
+/* All are marked before the planner hears of the first one: it takes a rank that is not for one that has left. */
+void pipeline_replay(struct pipeline *pipeline, struct stream *const *streams, uint32_t n_streams, uint32_t n_batches) {
+        for (uint32_t i = 0; i < n_streams; i++)
+                atomic_store_explicit(&streams[i]->replay.n_asked, n_batches, memory_order_relaxed);
+        for (uint32_t i = 0; i < n_streams; i++)
+                planner_command(&pipeline->planner, streams[i], STREAM_REPLAY);
+}
+
+void pipeline_end_replay(struct pipeline *pipeline, struct stream *stream) {
+        planner_command(&pipeline->planner, stream, STREAM_REPLAY_END);
+}
+
 void pipeline_drain(struct pipeline *pipeline, struct stream *stream) {
         planner_command(&pipeline->planner, stream, STREAM_DRAIN);
 }

@@ -61,6 +61,10 @@ void pipeline_skip_touching(struct pipeline *pipeline,
  * it must not touch it. A stream that was never added is freed with stream_free(). */
 void pipeline_add(struct pipeline *pipeline, struct stream *stream);
 uint64_t pipeline_seek(struct pipeline *pipeline, struct stream *stream, const struct cursor *cursor);
+/* Serves all ranks of a job some batches again, each of them n_batches (replay/replay.h). `streams` are all of its
+ * ranks; the end, which may be asked for with any of them, is for all. How far that is: stream->replay. */
+void pipeline_replay(struct pipeline *pipeline, struct stream *const *streams, uint32_t n_streams, uint32_t n_batches);
+void pipeline_end_replay(struct pipeline *pipeline, struct stream *stream);
 void pipeline_drain(struct pipeline *pipeline,
                     struct stream *stream); /* completes the batches that are begun, begins no more */
 void pipeline_remove(struct pipeline *pipeline, struct stream *stream);

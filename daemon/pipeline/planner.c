@@ -156,7 +156,12 @@ static void stream_apply(struct planner *planner, struct stream *stream, uint32_
                         job_fail(stream->job,
                                  "the daemon cannot watch another ring (out of memory, or fs.epoll limits)");
         }
+        if (commands & STREAM_REPLAY)
+                replay_begin(stream);
+        if (commands & STREAM_REPLAY_END)
+                replay_end(planner, stream, REPLAY_ASKED);
         if (commands & STREAM_SEEK) {
+                replay_end(planner, stream, REPLAY_LEFT);
                 if (stream->batch) {
                         batch_abandon(stream->batch, stream->idx_sample, planner->options.counters);
                         stream->batch = NULL;
@@ -176,6 +181,7 @@ static void stream_apply(struct planner *planner, struct stream *stream, uint32_
                 epoll_ctl(planner->epoll_fd, EPOLL_CTL_DEL, stream->release_fd, NULL);
                 stream_end(stream);
                 stream->is_removed = true;
+                replay_end(planner, stream, REPLAY_LEFT);
                 stream->batch = NULL; /* never published: its client has left */
         }
 }
@@ -345,6 +351,7 @@ static void *planner_main(void *userdata) {
                 planner_retry_orders(planner);
                 planner_wake_resting(planner);
                 planner_look_for_stuck(planner);
+                replay_look(planner);
                 schedule_plan(planner);
                 if (planner_arm(planner))
                         continue;

@@ -120,9 +120,8 @@ static uint64_t stream_wanted_at_ns(const struct planner *planner, const struct 
                n_ahead * (ring->eating_ns > planner->making_ns ? ring->eating_ns : planner->making_ns);
 }
 
-/* Takes a slot for the next batch. Returns false if no slot is free. */
-static bool stream_begin_batch(struct planner *planner, struct stream *stream) {
-        uint64_t begin_ns = trace_is_on() ? clock_now_ns() : 0;
+/* Takes a slot. Returns NULL if no slot is free, or if the client wrote an impossible value. */
+static struct slot *stream_take_slot(struct planner *planner, struct stream *stream) {
         struct slot *slot;
         int r;
 
@@ -133,15 +132,25 @@ static bool stream_begin_batch(struct planner *planner, struct stream *stream) {
         }
         if (r == RING_NO_SLOT) {
                 stream->is_full = true;
-                return false;
+                return NULL;
         }
         if (r < 0) {
                 stream_end(stream);
                 atomic_store_explicit(&stream->broken, true, memory_order_relaxed);
                 planner->options.broken(planner->options.userdata, stream);
-                return false;
+                return NULL;
         }
         ring_watch(stream->ring, false);
+        return slot;
+}
+
+/* Takes a slot for the next batch. Returns false if no slot is free. */
+static bool stream_begin_batch(struct planner *planner, struct stream *stream) {
+        uint64_t begin_ns = trace_is_on() ? clock_now_ns() : 0;
+        struct slot *slot = stream_take_slot(planner, stream);
+
+        if (!slot)
+                return false;
         if (stream->ring->making_ns > 0)
                 planner->making_ns = (7 * planner->making_ns + stream->ring->making_ns) / 8;
         stream->batch = &stream->batches[slot->idx];
@@ -150,6 +159,21 @@ static bool stream_begin_batch(struct planner *planner, struct stream *stream) {
         stream_prefetch_order(planner, stream);
         trace_stream(stream, DLP_TRACE_PLAN, begin_ns, stream->batch->n_samples);
         return true;
+}
+
+/* Sends a batch that is served again to the workers, one task for all of it. Its place comes next as before. */
+static void stream_plan_replay(struct planner *planner, struct stream *stream) {
+        struct slot *slot = stream_take_slot(planner, stream);
+        struct task *task;
+
+        if (!slot)
+                return;
+        batch_begin_replay(&stream->batches[slot->idx], stream);
+        task = task_take(planner);
+        task_begin_replay(task, &stream->batches[slot->idx]);
+        stream->n_tasks++;
+        shares_take(&planner->shares, &stream->job->tasks);
+        task_arrived(task, planner->options.ready);
 }
 
 /* The job has failed elsewhere: this rank learns it in its turn, from a batch that holds only the reason. */
@@ -290,6 +314,10 @@ static bool stream_prepare(struct planner *planner, struct stream *stream) {
                 return false;
         if (!stream_has_units(stream) && !stream_has_length(planner, stream))
                 return false;
+        if (replay_is_due(stream)) {
+                stream_plan_replay(planner, stream);
+                return false;
+        }
         return stream_begin_batch(planner, stream);
 }
 

@@ -342,6 +342,7 @@ void stream_free(struct stream *stream) {
                         collating_fini(&stream->batches[i].collating);
         }
         positions_fini(stream);
+        replay_fini(stream);
         if (stream->order)
                 order_table_put(stream->order);
         if (stream->next_order)

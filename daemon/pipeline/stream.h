@@ -17,6 +17,7 @@
 #include "daemon/pipeline/catalog/catalog.h"
 #include "daemon/pipeline/job.h"
 #include "daemon/pipeline/memory/large_buffers.h"
+#include "daemon/pipeline/replay/replay.h"
 #include "daemon/ring/ring.h"
 
 /* Requests of the main thread to the planner; bits, so that the same request twice counts once. */
@@ -25,6 +26,8 @@ enum stream_command {
         STREAM_REMOVE = 2,
         STREAM_SEEK = 4,
         STREAM_DRAIN = 8,
+        STREAM_REPLAY = 16,
+        STREAM_REPLAY_END = 32,
 };
 
 struct task;
@@ -44,6 +47,8 @@ struct batch {
         uint32_t n_samples;       /* of these units together */
         struct pack_place *packs; /* batch_samples: where each sample goes, if they are packed; else NULL */
         uint64_t *positions;      /* batch_samples: of each sample, if units have several; else NULL */
+        struct kept *keeps;       /* a copy of it is to be kept here; NULL: none */
+        struct kept *replays;     /* it is this one, served again; NULL: it is a batch of its own */
 
         _Alignas(64) _Atomic uint32_t n_left; /* samples under way; the worker that takes it to 0 completes the batch */
 
@@ -133,6 +138,8 @@ struct stream {
         bool is_removed;             /* removed: free it when its last task is back */
         bool drains;                 /* begins no further batch */
         bool is_ended;               /* nothing more to plan */
+
+        struct replay replay;
 
         struct batch batches[DLP_SLOTS_MAX]; /* by slot */
 };

@@ -209,6 +209,7 @@ static int task_locate(struct planner *planner, struct task *task) {
 
 void task_begin(struct task *task, struct batch *batch, uint32_t idx_sample, const struct task_row *row) {
         task->batch = batch;
+        task->is_replay = false;
         task->idx_sample = idx_sample;
         task->position = row->position;
         task->index = task->candidate = row->index;
@@ -219,6 +220,18 @@ void task_begin(struct task *task, struct batch *batch, uint32_t idx_sample, con
         task->is_held = false;
         task->failing_ns = 0;
         task->reason.text[0] = '\0';
+}
+
+void task_begin_replay(struct task *task, struct batch *batch) {
+        static const struct task_row NOTHING;
+
+        task_begin(task, batch, 0, &NOTHING);
+        task->is_replay = true;
+        task->is_copied = false;
+        task->n_rows = 1;
+        task->idx_row = 0;
+        task->request.path = NULL;
+        task->request.is_part = false;
 }
 
 void task_arrived(struct task *task, struct fair_queue *ready) {

@@ -69,6 +69,7 @@ struct task {
         uint32_t n_shortages;          /* tries that failed for lack of memory or descriptors */
         uint64_t not_before_ns;        /* such a task rests until then; 0: to be read at once */
 
+        bool is_replay;   /* it is a whole batch that is served again: nothing is read or decoded */
         bool is_copied;   /* all its rows are to be copied, nothing is read */
         uint32_t n_rows;  /* samples that it takes one after the other; idx_sample is of the one that it is with, */
         uint32_t idx_row; /* and this is its number among them */
@@ -93,6 +94,9 @@ struct planner;
 
 /* From now on the task is with this sample of the batch. Planner, or the worker that has it. */
 void task_begin(struct task *task, struct batch *batch, uint32_t idx_sample, const struct task_row *row);
+
+/* The task is the whole of a batch that is served again. Planner. */
+void task_begin_replay(struct task *task, struct batch *batch);
 
 /* Sends the task's candidate to the reader. An error here is passed to the worker like that of a read. Planner only.
  */

@@ -401,12 +401,33 @@ static void copy_rows(struct worker *worker, struct task *task) {
         planner_return(worker->planner, task);
 }
 
+/* If it is no longer wanted, an empty batch is published, which the client passes over. */
+static void serve_again(struct worker *worker, struct task *task) {
+        struct stage_clock *clock = codec_tools_clock(worker->tools);
+        struct batch *batch = task->batch;
+
+        if (batch_is_wanted(batch)) {
+                uint64_t begin_ns = stage_clock_start(clock, STAGE_COLLATE);
+
+                replay_serve(batch);
+                worker->serving_ns = stage_clock_stop(clock) - begin_ns;
+                stage_clock_harvest(clock, &worker_tally(worker, batch)->stages);
+        }
+        fair_item_done(&task->ready, worker->serving_ns);
+        batch_sample_done(batch, worker->counters);
+        planner_return(worker->planner, task);
+}
+
 static void worker_do(struct worker *worker, struct task *task) {
         struct batch *batch = task->batch;
         struct why why;
         int r;
 
         worker->serving_ns = 0;
+        if (task->is_replay) {
+                serve_again(worker, task);
+                return;
+        }
         if (task->is_copied) {
                 copy_rows(worker, task);
                 return;

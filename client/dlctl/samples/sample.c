@@ -356,6 +356,8 @@ static void print_place(struct sample_printer *printer, const struct dlc_batch *
         text_u64(text, batch->step);
         text_string(text, json ? ",\"index\":" : " index ");
         text_i64(text, batch->indices[idx_sample]);
+        if (batch->is_replay)
+                text_string(text, json ? ",\"replay\":true" : " replay");
 }
 
 static void print_substitute(struct sample_printer *printer, int64_t substitute, const char *error, struct text *text) {

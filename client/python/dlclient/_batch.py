@@ -154,6 +154,7 @@ class Batch(Mapping[str, Any]):
         batch.errors        {place in the batch: text} of the damaged samples
         batch.n_skipped     damaged samples that were left out (on_error="skip")
         batch.epoch, batch.n_samples; batch.step counts from where the epoch was begun (or resumed)
+        batch.is_replay     an earlier batch once more, beside the epoch's own: somebody runs `dlctl diagnose --confirm`
 
     Arrays share the daemon's memory, except those of numbers and short rows (labels, values), which are copies: see the
     option copy. The batch's slot of the ring is held as long as the batch, one of its arrays, or anything made from one
@@ -162,12 +163,13 @@ class Batch(Mapping[str, Any]):
     `Batch({...})` makes a batch from your own arrays, for libraries that map a function over a batch's fields."""
 
     __slots__ = ("_values", "_source", "_form", "_gone", "_state", "_columns", "epoch", "step", "n_samples",
-                 "n_skipped", "position", "place", "__weakref__")
+                 "n_skipped", "is_replay", "position", "place", "__weakref__")
 
     epoch: int
     step: int
     n_samples: int
     n_skipped: int
+    is_replay: bool
     position: int  # global position after it, once all ranks have taken their batch of this step
     place: Any  # where the loader's epoch continues after this batch
 
@@ -179,6 +181,7 @@ class Batch(Mapping[str, Any]):
         self._state: Optional[Callable[[Any], State]] = None
         self._columns: Optional[Tuple[Any, Any, Dict[int, str], Any]] = None
         self.epoch = self.step = self.n_skipped = self.position = 0
+        self.is_replay = False
         self.n_samples = next((len(value) for value in self._values.values() if hasattr(value, "__len__")), 0)
         self.place = None
 
@@ -195,6 +198,7 @@ class Batch(Mapping[str, Any]):
         batch.step = lease.step
         batch.n_samples = record.n_samples
         batch.n_skipped = record.n_skipped
+        batch.is_replay = bool(record.is_replay)
         batch.position = record.position
         batch.place = None
         return batch

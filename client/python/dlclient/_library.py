@@ -137,7 +137,7 @@ class Batch(ctypes.Structure):
         ("planned_ns", ctypes.c_uint64),
         ("ready_ns", ctypes.c_uint64),
         ("n_skipped", ctypes.c_uint32),
-        ("reserved", ctypes.c_uint32),
+        ("is_replay", ctypes.c_uint32),
         ("position", ctypes.c_uint64),
         ("served", ctypes.c_void_p),
     ]

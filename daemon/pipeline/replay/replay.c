@@ -1,0 +1,239 @@
+#include "daemon/pipeline/replay/replay.h"
+
+#include "daemon/pipeline/planner.h"
+
+static uint32_t get(const _Atomic uint32_t *word) {
+        return atomic_load_explicit(word, memory_order_relaxed);
+}
+
+static void set(_Atomic uint32_t *word, uint32_t value) {
+        atomic_store_explicit(word, value, memory_order_relaxed);
+}
+
+static bool is_under_way(const struct replay *replay) {
+        uint32_t state = get(&replay->state);
+
+        return state == REPLAY_KEEPING || state == REPLAY_WAITING || state == REPLAY_SERVING;
+}
+
+static void free_kept(struct stream *stream) {
+        for (uint32_t i = 0; i < REPLAY_KEPT_MAX; i++)
+                kept_free(&stream->replay.kept[i], stream->budget);
+}
+
+/* ---- beginning and ending ---------------------------------------------------------------------------------------- */
+
+void replay_begin(struct stream *stream) {
+        struct replay *replay = &stream->replay;
+
+        uint32_t n_asked = get(&replay->n_asked);
+
+        if (n_asked == 0 || is_under_way(replay) || atomic_load_explicit(&replay->n_using, memory_order_acquire) > 0)
+                return; /* replay_look() tries again */
+        free_kept(stream);
+        set(&replay->n_total, n_asked);
+        set(&replay->n_planned, 0);
+        set(&replay->n_finished, 0);
+        set(&replay->n_kept, 0);
+        set(&replay->end, REPLAY_WHOLE);
+        replay->n_begun = 0;
+        set(&replay->state, REPLAY_KEEPING);
+        atomic_store_explicit(&replay->n_asked, 0, memory_order_release); /* the state counts from now on */
+}
+
+static void conclude(struct replay *replay, enum replay_end end) {
+        set(&replay->end, end);
+        set(&replay->state, REPLAY_DONE);
+}
+
+/* Those that have been served as many as the one that has had most are done, the others go on until then. A stream that
+ * is still waiting for its place is served when it gets there, like the others. */
+void replay_end(struct planner *planner, struct stream *stream, enum replay_end end) {
+        uint32_t n_most = 0;
+        struct stream *other;
+
+        if (!is_under_way(&stream->replay))
+                return;
+        TAILQ_FOREACH(other, &planner->streams, entry)
+                if (other->job == stream->job && is_under_way(&other->replay) && get(&other->replay.n_planned) > n_most)
+                        n_most = get(&other->replay.n_planned);
+        TAILQ_FOREACH(other, &planner->streams, entry) {
+                struct replay *replay = &other->replay;
+
+                if (other->job != stream->job || !is_under_way(replay))
+                        continue;
+                set(&replay->n_total, n_most);
+                if (get(&replay->n_planned) == n_most || other->is_removed || other->is_ended)
+                        conclude(replay, end);
+                else
+                        set(&replay->end, end);
+        }
+}
+
+void replay_fini(struct stream *stream) {
+        free_kept(stream);
+}
+
+/* ---- the common place -------------------------------------------------------------------------------------------- */
+
+/* The place of the batch that the stream begins next. Returns false if it has none left. */
+static bool next_place(const struct stream *stream, uint64_t *ret_epoch, uint64_t *ret_step) {
+        uint64_t step = stream->step + (stream->batch ? 1 : 0);
+        bool is_over = dlp_epoch_plan_is_over(&stream->plan, step);
+
+        if (stream->is_ended || (is_over && stream->epoch + 1 >= stream->end_epoch))
+                return false;
+        *ret_epoch = is_over ? stream->epoch + 1 : stream->epoch;
+        *ret_step = is_over ? 0 : step;
+        return true;
+}
+
+static bool is_after(uint64_t epoch, uint64_t step, uint64_t other_epoch, uint64_t other_step) {
+        return epoch > other_epoch || (epoch == other_epoch && step > other_step);
+}
+
+/* What the ranks of one job have come to, found in one pass. */
+struct ranks_seen {
+        uint32_t n_there; /* ranks that take part, or will in a moment */
+        uint32_t n_ready; /* of these: whose batches are kept */
+        bool lacks_memory, is_at_end;
+        uint64_t epoch, step; /* the furthest place of all */
+};
+
+static struct ranks_seen see_ranks(struct planner *planner, const struct job *job) {
+        struct ranks_seen seen = { 0 };
+        struct stream *stream;
+
+        TAILQ_FOREACH(stream, &planner->streams, entry) {
+                const struct replay *replay = &stream->replay;
+                uint64_t epoch = 0, step = 0;
+
+                if (stream->job != job || stream->is_removed)
+                        continue;
+                if (get(&replay->state) != REPLAY_KEEPING) {
+                        seen.n_there += get(&replay->n_asked) > 0;
+                        continue;
+                }
+                seen.n_there++;
+                if (!next_place(stream, &epoch, &step))
+                        seen.is_at_end = true;
+                if (is_after(epoch, step, seen.epoch, seen.step)) {
+                        seen.epoch = epoch;
+                        seen.step = step;
+                }
+                /* acquire: the copies are read */
+                if (atomic_load_explicit(&replay->n_finished, memory_order_acquire) < REPLAY_KEPT_MAX)
+                        continue;
+                seen.n_ready++;
+                seen.lacks_memory |= get(&replay->n_kept) == 0;
+        }
+        return seen;
+}
+
+/* All ranks have kept batches: they are served from the furthest place on. */
+static void choose_place(struct planner *planner, const struct job *job, const struct ranks_seen *seen) {
+        struct stream *stream;
+
+        TAILQ_FOREACH(stream, &planner->streams, entry) {
+                if (stream->job != job || get(&stream->replay.state) != REPLAY_KEEPING)
+                        continue;
+                stream->replay.epoch = seen->epoch;
+                stream->replay.step = seen->step;
+                set(&stream->replay.state, REPLAY_WAITING);
+        }
+}
+
+void replay_look(struct planner *planner) {
+        struct stream *stream;
+
+        TAILQ_FOREACH(stream, &planner->streams, entry) {
+                struct replay *replay = &stream->replay;
+                struct ranks_seen seen;
+
+                replay_begin(stream);
+                /* acquire: what workers did with the copies comes before */
+                if (get(&replay->state) == REPLAY_DONE &&
+                    atomic_load_explicit(&replay->n_using, memory_order_acquire) == 0)
+                        free_kept(stream);
+                if (is_under_way(replay) && stream->is_ended)
+                        replay_end(planner, stream, REPLAY_AT_END);
+                if (get(&replay->state) != REPLAY_KEEPING)
+                        continue;
+                seen = see_ranks(planner, stream->job);
+                if (seen.is_at_end)
+                        replay_end(planner, stream, REPLAY_AT_END);
+                else if (seen.lacks_memory)
+                        replay_end(planner, stream, REPLAY_NO_MEMORY);
+                else if (seen.n_there < stream->job->terms.world)
+                        replay_end(planner, stream, REPLAY_LEFT);
+                else if (seen.n_ready == seen.n_there)
+                        choose_place(planner, stream->job, &seen);
+        }
+}
+
+/* ---- keeping and serving ------------------------------------------------------------------------------------------
+ */
+
+void replay_note_begun(struct stream *stream, struct batch *batch) {
+        struct replay *replay = &stream->replay;
+
+        batch->keeps = batch->replays = NULL;
+        if (get(&replay->state) != REPLAY_KEEPING || replay->n_begun == REPLAY_KEPT_MAX)
+                return;
+        batch->keeps = &replay->kept[replay->n_begun++];
+        atomic_fetch_add_explicit(&replay->n_using, 1, memory_order_relaxed);
+}
+
+bool replay_is_due(struct stream *stream) {
+        struct replay *replay = &stream->replay;
+
+        if (get(&replay->state) == REPLAY_WAITING &&
+            !is_after(replay->epoch, replay->step, stream->epoch, stream->step)) {
+                atomic_store_explicit(&replay->first_sequence, stream->ring->next_sequence, memory_order_relaxed);
+                set(&replay->state, REPLAY_SERVING);
+        }
+        if (get(&replay->state) != REPLAY_SERVING)
+                return false;
+        if (get(&replay->n_planned) < get(&replay->n_total))
+                return true;
+        set(&replay->state, REPLAY_DONE);
+        return false;
+}
+
+/* Copy `number` of those that could be kept. */
+static struct kept *nth_kept(struct replay *replay, uint32_t number) {
+        for (uint32_t i = 0; i < REPLAY_KEPT_MAX; i++)
+                if (replay->kept[i].record && number-- == 0)
+                        return &replay->kept[i];
+        return NULL;
+}
+
+void replay_take(struct stream *stream, struct batch *batch) {
+        struct replay *replay = &stream->replay;
+        uint32_t n_planned = get(&replay->n_planned);
+
+        batch->keeps = NULL;
+        batch->replays = nth_kept(replay, n_planned % get(&replay->n_kept));
+        atomic_fetch_add_explicit(&replay->n_using, 1, memory_order_relaxed);
+        set(&replay->n_planned, n_planned + 1);
+}
+
+void replay_serve(struct batch *batch) {
+        kept_put(batch->replays, batch->stream->ring, batch->slot);
+}
+
+void replay_note_finished(struct batch *batch, bool is_good) {
+        struct replay *replay = &batch->stream->replay;
+
+        if (!batch->keeps && !batch->replays)
+                return;
+        if (batch->keeps) {
+                if (is_good && kept_take(batch->keeps, batch->stream->ring, batch->slot, batch->stream->budget) == 0 &&
+                    batch->keeps->record)
+                        atomic_fetch_add_explicit(&replay->n_kept, 1, memory_order_relaxed);
+                /* release, as below: the planner reads the copy after it has seen this */
+                atomic_fetch_add_explicit(&replay->n_finished, 1, memory_order_release);
+        }
+        batch->keeps = batch->replays = NULL;
+        atomic_fetch_sub_explicit(&replay->n_using, 1, memory_order_release);
+}
