@@ -2,14 +2,14 @@
 
 #include <errno.h>
 #include <math.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "client/dlctl/diagnose/confirm.h"
 #include "client/dlctl/diagnose/jobs_seen.h"
+#include "client/dlctl/diagnose/patience.h"
 #include "client/dlctl/diagnose/record.h"
 #include "client/dlctl/options.h"
 #include "client/dlctl/waiting.h"
@@ -18,35 +18,19 @@
 
 #define SECONDS_DEFAULT 5.0
 #define SECONDS_MAX     86400.0
-#define TICK_NS         50000000
-
-static volatile sig_atomic_t interrupted;
-
-static void on_interrupt(int number) {
-        interrupted = 1;
-}
-
-static void catch_interrupts(void) {
-        struct sigaction action = { .sa_handler = on_interrupt }; /* without SA_RESTART: signals end waits */
-
-        sigaction(SIGINT, &action, NULL);
-        sigaction(SIGTERM, &action, NULL);
-}
-
 /* Shows how far it is: a line that is drawn, or one that is written. Returns early after a signal. */
 static void let_pass(double seconds, const char *name) {
-        const struct timespec tick = { .tv_nsec = TICK_NS };
         uint64_t began = clock_now_ns(), until = began + (uint64_t)(seconds * 1e9);
         struct dlp_progress progress = { .phase = "looking on", .unit = "s", .total = (uint64_t)ceil(seconds) };
 
         if (!waiting_is_drawn())
                 fprintf(stderr, "dlctl: looking on for %g s\n", seconds);
-        for (uint64_t now = began; now < until && !interrupted; now = clock_now_ns()) {
+        for (uint64_t now = began; now < until && !patience_is_over(); now = clock_now_ns()) {
                 progress.seconds = (double)(now - began) / 1e9;
                 progress.seconds_left = seconds - progress.seconds;
                 progress.done = (uint64_t)progress.seconds;
                 waiting_draw(name, &progress);
-                nanosleep(&tick, NULL);
+                patience_tick();
         }
         waiting_end();
 }
@@ -73,62 +57,88 @@ static int check_name(const struct jobs_seen *jobs, const char *name) {
                     names);
 }
 
-static void judge(const struct jobs_seen *before, const struct look *now, cJSON *list) {
+/* What was asked for. */
+struct wish {
+        const char *name; /* of the job; NULL: all */
+        double seconds;
+        bool confirms;
+};
+
+static int judge(const struct jobs_seen *before, const struct look *now, struct control *control,
+                 const struct wish *wish, cJSON *list) {
         cJSON *record = list_record(list);
+        struct confirmation confirmation;
         struct verdict verdict;
         struct look old;
         bool is_known = jobs_seen_find(before, now->job, &old);
+        int r = EXIT_DONE;
 
         verdict_make(is_known ? &old : NULL, now, &verdict);
         record_text(record, "name", now->job->name);
         record_text(record, "dataset", now->job->dataset);
         record_text(record, "user", now->job->user);
+        if (wish->confirms && !patience_is_over())
+                r = confirm_run(control, now->job, &verdict, &confirmation);
         verdict_record(record, &verdict);
-}
-
-static int judge_all(const struct jobs_seen *before, struct control *control, const char *name, cJSON *list) {
-        struct jobs_seen now;
-        int r = jobs_seen_ask(control, &now);
-
-        if (r != EXIT_DONE)
-                return r;
-        for (size_t i = 0; i < jobs_seen_count(&now); i++) {
-                struct look look = jobs_seen_at(&now, i);
-
-                if (!name || strcmp(look.job->name, name) == 0)
-                        judge(before, &look, list);
-        }
-        if (name && !list->child)
-                r = fail(EXIT_REFUSED, "diagnose: the job \"%.128s\" has ended meanwhile", name);
-        jobs_seen_free(&now);
+        if (wish->confirms && !patience_is_over() && r == EXIT_DONE)
+                confirmation_record(record, &confirmation);
         return r;
 }
 
-static int look_on(const struct context *context, struct control *control, const char *name, double seconds) {
+static int judge_all(const struct jobs_seen *before, struct control *control, const struct wish *wish, cJSON *list) {
+        struct jobs_seen now;
+        int r = jobs_seen_ask(control, &now), refused = EXIT_DONE;
+
+        if (r != EXIT_DONE)
+                return r;
+        for (size_t i = 0; i < jobs_seen_count(&now) && refused == EXIT_DONE; i++) {
+                struct look look = jobs_seen_at(&now, i);
+
+                if (!wish->name || strcmp(look.job->name, wish->name) == 0)
+                        refused = judge(before, &look, control, wish, list);
+        }
+        if (wish->name && !list->child)
+                r = fail(EXIT_REFUSED, "diagnose: the job \"%.128s\" has ended meanwhile", wish->name);
+        jobs_seen_free(&now);
+        return r == EXIT_DONE ? refused : r;
+}
+
+/* Confirming changes what a trainer gets, so it must be clear whose. */
+static int check_confirms(const struct jobs_seen *jobs, const struct wish *wish) {
+        if (!wish->confirms || wish->name || jobs_seen_count(jobs) <= 1)
+                return EXIT_DONE;
+        return fail(EXIT_USAGE,
+                    "diagnose: --confirm: there are %zu jobs; name the one whose batches may be served again",
+                    jobs_seen_count(jobs));
+}
+
+static int look_on(const struct context *context, struct control *control, const struct wish *wish) {
         static const char *const COLUMNS[] = { "name", "dataset", "user", NULL };
         cJSON *record = record_new(), *list = record_list(record, "jobs");
         struct jobs_seen before;
         int r = jobs_seen_ask(control, &before);
 
         if (r == EXIT_DONE) {
-                if (name)
-                        r = check_name(&before, name);
+                r = wish->name ? check_name(&before, wish->name) : check_confirms(&before, wish);
                 if (r == EXIT_DONE && jobs_seen_count(&before) > 0)
-                        let_pass(seconds, name ? name : "");
+                        let_pass(wish->seconds, wish->name ? wish->name : "");
                 if (r == EXIT_DONE)
-                        r = judge_all(&before, control, name, list);
+                        r = judge_all(&before, control, wish, list);
                 jobs_seen_free(&before);
         }
-        if (r == EXIT_DONE)
+        if (r == EXIT_DONE || list->child) /* a verdict that could not be confirmed is one all the same */
                 output_list(context->format, list, COLUMNS, "No jobs: nobody is attached.");
         cJSON_Delete(record);
-        return r == EXIT_DONE && interrupted ? EXIT_INTERRUPTED : r;
+        return r == EXIT_DONE && patience_is_over() ? EXIT_INTERRUPTED : r;
 }
 
 int diagnose_run(struct context *context, const struct command *command, int argc, char **argv) {
-        double seconds = SECONDS_DEFAULT;
+        struct wish wish = { .seconds = SECONDS_DEFAULT };
         const struct option_row rows[] = {
-                { "seconds", OPTION_REAL, &seconds, "S", "how long to look on (default 5)" },
+                { "seconds", OPTION_REAL, &wish.seconds, "S", "how long to look on (default 5)" },
+                { "confirm", OPTION_FLAG, &wish.confirms, NULL,
+                  "then serve the job its latest batches again, at least 100 to each rank, and compare: the trainer "
+                  "trains on them" },
         };
         struct control *control;
         int r;
@@ -136,14 +146,15 @@ int diagnose_run(struct context *context, const struct command *command, int arg
         r = options_parse(context, command, rows, sizeof(rows) / sizeof(rows[0]), 0, argc, argv);
         if (r >= 0)
                 return r;
-        if (!(seconds > 0 && seconds <= SECONDS_MAX))
+        if (!(wish.seconds > 0 && wish.seconds <= SECONDS_MAX))
                 return fail(EXIT_USAGE, "diagnose: --seconds: %g is not allowed; write a number above 0, at most %.0f",
-                            seconds, SECONDS_MAX);
+                            wish.seconds, SECONDS_MAX);
         r = control_open(context, &control);
         if (r != EXIT_DONE)
                 return r;
-        catch_interrupts();
-        r = look_on(context, control, optind < argc ? argv[optind] : NULL, seconds);
+        patience_begin();
+        wish.name = optind < argc ? argv[optind] : NULL;
+        r = look_on(context, control, &wish);
         control_close(control);
         return r;
 }

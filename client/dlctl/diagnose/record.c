@@ -46,6 +46,16 @@ void verdict_record(cJSON *record, const struct verdict *v) {
         add_storage(record, v);
 }
 
+void confirmation_record(cJSON *record, const struct confirmation *c) {
+        record_text(record, "confirmation", c->sentence);
+        record_number(record, "n_batches_again", c->n_batches);
+        record_real(record, "again_seconds", c->seconds);
+        record_real(record, "again_samples_per_second", c->rate);
+        record_real(record, "again_wait_share", c->wait_share);
+        if (c->predicted > 0)
+                record_real(record, "again_to_predicted", c->rate / c->predicted);
+}
+
 void verdict_brief(cJSON *record, const struct look *look) {
         struct verdict v;
 
