@@ -134,6 +134,54 @@ void scenario_trace(struct scene *scene) {
         scene_must_serve(scene);
 }
 
+/* ---- batches that are served again ----------------------------------------------------------------------------- */
+
+static void ask_for_replay(struct scene *scene, const char *job) {
+        Dlp__ReplayRequest body = DLP__REPLAY_REQUEST__INIT;
+        Dlp__Request request = DLP__REQUEST__INIT;
+        struct dli_connection connection;
+        struct why reason = { 0 };
+        int r;
+
+        body.job = (char *)(uintptr_t)job;
+        body.n_batches = 4;
+        request.body_case = DLP__REQUEST__BODY_REPLAY;
+        request.replay = &body;
+        r = dli_connection_open(&connection, scene->socket, "faults", &reason);
+        if (r < 0)
+                scene_check_failure(scene, "connect", r, reason.text, false);
+        else
+                ask(scene, &connection, "replay", &request);
+        dli_connection_close(&connection);
+}
+
+/* Whatever fails, the epochs' own samples all come, once; what comes again is whole. */
+void scenario_replay(struct scene *scene) {
+        struct dlc_options options;
+        struct dlc_loader *loader;
+        struct dlc_stats stats;
+        int r = 0;
+
+        scene_begin(scene, true);
+        options = scene_options(scene, SCENE_FILES);
+        options.batch_size = 1;
+        options.n_slots = 2;
+        if (dlc_open(&options, &loader) < 0) {
+                scene_problem(scene, "open: %s", dlc_last_error());
+                scene_must_serve(scene);
+                return;
+        }
+        scene_begin_trouble(scene);
+        ask_for_replay(scene, options.job);
+        for (uint64_t i = 0; i < options.n_epochs && r >= 0; i++)
+                r = scene_read_epoch(scene, SCENE_FILES, loader, false);
+        dlc_get_stats(loader, &stats, sizeof(stats));
+        if (r == DLC_END_OF_EPOCH && stats.n_samples != options.n_epochs * SCENE_SAMPLES)
+                scene_problem(scene, "%llu samples of the epochs came", (unsigned long long)stats.n_samples);
+        dlc_close(loader);
+        scene_must_serve(scene);
+}
+
 /* ---- the metrics over HTTP ----------------------------------------------------------------------------------- */
 
 /* Sends a request, and returns all that comes back within ten seconds, as text of *ret_n bytes. */

@@ -296,6 +296,7 @@ const struct scenario SCENARIOS[] = {
         { "requests", scenario_requests },
         { "metrics", scenario_metrics },
         { "trace", scenario_trace },
+        { "replay", scenario_replay },
         { "restart", restart },
         { "stop", stop },
         { "client", scenario_client },

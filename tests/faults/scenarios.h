@@ -18,6 +18,7 @@ void scenario_once(struct scene *scene);
 void scenario_requests(struct scene *scene);
 void scenario_metrics(struct scene *scene);
 void scenario_trace(struct scene *scene);
+void scenario_replay(struct scene *scene);
 
 void scenario_tables(struct scene *scene);
 void scenario_listings(struct scene *scene);

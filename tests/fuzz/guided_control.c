@@ -137,6 +137,7 @@ static int fill_attach(Dlp__Attach *attach, struct input *input) {
         attach->batch_size = (uint32_t)small_or_number(input, 2, 40);
         attach->n_slots = (uint32_t)small_or_number(input, 0, 8);
         attach->on_error = CHOOSE_TEXT(input, on_error, "skip", "substitute", "fail", "");
+        attach->takes_replays = true;
         attach->partition = CHOOSE_TEXT(input, partition, "pad", "drop", "exact", "");
         attach->order = CHOOSE_TEXT(input, order, "torch", "tdperm", "buffer", "");
         attach->first_epoch = small_or_number(input, 0, 3);
@@ -162,6 +163,7 @@ struct bodies {
         Dlp__WorkersRequest workers;
         Dlp__SamplesRequest samples;
         Dlp__MetricsRequest metrics;
+        Dlp__ReplayRequest replay;
 };
 
 /* Returns a descriptor to send along, or -1. */
@@ -231,6 +233,14 @@ static int fill_body(Dlp__Request *request, struct bodies *bodies, uint32_t kind
                 bodies->metrics.first = small_or_number(input, 0, 40000);
                 request->body_case = DLP__REQUEST__BODY_METRICS;
                 request->metrics = &bodies->metrics;
+                break;
+        case 9:
+                dlp__replay_request__init(&bodies->replay);
+                bodies->replay.job = CHOOSE_TEXT(input, dataset, "one", "two", "three", "");
+                bodies->replay.n_batches = (uint32_t)small_or_number(input, 0, 20);
+                bodies->replay.end = input_byte(input) & 1;
+                request->body_case = DLP__REQUEST__BODY_REPLAY;
+                request->replay = &bodies->replay;
                 break;
         default:
                 dlp__workers_request__init(&bodies->workers);
@@ -479,10 +489,10 @@ static void act(struct input *input) {
                 break;
         case 4:
         case 5:
-                request(connection, input_below(input, 10), 0, input);
+                request(connection, input_below(input, 11), 0, input);
                 break;
         case 6:
-                request(connection, input_below(input, 10), input_byte(input), input);
+                request(connection, input_below(input, 11), input_byte(input), input);
                 break;
         case 7:
                 send_bytes(connection, input);
