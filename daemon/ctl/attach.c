@@ -9,9 +9,9 @@
 #include <unistd.h>
 
 #include "daemon/base/log.h"
-#include "daemon/ctl/access.h"
 #include "daemon/ctl/handlers.h"
 #include "daemon/ctl/sources.h"
+#include "daemon/ctl/users/access.h"
 #include "daemon/ring/numa.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/nearest.h"

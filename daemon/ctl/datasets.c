@@ -4,10 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/ctl/access.h"
 #include "daemon/ctl/handlers.h"
 #include "daemon/ctl/progress.h"
 #include "daemon/ctl/sources.h"
+#include "daemon/ctl/users/access.h"
 #include "daemon/data/growth.h"
 
 #define PAGE_DATASETS 4u /* a row is 13 KB at most, most of it a path, an origin and nodes: below a packet */

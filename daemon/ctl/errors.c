@@ -5,8 +5,8 @@
 #include <errno.h>
 #include <string.h>
 
-#include "daemon/ctl/access.h"
 #include "daemon/ctl/handlers.h"
+#include "daemon/ctl/users/access.h"
 
 #define PAGE_ERRORS   64u
 #define PAGE_BYTES    (DLP_PACKET_MAX - 1024u)

@@ -2,11 +2,11 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "daemon/ctl/access.h"
 #include "daemon/ctl/handlers.h"
 #include "daemon/ctl/hold.h"
 #include "daemon/ctl/node.h"
 #include "daemon/ctl/progress.h"
+#include "daemon/ctl/users/access.h"
 
 #define HISTOGRAMS_MAX 64u /* of a job's ranks, so that the reply fits into a packet */
 

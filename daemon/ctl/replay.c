@@ -3,8 +3,8 @@
 #include <string.h>
 
 #include "daemon/base/log.h"
-#include "daemon/ctl/access.h"
 #include "daemon/ctl/handlers.h"
+#include "daemon/ctl/users/access.h"
 #include "proto/ring.h"
 
 static const char *const STATES[] = {

@@ -6,8 +6,8 @@
 
 #include "daemon/base/log.h"
 #include "daemon/ctl/accept.h"
-#include "daemon/ctl/quota.h"
 #include "daemon/ctl/session.h"
+#include "daemon/ctl/users/quota.h"
 #include "proto/base/clock.h"
 
 static void on_broken(evutil_socket_t fd, short what, void *userdata) {

@@ -9,10 +9,10 @@
 #include <stdint.h>
 #include <sys/socket.h>
 
-#include "daemon/base/background.h"
 #include "daemon/base/mailbox.h"
 #include "daemon/base/queue.h"
-#include "daemon/ctl/quota.h"
+#include "daemon/base/work/background.h"
+#include "daemon/ctl/users/quota.h"
 #include "daemon/pipeline/pipeline.h"
 
 #define SESSIONS_MAX         1024u /* connections of users at a time: many more than a node has ranks */

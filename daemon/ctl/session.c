@@ -8,11 +8,11 @@
 #include <unistd.h>
 
 #include "daemon/base/log.h"
-#include "daemon/ctl/access.h"
 #include "daemon/ctl/handlers.h"
 #include "daemon/ctl/metrics/told.h"
 #include "daemon/ctl/progress.h"
 #include "daemon/ctl/trace.h"
+#include "daemon/ctl/users/access.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/text.h"
 

@@ -12,7 +12,7 @@
 #include "daemon/base/machine/process.h"
 #include "daemon/base/queue.h"
 #include "daemon/ctl/server.h"
-#include "daemon/ctl/user_names.h"
+#include "daemon/ctl/users/user_names.h"
 #include "proto/frame.h"
 
 enum session_state {

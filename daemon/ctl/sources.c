@@ -6,7 +6,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "daemon/ctl/access.h"
+#include "daemon/ctl/users/access.h"
 
 struct look {
         struct session *session;

@@ -5,9 +5,9 @@
 #include <unistd.h>
 
 #include "daemon/base/machine/linked.h"
-#include "daemon/ctl/access.h"
 #include "daemon/ctl/handlers.h"
 #include "daemon/ctl/node.h"
+#include "daemon/ctl/users/access.h"
 #include "daemon/io/reader.h"
 #include "daemon/ring/numa.h"
 #include "proto/base/clock.h"

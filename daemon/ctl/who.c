@@ -3,8 +3,8 @@
 #include <unistd.h>
 
 #include "daemon/base/log.h"
-#include "daemon/ctl/access.h"
 #include "daemon/ctl/handlers.h"
+#include "daemon/ctl/users/access.h"
 
 void handle_who(struct session *session, const Dlp__Request *request) {
         Dlp__WhoReply who = DLP__WHO_REPLY__INIT;

@@ -2,8 +2,8 @@
 #include <errno.h>
 
 #include "daemon/base/log.h"
-#include "daemon/ctl/access.h"
 #include "daemon/ctl/handlers.h"
+#include "daemon/ctl/users/access.h"
 
 /* A rank's user shares the node with others: only an admin decides how much of it the daemon takes. */
 static int check_may_change(struct session *session, struct why *why) {

@@ -14,7 +14,7 @@
 #include "daemon/base/fair_queue.h"
 #include "daemon/base/machine/process.h"
 #include "daemon/base/queue.h"
-#include "daemon/base/work.h"
+#include "daemon/base/work/work.h"
 #include "daemon/data/orders/sampling.h"
 #include "daemon/io/reader.h"
 #include "daemon/pipeline/attendance.h"

@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 #include "daemon/base/machine/cpus.h"
-#include "daemon/base/pace.h"
+#include "daemon/base/work/pace.h"
 #include "daemon/pipeline/counters.h"
 #include "daemon/pipeline/worker.h"
 

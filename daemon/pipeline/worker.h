@@ -15,8 +15,8 @@
 
 #include "daemon/base/budget.h"
 #include "daemon/base/fair_queue.h"
-#include "daemon/base/pace.h"
 #include "daemon/base/trace.h"
+#include "daemon/base/work/pace.h"
 #include "daemon/codec/codec.h"
 #include "daemon/pipeline/counters.h"
 #include "daemon/pipeline/memory/scratch.h"
@@ -44,7 +44,7 @@ struct worker {
         _Alignas(64) struct counters *counters; /* its own counters, added up when somebody asks */
         struct codec_tools *tools;
         uint64_t own_bytes;  /* of scratch, paid for as long as it lives */
-        uint64_t clock_ns;   /* own thread: base/pace.h */
+        uint64_t clock_ns;   /* own thread: base/work/pace.h */
         uint64_t serving_ns; /* own thread: time of the current sample */
         struct counters counted;
         struct trace_thread traced;   /* own thread */

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "daemon/base/background.h"
+#include "daemon/base/work/background.h"
 
 #define N_PIECES 200u
 

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/base/work.h"
+#include "daemon/base/work/work.h"
 #include "proto/base/amounts.h"
 #include "proto/base/progress.h"
 #include "proto/base/utf8.h"

@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "daemon/ctl/user_names.h"
+#include "daemon/ctl/users/user_names.h"
 
 #define HANGS   4000u /* its lookup ends when the test lets it */
 #define UNKNOWN 5000u

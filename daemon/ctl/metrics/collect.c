@@ -4,10 +4,10 @@
 #include <string.h>
 
 #include "daemon/base/machine/own_process.h"
-#include "daemon/ctl/access.h"
 #include "daemon/ctl/hold.h"
 #include "daemon/ctl/metrics/metrics.h"
 #include "daemon/ctl/node.h"
+#include "daemon/ctl/users/access.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/clock.h"
 #include "proto/ring.h"

@@ -4,7 +4,7 @@
 #include <pthread.h>
 #include <stdbool.h>
 
-#include "daemon/base/crew.h"
+#include "daemon/base/work/crew.h"
 
 #define TICK_NS 100000000ull /* between two words about progress */
 

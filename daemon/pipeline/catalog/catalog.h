@@ -12,10 +12,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "daemon/base/background.h"
 #include "daemon/base/machine/groups.h"
 #include "daemon/base/queue.h"
-#include "daemon/base/work.h"
+#include "daemon/base/work/background.h"
+#include "daemon/base/work/work.h"
 #include "daemon/data/dataset.h"
 #include "daemon/data/ledger/ledger.h"
 #include "daemon/pipeline/failure/outage.h"

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "daemon/base/crew.h"
+#include "daemon/base/work/crew.h"
 #include "daemon/staging/origin/private.h"
 #include "daemon/staging/origin/reach.h"
 #include "daemon/staging/origin/url_list.h"

@@ -8,8 +8,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "daemon/base/crew.h"
 #include "daemon/base/machine/cpus.h"
+#include "daemon/base/work/crew.h"
 #include "daemon/data/format.h"
 #include "daemon/staging/prepare/converter.h"
 #include "daemon/staging/record/steps.h"

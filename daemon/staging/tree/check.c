@@ -7,9 +7,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "daemon/base/crew.h"
 #include "daemon/base/machine/cpus.h"
 #include "daemon/base/machine/disk.h"
+#include "daemon/base/work/crew.h"
 #include "daemon/staging/tree/private.h"
 #include "proto/base/cleanup.h"
 

@@ -1,4 +1,4 @@
-#include "daemon/base/crew.h"
+#include "daemon/base/work/crew.h"
 
 #include "daemon/base/thread.h"
 #include "proto/base/clock.h"

@@ -1,4 +1,4 @@
-/* base/crew.h: some threads do a piece of work while the calling thread looks after them. */
+/* base/work/crew.h: some threads do a piece of work while the calling thread looks after them. */
 #pragma once
 
 #include <stdint.h>

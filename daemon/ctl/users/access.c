@@ -1,4 +1,4 @@
-#include "daemon/ctl/access.h"
+#include "daemon/ctl/users/access.h"
 #include "proto/base/nearest.h"
 
 #include <errno.h>

@@ -1,4 +1,4 @@
-#include "daemon/base/work.h"
+#include "daemon/base/work/work.h"
 
 #include <stdio.h>
 #include <string.h>

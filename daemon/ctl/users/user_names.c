@@ -1,4 +1,4 @@
-#include "daemon/ctl/user_names.h"
+#include "daemon/ctl/users/user_names.h"
 
 #include <errno.h>
 #include <pthread.h>

@@ -1,4 +1,4 @@
-/* base/pace.h: a ceiling on the CPU time that a set of threads takes, without privileges.
+/* base/work/pace.h: a ceiling on the CPU time that a set of threads takes, without privileges.
  *
  * After each piece of work a thread reports how much CPU time it took. All of it goes into one account that is paid off
  * at the ceiling's rate; a thread that finds it overdrawn rests until it is paid off. So the threads together stay

@@ -1,4 +1,4 @@
-#include "daemon/base/background.h"
+#include "daemon/base/work/background.h"
 
 #include <errno.h>
 #include <poll.h>

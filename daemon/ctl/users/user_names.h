@@ -1,4 +1,4 @@
-/* ctl/user_names.h: the names of users, for people who read logs and tables.
+/* ctl/users/user_names.h: the names of users, for people who read logs and tables.
  *
  * Looking a name up may ask a directory service (sssd, NIS) that answers late or never. So a separate thread does it,
  * its results are kept, and until a name is known the number is used instead. */

@@ -1,9 +1,9 @@
-#include "daemon/ctl/quota.h"
+#include "daemon/ctl/users/quota.h"
 
 #include <errno.h>
 #include <stdatomic.h>
 
-#include "daemon/ctl/access.h"
+#include "daemon/ctl/users/access.h"
 
 struct counts {
         uint32_t n_all, n_mine, n_mine_kept;

@@ -1,4 +1,4 @@
-#include "daemon/base/pace.h"
+#include "daemon/base/work/pace.h"
 
 #include <time.h>
 

@@ -1,4 +1,4 @@
-/* base/work.h: how far a long piece of work is, told by the thread that does it, read by any other.
+/* base/work/work.h: how far a long piece of work is, told by the thread that does it, read by any other.
  *
  * Telling takes an uncontended lock, so tell every few thousand things and not each. */
 #pragma once

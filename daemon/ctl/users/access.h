@@ -1,4 +1,4 @@
-/* ctl/access.h: who may see and do what. Users are separated: a stranger does not see another user's jobs, ranks and
+/* ctl/users/access.h: who may see and do what. Users are separated: a stranger does not see another user's jobs, ranks and
  * processes. docs/tenants.md says the same in prose.
  *
  * The kernel says who a client is, at the moment when it connected: uid, gid, and the supplementary groups. */

@@ -1,4 +1,4 @@
-/* base/background.h: work that would hold up the main loop runs on a thread of its own, which reports its end to the loop.
+/* base/work/background.h: work that would hold up the main loop runs on a thread of its own, which reports its end to the loop.
  *
  * Building an index or touching the memory of a ring takes from milliseconds to minutes. Each piece runs on a thread
  * that lives as long as the piece; when it is done, the loop finds background_fd() readable and background_reap() calls
