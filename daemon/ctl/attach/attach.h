@@ -1,0 +1,49 @@
+/* ctl/attach/attach.h: a rank asks for its ring.
+ *
+ * Its request is checked and the rank joins its job (attach.c, with the terms of terms.c and the sampler of
+ * sampling.c); the ring's memory is made in the background, and the ring is handed over (ring.c). All of it runs on the
+ * main thread but attach_make_ring()'s work. */
+#pragma once
+
+#include <stdint.h>
+
+#include "daemon/ctl/session.h"
+
+struct attach {
+        struct session *session;
+        uint64_t id; /* of the request */
+        struct catalog_waiter waiter;
+        Dlp__Attach *wish; /* a copy */
+        const char *at;    /* in the names of its datasets: those before it have been checked */
+        int columns_fd;    /* memory of the sampler's columns; -1: there are none */
+        struct sampling *sampling;
+        struct stream_options options;
+        struct pipeline *pipeline;
+        struct stream *stream;
+        struct why why;
+        int result;
+};
+
+/* With all that it holds; the stream, once there is one, keeps what it needs. */
+void attach_free(void *attach);
+
+/* terms.c: the wish's terms, checked one by one. What the dataset decides about them comes after, with
+ * attach_settle_order(): terms that ask for the same order must be equal. Both: 0, or -EINVAL with `why`. */
+int attach_read_terms(const Dlp__Attach *wish, struct job_terms *ret_terms, struct why *why);
+int attach_settle_order(struct job_terms *terms, const struct source *source, struct why *why);
+
+/* sampling.c: attach->sampling, which makes the order of the epochs if the wish asks for more than shuffling, and the
+ * terms that follow from it. attach->options.programs must be there. 0, or an errno with `why`. */
+int attach_settle_sampling(struct attach *attach, const Dlp__Attach *wish, const struct source *source,
+                           struct job_terms *terms, struct why *why);
+
+/* ring.c: makes the stream and its ring in the background, hands them over, and frees the attach. An errno: then
+ * nothing has begun. */
+int attach_make_ring(struct attach *attach);
+
+/* ring.c: sets the job's weight from the current configuration; a reload takes effect when the next rank attaches. Of
+ * several datasets the heaviest one counts. */
+void attach_weigh_job(struct server *server, struct job *job);
+
+/* ring.c: leaves the job. Before the refusal is sent: a client that reads the refusal may try again at once. */
+void attach_leave_job(struct session *session);
