@@ -7,7 +7,7 @@ from ._errors import Error
 from ._state import Place
 
 if TYPE_CHECKING:
-    from ._loader import Loader
+    from ._loops import Loops
 
 
 After = Callable[[int, int, int], Tuple[int, int]]  # epoch, position, batches more -> epoch, position
@@ -92,7 +92,7 @@ class Span:
 class EpochIterator(Iterator[Any]):
     """One `for`. A newer iter() of the loader, or loading a state, ends it."""
 
-    def __init__(self, loader: Loader) -> None:
+    def __init__(self, loader: Loops) -> None:
         self._loader = loader
         self.begun = False  # has it taken a batch, or tried to?
         self._done = False
