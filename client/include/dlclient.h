@@ -462,6 +462,26 @@ struct dlc_stats {
 /* Fills in the first `size` bytes (pass sizeof(struct dlc_stats)). Returns 0 or a negative errno. */
 DLC_API int dlc_get_stats(struct dlc_loader *loader, struct dlc_stats *ret_stats, size_t size);
 
+/* What holds up the loader's job: the answer that "dlctl diagnose" gives to whoever runs the daemon, from the same
+ * numbers, about all ranks of the job on this node. Texts are valid until the next dlc_diagnose() or dlc_detach(). */
+struct dlc_diagnosis {
+        const char *limit;                   /* "trainer", "reading", "decoding", "step", "latency", "rank", "order",
+                                                "outage", "restart", "ended", "nothing yet" */
+        const char *input_bound;             /* "not": ranks wait for less than 5 % of the time; "moderately": for less
+                                                than 20 %; "highly" */
+        const char *verdict;                 /* a sentence: whether data hold up the job, and what limits it */
+        const char *advice;                  /* a sentence: what to change, and what that would give */
+        double seconds;                      /* since the previous dlc_diagnose(); the first one: since the opening */
+        double wait_share;                   /* of this time, of the rank that waits most, 0 to 1 */
+        double samples_per_second;           /* that the ranks took */
+        double predicted_samples_per_second; /* after that change; 0: not known */
+};
+
+/* Asks the daemon; fills in the first `size` bytes (pass sizeof(struct dlc_diagnosis)). It blocks for a moment, and
+ * does not wait for a daemon that is away: then `limit` is "restart". Returns 0 or a negative errno (-EINTR: a signal
+ * came, call again). */
+DLC_API int dlc_diagnose(struct dlc_loader *loader, struct dlc_diagnosis *ret_diagnosis, size_t size);
+
 /* Returns a sentence if the job is on hold because its dataset cannot be read (a missing mount, a server that does not
  * answer), such as "on hold: /data/photos: cats/7.jpg: Input/output error (EIO); trying again for 9 min", or if a read
  * has not finished after 5 s ("... reading cats/7.jpg has not come back for 12 s"); else NULL. No sample is lost

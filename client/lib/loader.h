@@ -9,6 +9,7 @@
  *   restart.c   the daemon is gone, and comes back batch.c    a record as the caller sees it
  *   watch.c     what dlc_fd() polls                release.c  batches given back
  *   absent.c    ranks that never came              progress.c what the caller is told meanwhile
+ *   diagnose.c  what holds up its job, and diagnose/, the answer of dlctl diagnose
  *   daemon/     which daemon, and which datasets */
 #pragma once
 
@@ -104,6 +105,7 @@ struct dlc_loader {
         bool has_classes;
         char **names; /* owned, n_names of them: what dlc_sample_names() returned last */
         uint32_t n_names;
+        struct dli_diagnosis *diagnosis; /* owned; NULL until dlc_diagnose() */
 };
 
 /* The ring that the loader takes from; for the thread that uses the loader. */
@@ -227,3 +229,7 @@ void dli_classes_free(struct dlc_loader *loader);
 /* ---- samples.c ----------------------------------------------------------------------------------------------- */
 
 void dli_samples_free(struct dlc_loader *loader);
+
+/* ---- diagnose.c ---------------------------------------------------------------------------------------------- */
+
+void dli_diagnosis_free(struct dlc_loader *loader);

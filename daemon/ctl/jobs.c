@@ -160,7 +160,7 @@ void handle_jobs(struct session *session, const Dlp__Request *request) {
         Dlp__JobsReply jobs = DLP__JOBS_REPLY__INIT;
         Dlp__Node node = DLP__NODE__INIT;
         Dlp__Job *job_pointers[] = { &message.job };
-        struct job *job = job_at(session, request->jobs->first);
+        struct job *job = request->jobs->own ? session->job : job_at(session, request->jobs->first);
         struct dlp_progress order;
         Dlp__Progress progress;
 
@@ -177,7 +177,8 @@ void handle_jobs(struct session *session, const Dlp__Request *request) {
                         message.job.progress = tell_progress(&progress, &order);
                 jobs.jobs = job_pointers;
                 jobs.n_jobs = 1;
-                jobs.next = next_job(session, LIST_NEXT(job, entry)) ? request->jobs->first + 1 : 0;
+                if (!request->jobs->own && next_job(session, LIST_NEXT(job, entry)))
+                        jobs.next = request->jobs->first + 1;
         }
         reply.id = request->id;
         reply.body_case = DLP__REPLY__BODY_JOBS;

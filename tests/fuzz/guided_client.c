@@ -5,6 +5,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <math.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
@@ -192,11 +193,54 @@ static bool answer_attach(int fd, uint64_t id, struct input *input) {
         return is_good;
 }
 
+static void fill_numbers(uint64_t *const *numbers, size_t n, struct input *input) {
+        for (size_t i = 0; i < n; i++)
+                *numbers[i] = input_number(input);
+}
+
+/* What a job has counted: any numbers. */
+static void add_job(Dlp__JobsReply *jobs, struct input *input) {
+        static Dlp__Job job, *job_pointers[] = { &job }; /* lock */
+        static Dlp__Rank rank, *rank_pointers[] = { &rank, &rank };
+        static Dlp__Waiting waiting;
+        static Dlp__Stage stage, *stage_pointers[] = { &stage };
+        static Dlp__Node node;
+        uint64_t *const NUMBERS[] = { &job.now_ns,        &job.n_samples,   &job.n_reads,     &job.read_ns,
+                                      &job.queued_ns,     &job.worker_ns,   &rank.age_ns,     &rank.n_samples,
+                                      &waiting.n_batches, &waiting.wait_ns, &waiting.busy_ns, &stage.taken_ns,
+                                      &node.now_ns,       &node.cpus_milli, &node.worker_ns,  &node.worker_cpu_ns };
+        uint8_t how = input_byte(input);
+
+        dlp__job__init(&job);
+        dlp__rank__init(&rank);
+        dlp__waiting__init(&waiting);
+        dlp__stage__init(&stage);
+        dlp__node__init(&node);
+        job.name = (char *)(uintptr_t)(how & 1 ? "other" : "job");
+        job.failure = (char *)(uintptr_t)(how & 2 ? "failed" : "");
+        job.hold = (char *)(uintptr_t)(how & 4 ? "on \xff hold" : "");
+        job.ranks = rank_pointers;
+        job.n_ranks = how >> 3 & 1 ? 2 : 1;
+        rank.waiting = how & 16 ? NULL : &waiting;
+        stage.name = (char *)(uintptr_t)(how & 32 ? "color_jitter" : "decode");
+        job.stages = stage_pointers;
+        job.n_stages = 1;
+        node.n_workers = input_byte(input);
+        node.read_depth = input_byte(input);
+        rank.n_slots = input_byte(input);
+        fill_numbers(NUMBERS, sizeof(NUMBERS) / sizeof(NUMBERS[0]), input);
+        jobs->jobs = job_pointers;
+        jobs->n_jobs = how & 64 ? 0 : 1;
+        jobs->node = how & 128 ? NULL : &node;
+        jobs->next = (uint32_t)input_number(input);
+}
+
 static bool answer_other(int fd, const Dlp__Request *request, struct input *input) {
         static char NAMES[][16] = { "a", "", "\xff", "long long long" },
                     *names[] = { NAMES[0], NAMES[1], NAMES[2], NAMES[3] };
         Dlp__ClassesReply classes = DLP__CLASSES_REPLY__INIT;
         Dlp__SamplesReply samples = DLP__SAMPLES_REPLY__INIT;
+        Dlp__JobsReply jobs = DLP__JOBS_REPLY__INIT;
         Dlp__Sought sought = DLP__SOUGHT__INIT;
         Dlp__Reply reply = DLP__REPLY__INIT;
 
@@ -216,6 +260,10 @@ static bool answer_other(int fd, const Dlp__Request *request, struct input *inpu
                 samples.numbers.data = (uint8_t *)NAMES;
                 samples.numbers.len = input_below(input, sizeof(NAMES));
                 samples.dtype = input_byte(input);
+        } else if (request->body_case == DLP__REQUEST__BODY_JOBS) {
+                reply.body_case = DLP__REPLY__BODY_JOBS;
+                reply.jobs = &jobs;
+                add_job(&jobs, input);
         } else {
                 reply.body_case = DLP__REPLY__BODY_SOUGHT;
                 reply.sought = &sought;
@@ -332,11 +380,21 @@ static void read_batch(struct dlc_loader *loader, const struct dlc_batch *batch)
         }
 }
 
+static void read_diagnosis(const struct dlc_diagnosis *diagnosis) {
+        read_bytes(diagnosis->limit, strlen(diagnosis->limit) + 1);
+        read_bytes(diagnosis->verdict, strlen(diagnosis->verdict) + 1);
+        read_bytes(diagnosis->advice, strlen(diagnosis->advice) + 1);
+        if (!(diagnosis->wait_share >= 0 && diagnosis->wait_share <= 1) || !isfinite(diagnosis->samples_per_second) ||
+            !isfinite(diagnosis->predicted_samples_per_second) || !isfinite(diagnosis->seconds))
+                abort();
+}
+
 static void act(struct dlc_loader *loader, struct input *input, const struct dlc_batch **held, uint32_t *n_held) {
         const uint64_t listed[3] = { 0, 1, N_SAMPLES };
         const char *const *names;
         uint64_t epoch, position, numbers[3];
         const struct dlc_batch *batch;
+        struct dlc_diagnosis diagnosis;
         struct dlc_part part;
         uint32_t dtype;
 
@@ -368,6 +426,8 @@ static void act(struct dlc_loader *loader, struct input *input, const struct dlc
                 break;
         case 5:
                 dlc_get_cursor(loader, &epoch, &position);
+                if (dlc_diagnose(loader, &diagnosis, sizeof(diagnosis)) == 0)
+                        read_diagnosis(&diagnosis);
                 break;
         case 6:
                 dlc_set_epoch(loader, input_below(input, 3));

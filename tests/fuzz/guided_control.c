@@ -203,6 +203,7 @@ static int fill_body(Dlp__Request *request, struct bodies *bodies, uint32_t kind
                 bodies->jobs.first = (uint32_t)small_or_number(input, 0, 4);
                 request->body_case = DLP__REQUEST__BODY_JOBS;
                 request->jobs = &bodies->jobs;
+                bodies->jobs.own = bodies->jobs.first % 3 == 2;
                 break;
         case 5:
                 dlp__errors_request__init(&bodies->errors);

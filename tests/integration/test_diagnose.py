@@ -7,6 +7,7 @@ import sys
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
 from failing_fs import FailingFs
 from harness import DLCTL, case, contains, equal, main, photos, within
+from pyclient import need, trainer
 
 HEAVY = "resize(500:700) color_jitter(0.4,0.4,0.4,0.1)"
 
@@ -57,6 +58,42 @@ def _(box):
     equal((found["limit"], found["input_bound"], found["largest_stage"]), ("step", "highly", "color_jitter"), str(found))
     assert found["predicted_samples_per_second"] > found["samples_per_second"], found
     contains(found["verdict"], "color_jitter")
+
+
+ASKS_TWICE = """
+import re, subprocess
+def words(text):
+    return re.sub(r"[0-9]+([.][0-9]+)?(e[+-]?[0-9]+)?", "N", text)
+loader = dlclient.Loader("p", batch_size=8, pipeline=sys.argv[2], job="asked", epochs=None)
+ended = threading.Event()
+def loop():
+    for batch in loader:
+        if ended.wait(float(sys.argv[3])):
+            break
+thread = threading.Thread(target=loop)
+thread.start()
+while loader.stats().batches < 10: time.sleep(0.05)
+loader.stats()
+seen = json.loads(subprocess.run([sys.argv[1], "--format", "json", "diagnose", "asked", "--seconds", "3"],
+                                 stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=True).stdout)
+own = loader.stats()
+ended.set()
+thread.join()
+out([own.limit, own.input_bound, words(own.verdict), words(own.advice)])
+out([seen["limit"], seen["input_bound"], words(seen["verdict"]), words(seen["advice"])])
+out([own.wait_share, seen["wait_share"]])
+"""
+
+
+@case("a trainer that prints stats() reads what its administrator reads: limit, share, sentence, advice", sanitized=False)
+def _(box):
+    need("numpy")
+    daemon = box.daemon({"p": box.folder_of_pictures("p", 12, width=60, height=40)}, workers=1)
+    for pipeline, pause, limit in ((HEAVY, 0, "step"), ("resize(32)", 0.15, "trainer")):
+        own, seen, shares = trainer(box, daemon, ASKS_TWICE, DLCTL, pipeline, str(pause))
+        equal(own, seen, "both")
+        equal(own[0], limit, str(own))
+        assert abs(shares[0] - shares[1]) < 0.25, shares
 
 
 @case("a slow disk: bytes are what is waited for", sanitized=False)

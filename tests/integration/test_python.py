@@ -16,7 +16,7 @@ from pyclient import LIBRARY, PACKAGE, environment_of, need, trainer
 # ---- the contract ---------------------------------------------------------------------------------------------------
 
 STRUCTS = {"dlc_options": "Options", "dlc_place": "Place", "dlc_tensor": "Tensor", "dlc_batch": "Batch",
-           "dlc_info": "Info", "dlc_launch": "Launch", "dlc_stats": "Stats", "dlc_once_options": "OnceOptions",
+           "dlc_info": "Info", "dlc_launch": "Launch", "dlc_stats": "Stats", "dlc_diagnosis": "Diagnosis", "dlc_once_options": "OnceOptions",
            "dlc_once_info": "OnceInfo", "dlc_progress": "Progress"}
 
 
@@ -437,18 +437,19 @@ def _(box):
     lines = trainer(box, daemon, """
         loader = dlclient.Loader("p", batch_size=4, pipeline="random_resized_crop(224)", epochs=None, slots=4)
         first = loader.stats()
-        assert (first.limit, first.batches, first.wait_share) == ("nothing yet", 0, 0.0), first
+        assert (first.limit, first.batches, first.wait_share, first.input_bound) == ("nothing yet", 0, 0.0, "not"), first
         iterator = iter(loader)
         for _ in range(60): next(iterator)
         eager = loader.stats()
         out([eager.batches, eager.samples, eager.slots, eager.restarts, eager.held])
-        assert eager.limit in ("decoding", "reading") and eager.wait_share > 0.02 and eager.waits > 0, eager
+        assert eager.limit in ("decoding", "reading", "latency"), eager
+        assert eager.wait_share >= 0.05 and eager.waits > 0 and "input-bound" in eager.verdict and eager.advice, eager
         while loader.stats().ready < 3: time.sleep(0.01)
         loader.stats()
-        for _ in range(5):
+        for _ in range(8):
             next(iterator); time.sleep(0.2)
         idle = loader.stats()
-        assert idle.limit == "trainer" and idle.advice, idle
+        assert (idle.limit, idle.input_bound) == ("trainer", "not") and idle.wait_share < 0.05 and idle.advice, idle
     """)
     equal(lines, [[60, 240, 4, 0, 0]], "what was counted")
 

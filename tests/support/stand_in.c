@@ -412,6 +412,24 @@ static void answer_classes(struct session *session, const Dlp__Request *request)
         dlp_reply_send(session->socket, &reply, NULL, 0, 0);
 }
 
+static void answer_jobs(struct session *session, const Dlp__Request *request) {
+        const struct stand_in_manners *manners = session->stand_in->manners;
+        uint32_t first = request->jobs->first;
+        Dlp__JobsReply jobs = DLP__JOBS_REPLY__INIT;
+        Dlp__Reply reply = DLP__REPLY__INIT;
+
+        if (first < manners->n_jobs) {
+                jobs.jobs = (Dlp__Job **)(uintptr_t)(manners->jobs + first);
+                jobs.n_jobs = 1;
+                jobs.next = first + 1 < manners->n_jobs ? first + 1 : 0;
+        }
+        reply.protocol = DLP_PROTOCOL_VERSION;
+        reply.id = request->id;
+        reply.body_case = DLP__REPLY__BODY_JOBS;
+        reply.jobs = &jobs;
+        dlp_reply_send(session->socket, &reply, NULL, 0, 0);
+}
+
 static void answer_wait(struct session *session, const Dlp__Request *request) {
         struct stand_in_manners *manners = session->stand_in->manners;
         Dlp__WaitReply wait = DLP__WAIT_REPLY__INIT;
@@ -447,6 +465,8 @@ static bool answer(struct session *session) {
                 answer_seek(session, request);
         else if (request->body_case == DLP__REQUEST__BODY_CLASSES)
                 answer_classes(session, request);
+        else if (request->body_case == DLP__REQUEST__BODY_JOBS)
+                answer_jobs(session, request);
         else if (request->body_case == DLP__REQUEST__BODY_WAIT)
                 answer_wait(session, request);
         else

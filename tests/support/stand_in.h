@@ -31,6 +31,8 @@ struct stand_in_manners {
         const char *const *classes; /* names, */
         uint32_t n_classes;         /* how many, */
         uint32_t page_classes;      /* how many a page; 0: all */
+        Dlp__Job *const *jobs;      /* a page each, as before a rank could ask for its own, */
+        uint32_t n_jobs;            /* how many */
         uint64_t fail_at;           /* sequence whose batch says that the job has failed; 0: never */
         uint64_t close_at;          /* sequence before which the connection is closed; 0: never */
         const char *farewell;       /* said before that, */

@@ -77,6 +77,126 @@ START_TEST(statistics_of_other_versions_are_understood) {
 }
 END_TEST
 
+/* ---- what holds up the job
+ * ---------------------------------------------------------------------------------------------
+ */
+
+static void diagnose(struct dlc_loader *loader, struct dlc_diagnosis *ret_diagnosis, const char *limit) {
+        ck_assert_int_eq(dlc_diagnose(loader, ret_diagnosis, sizeof(*ret_diagnosis)), 0);
+        ck_assert_str_eq(ret_diagnosis->limit, limit);
+        ck_assert_uint_gt(strlen(ret_diagnosis->verdict), 0);
+        ck_assert_uint_gt(strlen(ret_diagnosis->advice), 0);
+}
+
+/* A job with one rank, which has taken n_batches and waited for half of the time. */
+struct told_job {
+        Dlp__Job job;
+        Dlp__Rank rank, *ranks[1];
+        Dlp__Waiting waiting;
+};
+
+static void tell_job(struct told_job *told, uint64_t n_batches) {
+        dlp__job__init(&told->job);
+        dlp__rank__init(&told->rank);
+        dlp__waiting__init(&told->waiting);
+        told->job.name = (char *)(uintptr_t) "job";
+        told->job.batch_size = 4;
+        told->job.now_ns = n_batches * 1000000000u;
+        told->job.n_ranks = 1;
+        told->job.ranks = told->ranks;
+        told->ranks[0] = &told->rank;
+        told->rank.waiting = &told->waiting;
+        told->rank.age_ns = told->job.now_ns;
+        told->waiting.n_batches = n_batches;
+        told->waiting.wait_ns = told->waiting.busy_ns = n_batches * 500000000u;
+}
+
+START_TEST(a_verdict_is_about_the_loaders_own_job_since_the_last_one) {
+        Dlp__Job other = DLP__JOB__INIT;
+        struct told_job told;
+        Dlp__Job *const jobs[] = { &other, &told.job };
+        struct stand_in_manners manners = { .n_samples = 40, .jobs = jobs, .n_jobs = 2 };
+        struct stand_in *stand_in = stand_in_start(&manners);
+        struct dlc_options options = options_for(stand_in, 4);
+        struct dlc_loader *loader = open_loader(&options);
+        struct dlc_diagnosis diagnosis;
+
+        other.name = (char *)(uintptr_t) "other";
+        other.failure = (char *)(uintptr_t) "of another job";
+        tell_job(&told, 8);
+        told.job.name = (char *)(uintptr_t)dlc_get_info(loader)->job;
+        diagnose(loader, &diagnosis, "latency");
+        ck_assert_str_eq(diagnosis.input_bound, "highly");
+        ck_assert_double_eq_tol(diagnosis.wait_share, 0.5, 1e-6);
+        ck_assert_double_eq_tol(diagnosis.seconds, 8, 1e-6);
+        ck_assert_double_eq_tol(diagnosis.samples_per_second, 4, 1e-6);
+
+        tell_job(&told, 20); /* all of the time since then was the trainer's */
+        told.job.name = (char *)(uintptr_t)dlc_get_info(loader)->job;
+        told.waiting.wait_ns = 4000000000u;
+        told.waiting.busy_ns = 16000000000u;
+        diagnose(loader, &diagnosis, "trainer");
+        ck_assert_str_eq(diagnosis.input_bound, "not");
+        ck_assert_double_eq_tol(diagnosis.seconds, 12, 1e-6);
+
+        manners.n_jobs = 1; /* its own is not told */
+        diagnose(loader, &diagnosis, "nothing yet");
+        dlc_close(loader);
+        stand_in_stop(stand_in);
+}
+END_TEST
+
+START_TEST(a_daemon_that_is_away_is_not_waited_for_by_a_verdict) {
+        struct stand_in_manners manners = { .n_samples = 40, .n_slots = 4 };
+        struct stand_in *stand_in = stand_in_start(&manners);
+        struct dlc_options options = options_for(stand_in, 4);
+        struct dlc_loader *loader;
+        struct dlc_diagnosis diagnosis;
+        const struct dlc_batch *batch;
+
+        options.on_restart = _i ? "raise" : "wait";
+        options.restart_timeout_ms = 1;
+        loader = open_loader(&options);
+        usleep(100000); /* the ring is full */
+        stand_in_stop(stand_in);
+        diagnose(loader, &diagnosis, "restart");
+        ck_assert_ptr_nonnull(strstr(diagnosis.verdict, "away"));
+        batch = take(loader); /* what lay ready comes nevertheless */
+        ck_assert_int_eq(dlc_release(loader, batch), 0);
+        while (dlc_next(loader, 1000, &batch) == 0)
+                ck_assert_int_eq(dlc_release(loader, batch), 0);
+        diagnose(loader, &diagnosis, "ended");
+        ck_assert_ptr_nonnull(strstr(diagnosis.verdict, "the job has ended: "));
+        dlc_close(loader);
+}
+END_TEST
+
+START_TEST(verdicts_of_other_versions_and_wrong_calls_are_understood) {
+        struct stand_in_manners manners = { .n_samples = 40 };
+        struct stand_in *stand_in = stand_in_start(&manners);
+        struct dlc_options options = options_for(stand_in, 4);
+        struct dlc_loader *loader = open_loader(&options);
+        struct {
+                struct dlc_diagnosis diagnosis;
+                uint64_t more;
+        } newer = { .more = 7 };
+        const char *older[2] = { NULL, "mine" };
+
+        ck_assert_int_eq(dlc_diagnose(loader, &newer.diagnosis, sizeof(newer)), 0);
+        ck_assert_str_eq(newer.diagnosis.limit, "nothing yet");
+        ck_assert_uint_eq(newer.more, 0);
+        ck_assert_int_eq(dlc_diagnose(loader, (struct dlc_diagnosis *)older, sizeof(older[0])), 0);
+        ck_assert_str_eq(older[0], "nothing yet");
+        ck_assert_str_eq(older[1], "mine");
+        ck_assert_int_eq(dlc_diagnose(loader, NULL, 8), -EINVAL);
+        ck_assert_int_eq(dlc_diagnose(NULL, &newer.diagnosis, 8), -EINVAL);
+        dlc_detach(loader);
+        ck_assert_int_eq(dlc_diagnose(loader, &newer.diagnosis, sizeof(newer)), -ESHUTDOWN);
+        dlc_close(loader);
+        stand_in_stop(stand_in);
+}
+END_TEST
+
 /* ---- classes -------------------------------------------------------------------------------------------------------
  */
 
@@ -234,6 +354,9 @@ int main(void) {
         const struct suite_row rows[] = {
                 { "statistics", statistics_count_what_was_handed_out_and_waited_for },
                 { "statistics", statistics_of_other_versions_are_understood },
+                { "verdicts", a_verdict_is_about_the_loaders_own_job_since_the_last_one },
+                { "verdicts", a_daemon_that_is_away_is_not_waited_for_by_a_verdict, 2 },
+                { "verdicts", verdicts_of_other_versions_and_wrong_calls_are_understood },
                 { "classes", the_names_of_the_classes_come_page_by_page_and_stay, 7 },
                 { "classes", a_dataset_may_have_no_classes },
                 { "classes", class_names_that_do_not_add_up_are_an_error_and_batches_go_on, 3 },

@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "client/dlctl/diagnose/verdict.h"
+#include "client/lib/diagnose/verdict.h"
 #include "proto/order/philox.h"
 #include "tests/support/suite.h"
 

@@ -7,7 +7,7 @@
 #pragma once
 
 #include "client/dlctl/control.h"
-#include "client/dlctl/diagnose/verdict.h"
+#include "client/lib/diagnose/verdict.h"
 
 struct confirmation {
         uint64_t n_batches; /* that were served again and are counted here, of all ranks */

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "client/dlctl/control.h"
-#include "client/dlctl/diagnose/verdict.h"
+#include "client/lib/diagnose/verdict.h"
 
 struct jobs_seen {
         Dlp__Reply **pages;

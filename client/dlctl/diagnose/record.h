@@ -2,8 +2,8 @@
 #pragma once
 
 #include "client/dlctl/diagnose/confirm.h"
-#include "client/dlctl/diagnose/verdict.h"
 #include "client/dlctl/output.h"
+#include "client/lib/diagnose/verdict.h"
 
 /* Adds the sentence, the advice and the numbers. */
 void verdict_record(cJSON *record, const struct verdict *verdict);

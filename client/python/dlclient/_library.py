@@ -223,6 +223,21 @@ class Stats(ctypes.Structure):
     ]
 
 
+class Diagnosis(ctypes.Structure):
+    """struct dlc_diagnosis"""
+
+    _fields_ = [
+        ("limit", ctypes.c_char_p),
+        ("input_bound", ctypes.c_char_p),
+        ("verdict", ctypes.c_char_p),
+        ("advice", ctypes.c_char_p),
+        ("seconds", ctypes.c_double),
+        ("wait_share", ctypes.c_double),
+        ("samples_per_second", ctypes.c_double),
+        ("predicted_samples_per_second", ctypes.c_double),
+    ]
+
+
 ONCE_RESULT_MAX = 1048576
 
 
@@ -278,6 +293,7 @@ _FUNCTIONS: List[Tuple[str, Any, List[Any]]] = [
     ("dlc_fd", ctypes.c_int, [_LOADER]),
     ("dlc_get_info", ctypes.POINTER(Info), [_LOADER]),
     ("dlc_get_stats", ctypes.c_int, [_LOADER, ctypes.POINTER(Stats), ctypes.c_size_t]),
+    ("dlc_diagnose", ctypes.c_int, [_LOADER, ctypes.POINTER(Diagnosis), ctypes.c_size_t]),
     ("dlc_get_launch", ctypes.c_int, [ctypes.POINTER(Launch), ctypes.c_size_t]),
     ("dlc_get_part", ctypes.c_int, [_LOADER, ctypes.c_uint32, ctypes.POINTER(Part), ctypes.c_size_t]),
     ("dlc_hold", ctypes.c_char_p, [_LOADER]),
@@ -317,6 +333,7 @@ class Functions:
     fd: Any
     get_info: Any
     get_stats: Any
+    diagnose: Any
     get_part: Any
     hold: Any
     progress_line: Any

@@ -16,7 +16,7 @@ from ._fixed import refuse_names, settle
 from ._loops import Loops
 from ._ranks import Team
 from ._state import Identity
-from ._stats import Stats, StatsTaker
+from ._stats import Stats, take
 from ._torch_words import answers_torch
 from ._waiting import ProgressWish
 
@@ -190,7 +190,6 @@ class Loader(Loops):
                                                          _library.text_of(info.sampler),
                                                          _library.text_of(info.columns_digest),
                                                          wish.batch_size if info.uses_batch_size else 0)
-        self._stats = StatsTaker()
         self._course = Course(self._span, weakref.WeakMethod(self._after))
         if state is not None:
             try:
@@ -225,9 +224,9 @@ class Loader(Loops):
     # -- looking at it
 
     def stats(self) -> Stats:
-        """What was counted since the loader was opened, and what the loop waits for; see Stats."""
+        """What was counted since the loader was opened, and what holds up the loop; see Stats."""
         with self._guard():
-            return self._stats.take([rank.handle for rank in self._ranks()])
+            return take([rank.handle for rank in self._ranks()])
 
     def __repr__(self) -> str:
         if self._closed:

@@ -1,22 +1,23 @@
-"""Counters of a loader, and what limits the loop."""
+"""Counters of a loader, and what holds up the loop: the library asks the daemon, as dlctl diagnose does."""
 from __future__ import annotations
 
 import ctypes
-import time
+import errno
 from dataclasses import dataclass
-from typing import List, Optional, Tuple
+from typing import List
 
 from . import _library
 from ._errors import error_of
 from ._lease import Handle, sweep
 
-NOTHING_SHARE = 0.02   # of the time since the last call: a loop that waits less is limited by the trainer
 _SECOND = 1e9
 
 
 @dataclass(frozen=True)
 class Stats:
-    """Counted since the loader was opened, unless noted otherwise; sums over the ranks of the loader."""
+    """Counted since the loader was opened, unless noted otherwise; sums over the ranks of the loader. The last five say
+    what `dlctl diagnose` says of the loader's job, about the time since the last stats() or, at first, since its ranks
+    attached."""
 
     batches: int
     samples: int
@@ -31,62 +32,46 @@ class Stats:
     ready: int              # batches that are ready now
     held: int               # batches that are held now, by the batch itself or by arrays
     slots: int
-    wait_share: float       # of the time since the last stats() (or the opening) that was spent waiting, 0 to 1
-    limit: str              # what limits the loop: "trainer", "reading", "decoding", "restart", "outage", "nothing yet"
-    advice: str             # a sentence that says what would help
+    wait_share: float       # of the time, 0 to 1, that the rank of this node that waits most has waited for batches
+    input_bound: str        # "not": below 5 %; "moderately": below 20 %; "highly"
+    limit: str              # what limits the job: "trainer", "reading", "decoding", "step", "latency", "rank", "order",
+                            # "outage", "restart", "ended", "nothing yet"; see dlctl(1)
+    verdict: str            # a sentence: whether data hold up the job, and what limits it
+    advice: str             # a sentence: what to change, and what that would give
 
 
-_ADVICE = {
-    "nothing yet": "no batch was asked for since the last call of stats()",
-    "trainer": "batches are ready before the loop asks for them: the training step takes the time",
-    "reading": "the loop waits for bytes: put the dataset on a faster disk or into memory, or read less of it",
-    "decoding": "the loop waits for decoding and augmentation: give the daemon more workers or CPUs, or store smaller "
-                "pictures",
-    "outage": "the loop waited for a dataset that could not be read: look at its mount or server; dlctl jobs says more",
-    "restart": "the loop waited for a restart of the daemon: look into its log (journalctl -u dataloaderd)",
-}
+def _diagnosis(handle: Handle) -> _library.Diagnosis:
+    """Of the job; its other ranks in this process have the same."""
+    told = _library.Diagnosis()
+    result = -errno.EINTR
+    while result == -errno.EINTR:  # a signal handler has run; an exception of it would have ended this loop
+        result = handle.library.diagnose(handle.pointer, ctypes.byref(told), ctypes.sizeof(told))
+    if result < 0:
+        raise error_of(result, handle.library.error_text())
+    return told
 
 
-class StatsTaker:
-    """Remembers the last call, so that shares refer to the time since then."""
-
-    def __init__(self) -> None:
-        self._last: Optional[Tuple[float, _library.Stats]] = None
-        self._opened = time.monotonic()
-
-    def take(self, handles: List[Handle]) -> Stats:
-        now, sums, on_hold = time.monotonic(), _library.Stats(), ""
-        for handle in handles:
-            sweep(handle)  # slots that a signal's exception kept from being released do not count as held
-            one = _library.Stats()
-            result = handle.library.quick.get_stats(handle.pointer, ctypes.byref(one), ctypes.sizeof(one))
-            if result < 0:
-                raise error_of(result, handle.library.error_text())
-            for name, _ in _library.Stats._fields_:
-                setattr(sums, name, getattr(sums, name) + getattr(one, name))
-            on_hold = on_hold or _library.text_of(handle.library.quick.hold(handle.pointer) or b"")
-        begin, before = self._last if self._last is not None else (self._opened, _library.Stats())
-        self._last = (now, sums)
-        share = (sums.waited_ns - before.waited_ns) / _SECOND / max(now - begin, 1e-9) / max(len(handles), 1)
-        limit = _limit(sums, before, share)
-        return Stats(batches=sums.n_batches, samples=sums.n_samples, substituted=sums.n_substituted,
-                     skipped=sums.n_skipped, waits=sums.n_waits, waited_s=sums.waited_ns / _SECOND,
-                     restarts=sums.n_restarts, restart_s=sums.restart_ns / _SECOND,
-                     hold_s=sums.hold_ns / _SECOND, on_hold=on_hold, ready=sums.n_ready,
-                     held=sums.n_held, slots=sums.n_slots, wait_share=min(max(share, 0.0), 1.0), limit=limit,
-                     advice=_ADVICE[limit])
+def _counted(handle: Handle) -> _library.Stats:
+    sweep(handle)  # slots that a signal's exception kept from being released do not count as held
+    counted = _library.Stats()
+    result = handle.library.quick.get_stats(handle.pointer, ctypes.byref(counted), ctypes.sizeof(counted))
+    if result < 0:
+        raise error_of(result, handle.library.error_text())
+    return counted
 
 
-def _limit(now: _library.Stats, before: _library.Stats, share: float) -> str:
-    waited = now.waited_ns - before.waited_ns
-    if now.n_batches == before.n_batches and waited == 0:
-        return "nothing yet"
-    if share < NOTHING_SHARE:
-        return "trainer"
-    if now.restart_ns - before.restart_ns > waited / 2:
-        return "restart"
-    if now.hold_ns - before.hold_ns > waited / 2:
-        return "outage"
-    reading = now.read_ns - before.read_ns
-    decoding = now.queued_ns - before.queued_ns + now.decode_ns - before.decode_ns
-    return "reading" if reading > decoding else "decoding"
+def take(handles: List[Handle]) -> Stats:
+    sums, on_hold = _library.Stats(), ""
+    for handle in handles:
+        counted = _counted(handle)
+        for name, _ in _library.Stats._fields_:
+            setattr(sums, name, getattr(sums, name) + getattr(counted, name))
+        on_hold = on_hold or _library.text_of(handle.library.quick.hold(handle.pointer) or b"")
+    told = _diagnosis(handles[0])
+    text = _library.text_of
+    return Stats(batches=sums.n_batches, samples=sums.n_samples, substituted=sums.n_substituted,
+                 skipped=sums.n_skipped, waits=sums.n_waits, waited_s=sums.waited_ns / _SECOND,
+                 restarts=sums.n_restarts, restart_s=sums.restart_ns / _SECOND, hold_s=sums.hold_ns / _SECOND,
+                 on_hold=on_hold, ready=sums.n_ready, held=sums.n_held, slots=sums.n_slots, wait_share=told.wait_share,
+                 input_bound=text(told.input_bound), limit=text(told.limit), verdict=text(told.verdict),
+                 advice=text(told.advice))

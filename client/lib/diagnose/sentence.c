@@ -3,7 +3,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-#include "client/dlctl/diagnose/verdict.h"
+#include "client/lib/diagnose/verdict.h"
 #include "proto/base/text.h"
 
 static const char *const LIMIT_NAMES[] = {

@@ -1,4 +1,5 @@
-/* dlctl/diagnose/verdict.h: is a job held up by its data, by what, and what would change that?
+/* lib/diagnose/verdict.h: is a job held up by its data, by what, and what would change that? The answer of dlctl diagnose, of
+ * dlc_diagnose() and of Python's stats().
  *
  * Two looks at the counters of a job go in, a verdict comes out. Arithmetic only: no clock, no daemon, no memory. Each
  * counter is a claim: the daemon may have been restarted between the looks, and what a client says may be nonsense. So
@@ -26,11 +27,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "proto/base/symbol.h"
 #include "proto/dataloader.pb-c.h"
 #include "proto/limits.h"
 
 #define VERDICT_TEXT_MAX  1024u /* bytes with NUL */
 #define VERDICT_STAGE_MAX 40u
+
+#define VERDICT_MODERATE_WAIT 0.05 /* W from which a job is input-bound, */
+#define VERDICT_HIGH_WAIT     0.20 /* and highly */
 
 /* A reply's job and node. Both are of the same moment; they are not changed, and must outlive the call only. */
 struct look {
@@ -92,14 +97,15 @@ struct verdict {
 };
 
 /* Judges a job. `before` NULL: since its ranks attached. A rank that attached after `before` is judged since then. */
-void verdict_make(const struct look *before, const struct look *now, struct verdict *ret_verdict);
+void verdict_make(const struct look *before, const struct look *now, struct verdict *ret_verdict)
+        DLP_SYMBOL(verdict_make);
 
-/* "reading": the same words as `limit` of Python's stats(), where both know the limit. */
-const char *verdict_limit_name(enum verdict_limit limit);
+/* "reading" */
+const char *verdict_limit_name(enum verdict_limit limit) DLP_SYMBOL(verdict_limit_name);
 
 /* "not", "moderately", "highly": input-bound. */
-const char *verdict_bound_name(enum verdict_bound bound);
+const char *verdict_bound_name(enum verdict_bound bound) DLP_SYMBOL(verdict_bound_name);
 
 /* Fills in sentence and advice from the numbers; verdict_make() has done so. `job` is for what it is called, and for
  * why it is on hold. */
-void verdict_say(const Dlp__Job *job, struct verdict *verdict);
+void verdict_say(const Dlp__Job *job, struct verdict *verdict) DLP_SYMBOL(verdict_say);

@@ -1,11 +1,9 @@
-#include "client/dlctl/diagnose/verdict.h"
+#include "client/lib/diagnose/verdict.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
-#define MODERATE_WAIT   0.05
-#define HIGH_WAIT       0.20
 #define BATCHES_MIN     5u /* of the rank that took most: fewer say nothing about a mean */
 #define SECONDS_MIN     1.0
 #define LAG_SHARE       0.8 /* of what the others take: a rank that takes less is slow */
@@ -204,22 +202,22 @@ static void see_ranks(const struct look *before, const struct look *now, double 
 static bool lags(const struct ranks_seen *seen) {
         double others = seen->n > 1 ? (seen->sum_of_rates - seen->least_rate) / (seen->n - 1) : 0;
 
-        return others > 0 && seen->least_rate < LAG_SHARE * others && seen->least_wait < MODERATE_WAIT;
+        return others > 0 && seen->least_rate < LAG_SHARE * others && seen->least_wait < VERDICT_MODERATE_WAIT;
 }
 
 static void judge_ranks(const struct ranks_seen *seen, struct verdict *v) {
         v->rate = seen->rate;
         v->mean_wait_share = seen->n > 0 ? seen->sum_of_shares / seen->n : 0;
         v->wait_share = seen->most_wait;
-        if (seen->n > 1 && seen->most_wait >= MODERATE_WAIT && seen->second_wait < MODERATE_WAIT)
+        if (seen->n > 1 && seen->most_wait >= VERDICT_MODERATE_WAIT && seen->second_wait < VERDICT_MODERATE_WAIT)
                 v->rank = seen->most_waiting;
         if (lags(seen)) {
                 v->wait_share = seen->least_wait;
                 v->rank = seen->slowest;
         }
-        v->bound = v->wait_share < MODERATE_WAIT ? VERDICT_NOT_BOUND
-                   : v->wait_share < HIGH_WAIT   ? VERDICT_MODERATELY
-                                                 : VERDICT_HIGHLY;
+        v->bound = v->wait_share < VERDICT_MODERATE_WAIT ? VERDICT_NOT_BOUND
+                   : v->wait_share < VERDICT_HIGH_WAIT   ? VERDICT_MODERATELY
+                                                         : VERDICT_HIGHLY;
         v->demand = v->rate / larger(1 - v->wait_share, 0.001);
 }
 
@@ -321,10 +319,10 @@ static bool waits_for_order(const Dlp__Job *job) {
 }
 
 static enum verdict_limit limit_of(const struct look *now, const struct ranks_seen *seen, const struct verdict *v) {
-        bool waits = v->wait_share >= MODERATE_WAIT;
+        bool waits = v->wait_share >= VERDICT_MODERATE_WAIT;
         /* Few batches tell enough if the trainer does little else than wait for them. */
         bool is_short = seen->most_batches < BATCHES_MIN &&
-                        !(v->wait_share >= HIGH_WAIT && v->seconds >= SECONDS_MIN && v->supply_workers > 0);
+                        !(v->wait_share >= VERDICT_HIGH_WAIT && v->seconds >= SECONDS_MIN && v->supply_workers > 0);
 
         if (has_text(now->job->failure))
                 return VERDICT_ENDED;
