@@ -511,10 +511,16 @@ DLC_API int dlc_sample_names(struct dlc_loader *loader, const uint64_t *samples,
 DLC_API int dlc_sample_numbers(struct dlc_loader *loader, const char *field, const uint64_t *samples, uint32_t n,
                                void *ret_values, uint32_t *ret_dtype);
 
-/* The samples of this rank in an epoch, in their order: *ret_samples has room for exactly n, dlc_epoch_samples() of
- * them, also those that drop_last leaves out. Computed here, in some tens of nanoseconds for each sample of the
- * dataset. -EOPNOTSUPP: a sampler makes the order, or the dataset is a stream that has not ended; -EINVAL: another n;
- * -ENOMEM. */
+/* How many samples an epoch has, those that are padded included: for this rank, and for all ranks together. Where a
+ * sampler's steps make the order, it is made here, and kept until dlc_epoch_order() gives it out; numbers of the
+ * dataset that they need are asked of the daemon (so the call blocks, and waits for a daemon that is away as dlc_next()
+ * does). -EOPNOTSUPP: the dataset is a stream that has not ended; -EINVAL: the steps need lists of numbers, which only
+ * batches tell; -ENOMEM. */
+DLC_API int dlc_epoch_length(struct dlc_loader *loader, uint64_t epoch, uint64_t *ret_n, uint64_t *ret_n_all);
+
+/* The samples of this rank in an epoch, in their order: *ret_samples has room for exactly n of them, as
+ * dlc_epoch_length() says, also those that drop_last leaves out. Computed here, in some tens of nanoseconds for each
+ * sample of the dataset. Errors as above; -EINVAL: another n. */
 DLC_API int dlc_epoch_order(struct dlc_loader *loader, uint64_t epoch, int64_t *ret_samples, uint64_t n);
 
 /* How many batches this rank has from a global position of an epoch on, as a resume there would give them; DLC_UNKNOWN

@@ -25,9 +25,11 @@
 #include "client/lib/daemon/sources.h"
 #include "client/lib/environment.h"
 #include "client/lib/orders/columns.h"
+#include "client/lib/orders/made.h"
 #include "client/lib/progress.h"
 #include "client/lib/ring.h"
 #include "proto/order/epoch_plan.h"
+#include "proto/order/making/order_text.h"
 #include "proto/order/sampler.h"
 
 enum dli_state {
@@ -95,7 +97,8 @@ struct dlc_loader {
         bool deals_batches;       /* and what ranks are dealt are whole batches */
         bool has_units;           /* or rows of a batch with several samples each */
         struct dli_columns columns;
-        bool has_ended; /* an epoch has ended at least once */
+        struct dli_made made; /* from dlc_epoch_length() to dlc_epoch_order(); samples NULL: there is none */
+        bool has_ended;       /* an epoch has ended at least once */
         struct dlc_info info;
         char *digest, *pipeline, *job, *sampler, *dataset; /* owned: info points to these */
         struct dlc_part *parts;                            /* owned, with their texts; NULL: one dataset */
@@ -229,6 +232,16 @@ void dli_classes_free(struct dlc_loader *loader);
 /* ---- samples.c ----------------------------------------------------------------------------------------------- */
 
 void dli_samples_free(struct dlc_loader *loader);
+
+/* Asks the daemon for a column of the sampler, a number for each sample of the dataset. On success the caller frees
+ * *ret_values (malloc), to which the column refers, as it does to the wish's name. -EINVAL: the daemon cannot tell it.
+ */
+int dli_samples_column(struct dlc_loader *loader, const struct dlp_column_wish *wish, struct dlp_column *ret_column,
+                       void **ret_values);
+
+/* ---- order.c ------------------------------------------------------------------------------------------------- */
+
+struct dlp_sampler_terms dli_sampler_terms(const struct dlc_loader *loader, uint64_t epoch);
 
 /* ---- diagnose.c ---------------------------------------------------------------------------------------------- */
 

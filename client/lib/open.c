@@ -130,6 +130,7 @@ void dlc_close(struct dlc_loader *loader) {
         dli_classes_free(loader);
         dli_samples_free(loader);
         dli_diagnosis_free(loader);
+        free(loader->made.samples);
         dli_columns_free(&loader->columns);
         dli_options_free(&loader->options);
         free(loader->digest);

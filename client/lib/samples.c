@@ -15,6 +15,7 @@ struct question {
         const char *field; /* NULL: names */
         const uint64_t *samples;
         uint32_t n;
+        bool lengths; /* of the field, where samples differ in it */
         void *values;
         uint32_t dtype;
 };
@@ -66,6 +67,7 @@ static int ask_page(struct dlc_loader *loader, struct question *question) {
         body.n_samples = question->n - first;
         if (question->field)
                 body.field = (char *)(uintptr_t)question->field;
+        body.lengths = question->lengths;
         request.body_case = DLP__REQUEST__BODY_SAMPLES;
         request.samples = &body;
         r = dli_connection_call(&loader->connection, &request, DLI_ANSWER_TIMEOUT_MS, &loader->reason, &reply, NULL, 0);
@@ -143,4 +145,53 @@ int dlc_sample_numbers(struct dlc_loader *loader, const char *field, const uint6
         if (r == 0)
                 *ret_dtype = question.dtype;
         return r;
+}
+
+/* A page at a time, each after the one before. */
+static int ask_column(struct dlc_loader *loader, const struct dlp_column_wish *wish, uint64_t n_samples,
+                      uint8_t *values, uint32_t *ret_dtype) {
+        uint64_t samples[DLP_SAMPLES_ASKED_MAX], numbers[DLP_SAMPLES_ASKED_MAX];
+        struct question question = {
+                .field = wish->name, .lengths = wish->is_lengths, .samples = samples, .values = numbers
+        };
+
+        for (uint64_t first = 0; first < n_samples; first += question.n) {
+                uint32_t dtype = question.dtype;
+                int r;
+
+                question.n = n_samples - first < DLP_SAMPLES_ASKED_MAX ? (uint32_t)(n_samples - first)
+                                                                       : DLP_SAMPLES_ASKED_MAX;
+                for (uint32_t i = 0; i < question.n; i++)
+                        samples[i] = first + i;
+                r = dli_restart_ask(loader, ask, &question);
+                if (r < 0)
+                        return r;
+                if (!dlp_column_takes(question.dtype) || (first > 0 && question.dtype != dtype))
+                        return makes_no_sense(loader, "numbers");
+                memcpy(values + first * dlp_dtype_bytes(question.dtype), numbers,
+                       question.n * dlp_dtype_bytes(question.dtype));
+        }
+        *ret_dtype = question.dtype;
+        return 0;
+}
+
+int dli_samples_column(struct dlc_loader *loader, const struct dlp_column_wish *wish, struct dlp_column *ret_column,
+                       void **ret_values) {
+        uint64_t n = loader->info.dataset_samples;
+        void *values = calloc(n + 1, sizeof(uint64_t));
+        uint32_t dtype;
+        int r;
+
+        if (!values)
+                return why_set(&loader->reason, -ENOMEM, "no memory for the column \"%s\" of the sampler", wish->name);
+        r = ask_column(loader, wish, n, values, &dtype);
+        if (r < 0) {
+                free(values);
+                return r;
+        }
+        *ret_column = (struct dlp_column){
+                .name = wish->name, .dtype = dtype, .values = values, .n_values = n, .n_samples = n
+        };
+        *ret_values = values;
+        return 0;
 }

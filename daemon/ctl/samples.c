@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "daemon/ctl/handlers.h"
+#include "daemon/data/orders/source_column.h"
 
 #define PAGE_BYTES    (DLP_PACKET_MAX - 1024u) /* the rest of the reply takes a few dozen */
 #define NAME_OVERHEAD 4u                       /* tag and length */
@@ -33,6 +34,11 @@ static bool gives_numbers(const struct schema_field *field) {
         return field->kind == FIELD_VALUE && !field->is_stored && field->n_dims == 0 && !field->may_be_absent;
 }
 
+/* Any number of them, which is none for some samples. */
+static bool gives_lists(const struct schema_field *field) {
+        return field->kind == FIELD_VALUE && !field->is_stored && (field->n_dims > 0 || field->may_be_absent);
+}
+
 static int find_field(const struct source *source, const char *name, uint32_t *ret_field, struct why *why) {
         char names[256] = "";
         size_t n = 0;
@@ -40,6 +46,10 @@ static int find_field(const struct source *source, const char *name, uint32_t *r
         for (uint32_t i = 0; i < source->schema.n_fields; i++) {
                 const struct schema_field *field = &source->schema.fields[i];
 
+                if (strcmp(field->name, name) == 0 && gives_lists(field))
+                        return why_set(why, -EINVAL,
+                                       "\"%s\" has any number of numbers for each sample; only its batches tell them",
+                                       name);
                 if (!gives_numbers(field))
                         continue;
                 if (strcmp(field->name, name) == 0) {
@@ -54,15 +64,30 @@ static int find_field(const struct source *source, const char *name, uint32_t *r
                        n > 0 ? names : " none");
 }
 
+static void fill_lengths(const struct source *source, uint32_t field, const Dlp__SamplesRequest *asked,
+                         uint32_t *lengths) {
+        for (size_t i = 0; i < asked->n_samples; i++)
+                lengths[i] = source_column_length(source, field, asked->samples[i]);
+}
+
 static int fill_numbers(const struct source *source, const Dlp__SamplesRequest *asked, Dlp__SamplesReply *reply,
                         struct why *why) {
-        static uint8_t numbers[DLP_SAMPLES_ASKED_MAX * sizeof(uint64_t)];
+        static _Alignas(uint64_t) uint8_t numbers[DLP_SAMPLES_ASKED_MAX * sizeof(uint64_t)];
+        const struct dlp_column_wish wish = { .name = asked->field, .is_lengths = true };
         uint32_t field = 0;
         uint64_t each;
-        int r = find_field(source, asked->field, &field, why);
+        int r = asked->lengths ? source_column_find(source, &wish, &field, why)
+                               : find_field(source, asked->field, &field, why);
 
         if (r < 0)
                 return r;
+        if (asked->lengths && source_column_counts(source, field, true)) {
+                fill_lengths(source, field, asked, (uint32_t *)(void *)numbers);
+                reply->dtype = DLP_DTYPE_UINT32;
+                reply->numbers.data = numbers;
+                reply->numbers.len = asked->n_samples * sizeof(uint32_t);
+                return 0;
+        }
         reply->dtype = source->schema.fields[field].dtype;
         each = dlp_dtype_bytes(reply->dtype);
         for (size_t i = 0; i < asked->n_samples; i++)

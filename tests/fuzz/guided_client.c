@@ -179,10 +179,16 @@ static bool send_reply(int fd, Dlp__Reply *reply, const int *fds, size_t n_fds, 
 static bool answer_attach(int fd, uint64_t id, struct input *input) {
         struct offer offer = make_offer(input);
         Dlp__Reply reply = DLP__REPLY__INIT;
+        uint8_t how = input_byte(input);
         bool is_good;
 
-        if (input_byte(input) & 0x80)
+        if (how & 0x80)
                 add_parts(&offer.attached, input);
+        if (how & 0x40) {
+                offer.attached.order_is_made = true;
+                offer.attached.sampler = (char *)(uintptr_t)(how & 0x20 ? "stratified(column=label)"
+                                                                        : "repeat(n=3) lab");
+        }
         spoil_attached(&offer.attached, input);
         reply.id = id;
         reply.body_case = DLP__REPLY__BODY_ATTACHED;
@@ -389,6 +395,14 @@ static void read_diagnosis(const struct dlc_diagnosis *diagnosis) {
                 abort();
 }
 
+static void read_order(struct dlc_loader *loader) {
+        int64_t samples[64];
+        uint64_t n, n_all;
+
+        if (dlc_epoch_length(loader, 1, &n, &n_all) == 0 && n <= 64 && dlc_epoch_order(loader, 1, samples, n) == 0)
+                read_bytes(samples, n * sizeof(*samples));
+}
+
 static void act(struct dlc_loader *loader, struct input *input, const struct dlc_batch **held, uint32_t *n_held) {
         const uint64_t listed[3] = { 0, 1, N_SAMPLES };
         const char *const *names;
@@ -431,6 +445,7 @@ static void act(struct dlc_loader *loader, struct input *input, const struct dlc
                 break;
         case 6:
                 dlc_set_epoch(loader, input_below(input, 3));
+                read_order(loader);
                 break;
         default:
                 for (uint32_t i = 0; i < *n_held; i++)

@@ -315,8 +315,8 @@ def _(box):
         exact = [loader.sampler for loader in both]
         assert [(s.num_samples, s.total_size) for s in exact] == [(12, 23), (11, 23)]
         assert sorted(sum(map(list, exact), [])) == list(range(23))
-        made = dlclient.Loader("f", 4, indices=[1, 2])
-        refused(dlclient.Error, lambda: list(made.sampler), "batch->indices")
+        made = dlclient.Loader("f", 4, indices=[1, 20, 2], shuffle=False)
+        assert (list(made.sampler), made.sampler.num_samples, made.sampler.total_size) == ([1, 20, 2], 3, 3)
     """)
 
 

@@ -164,6 +164,52 @@ RANKS = """
 """
 
 
+SAME = """
+    weights, lengths = [float(i % 4) for i in range(60)], [1 + i * 7 % 19 for i in range(60)]
+    columns = {"w": weights, "len": lengths, "some": [3, 1, 59, 3]}
+    unequal = 0
+    for number, (dataset, pipeline, text, more) in enumerate([
+            ("t", "x", "weighted(column=w, n=50)", {}), ("t", "x", "weighted(column=length, n=33)", {}),
+            ("t", "x", "class_balanced(label) stratified(label)", {}), ("t", "x", "repeat(2)", {"shuffle": False}),
+            ("t", "x", "subset(column=some)", {}), ("t", "x", "length_grouped(length, mega=2)", {}),
+            ("t", "x", "buckets(column=length, edges=5:10:20, tokens=40)", {}), ("t", "x", "grouped(column=len, k=3)", {}),
+            ("f", None, "length_grouped(image, mega=2)", {}), ("f", None, "buckets(column=image, edges=10:20, tokens=60)", {}),
+            ("p", "tokens: pack(32)", None, {"columns": {"tokens": [1 + i * i % 23 for i in range(50)]}}),
+            (["t", "again"], "x", "mix(t=0.7, again=0.3, n=80)", {})]):
+        for world, partition, dealing in ((1, "pad", "strided"), (3, "exact", "strided"), (2, "pad", "batch"), (2, "drop", "strided")):
+            if dealing == "batch" and ("buckets" in (text or "") or "grouped(column" in (text or "") or text is None):
+                continue            # these deal units of their own
+            loaders = [dlclient.Loader(dataset, 5, pipeline=pipeline, seed=3, sampler=text, rank=rank, world_size=world,
+                                       partition=partition, dealing=dealing, job=f"j{number}.{world}.{partition}.{dealing}",
+                                       **{"columns": columns if text else None, **more}) for rank in range(world)]
+            for epoch in (0, 7):
+                said = []
+                for loader in loaders:
+                    loader.sampler.set_epoch(epoch)
+                    said.append(list(loader.sampler))
+                    assert len(loader.sampler) == loader.sampler.num_samples == len(said[-1]), (text, world)
+                for loader, mine in zip(loaders, said):
+                    assert loader.sampler.total_size == sum(map(len, said)), (text, world, epoch)
+                    assert sum((batch.indices.tolist() for batch in loader), []) == mine, (text, world, partition, epoch)
+                unequal += len(set(map(len, said))) > 1
+            for loader in loaders:
+                loader.close()
+    assert unequal > 0              # ranks whose shares differ in length were among them
+"""
+
+
+@case("loader.sampler gives the samples that come, whichever steps make the order, at any world size and in any epoch")
+def _(box):
+    path, tokens = box.path("t.jsonl"), box.path("p.jsonl")
+    write(path, "".join(json.dumps({"label": i % 3, "length": 1 + i * 7 % 19, "x": i}) + "\n"
+                        for i in range(N)).encode())
+    write(tokens, "".join(json.dumps({"tokens": list(range(1 + i * i % 23))}) + "\n" for i in range(50)).encode())
+    for i in range(N):
+        write(box.path(f"f/c/{i:03}.jpg"), b"x" * (6 + i * 5 % 11))
+    trainer(box, box.daemon({"t": {"path": path, "format": "jsonl"}, "again": {"path": path, "format": "jsonl"},
+                             "p": {"path": tokens, "format": "jsonl"}, "f": box.path("f")}), SAME)
+
+
 @case("a loop that is left early continues from the last batch's state at another world size, without loss and without repeats")
 def _(box):
     daemon = serve(box)

@@ -4,12 +4,12 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include "client/dlctl/control.h"
 #include "client/dlctl/waiting.h"
 #include "client/lib/orders/column_file.h"
+#include "client/lib/orders/making.h"
 #include "proto/base/clock.h"
 
 #define DRAW_AFTER_NS 300000000ull /* what is made at once shows nothing */
@@ -25,26 +25,6 @@ struct tables {
 
 /* ---- what a step asks for -------------------------------------------------------------------------------------- */
 
-/* Checked here, because the kernel would promise more memory than it has and then kill some process. */
-static void *allocate(struct dlp_making *making, uint64_t n_bytes) {
-        uint64_t memory = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
-        void *bytes = n_bytes <= memory
-                              ? mmap(NULL, n_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)
-                              : MAP_FAILED;
-
-        if (bytes != MAP_FAILED)
-                return bytes;
-        why_set(making->why, -ENOMEM, "sampler: needs %" PRIu64 " MiB of memory, this machine has %" PRIu64 " MiB",
-                n_bytes >> 20, memory >> 20);
-        return NULL;
-}
-
-static void release(struct dlp_making *making, void *memory, uint64_t n_bytes) {
-        (void)making;
-        if (memory)
-                munmap(memory, n_bytes);
-}
-
 static bool go_on(struct dlp_making *making, uint64_t n_done, uint64_t n_total) {
         struct dlp_progress progress = { .phase = "making the order", .unit = "samples" };
         struct made *made = making->userdata;
@@ -57,12 +37,6 @@ static bool go_on(struct dlp_making *making, uint64_t n_done, uint64_t n_total) 
         if (now - made->pace.began_ns >= DRAW_AFTER_NS)
                 waiting_draw("", &progress);
         return true; /* nobody ends it but a signal, which ends the program */
-}
-
-static void publish(struct dlp_making *making, const struct dlp_order *order, uint64_t n_final) {
-        (void)making;
-        (void)order;
-        (void)n_final;
 }
 
 /* ---- columns and parts ----------------------------------------------------------------------------------------- */
@@ -174,9 +148,9 @@ int made_make(const struct made_wish *wish, struct made *made) {
         struct why why = { "" };
         int r = EXIT_DONE;
 
-        made->making = (struct dlp_making){
-                .allocate = allocate, .release = release, .go_on = go_on, .publish = publish, .userdata = made
-        };
+        dli_making_begin(&made->making);
+        made->making.go_on = go_on;
+        made->making.userdata = made;
         dlp_pace_begin(&made->pace, clock_now_ns());
         if (!text || !tables)
                 r = fail(EXIT_REFUSED, "order: out of memory");

@@ -30,6 +30,15 @@ def known(number: int, what: str) -> int:
     return number
 
 
+def patiently(handle: Any, function: Any, *arguments: Any) -> None:
+    """Calls a function of the library until no signal interrupts it; the exception of a signal's handler ends it."""
+    result = -errno.EINTR
+    while result == -errno.EINTR:
+        result = function(handle.pointer, *arguments)
+    if result < 0:
+        raise error_of(int(result), handle.library.error_text())
+
+
 class Part(NamedTuple):
     """One of the datasets of a loader. Its samples have the indices from `first` on."""
 
@@ -158,22 +167,14 @@ class Dataset(Frozen):
             return join([ask(handle, asked[first:first + SAMPLES_ASKED_MAX])
                          for first in range(0, max(1, len(asked)), SAMPLES_ASKED_MAX)])
 
-    @staticmethod
-    def _patiently(handle: Any, function: Any, *arguments: Any) -> None:
-        result = -errno.EINTR
-        while result == -errno.EINTR:
-            result = function(handle.pointer, *arguments)
-        if result < 0:
-            raise error_of(int(result), handle.library.error_text())
-
     def _ask_names(self, handle: Any, asked: Any) -> List[str]:
         names = ctypes.POINTER(ctypes.c_char_p)()
-        self._patiently(handle, handle.library.sample_names, asked.ctypes.data, len(asked), ctypes.byref(names))
+        patiently(handle, handle.library.sample_names, asked.ctypes.data, len(asked), ctypes.byref(names))
         return [_library.text_of(names[i]) for i in range(len(asked))]
 
     def _ask_numbers(self, handle: Any, field: str, asked: Any) -> Any:
         room, dtype = numpy.empty(len(asked), numpy.uint64), ctypes.c_uint32()
-        self._patiently(handle, handle.library.sample_numbers, field.encode("utf-8", "replace"), asked.ctypes.data,
+        patiently(handle, handle.library.sample_numbers, field.encode("utf-8", "replace"), asked.ctypes.data,
                         len(asked), room.ctypes.data, ctypes.byref(dtype))
         if dtype.value == BFLOAT16:
             raise OptionError(f"{field}: its numbers are bfloat16, which NumPy does not have")
@@ -187,20 +188,22 @@ class Dataset(Frozen):
 
 class Sampler(Frozen):
     """Takes the place of torch's DistributedSampler: len() is the number of samples that the rank gets in an epoch, and
-    iterating over it gives their numbers."""
+    iterating over it gives their numbers. Where steps make the order (sampler=, indices=, packed rows), it is made
+    here as the daemon makes it; then epochs may differ in length."""
 
     def __init__(self, handle: weakref.WeakMethod[Any], rank: int, world_size: int,
-                 set_epoch: weakref.WeakMethod[Any], epoch: weakref.WeakMethod[Any], is_even: bool) -> None:
-        info = _call(handle).info
-        self._epoch = epoch
-        self._is_even = is_even  # all ranks get the same number
-        self._n_dataset = int(info.dataset_samples)
+                 set_epoch: weakref.WeakMethod[Any], epoch: weakref.WeakMethod[Any], lock: Any) -> None:
         self.rank = rank
         self.num_replicas = world_size
-        self._n_samples = int(info.epoch_samples)
-        self._is_stream = bool(info.is_stream)
+        self._epoch = epoch
         self._handle = handle
         self._set_epoch = set_epoch
+        self._lock = lock
+        self._known: Optional[Tuple[int, int, int]] = None  # epoch, samples of this rank, of all ranks
+        info = _call(handle).info
+        self._is_fixed = not info.is_stream and not info.is_made  # all epochs are equally long
+        if self._is_fixed:
+            self._measured(_call(handle), 0)
         self._settled = True
 
     def set_epoch(self, epoch: int) -> None:
@@ -215,19 +218,34 @@ class Sampler(Frozen):
     @property
     def total_size(self) -> int:
         """How many samples all ranks get together, repeated ones included."""
-        return len(self) * self.num_replicas if self._is_even else self._n_dataset
+        return self._lengths()[1]
 
     def __iter__(self) -> Iterator[int]:
         """The samples of this rank in the epoch that is running or comes next, in their order, whole also after a
-        resume. A sampler of steps has its order in the daemon: there it is an error that says what to do."""
-        handle, epoch = _call(self._handle), _call(self._epoch)
-        n = int(handle.info.epoch_samples)
-        indices = numpy.empty(n if n != _library.UNKNOWN else 0, numpy.int64)  # else the library says why not
-        result = handle.library.epoch_order(handle.pointer, epoch, indices.ctypes.data, len(indices))
-        if result < 0:
-            raise error_of(int(result), handle.library.error_text())
+        resume."""
+        with self._lock:
+            handle, epoch = _call(self._handle), _call(self._epoch)
+            indices = numpy.empty(self._measured(handle, epoch)[0], numpy.int64)
+            patiently(handle, handle.library.epoch_order, epoch, indices.ctypes.data, len(indices))
         return iter(indices.tolist())
 
     def __len__(self) -> int:
-        return known(self._n_samples if not self._is_stream else int(_call(self._handle).info.epoch_samples),
-                     "the dataset")
+        return self._lengths()[0]
+
+    def _lengths(self) -> Tuple[int, int]:
+        """Of the epoch that is running or comes next."""
+        if self._is_fixed and self._known is not None:
+            return self._known[1:]
+        with self._lock:
+            handle, epoch = _call(self._handle), _call(self._epoch)
+            known(int(handle.info.dataset_samples), "the dataset")
+            if self._known is None or self._known[0] != epoch:
+                self._measured(handle, epoch)
+            assert self._known is not None
+            return self._known[1:]
+
+    def _measured(self, handle: Any, epoch: int) -> Tuple[int, int]:
+        n, n_all = ctypes.c_uint64(), ctypes.c_uint64()
+        patiently(handle, handle.library.epoch_length, epoch, ctypes.byref(n), ctypes.byref(n_all))
+        self._known = (epoch, n.value, n_all.value)
+        return n.value, n_all.value

@@ -302,6 +302,7 @@ _FUNCTIONS: List[Tuple[str, Any, List[Any]]] = [
     ("dlc_warning", ctypes.c_char_p, [_LOADER]),
     ("dlc_n_classes", ctypes.c_int64, [_LOADER]),
     ("dlc_class_name", ctypes.c_char_p, [_LOADER, ctypes.c_uint64]),
+    ("dlc_epoch_length", ctypes.c_int, [_LOADER, ctypes.c_uint64, _NUMBER, _NUMBER]),
     ("dlc_epoch_order", ctypes.c_int, [_LOADER, ctypes.c_uint64, ctypes.c_void_p, ctypes.c_uint64]),
     ("dlc_batches_from", ctypes.c_int, [_LOADER, ctypes.c_uint64, _NUMBER]),
     ("dlc_sample_names", ctypes.c_int, [_LOADER, ctypes.c_void_p, ctypes.c_uint32, _NAMES]),
@@ -341,6 +342,7 @@ class Functions:
     warning: Any
     n_classes: Any
     class_name: Any
+    epoch_length: Any
     epoch_order: Any
     batches_from: Any
     sample_names: Any

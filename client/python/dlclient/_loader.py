@@ -174,8 +174,7 @@ class Loader(Loops):
                order=wish.order, shuffle_buffer=wish.shuffle_buffer, num_workers=0, pin_memory=False,
                batch_sampler=None, dataset=Dataset(wish.dataset, weakref.WeakMethod(self._first_handle), self._lock),
                sampler=Sampler(weakref.WeakMethod(self._first_handle), ranks[0].number, world,
-                               weakref.WeakMethod(self.set_epoch), weakref.WeakMethod(self._real_epoch),
-                               wish.partition != "exact"))
+                               weakref.WeakMethod(self.set_epoch), weakref.WeakMethod(self._real_epoch), self._lock))
         self._form.names_of = self.dataset.names_of
         self._is_stream = ranks[0].is_stream
         self._is_made = bool(info.is_made)

@@ -93,18 +93,23 @@ uint64_t source_column_bytes(const struct source *source, uint32_t field, bool i
         return n_values(source, field) * dlp_dtype_bytes(described->dtype) + source->n_samples * sizeof(uint64_t);
 }
 
-/* What uint32_t cannot hold is written as its largest number. */
+bool source_column_counts(const struct source *source, uint32_t field, bool is_lengths) {
+        return counts(&source->schema.fields[field], is_lengths);
+}
+
+uint32_t source_column_length(const struct source *source, uint32_t field, uint64_t sample) {
+        uint64_t n = source_length(source, sample, field) / row_bytes(&source->schema.fields[field]);
+
+        return n < UINT32_MAX ? (uint32_t)n : UINT32_MAX;
+}
+
 static int read_lengths(const struct source *source, uint32_t field, struct dlp_column *column) {
-        uint64_t each = row_bytes(&source->schema.fields[field]);
         uint32_t *lengths = malloc((source->n_samples + 1) * sizeof(*lengths));
 
         if (!lengths)
                 return -ENOMEM;
-        for (uint64_t i = 0; i < source->n_samples; i++) {
-                uint64_t n = source_length(source, i, field) / each;
-
-                lengths[i] = n < UINT32_MAX ? (uint32_t)n : UINT32_MAX;
-        }
+        for (uint64_t i = 0; i < source->n_samples; i++)
+                lengths[i] = source_column_length(source, field, i);
         *column = (struct dlp_column){ .dtype = DLP_DTYPE_UINT32,
                                        .values = lengths,
                                        .n_values = source->n_samples,

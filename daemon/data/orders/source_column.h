@@ -11,6 +11,12 @@
 int source_column_find(const struct source *source, const struct dlp_column_wish *wish, uint32_t *ret_field,
                        struct why *why);
 
+/* Is it lengths, and not numbers, that the field gives? */
+bool source_column_counts(const struct source *source, uint32_t field, bool is_lengths);
+
+/* That of one sample; what uint32_t cannot hold is its largest number. */
+uint32_t source_column_length(const struct source *source, uint32_t field, uint64_t sample);
+
 /* Bytes of memory that the column takes. Looks at each sample if a sample has a list. */
 uint64_t source_column_bytes(const struct source *source, uint32_t field, bool is_lengths);
 
