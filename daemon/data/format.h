@@ -39,6 +39,10 @@ struct format {
         /* The keys of the configuration that it takes (data/format_options.h), with a NULL at the end; NULL: none. */
         const char *const *options;
 
+        /* Is part of an index's digest of options: indices that were made before it was set, or under another text, are
+         * made anew. For a format that began to find more. NULL: nothing. */
+        const char *revision;
+
         /* The one of these keys that names files of which the index is made too, separated by commas, perhaps with
          * something in brackets after each: when one changes, the index is made anew. NULL: none. */
         const char *file_option;

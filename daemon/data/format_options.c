@@ -39,7 +39,7 @@ static int refuse(const struct format *format, const char *key, struct why *why)
                        keys[0] ? "; it takes " : "", keys);
 }
 
-static int make_digest(struct format_options *options, struct why *why) {
+static int make_digest(struct format_options *options, const char *revision, struct why *why) {
         unsigned char digest[EVP_MAX_MD_SIZE];
         EVP_MD_CTX *context = EVP_MD_CTX_new();
         int is_fine = context && EVP_DigestInit_ex(context, EVP_sha256(), NULL);
@@ -47,6 +47,8 @@ static int make_digest(struct format_options *options, struct why *why) {
         for (uint32_t i = 0; i < options->n && is_fine; i++)
                 is_fine = EVP_DigestUpdate(context, options->options[i].key, strlen(options->options[i].key) + 1) &&
                           EVP_DigestUpdate(context, options->options[i].value, strlen(options->options[i].value) + 1);
+        if (revision)
+                is_fine = is_fine && EVP_DigestUpdate(context, revision, strlen(revision) + 1);
         is_fine = is_fine && EVP_DigestFinal_ex(context, digest, NULL);
         EVP_MD_CTX_free(context);
         if (!is_fine)
@@ -102,7 +104,7 @@ static int take_lines(struct format_options *options, const struct format *forma
                         return refuse(format, line, why);
                 }
         }
-        return options->n > 0 ? make_digest(options, why) : 0;
+        return options->n > 0 ? make_digest(options, format->revision, why) : 0;
 }
 
 int format_options_parse(const char *text, const struct format *format, struct format_options *ret_options,

@@ -13,7 +13,7 @@ sys.path.insert(0, os.path.join(HERE, "..", "support"))
 from harness import ROOT, case, equal, identity_pixels, main, png, write
 from coco import FIELDS, annotations_of, told
 from listings import read_jsonl, told_array, told_bytes, told_json, told_text, without_text
-from pyclient import need
+from pyclient import need, trainer
 
 
 @case("listings of today's datasets and pandas hold what their readers read")
@@ -66,7 +66,8 @@ def _(box):
     coco = COCO(box.path("a.json"))
     ranks = {each: rank for rank, each in enumerate(sorted(coco.getCatIds()))}
     ids = sorted(coco.imgs)
-    for line in box.daemon({"d": {"path": box.path("p"), "format": "coco", "annotations": box.path("a.json")}}).read("d", pipeline=FIELDS, batch=16):
+    daemon = box.daemon({"d": {"path": box.path("p"), "format": "coco", "annotations": box.path("a.json")}})
+    for line in daemon.read("d", pipeline=FIELDS, batch=16):
         mine = coco.loadAnns(coco.getAnnIds(ids[line["index"]]))
         n, fields = len(mine), line["fields"]
         equal(fields["image_id"]["value"], ids[line["index"]], "image")
@@ -77,6 +78,8 @@ def _(box):
         raw = "[" + ", ".join(json.dumps(each["segmentation"]) for each in mine) + "]"
         equal(fields["segmentation"], told_bytes(raw.encode()), "segmentations")
         equal(fields["boxes"], told({**content, "images": [coco.imgs[ids[line["index"]]]]})[0]["boxes"], "boxes")
+    names = [each["name"] for each in coco.loadCats(sorted(coco.getCatIds()))]
+    equal(trainer(box, daemon, 'out(dlclient.Loader("d", 4, pipeline="labels").dataset.classes)'), [names], "classes")
 
 
 @case("masks of COCO's segmentations are those of pycocotools, alone and beside boxes")

@@ -10,6 +10,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 from harness import case, check_sequence, contains, equal, expected_order, identity_pixels, indices, main, png, within, write
 from coco import FIELDS, annotations_of, f4, told
 from listings import told_array
+from pyclient import need, trainer
 
 def coco(box, **more):
     return {"path": box.path("p"), "format": "coco", "annotations": box.path("a.json"), **more}
@@ -32,6 +33,52 @@ def _(box):
     plain = daemon.read("f", pipeline="image: resize(4)", seed=9, batch=5)
     lines = daemon.read("d", pipeline="image: resize(4); boxes; labels", seed=9, batch=5)
     equal([line["fields"]["image"] for line in lines], [line["fields"]["image"] for line in plain], "pixels")
+
+
+CLASSES = """
+    for name, expected in json.load(open(sys.argv[1])).items():
+        with dlclient.Loader(name.split("+"), 4, pipeline="labels; category_ids", job=name) as loader:
+            assert loader.dataset.classes == expected, (name, loader.dataset.classes)
+            assert loader.dataset.class_to_idx == {each: label for label, each in enumerate(expected)}
+            names = json.loads(sys.argv[2])
+            if expected and name != "named twice":
+                for batch in loader:
+                    assert [expected[label] for labels in batch["labels"] for label in labels.tolist()] == \\
+                           [names[str(number)] for numbers in batch["category_ids"] for number in numbers.tolist()]
+    with dlclient.Loader("d", 4, pipeline="image_id", sampler="repeat_factor(labels, t=0.5)") as loader:
+        refused(dlclient.OptionError, lambda: list(loader.sampler), "labels", "any number of numbers", "batches")
+"""
+
+
+@case("loader.dataset.classes are the names of the categories in the order of the labels, where all of them have names")
+def _(box):
+    need("numpy")
+    content = annotations_of(random.Random(4))
+    categories = content["categories"]
+    for each in categories:
+        each["name"] = f"wörter und n{each['id']}"
+    names = {each["id"]: each["name"] for each in categories}
+    one = {"images": [{"id": 1, "file_name": "a.png"}], "annotations": []}
+    contents = {"d": content, "other": {**content, "categories": [{**each, "name": "x" + each["name"]} for each in categories]},
+                "unnamed": {**content, "categories": categories[:-1] + [{"id": categories[-1]["id"]}]},
+                "no text": {**content, "categories": categories[:-1] + [{"id": categories[-1]["id"], "name": ["a"]}]},
+                "none": one, "unlisted": {**content, "categories": []},
+                "named twice": {**content, "categories": [{**categories[0], "name": "before"}] + categories}}
+    for name, each in contents.items():
+        write(box.path(f"{name}.json"), json.dumps(each).encode())
+    for image in content["images"]:
+        write(box.path("p", image["file_name"]), png(9, 7, identity_pixels(1, 9, 7)))
+    known = [name for _, name in sorted(names.items())]
+    expected = {"d": known, "unnamed": [], "no text": [], "none": [], "unlisted": [], "named twice": known, "d+d2": known,
+                "d+other": [], "d+unnamed": known}
+    write(box.path("expected"), json.dumps(expected).encode())
+    daemon = box.daemon({**{name: {**coco(box), "annotations": box.path(f"{name}.json")} for name in contents},
+                         "d2": {**coco(box), "annotations": box.path("d.json")}})
+    trainer(box, daemon, CLASSES, box.path("expected"), json.dumps(names))
+    equal({each["name"]: each["n_classes"] for each in daemon.objects("datasets") if each["name"] in ("d", "unnamed")},
+          {"d": len(known), "unnamed": 0}, "dlctl datasets")
+    digests = {each["name"]: each["digest"] for each in daemon.objects("datasets") if each["name"] in ("d", "other", "unnamed")}
+    equal(len(set(digests.values())), 1, f"names are not in the digest, so states of runs stay good: {digests}")
 
 
 @case("boxes move with their picture: the same crop and flips, found by the pixels; values as torchvision's arithmetic gives them")

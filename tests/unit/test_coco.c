@@ -74,6 +74,38 @@ START_TEST(categories_that_are_not_listed_are_those_that_occur) {
 }
 END_TEST
 
+START_TEST(categories_are_classes_if_all_have_names_that_can_be_one) {
+        static const struct {
+                const char *name;
+                uint32_t n_classes;
+        } NAMES[] = {
+                { "\"a b\"", 2 },       { "\"\\u00e4\"", 2 }, { "\"\"", 0 },
+                { "\"a\\u0000b\"", 0 }, { "7", 0 },           { "null", 0 },
+        };
+        struct dataset *dataset;
+        char text[200];
+        struct why why;
+
+        setup();
+        for (size_t i = 0; i < ARRAY_SIZE(NAMES); i++) {
+                snprintf(text, sizeof(text),
+                         "{\"images\":[{\"id\":1,\"file_name\":\"q\"}],\"categories\":[{\"name\":%s,\"id\":9},"
+                         "{\"id\":2,\"name\":\"first\"}]}",
+                         NAMES[i].name);
+                tree_file(&tree, "a.json", text);
+                ck_assert_msg(samples_open(&tree, "coco", "p", "annotations=../a.json\n", &dataset, &why) == 0, "%s",
+                              why.text);
+                ck_assert_uint_eq(dataset_source(dataset)->n_classes, NAMES[i].n_classes);
+                if (NAMES[i].n_classes > 0)
+                        ck_assert_str_eq(source_class_name(dataset_source(dataset), 0), "first");
+                if (i < 2)
+                        ck_assert_str_eq(source_class_name(dataset_source(dataset), 1), i ? "\u00e4" : "a b");
+                dataset_unref(dataset);
+        }
+        tree_remove(&tree);
+}
+END_TEST
+
 START_TEST(what_is_wrong_in_annotations_is_said_with_its_place) {
         static const struct {
                 const char *text, *words;
@@ -200,6 +232,7 @@ int main(void) {
         const struct suite_row rows[] = {
                 { "coco", images_come_by_id_and_annotations_as_in_the_file },
                 { "coco", categories_that_are_not_listed_are_those_that_occur },
+                { "coco", categories_are_classes_if_all_have_names_that_can_be_one },
                 { "coco", what_is_wrong_in_annotations_is_said_with_its_place },
                 { "coco", what_is_not_read_may_be_no_number },
                 { "coco", a_file_of_many_reads_has_the_same_annotations },

@@ -12,6 +12,7 @@ static const struct format LISTING = { .name = "listing",
                                        .options = (const char *const[]){ "annotations", "length", NULL } };
 
 START_TEST(a_format_gets_the_keys_that_it_takes) {
+        struct format revised = LISTING;
         struct format_options options;
         char digest[sizeof(options.digest)];
         struct why why;
@@ -31,6 +32,10 @@ START_TEST(a_format_gets_the_keys_that_it_takes) {
         format_options_fini(&options);
         ck_assert_int_eq(format_options_parse("annotations=/a/b=c.json\nlength=18\n", &LISTING, &options, &why), 0);
         ck_assert_str_ne(options.digest, digest);
+        format_options_fini(&options);
+        revised.revision = "more";
+        ck_assert_int_eq(format_options_parse("annotations=/a/b=c.json\nlength=17\n", &revised, &options, &why), 0);
+        ck_assert_str_ne(options.digest, digest); /* an index from before it found more is made anew */
         format_options_fini(&options);
         ck_assert_int_eq(format_options_parse(NULL, &LISTING, &options, &why), 0);
         ck_assert_str_eq(options.digest, "");

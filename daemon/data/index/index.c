@@ -165,11 +165,11 @@ static void describe_field(const struct index_field *field, bool is_stored, stru
 static void describe_fields(const struct index *index, struct schema *schema) {
         for (uint64_t i = 0; i < index->header->n_fields + index->header->n_columns; i++)
                 describe_field(&index->fields[i], i < index->header->n_fields, &schema->fields[schema->n_fields++]);
-        if (index->header->n_classes > 0 && !has_field(schema, "label"))
+        if (index_header_has_labels(index->header) && !has_field(schema, "label"))
                 schema->fields[schema->n_fields++] =
                         (struct schema_field){ .name = "label", .kind = FIELD_VALUE, .dtype = DLP_DTYPE_INT64 };
         for (uint32_t i = 0; i < schema->n_fields; i++)
-                schema->fields[i].is_class = index->header->n_classes > 0 &&
+                schema->fields[i].is_class = index_header_has_labels(index->header) &&
                                              strcmp(schema->fields[i].name, "label") == 0;
         if (!has_field(schema, INDEX_KEY_NAME))
                 schema->fields[schema->n_fields++] = (struct schema_field){ .name = INDEX_KEY_NAME,
@@ -342,9 +342,13 @@ uint32_t index_n_columns(const struct source *source) {
         return (uint32_t)index_of(source)->header->n_columns;
 }
 
+bool index_has_labels(const struct source *source) {
+        return index_header_has_labels(index_of(source)->header);
+}
+
 int32_t index_label(const struct source *source, uint64_t sample) {
         assert(sample < source->n_samples);
-        return source->n_classes > 0 ? index_of(source)->labels[sample] : 0;
+        return index_has_labels(source) ? index_of(source)->labels[sample] : 0;
 }
 
 static const char *index_class_name(const struct source *source, uint32_t label) {

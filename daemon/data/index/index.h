@@ -47,4 +47,5 @@ const char *index_options(const struct source *source);
 uint64_t index_n_files(const struct source *source);
 uint32_t index_n_fields(const struct source *source);              /* that are stored */
 uint32_t index_n_columns(const struct source *source);             /* which follow them, except label and name */
-int32_t index_label(const struct source *source, uint64_t sample); /* a class number; 0 without classes */
+bool index_has_labels(const struct source *source);                /* each sample is of a class */
+int32_t index_label(const struct source *source, uint64_t sample); /* its number; 0 without labels */

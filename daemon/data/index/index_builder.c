@@ -80,6 +80,11 @@ void index_builder_set_scattered(struct index_builder *builder) {
         builder->header.flags |= INDEX_SCATTERED;
 }
 
+void index_builder_set_only_names(struct index_builder *builder) {
+        assert(builder->header.n_samples == 0);
+        builder->header.flags |= INDEX_ONLY_NAMES;
+}
+
 void index_builder_set_options(struct index_builder *builder, const char *digest) {
         assert(strlen(digest) < sizeof(builder->header.options));
         strcpy(builder->header.options, digest);
@@ -226,7 +231,7 @@ int index_builder_add_sample(struct index_builder *builder, const struct index_r
         uint64_t total = header->total_bytes, longest = header->max_length, span;
         int r;
 
-        assert(header->n_classes == 0 || (label >= 0 && (uint64_t)label < header->n_classes));
+        assert(!index_header_has_labels(header) || (label >= 0 && (uint64_t)label < header->n_classes));
         if (header->n_samples == DLP_SAMPLES_MAX)
                 return -E2BIG;
         for (uint64_t i = 0; i < header->n_fields; i++) {
@@ -244,7 +249,7 @@ int index_builder_add_sample(struct index_builder *builder, const struct index_r
         }
         span = index_span(rows, builder->fields, header->n_fields);
         r = growing_append(&builder->rows, rows, header->n_fields * sizeof(*rows));
-        if (r >= 0 && header->n_classes > 0)
+        if (r >= 0 && index_header_has_labels(header))
                 r = growing_append(&builder->labels, &label, sizeof(label));
         if (r >= 0)
                 r = index_columns_next(&builder->columns, header->n_samples);
@@ -396,15 +401,15 @@ static void hash_content(const struct index_builder *builder, struct hashing *ha
                 hash_u64(hashing, builder->fields[i].kind);
                 hash_array(hashing, &builder->fields[i]);
         }
-        hash_u64(hashing, header->n_classes);
-        for (uint64_t i = 0; i < header->n_classes; i++)
+        hash_u64(hashing, index_header_has_labels(header) ? header->n_classes : 0);
+        for (uint64_t i = 0; i < header->n_classes && index_header_has_labels(header); i++)
                 hash_name(hashing, names + classes[i]);
         hash_u64(hashing, header->n_samples);
         for (uint64_t i = 0; i < header->n_samples; i++) {
                 for (uint64_t k = 0; k < header->n_fields; k++)
                         hash_row(builder, hashing, &rows[i * header->n_fields + k],
                                  header->n_shards > 0 && !(builder->fields[k].flags & INDEX_FIELD_OWN_FILE));
-                if (header->n_classes > 0)
+                if (index_header_has_labels(header))
                         hash_u64(hashing, (uint64_t)labels[i]);
         }
         hash_shards(builder, hashing);

@@ -60,6 +60,10 @@ int index_builder_set_value(struct index_builder *builder, uint32_t idx, const v
 /* A digest of the options that the format was given: 64 hexadecimal digits (asserted). Without it: no options. */
 void index_builder_set_options(struct index_builder *builder, const char *digest);
 
+/* The classes are names alone: the labels are in columns of the format's own, and each sample's is ignored. The digest
+ * leaves them out, so it is that of a dataset without classes. To be called before the first sample is added. */
+void index_builder_set_only_names(struct index_builder *builder);
+
 /* Classes get the labels 0, 1, ... Returns 0, -ENOMEM or -E2BIG. */
 int index_builder_add_class(struct index_builder *builder, const char *name);
 

@@ -6,9 +6,10 @@
  *   header | fields | rows | files | directories | class names (offsets) | shards | labels | values | names
  *
  * Fields: first the n_fields stored ones, then n_columns columns, whose values are in the index itself. A label comes
- * with the classes. A row says where a stored field of a sample lies: (file, offset, length). Sample i has n_fields
- * rows, from row i * n_fields on. A file is (directory, name), not a path: a million paths share a thousand
- * directories. Names are NUL-terminated bytes in the last section, whose last byte is NUL.
+ * with the classes, unless the columns have all labels (INDEX_ONLY_NAMES). A row says where a stored field of a sample
+ * lies: (file, offset, length). Sample i has n_fields rows, from row i * n_fields on. A file is (directory, name), not
+ * a path: a million paths share a thousand directories. Names are NUL-terminated bytes in the last section, whose last
+ * byte is NUL.
  *
  * If samples are in shards, files and directories (except the root) are only the former names, and offsets count within
  * the shard. A shard holds the samples from its first one up to the next shard's first one, so rows need not name the
@@ -75,11 +76,12 @@ struct index_header {
         char reserved[6];                   /* zero */
 };
 
-#define INDEX_NAMES_ROWS   1ull /* samples have no names of their own: they are called SHARD:ROW */
-#define INDEX_SCATTERED    2ull /* the fields of a sample lie far apart in their shard, column by column */
-#define INDEX_BY_LIST      4ull /* the first shard is a file that names the others, and has no samples; */
-#define INDEX_LIST_NAMED   8ull /* the path of the dataset is that file; otherwise it is the folder */
-#define INDEX_ROW_NAME_MAX 21u  /* bytes of ":ROW" */
+#define INDEX_NAMES_ROWS   1ull  /* samples have no names of their own: they are called SHARD:ROW */
+#define INDEX_SCATTERED    2ull  /* the fields of a sample lie far apart in their shard, column by column */
+#define INDEX_BY_LIST      4ull  /* the first shard is a file that names the others, and has no samples; */
+#define INDEX_LIST_NAMED   8ull  /* the path of the dataset is that file; otherwise it is the folder */
+#define INDEX_ONLY_NAMES   16ull /* there are names of classes, but no section of labels: columns have them */
+#define INDEX_ROW_NAME_MAX 21u   /* bytes of ":ROW" */
 
 struct index_field {
         char name[SCHEMA_NAME_MAX];
@@ -133,6 +135,11 @@ _Static_assert(sizeof(struct index_file) == 16, "files are part of the file form
 _Static_assert(sizeof(struct index_dir) == 32, "directories are part of the file format");
 _Static_assert(sizeof(struct index_shard) == 32, "shards are part of the file format");
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the file is read in place");
+
+/* Has each sample a label of its own, in the section of labels? */
+static inline bool index_header_has_labels(const struct index_header *header) {
+        return header->n_classes > 0 && !(header->flags & INDEX_ONLY_NAMES);
+}
 
 /* Where the sections begin, in bytes from the beginning of the file. */
 struct index_places {

@@ -70,7 +70,8 @@ int index_places(const struct index_header *header, struct index_places *ret_pla
         places.classes = places.dirs + header->n_dirs * sizeof(struct index_dir);
         places.shards = places.classes + header->n_classes * sizeof(uint64_t);
         places.labels = places.shards + header->n_shards * sizeof(struct index_shard);
-        places.values = places.labels + (header->n_classes > 0 ? align8(header->n_samples * sizeof(int32_t)) : 0);
+        places.values = places.labels +
+                        (index_header_has_labels(header) ? align8(header->n_samples * sizeof(int32_t)) : 0);
         places.names = places.values + align8(header->values_bytes);
         places.end = places.names + align8(header->names_bytes);
         *ret_places = places;
@@ -111,7 +112,8 @@ static int check_header(const struct index_header *header, uint64_t n_bytes, str
             strspn(header->digest, "0123456789abcdef") != INDEX_DIGEST_SIZE - 1 ||
             !memchr(header->options, '\0', sizeof(header->options)))
                 return why_set(why, -EBADMSG, "its format name or digest is damaged");
-        if (header->flags & ~(INDEX_NAMES_ROWS | INDEX_SCATTERED | INDEX_BY_LIST | INDEX_LIST_NAMED) ||
+        if (header->flags &
+                    ~(INDEX_NAMES_ROWS | INDEX_SCATTERED | INDEX_BY_LIST | INDEX_LIST_NAMED | INDEX_ONLY_NAMES) ||
             (header->flags & INDEX_LIST_NAMED && !(header->flags & INDEX_BY_LIST)) ||
             (header->flags & INDEX_BY_LIST && (header->n_shards == 0 || header->n_dirs == 0)) ||
             (header->flags & INDEX_NAMES_ROWS ? header->n_shards == 0 : header->n_fields == 0))
@@ -303,7 +305,7 @@ static int check_labels(const struct checked *checked, struct why *why) {
         for (uint64_t i = 0; i < checked->header->n_classes; i++)
                 if (classes[i] >= checked->header->names_bytes)
                         return why_set(why, -EBADMSG, "class %" PRIu64 " has no name", i);
-        for (uint64_t i = 0; i < checked->header->n_samples && checked->header->n_classes > 0; i++)
+        for (uint64_t i = 0; i < checked->header->n_samples && index_header_has_labels(checked->header); i++)
                 if ((uint64_t)labels[i] >= checked->header->n_classes) /* a negative label becomes a huge number */
                         return why_set(why, -EBADMSG, "sample %" PRIu64 " has a label without a class", i);
         return 0;

@@ -146,12 +146,20 @@ static int compare_classes(const struct source_part *one, const struct source_pa
         return 0;
 }
 
-int joined_check_classes(const struct source *source, struct why *why) {
+/* Has it a field of class numbers? Of annotations the names alone are known. */
+static bool has_labels(const struct source *part) {
+        for (uint32_t i = 0; i < part->schema.n_fields; i++)
+                if (part->schema.fields[i].is_class)
+                        return true;
+        return false;
+}
+
+static int check_classes(const struct source *source, bool only_labels, struct why *why) {
         const struct source_part *first = NULL;
         int r = 0;
 
         for (uint32_t k = 0; k < source->n_parts && r == 0; k++) {
-                if (source->parts[k].source->n_classes == 0)
+                if (source->parts[k].source->n_classes == 0 || (only_labels && !has_labels(source->parts[k].source)))
                         continue;
                 if (first)
                         r = compare_classes(first, &source->parts[k], why);
@@ -161,10 +169,14 @@ int joined_check_classes(const struct source *source, struct why *why) {
         return r;
 }
 
+int joined_check_classes(const struct source *source, struct why *why) {
+        return check_classes(source, true, why);
+}
+
 static void take_classes(struct joined *joined) {
         struct source *source = &joined->source;
 
-        if (joined_check_classes(source, NULL) < 0)
+        if (check_classes(source, false, NULL) < 0)
                 return;
         for (uint32_t k = 0; k < source->n_parts && source->n_classes == 0; k++) {
                 joined->idx_classes = k;

@@ -28,6 +28,6 @@ struct joined_part {
  * look at samples. */
 int joined_open(const struct joined_part *parts, uint32_t n_parts, struct source **ret_source, struct why *why);
 
-/* Do the parts that know classes have the same? Else `why` names the two parts and the first class that differs.
- * Returns 0 or -EINVAL. */
+/* Do the parts that have labels of classes have the same classes? Else `why` names the two parts and the first class
+ * that differs. Returns 0 or -EINVAL. */
 int joined_check_classes(const struct source *source, struct why *why);

@@ -340,7 +340,7 @@ static int prepare(struct run *run, struct why *why) {
         r = format_find(options->index->format, &format, why);
         if (r < 0)
                 return r;
-        if (options->index->n_classes == 0)
+        if (!index_has_labels(options->index))
                 return why_set(why, -ENOTSUP, "samples of the format %s cannot be prepared; those of imagefolder can",
                                options->index->format);
         if (index_n_fields(options->index) != 1)

@@ -11,6 +11,7 @@
 #include "proto/base/cleanup.h"
 
 #define LOOK_UP_ELEMENTS 4096u
+#define NAME_MAX_BYTES   1023u /* of a category: thousands of such names fit into a message */
 
 struct coco_reader {
         struct text_window window;
@@ -28,6 +29,7 @@ void coco_annotations_fini(struct coco_annotations *annotations) {
         growing_fini(&annotations->images);
         growing_fini(&annotations->annotations);
         growing_fini(&annotations->categories);
+        growing_fini(&annotations->names);
         file_paths_fini(&annotations->paths);
 }
 
@@ -114,6 +116,7 @@ struct coco_element {
         unsigned has;      /* members that were found: HAS_... */
         struct coco_image image;
         struct coco_annotation annotation;
+        struct coco_category category;
 };
 
 enum {
@@ -296,11 +299,49 @@ static int read_annotation_member(struct coco_element *element, const struct jso
         return skip_value(element->reader);
 }
 
+static int keep_name(struct coco_element *element, const uint8_t *text, size_t n) {
+        struct growing *names = &element->reader->into->names;
+        uint64_t name = names->n_bytes;
+        int r;
+
+        if (n == 0 || n > NAME_MAX_BYTES || memchr(text, '\0', n))
+                return 0;
+        r = growing_append(names, text, n);
+        if (r == 0)
+                r = growing_append(names, "", 1);
+        if (r < 0)
+                return why_set(element->reader->why, r, "no memory for the names of categories");
+        element->category.name = name;
+        return 0;
+}
+
+/* What cannot be the name of a class is none: it takes no data from anybody. */
+static int read_name(struct coco_element *element) {
+        _cleanup_(freep) uint8_t *text = NULL;
+        uint32_t depth = element->reader->scan.depth;
+        struct json_token token;
+        struct why detail;
+        size_t n = 0;
+        int r = next(element->reader, &token);
+
+        if (r < 0)
+                return r;
+        if (token.kind != JSON_STRING)
+                return skip_to(element->reader, depth);
+        text = malloc(token.n_bytes);
+        if (!text)
+                return why_set(element->reader->why, -ENOMEM, "no memory for the name of a category");
+        r = json_string_read(token.bytes, token.n_bytes, text, &n, &detail);
+        return r < 0 ? 0 : keep_name(element, text, n);
+}
+
 static int read_category_member(struct coco_element *element, const struct json_token *key) {
+        if (is_key(key, "name"))
+                return read_name(element);
         if (!is_key(key, "id"))
                 return skip_value(element->reader);
         element->has |= HAS_ID;
-        return read_integer(element, "id", &element->image.id);
+        return read_integer(element, "id", &element->category.id);
 }
 
 /* ---- the three arrays ------------------------------------------------------------------------------------------ */
@@ -327,7 +368,7 @@ static int keep(struct coco_element *element, const struct coco_array *array) {
         else if (array == &ANNOTATIONS)
                 r = growing_append(&into->annotations, &element->annotation, sizeof(element->annotation));
         else
-                r = growing_append(&into->categories, &element->image.id, sizeof(element->image.id));
+                r = growing_append(&into->categories, &element->category, sizeof(element->category));
         if (r < 0)
                 return why_set(element->reader->why, r, "no memory after %" PRIu64 " elements of %s", element->number,
                                array->name);
@@ -337,7 +378,10 @@ static int keep(struct coco_element *element, const struct coco_array *array) {
 }
 
 static int read_element(struct coco_reader *reader, const struct coco_array *array, uint64_t number) {
-        struct coco_element element = { .reader = reader, .array = array->name, .number = number };
+        struct coco_element element = { .reader = reader,
+                                        .array = array->name,
+                                        .number = number,
+                                        .category = { .number = number, .name = COCO_NO_NAME } };
 
         for (;;) {
                 struct json_token key;
@@ -408,8 +452,14 @@ static int by_id(const void *one, const void *other) {
         return (a > b) - (a < b);
 }
 
-static int by_number(const void *one, const void *other) {
-        int64_t a = *(const int64_t *)one, b = *(const int64_t *)other;
+static int by_category(const void *one, const void *other) {
+        const struct coco_category *a = one, *b = other;
+
+        return a->id != b->id ? (a->id > b->id) - (a->id < b->id) : (a->number > b->number) - (a->number < b->number);
+}
+
+static int by_category_id(const void *id, const void *category) {
+        int64_t a = *(const int64_t *)id, b = ((const struct coco_category *)category)->id;
 
         return (a > b) - (a < b);
 }
@@ -425,25 +475,54 @@ static int sort_images(struct coco_annotations *into, struct why *why) {
         return 0;
 }
 
+static int add_those_that_occur(struct coco_annotations *into, struct why *why) {
+        for (size_t i = 0; i < coco_n_annotations(into); i++) {
+                struct coco_category category = { .id = coco_annotation(into, i)->category_id, .name = COCO_NO_NAME };
+
+                if (growing_append(&into->categories, &category, sizeof(category)) < 0)
+                        return why_set(why, -ENOMEM, "no memory for the categories");
+        }
+        return 0;
+}
+
+static size_t n_categories(const struct coco_annotations *annotations) {
+        return annotations->categories.n_bytes / sizeof(struct coco_category);
+}
+
+static const struct coco_category *category_at(const struct coco_annotations *annotations, size_t idx) {
+        return &((const struct coco_category *)(const void *)annotations->categories.bytes)[idx];
+}
+
 /* Sorted and each once; without any, those that occur. */
 static int sort_categories(struct coco_annotations *into, struct why *why) {
-        int64_t *ids;
+        struct coco_category *categories;
         size_t n, n_kept = 0;
+        int r = into->categories.n_bytes == 0 ? add_those_that_occur(into, why) : 0;
 
-        if (into->categories.n_bytes == 0)
-                for (size_t i = 0; i < coco_n_annotations(into); i++)
-                        if (growing_append(&into->categories, &coco_annotation(into, i)->category_id, sizeof(int64_t)) <
-                            0)
-                                return why_set(why, -ENOMEM, "no memory for the categories");
-        ids = (void *)into->categories.bytes;
-        n = into->categories.n_bytes / sizeof(*ids);
+        if (r < 0)
+                return r;
+        categories = (void *)into->categories.bytes;
+        n = n_categories(into);
         if (n > 0)
-                qsort(ids, n, sizeof(*ids), by_number);
+                qsort(categories, n, sizeof(*categories), by_category);
         for (size_t i = 0; i < n; i++)
-                if (i == 0 || ids[i] != ids[i - 1])
-                        ids[n_kept++] = ids[i];
-        into->categories.n_bytes = n_kept * sizeof(*ids);
+                if (i + 1 == n || categories[i].id != categories[i + 1].id)
+                        categories[n_kept++] = categories[i];
+        into->categories.n_bytes = n_kept * sizeof(*categories);
         return 0;
+}
+
+size_t coco_n_names(const struct coco_annotations *annotations) {
+        size_t n = n_categories(annotations);
+
+        for (size_t i = 0; i < n; i++)
+                if (category_at(annotations, i)->name == COCO_NO_NAME)
+                        return 0;
+        return n;
+}
+
+const char *coco_name(const struct coco_annotations *annotations, size_t label) {
+        return (const char *)annotations->names.bytes + category_at(annotations, label)->name;
 }
 
 int64_t coco_find_image(const struct coco_annotations *annotations, int64_t id) {
@@ -457,11 +536,11 @@ int64_t coco_find_image(const struct coco_annotations *annotations, int64_t id) 
 }
 
 int64_t coco_find_category(const struct coco_annotations *annotations, int64_t id) {
-        const int64_t *ids = (const void *)annotations->categories.bytes;
-        const int64_t *found =
-                ids ? bsearch(&id, ids, annotations->categories.n_bytes / sizeof(id), sizeof(id), by_number) : NULL;
+        size_t n = n_categories(annotations);
+        const struct coco_category *found =
+                n > 0 ? bsearch(&id, annotations->categories.bytes, n, sizeof(*found), by_category_id) : NULL;
 
-        return found ? found - ids : -1;
+        return found ? found - category_at(annotations, 0) : -1;
 }
 
 static int check_categories(const struct coco_annotations *into, struct why *why) {

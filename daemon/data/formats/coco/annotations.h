@@ -26,10 +26,20 @@ struct coco_annotation {
         float area;
 };
 
+struct coco_category {
+        int64_t id;
+        uint64_t number; /* its place in the file */
+        uint64_t name;   /* in coco_annotations.names; COCO_NO_NAME */
+};
+
+#define COCO_NO_NAME UINT64_MAX
+
 struct coco_annotations {
         struct growing images;      /* struct coco_image; coco_read() sorts them by id, as torchvision does */
         struct growing annotations; /* struct coco_annotation, in the order of the file */
-        struct growing categories;  /* int64_t: ids, sorted, each once */
+        struct growing categories;  /* struct coco_category, sorted by id, each once: the last one counts, as in
+                                     * pycocotools */
+        struct growing names;       /* of categories, each with its NUL */
         struct file_paths paths;
 };
 
@@ -39,6 +49,10 @@ size_t coco_n_images(const struct coco_annotations *annotations);
 size_t coco_n_annotations(const struct coco_annotations *annotations);
 const struct coco_image *coco_image(const struct coco_annotations *annotations, size_t idx);
 const struct coco_annotation *coco_annotation(const struct coco_annotations *annotations, size_t idx);
+
+/* How many categories have names that are known: all of them, or none. */
+size_t coco_n_names(const struct coco_annotations *annotations);
+const char *coco_name(const struct coco_annotations *annotations, size_t label);
 
 /* Where an id is; -1: nowhere. */
 int64_t coco_find_image(const struct coco_annotations *annotations, int64_t id);

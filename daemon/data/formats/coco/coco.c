@@ -224,6 +224,17 @@ static int give_image(struct coco *coco, size_t image, struct index_builder *bui
         return r < 0 ? r : index_builder_add_sample(builder, &row, 0);
 }
 
+/* The categories, in the order of the labels. */
+static int give_names(const struct coco *coco, struct index_builder *builder) {
+        size_t n = coco_n_names(&coco->annotations);
+        int r = 0;
+
+        index_builder_set_only_names(builder);
+        for (size_t i = 0; i < n && r == 0; i++)
+                r = index_builder_add_class(builder, coco_name(&coco->annotations, i));
+        return r;
+}
+
 static int make_index(struct coco *coco, struct index_builder **ret_builder) {
         _cleanup_(index_builder_freep) struct index_builder *builder = NULL;
         uint32_t idx[N_COLUMNS], idx_root;
@@ -236,6 +247,8 @@ static int make_index(struct coco *coco, struct index_builder **ret_builder) {
         index_builder_set_field(builder, 0, "image", FIELD_PICTURE, false);
         for (uint32_t i = 0; i < N_COLUMNS && r == 0; i++)
                 r = index_builder_add_column(builder, &COLUMNS[i], &idx[i]);
+        if (r == 0)
+                r = give_names(coco, builder);
         if (r == 0)
                 r = index_builder_add_dir(builder, "", &coco->folder, &idx_root);
         for (size_t i = 0; i < coco_n_images(&coco->annotations) && r == 0; i++) {
@@ -315,6 +328,7 @@ static const char *const OPTIONS[] = { "annotations", NULL };
 const struct format FORMAT_COCO = {
         .name = "coco",
         .options = OPTIONS,
+        .revision = "names of categories",
         .file_option = "annotations",
         .build = coco_build,
         .extend = coco_extend,
