@@ -24,7 +24,8 @@ struct doubting {
         const struct source *source;
         uint64_t end_ns;
         const atomic_bool *cancel;
-        uint64_t n_heads; /* files whose first bytes were read */
+        _Atomic uint64_t *sample; /* whose file is being read */
+        uint64_t n_heads;         /* files whose first bytes were read */
         struct kind empty, not_files, odd, unreadable;
         char begins[3 * 8 + 1]; /* of the first odd one */
         int error;              /* of the first unreadable one */
@@ -81,6 +82,11 @@ static ssize_t read_head(const struct doubting *doubting, const struct extent *e
         return n < 0 ? -errno : n;
 }
 
+static void tell_sample(const struct doubting *doubting, uint64_t sample) {
+        if (doubting->sample)
+                atomic_store_explicit(doubting->sample, sample, memory_order_relaxed);
+}
+
 static void look_at_head(struct doubting *doubting, uint64_t sample, uint32_t field) {
         bool is_picture = doubting->source->schema.fields[field].kind == FIELD_PICTURE;
         uint8_t head[HEAD_BYTES];
@@ -90,7 +96,9 @@ static void look_at_head(struct doubting *doubting, uint64_t sample, uint32_t fi
         source_locate(doubting->source, sample, field, &extent);
         if (extent.shard || extent.flags || extent.length == 0)
                 return;
+        tell_sample(doubting, sample);
         n = read_head(doubting, &extent, head);
+        tell_sample(doubting, DOUBTS_NO_SAMPLE);
         doubting->n_heads++;
         if (n < 0) {
                 if (doubting->unreadable.n == 0)
@@ -151,10 +159,11 @@ static void tell_all(const struct doubting *doubting, struct why *ret_text) {
                         (unsigned long long)doubting->source->n_samples, text);
 }
 
-void dataset_doubts(const struct dataset *dataset, uint64_t max_ns, const atomic_bool *cancel, struct why *ret_text) {
+void dataset_doubts(const struct dataset *dataset, uint64_t max_ns, const atomic_bool *cancel,
+                    _Atomic uint64_t *ret_sample, struct why *ret_text) {
         const struct source *source = dataset_source(dataset);
         uint64_t begin_ns = clock_now_ns();
-        struct doubting doubting = { .dataset = dataset, .source = source, .cancel = cancel };
+        struct doubting doubting = { .dataset = dataset, .source = source, .cancel = cancel, .sample = ret_sample };
 
         ret_text->text[0] = '\0';
         if (source->growth || source->n_parts > 0)

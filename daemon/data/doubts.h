@@ -13,9 +13,12 @@
 #include "daemon/data/dataset.h"
 #include "proto/base/why.h"
 
-#define DOUBTS_FILES 256u /* whose first bytes are read */
+#define DOUBTS_FILES     256u /* whose first bytes are read */
+#define DOUBTS_NO_SAMPLE UINT64_MAX
 
 /* Looks at the pictures and sounds that have files of their own; the dataset must be held. Blocks as the file system
- * does, for about `max_ns` at most, or until *cancel (may be NULL) is set; then the rest was not looked at. Writes a
- * sentence with numbers and the first name of each kind; "" if nothing is in doubt. */
-void dataset_doubts(const struct dataset *dataset, uint64_t max_ns, const atomic_bool *cancel, struct why *ret_text);
+ * does, for about `max_ns` at most, or until *cancel (may be NULL) is set; then the rest was not looked at. Meanwhile
+ * *ret_sample (may be NULL) is the sample whose file is being read, or DOUBTS_NO_SAMPLE. Writes a sentence with numbers
+ * and the first name of each kind; "" if nothing is in doubt. */
+void dataset_doubts(const struct dataset *dataset, uint64_t max_ns, const atomic_bool *cancel,
+                    _Atomic uint64_t *ret_sample, struct why *ret_text);

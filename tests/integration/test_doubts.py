@@ -5,6 +5,7 @@ import sys
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
+from failing_fs import FailingFs
 from harness import case, contains, equal, main, png, within, write
 from pyclient import trainer
 
@@ -63,6 +64,29 @@ def _(box):
     ends = "; the first one that is needed ends the job, unless on_error says otherwise"
     equal(lines, [[sentence + ends], [], [sentence], [], [sentence + ends], []], "warnings")
     contains(daemon.dlctl("bench", "d", "--pipeline", "center_crop(4)", "--seconds", "0.1").stderr, "warning: " + sentence)
+
+
+@case("a disk that hangs while files are looked at does not keep a dataset from being opened; the log says which file", sanitized=False)
+def _(box):
+    source = box.folder_of_pictures("source", 20, n_classes=1)
+    spoil(source, 3, b"")
+    disk = FailingFs(box, source)
+    disk.hang("*.png", ops="open,read")
+    daemon = box.daemon({"d": disk.path})
+    within(60, lambda: row_of(daemon, "d")["state"] == "ready", "it is open without the look")
+    daemon.wait_log("d: whether its files can be decoded is not known: reading class000/")
+    contains(daemon.log(), "has not come back", "its disk or server may hang")
+    equal("doubt" in row_of(daemon, "d"), False, "nothing was found")
+    disk.clear()
+    equal(len(daemon.read("d", batch=2, pipeline="center_crop(2)", on_error="skip", drop_last=False)), 19, "samples")
+    daemon.stop()                                           # with the look ended
+    equal(daemon.process.returncode, 0, "the end")
+    disk.hang("*.png", ops="open,read")
+    daemon.start()
+    within(60, lambda: disk.n_hanging() > 0, "it hangs again")
+    disk.clear()
+    within(60, lambda: row_of(daemon, "d").get("doubt"), "a look that comes back in time")
+    contains(row_of(daemon, "d")["doubt"], "empty files: 1")
 
 
 @case("a dataset that could not be opened is tried again by whoever asks for it")

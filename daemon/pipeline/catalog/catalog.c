@@ -1,5 +1,4 @@
 #include "daemon/pipeline/catalog/catalog.h"
-#include "daemon/data/doubts.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -139,7 +138,7 @@ void opening_work(void *userdata) {
                 opening->result = dataset_open(&spec, entry->catalog->index_dir, &watch, &opening->dataset,
                                                &opening->report, &opening->why);
         if (opening->result == 0)
-                dataset_doubts(opening->dataset, doubt_ns(&opening->report), &entry->cancelled, &opening->doubt);
+                opening_doubt(opening, doubt_ns(&opening->report));
         if (opening->result == 0 && ledger_open(entry->catalog->ledgers, opening->dataset, &opening->ledger) < 0) {
                 dataset_unref(TAKE_PTR(opening->dataset));
                 opening->result = why_errno(&opening->why, -ENOMEM, "the ledger of damaged samples");
@@ -249,6 +248,7 @@ static void opening_done(void *userdata) {
         struct catalog_entry *entry = opening->entry;
         struct catalog_dataset *open = opening_take(opening);
 
+        opening_leave_doubts(opening);
         entry->is_opening = false;
         work_end(&entry->work);
         if (!entry->is_wanted) {

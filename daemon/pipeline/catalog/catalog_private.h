@@ -2,7 +2,8 @@
  *
  *   catalog.c         the list; opening in the background      catalog_staged.c    datasets with an origin
  *   catalog_check.c   has a folder changed?                    catalog_versions.c  versions of them
- *   catalog_joined.c  several as one                           catalog_paths.c     named by their paths */
+ *   catalog_joined.c  several as one                           catalog_paths.c     named by their paths
+ *   catalog_doubts.c  files that cannot be decoded             catalog_progress.c  how far an opening is */
 #pragma once
 
 #include "daemon/pipeline/catalog/catalog.h"
@@ -19,13 +20,22 @@ struct opening {
         struct version_lock *lock;
         struct why unprotected; /* why the version has no lock; "" otherwise */
         struct dataset_report report;
-        struct why doubt; /* data/doubts.h */
+        struct why doubt;      /* data/doubts.h */
+        struct doubts *doubts; /* a look for them that hangs; else NULL */
         struct why why;
         int result;
 };
 
 /* Opens the dataset. On a background thread. */
 void opening_work(void *userdata);
+
+/* catalog_doubts.c: looks at the dataset's files for about max_ns, and gives up some seconds later. On a background
+ * thread.
+ */
+void opening_doubt(struct opening *opening, uint64_t max_ns);
+
+/* Sees to a look that was given up. Main thread, before opening_free(). */
+void opening_leave_doubts(struct opening *opening);
 
 /* Takes NULL. What was opened has been taken. */
 void opening_free(struct opening *opening);

@@ -100,6 +100,7 @@ static void seek_done(void *userdata) {
         struct catalog_entry *entry = opening->entry;
         struct catalog_dataset *open = opening_take(opening);
 
+        opening_leave_doubts(opening);
         entry->is_opening = false;
         if (open && strcmp(dataset_source(open->dataset)->digest, opening->digest) != 0)
                 catalog_dataset_unref(TAKE_PTR(open)); /* its own index could not be used, so another one was taken */
