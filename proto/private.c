@@ -84,7 +84,7 @@ static int try_folder(const char *parent, const char *name, struct dlp_private *
         if (parent[0] != '/')
                 return why_set(why, -EINVAL, "%s: is not an absolute path", parent);
         if (n < 0 || n >= (int)sizeof(private->folder))
-                return why_set(why, -ENAMETOOLONG, "%.100s...: is too long for a socket", parent);
+                return why_set(why, -ENAMETOOLONG, "%s: is too long for a socket", parent);
         r = name_files(private, why); /* before anything is made */
         return r < 0 ? r : take_folder(private->folder, why);
 }

@@ -74,8 +74,8 @@ static int open_socket(struct dli_connection *connection, const char *path, cons
                 path = dlp_socket_default();
         r = dlp_socket_address(path, &address);
         if (r < 0)
-                return why_set(reason, -EINVAL, "socket: the path must have 1 to %u bytes: %.64s...",
-                               DLP_SOCKET_PATH_MAX, path);
+                return why_set(reason, -EINVAL, "socket: the path must have 1 to %u bytes: %s", DLP_SOCKET_PATH_MAX,
+                               path);
         strcpy(connection->path, path); /* fits: a longer path would have no address */
 
         connection->packet = malloc(DLP_PACKET_MAX);

@@ -51,7 +51,7 @@ static int open_given_folder(struct dli_once_file *file, const char *dir, struct
         struct stat stat;
 
         if (snprintf(file->path, sizeof(file->path), "%s", dir) >= (int)sizeof(file->path) - NAME_MAX - 2)
-                return why_set(reason, -ENAMETOOLONG, "dir: too long: %.64s...", dir);
+                return why_set(reason, -ENAMETOOLONG, "dir: too long: %s", dir);
         file->folder_fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         if (file->folder_fd < 0 || fstat(file->folder_fd, &stat) < 0)
                 return why_errno(reason, -errno, "dir: the folder %s cannot be opened", dir);

@@ -13,6 +13,7 @@
 
 #include "proto/base/cleanup.h"
 #include "proto/base/nearest.h"
+#include "proto/base/shorten.h"
 
 #define OPTIONS_MAX 64u
 #define FILE_MAX    (1 << 20) /* bytes */
@@ -55,7 +56,7 @@ static void on_error(cfg_t *cfg, const char *format, va_list arguments) {
 
         if (parse_why.text[0])
                 return; /* the first error is the cause */
-        vsnprintf(text, sizeof(text), format, arguments);
+        shorten_format(text, sizeof(text), format, arguments);
         key = cfg ? unknown_key(text, &n) : NULL;
         why_set(&parse_why, 0, "%s:%d: %s%s", cfg && cfg->filename ? cfg->filename : "configuration",
                 cfg ? cfg->line : 0, text, key ? key_hint(cfg, key, n, &nearest) : "");
@@ -84,7 +85,7 @@ static int on_dataset_value(cfg_t *section, cfg_opt_t *option) {
                 r = setting_parse(setting, &dataset, cfg_opt_getnstr(option, 0), &why);
         dataset_setting_fini(&dataset);
         if (r < 0)
-                cfg_error(section, "dataset \"%.60s\": %s", cfg_title(section), why.text);
+                cfg_error(section, "dataset \"%s\": %s", cfg_title(section), why.text);
         return r < 0 ? -1 : 0;
 }
 
@@ -118,7 +119,7 @@ static int on_dataset(cfg_t *cfg, cfg_opt_t *option) {
 
         dataset_setting_fini(&dataset);
         if (r < 0)
-                cfg_error(section, "dataset \"%.60s\": %s", cfg_title(section), why.text);
+                cfg_error(section, "dataset \"%s\": %s", cfg_title(section), why.text);
         return r < 0 ? -1 : 0;
 }
 

@@ -70,7 +70,7 @@ static int name_one(struct session *session, const Dlp__Source *source, char ret
         if (!source->name[0])
                 return options->add_path(options->userdata, &wish, ret_name, why);
         if (strlen(source->name) >= DLP_NAME_MAX)
-                return why_set(why, -EINVAL, "dataset: \"%.60s...\" is %zu bytes long, %u are allowed", source->name,
+                return why_set(why, -EINVAL, "dataset: \"%s\" is %zu bytes long, %u are allowed", source->name,
                                strlen(source->name), DLP_NAME_MAX - 1);
         strcpy(ret_name, source->name);
         return 0;

@@ -9,10 +9,11 @@
 #include "daemon/data/looks_like.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/clock.h"
+#include "proto/base/shorten.h"
 
 #define HEAD_BYTES  32u   /* enough for all that looks_like.h knows */
 #define CLOCK_EVERY 1024u /* samples between two looks at the clock */
-#define NAME_SHOWN  100
+#define NAME_SHOWN  100   /* bytes */
 
 /* Of one kind of doubt: how many, and the first. */
 struct kind {
@@ -129,17 +130,16 @@ static void look_at_heads(struct doubting *doubting, uint32_t field) {
 /* Adds "WHAT: N (first: NAME)", or "WHAT: N of SEEN, as in ...". Returns the length of the text. */
 static size_t tell(const struct doubting *doubting, const struct kind *kind, uint64_t n_seen, const char *what,
                    char *text, size_t n) {
-        char name[SOURCE_NAME_SIZE], of[48] = "";
-        int length;
+        char name[SOURCE_NAME_SIZE], shown[NAME_SHOWN + 1], of[48] = "";
 
         if (kind->n == 0 || n >= DLP_TEXT_MAX)
                 return n;
         source_name(doubting->source, kind->first, name);
-        length = (int)strlen(name) > NAME_SHOWN ? NAME_SHOWN : (int)strlen(name);
+        shorten(shown, sizeof(shown), "%s", name); /* up to four of them are in the sentence */
         if (n_seen > 0)
                 snprintf(of, sizeof(of), " of the %llu looked at", (unsigned long long)n_seen);
-        return n + (size_t)snprintf(text + n, DLP_TEXT_MAX - n, "%s%s: %llu%s (first: %.*s%s)", n > 0 ? "; " : "", what,
-                                    (unsigned long long)kind->n, of, length, name, name[length] ? "..." : "");
+        return n + (size_t)snprintf(text + n, DLP_TEXT_MAX - n, "%s%s: %llu%s (first: %s)", n > 0 ? "; " : "", what,
+                                    (unsigned long long)kind->n, of, shown);
 }
 
 static void tell_all(const struct doubting *doubting, struct why *ret_text) {

@@ -45,6 +45,16 @@ def _(box):
         daemon.start()
 
 
+@case("of a long name the end is told, too: it is what tells files apart")
+def _(box):
+    folder = box.folder_of_pictures("d", 4, n_classes=1)
+    name = f"class000/{'x' * 150}_the_end.png"
+    write(os.path.join(folder, name), b"")
+    daemon = box.daemon({"d": folder})
+    within(20, lambda: row_of(daemon, "d")["state"] == "ready", "it is open")
+    contains(row_of(daemon, "d")["doubt"], "empty files: 1 (first: class000/xxx", "..." + "x" * 40, "_the_end.png)")
+
+
 @case("rank 0 of a trainer is warned, once; others are not, and nobody is of a whole dataset")
 def _(box):
     folder = box.folder_of_pictures("d", 20)

@@ -39,7 +39,7 @@ static int make_absolute(const char *path, char ret_path[PATH_MAX], struct why *
                 n = snprintf(ret_path, PATH_MAX, "%s/%s", folder, rest);
         }
         if (n >= PATH_MAX)
-                return why_set(reason, -ENAMETOOLONG, "dataset: the path %.100s... is longer than %d bytes", path,
+                return why_set(reason, -ENAMETOOLONG, "dataset: the path %s is longer than %d bytes", path,
                                PATH_MAX - 1);
         return 0;
 }
@@ -77,7 +77,7 @@ static int resolve_folder(const char *path, size_t n_folder, char ret_path[PATH_
                                                            : why_errno(reason, -errno, "dataset: %s", folder);
         if (snprintf(ret_path, PATH_MAX, "%s%s", strcmp(resolved, "/") == 0 ? "" : resolved, path + n_folder) >=
             PATH_MAX)
-                return why_set(reason, -ENAMETOOLONG, "dataset: the path %.100s... is too long", path);
+                return why_set(reason, -ENAMETOOLONG, "dataset: the path %s is too long", path);
         return 0;
 }
 

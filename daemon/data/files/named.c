@@ -219,8 +219,7 @@ static int check_name(const char *root, const char *name, struct why *why) {
                                "without \".\" and \"..\"; parts do so after the folder that they share",
                                root, name);
         if (strlen(root) + 1 + strlen(name) >= PATH_MAX)
-                return why_set(why, -ENAMETOOLONG, "%s/%.150s...: a path of more than %d bytes", root, name,
-                               PATH_MAX - 1);
+                return why_set(why, -ENAMETOOLONG, "%s/%s: a path of more than %d bytes", root, name, PATH_MAX - 1);
         return 0;
 }
 

@@ -271,7 +271,7 @@ static int add_dir(struct walk *walk, uint32_t parent, const char *name) {
                 n = snprintf(path, sizeof(path), "%s/%s", text_at(walk, dir_at(walk, parent)->path), name);
         if (n < 0 || (size_t)n >= sizeof(path))
                 return why_set(walk->why, -ENAMETOOLONG,
-                               "%s/%.200s...: the path of a folder below it has more than %d bytes", walk->root, path,
+                               "%s/%s...: the path of a folder below it has more than %d bytes", walk->root, path,
                                PATH_MAX - 1);
         if (n_dirs(walk) >= INDEX_DIRS_MAX)
                 return no_memory(walk, -E2BIG);
@@ -287,7 +287,7 @@ static int add_file(struct walk *walk, size_t idx_dir, const char *name, const s
         int r;
 
         if (strlen(text_at(walk, dir_at(walk, idx_dir)->path)) + 1 + strlen(name) + 1 > INDEX_PATH_SIZE)
-                return why_set(walk->why, -ENAMETOOLONG, "%s/%.200s.../%s: the path has more than %d bytes", walk->root,
+                return why_set(walk->why, -ENAMETOOLONG, "%s/%s/%s: the path has more than %d bytes", walk->root,
                                text_at(walk, dir_at(walk, idx_dir)->path), name, PATH_MAX - 1);
         if (!status)
                 file.flags = INDEX_FILE_UNREACHABLE;

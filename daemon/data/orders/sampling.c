@@ -11,6 +11,7 @@
 
 #include "daemon/data/orders/source_column.h"
 #include "proto/base/cleanup.h"
+#include "proto/base/shorten.h"
 #include "proto/base/text.h"
 
 /* ---- the trainer's columns -------------------------------------------------------------------------------------- */
@@ -202,7 +203,7 @@ static int load_column(struct sampling *sampling, const struct source *source, c
         if (r < 0)
                 return r;
         n_bytes = source_column_bytes(source, field, wish->is_lengths);
-        snprintf(what, sizeof(what), "the column \"%.60s\" of the sampler", wish->name);
+        shorten(what, sizeof(what), "the column \"%s\" of the sampler", wish->name);
         r = budget_reserve(sampling->budget, n_bytes, what, why);
         if (r < 0)
                 return r;

@@ -67,7 +67,7 @@ static int add_name(char text[DLP_DATASET_MAX], const char *name, size_t n, stru
                 return why_set(why, -EINVAL,
                                "dataset: a name is empty; write names with a + between them, as in \"a + b\"");
         if (n >= DLP_NAME_MAX && name[0] != '/') /* a path may be longer */
-                return why_set(why, -EINVAL, "dataset: \"%.60s...\" is %zu bytes long, %u are allowed", name, n,
+                return why_set(why, -EINVAL, "dataset: \"%.*s\" is %zu bytes long, %u are allowed", (int)n, name, n,
                                DLP_NAME_MAX - 1);
         if (n_text > 0 && has_name(text, name, n))
                 return why_set(why, -EINVAL, "dataset: %.*s is named twice; name each dataset once", (int)n, name);

@@ -84,7 +84,7 @@ int catalog_path_name(const char *path, const char *options, char ret_name[DLP_D
                                path);
         r = add_path(path, text, &n);
         if (r < 0)
-                return why_set(why, -EINVAL, "dataset: the path %.100s... is longer than %u bytes", path, DLP_PATH_MAX);
+                return why_set(why, -EINVAL, "dataset: the path %s is longer than %u bytes", path, DLP_PATH_MAX);
         if (options[0])
                 r = add_options(options, text, n);
         if (r < 0)

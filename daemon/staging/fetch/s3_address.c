@@ -67,8 +67,8 @@ int s3_address(const struct s3_store *store, const char *url, char **ret_url, st
                 return r;
         key = bucket[n_bucket] == '/' ? bucket + n_bucket + 1 : bucket + n_bucket;
         if (strlen(key) > KEY_BYTES_MAX)
-                return why_set(why, -EINVAL, "s3://%.*s/%.64s...: a key has %u bytes at most", (int)n_bucket, bucket,
-                               key, KEY_BYTES_MAX);
+                return why_set(why, -EINVAL, "s3://%.*s/%s: a key has %u bytes at most", (int)n_bucket, bucket, key,
+                               KEY_BYTES_MAX);
 
         host = store->endpoint;
         if (!host) {

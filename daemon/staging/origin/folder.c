@@ -27,7 +27,7 @@ static void closedirp(DIR **dir) {
 }
 
 static int fail(struct walk *walk, struct why *why, int error, const char *what) {
-        return why_set(why, error, "%s: \"%.*s\" %s", walk->run->shown, 200, walk->path, what);
+        return why_set(why, error, "%s: \"%s\" %s", walk->run->shown, walk->path, what);
 }
 
 static int add_file(struct walk *walk, const struct stat *found, struct why *why) {
@@ -102,7 +102,7 @@ static int walk_folder(struct walk *walk, int parent_fd, const char *name, size_
         /* The root itself may be a link: that is how it was configured. */
         fd = openat(parent_fd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | (depth > 0 ? O_NOFOLLOW : 0));
         if (fd < 0)
-                return why_errno(why, -errno, "%s: \"%.*s\"", walk->run->shown, 200, walk->path);
+                return why_errno(why, -errno, "%s: \"%s\"", walk->run->shown, walk->path);
         dir = fdopendir(fd);
         if (!dir) {
                 r = -errno;
@@ -118,7 +118,7 @@ static int walk_folder(struct walk *walk, int parent_fd, const char *name, size_
                 walk->path[n_path] = '\0';
         }
         if (errno != 0)
-                return why_errno(why, -errno, "%s: \"%.*s\"", walk->run->shown, 200, walk->path);
+                return why_errno(why, -errno, "%s: \"%s\"", walk->run->shown, walk->path);
         return 0;
 }
 

@@ -8,8 +8,6 @@
 #include "daemon/staging/origin/private.h"
 #include "proto/base/cleanup.h"
 
-#define QUOTE_MAX 120
-
 void origin_reach_init(struct origin_reach *reach, const struct url *origin) {
         *reach = (struct origin_reach){ .origin = origin };
         if (origin->scheme != URL_FILE)
@@ -86,7 +84,7 @@ int origin_reach_check_plan(const struct origin_reach *reach, const struct plan 
                         int r = origin_reach_check(reach, file->urls[k], &inner);
 
                         if (r < 0)
-                                return why_set(why, r, "path \"%.*s\": %s", QUOTE_MAX, file->path, inner.text);
+                                return why_set(why, r, "path \"%s\": %s", file->path, inner.text);
                 }
         }
         return 0;

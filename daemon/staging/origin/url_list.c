@@ -8,8 +8,6 @@
 #include "daemon/staging/origin/private.h"
 #include "proto/base/cleanup.h"
 
-#define SOURCE_SHOWN 120
-
 static int make_room(struct url_list *list, uint64_t *n_room) {
         struct url_list_item *items;
 
@@ -82,16 +80,15 @@ static int parse_lines(struct url_list *list, const char *text, size_t n_bytes, 
                 if (r < 0)
                         return r;
                 if (*url == '<' && list->n_items == 0)
-                        return why_set(why, -EINVAL, "%.*s: this is an HTML or XML page, not a list of URLs",
-                                       SOURCE_SHOWN, source);
+                        return why_set(why, -EINVAL, "%s: this is an HTML or XML page, not a list of URLs", source);
                 r = add_url(list, url, n, &inner);
                 if (r == -ENOMEM)
                         return r;
                 if (r < 0)
-                        return why_set(why, r, "%.*s:%" PRIu64 ": %s", SOURCE_SHOWN, source, n_lines, inner.text);
+                        return why_set(why, r, "%s:%" PRIu64 ": %s", source, n_lines, inner.text);
         }
         if (list->n_items == 0)
-                return why_set(why, -EINVAL, "%.*s: the list is empty: it needs one URL a line", SOURCE_SHOWN, source);
+                return why_set(why, -EINVAL, "%s: the list is empty: it needs one URL a line", source);
         return 0;
 }
 

@@ -28,15 +28,14 @@ static int say_clash(const struct plan *plan, uint64_t idx, struct why *why) {
                 if (!meet(folded, n, other_folded, n_other))
                         continue;
                 if (n != n_other)
-                        return why_set(why, -EINVAL, "path \"%.*s\" is a file, but \"%.*s\" needs a folder there",
-                                       PLAN_QUOTE_MAX, n < n_other ? path : other, PLAN_QUOTE_MAX,
-                                       n < n_other ? other : path);
+                        return why_set(why, -EINVAL, "path \"%s\" is a file, but \"%s\" needs a folder there",
+                                       n < n_other ? path : other, n < n_other ? other : path);
                 if (strcmp(other, path) == 0)
-                        return why_set(why, -EINVAL, "path \"%.*s\" is listed twice", 2 * PLAN_QUOTE_MAX, path);
+                        return why_set(why, -EINVAL, "path \"%s\" is listed twice", path);
                 return why_set(why, -EINVAL,
-                               "paths \"%.*s\" and \"%.*s\" differ in case alone; some file systems would make "
+                               "paths \"%s\" and \"%s\" differ in case alone; some file systems would make "
                                "one file of them: rename one",
-                               PLAN_QUOTE_MAX, other, PLAN_QUOTE_MAX, path);
+                               other, path);
         }
         return 0;
 }

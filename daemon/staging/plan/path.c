@@ -13,8 +13,7 @@
 #define PART_MAX 255u /* bytes: NAME_MAX of every file system of Linux */
 
 static int refuse(struct why *why, const char *path, size_t n_bytes, const char *what) {
-        return why_set(why, -EINVAL, "path \"%.*s%s\" %s", (int)(n_bytes < PLAN_QUOTE_MAX ? n_bytes : PLAN_QUOTE_MAX),
-                       path, n_bytes > PLAN_QUOTE_MAX ? "..." : "", what);
+        return why_set(why, -EINVAL, "path \"%.*s\" %s", n_bytes < INT_MAX ? (int)n_bytes : INT_MAX, path, what);
 }
 
 static const char *what_is_wrong_with_bytes(const char *path, size_t n_bytes) {

@@ -15,7 +15,6 @@
 /* ---- building ------------------------------------------------------------------------------------------------ */
 
 static int check_file(const struct plan_file *file, struct why *why) {
-        const int n_quoted = PLAN_QUOTE_MAX;
         struct url address;
         struct why inner = { 0 };
         int r = plan_path_check(file->path, strlen(file->path), why);
@@ -23,18 +22,17 @@ static int check_file(const struct plan_file *file, struct why *why) {
         if (r < 0)
                 return r;
         if (file->n_bytes >= PLAN_BYTES_MAX && file->n_bytes != PLAN_SIZE_UNKNOWN)
-                return why_set(why, -EINVAL, "path \"%.*s\": a size of 8 PiB or more is not believed", n_quoted,
-                               file->path);
+                return why_set(why, -EINVAL, "path \"%s\": a size of 8 PiB or more is not believed", file->path);
         if (file->n_urls == 0 || file->n_urls > PLAN_URLS_MAX)
-                return why_set(why, -EINVAL, "path \"%.*s\" has %u URLs; 1 to %u are allowed", n_quoted, file->path,
-                               file->n_urls, PLAN_URLS_MAX);
+                return why_set(why, -EINVAL, "path \"%s\" has %u URLs; 1 to %u are allowed", file->path, file->n_urls,
+                               PLAN_URLS_MAX);
         if (file->etag && (file->etag[0] == '\0' || strlen(file->etag) > ETAG_MAX || !text_is_printable(file->etag)))
-                return why_set(why, -EINVAL, "path \"%.*s\": its ETag is empty, above %u bytes or not text", n_quoted,
-                               file->path, ETAG_MAX);
+                return why_set(why, -EINVAL, "path \"%s\": its ETag is empty, above %u bytes or not text", file->path,
+                               ETAG_MAX);
         for (uint32_t i = 0; i < file->n_urls; i++) {
                 r = url_parse(file->urls[i], &address, &inner);
                 if (r < 0)
-                        return why_set(why, r, "path \"%.*s\": %s", n_quoted, file->path, inner.text);
+                        return why_set(why, r, "path \"%s\": %s", file->path, inner.text);
         }
         return 0;
 }
@@ -125,7 +123,7 @@ static int add_up(struct plan *plan, struct why *why) {
                 const struct plan_file *file = &plan->files[i];
 
                 if (file->n_bytes == PLAN_SIZE_UNKNOWN)
-                        return why_set(why, -EINVAL, "path \"%.*s\" has no size", 2 * PLAN_QUOTE_MAX, file->path);
+                        return why_set(why, -EINVAL, "path \"%s\" has no size", file->path);
                 if (plan->n_bytes > INT64_MAX - file->n_bytes)
                         return why_set(why, -E2BIG, "the files are more than 8 EiB together");
                 plan->n_bytes += file->n_bytes;

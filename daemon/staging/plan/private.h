@@ -4,8 +4,6 @@
 #include "daemon/staging/plan/arena.h"
 #include "daemon/staging/plan/plan.h"
 
-#define PLAN_QUOTE_MAX 150 /* bytes of a path that a message shows, so that what is wrong with it still fits */
-
 struct plan {
         struct plan_arena arena;
         struct plan_file *files;  /* sorted by path, bytewise */

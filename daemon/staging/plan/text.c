@@ -13,8 +13,6 @@
 #include "proto/base/cleanup.h"
 #include "proto/base/text.h"
 
-#define SOURCE_SHOWN 120 /* bytes of the text's name in a message */
-
 enum key {
         KEY_PATH,
         KEY_SIZE,
@@ -219,7 +217,7 @@ static int parse_lines(struct parser *parser, const char *text, size_t n_bytes, 
                 if (r == -ENOMEM)
                         return r;
                 if (r < 0)
-                        return why_set(why, r, "%.*s:%" PRIu64 ": %s", SOURCE_SHOWN, source, n_lines, inner.text);
+                        return why_set(why, r, "%s:%" PRIu64 ": %s", source, n_lines, inner.text);
                 text += n + (newline != NULL);
         }
         return 0;
@@ -243,18 +241,17 @@ int plan_parse(const char *text, size_t n_bytes, const char *source, const char 
         int r;
 
         if (is_markup(text, n_bytes))
-                return why_set(
-                        why, -EINVAL,
-                        "%.*s: this is an HTML or XML page, not a manifest of JSON lines; does the URL ask for a "
-                        "login?",
-                        SOURCE_SHOWN, source);
+                return why_set(why, -EINVAL,
+                               "%s: this is an HTML or XML page, not a manifest of JSON lines; does the URL ask for a "
+                               "login?",
+                               source);
         r = parser_init(&parser, base_url, why);
         if (r == 0)
                 r = parse_lines(&parser, text, n_bytes, source, why);
         if (r == 0) {
                 r = plan_finish(&parser.begun, &plan, &inner);
                 if (r < 0)
-                        why_set(why, r, "%.*s: %s", SOURCE_SHOWN, source, inner.text);
+                        why_set(why, r, "%s: %s", source, inner.text);
         }
         plan_free(parser.begun);
         free(parser.url);

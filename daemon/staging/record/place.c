@@ -28,7 +28,7 @@ int place_init(struct place *place, const char *path, struct why *why) {
         if (n == 1)
                 return why_set(why, -EINVAL, "path \"%s\" cannot be a staged dataset; name a folder below it", path);
         if (n >= sizeof(made.path))
-                return why_set(why, -ENAMETOOLONG, "path \"%.200s...\" is longer than paths may be", path);
+                return why_set(why, -ENAMETOOLONG, "path \"%s\" is longer than paths may be", path);
         memcpy(made.path, path, n);
         made.path[n] = '\0';
         name = strrchr(made.path, '/') + 1;
@@ -37,7 +37,7 @@ int place_init(struct place *place, const char *path, struct why *why) {
         n_folder = snprintf(made.folder, sizeof(made.folder), "%.*s.%s.staged", (int)(name - made.path), made.path,
                             name);
         if (n_folder < 0 || (size_t)n_folder >= sizeof(made.folder) || strlen(name) + strlen("..staged") > NAME_MAX)
-                return why_set(why, -ENAMETOOLONG, "path \"%.200s...\": no room for \".NAME.staged\" beside it", path);
+                return why_set(why, -ENAMETOOLONG, "path \"%s\": no room for \".NAME.staged\" beside it", path);
         *place = made;
         return 0;
 }

@@ -10,6 +10,7 @@
 #include "daemon/base/thread.h"
 #include "daemon/staging/run/run.h"
 #include "proto/base/cleanup.h"
+#include "proto/base/shorten.h"
 
 struct opinion {
         int32_t result;
@@ -108,7 +109,7 @@ void run_hear_all(struct run *run) {
 void run_say(struct run *run, const char *level, const char *text) {
         if (run->node != 0 && strcmp(level, "info") != 0) {
                 pthread_mutex_lock(&run->report_lock);
-                snprintf(run->last_said, sizeof(run->last_said), "%.250s", text);
+                shorten(run->last_said, sizeof(run->last_said), "%s", text);
                 pthread_mutex_unlock(&run->report_lock);
         }
         say(run, level, text);

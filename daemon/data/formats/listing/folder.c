@@ -135,7 +135,7 @@ static int add_entry(struct folder *folder, uint32_t idx_dir, int fd, const stru
         int n = snprintf(path, sizeof(path), "%s%s%s", above, above[0] ? "/" : "", entry->d_name);
 
         if (n < 0 || (size_t)n >= sizeof(path))
-                return why_set(why_of(folder), -ENAMETOOLONG, "%s/%.200s...: the path has more than %d bytes",
+                return why_set(why_of(folder), -ENAMETOOLONG, "%s/%s...: the path has more than %d bytes",
                                root_of(folder), path, PATH_MAX - 1);
         if (!may_be_dir && entry->d_type != DT_REG)
                 return 0;

@@ -89,7 +89,7 @@ static int find_name(const struct reading *reading, const char *url, char ret_na
                                url);
         if (snprintf(whole, sizeof(whole), "%s%s%s", path[0] == '/' ? "" : base, path[0] == '/' || !base[0] ? "" : "/",
                      path) >= (int)sizeof(whole))
-                return why_set(why, -ENAMETOOLONG, "\"%.100s...\" is too long", url);
+                return why_set(why, -ENAMETOOLONG, "\"%s\" is too long", url);
         path = whole;
         if (path[0] == '/' && strncmp(path, reading->root, n_root) == 0 && path[n_root] == '/')
                 path += n_root;
