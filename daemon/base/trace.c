@@ -63,7 +63,7 @@ void trace_write(const struct trace_subject *subject, enum dlp_trace_kind kind, 
         struct trace_thread *thread = own;
         struct trace_buffer *buffer;
 
-        if (!thread)
+        if (!thread || begin_ns > end_ns)
                 return;
         /* Sequentially consistent, as in quiet(): either this sees no buffer, or quiet() sees that it is writing. */
         atomic_store(&thread->is_writing, true);

@@ -62,7 +62,8 @@ static inline bool trace_is_on(void) {
         return __builtin_expect(atomic_load_explicit(&trace_runs, memory_order_relaxed), false);
 }
 
-/* Writes an event, if the calling thread takes part and the trace is of this subject. Never blocks. */
+/* Writes an event, if the calling thread takes part and the trace is of this subject. Never blocks. What the caller
+ * does not know the begin of, because no trace ran then, begins at UINT64_MAX, and is left out. */
 void trace_write(const struct trace_subject *subject, enum dlp_trace_kind kind, uint8_t detail, uint64_t begin_ns,
                  uint64_t end_ns, uint64_t value);
 

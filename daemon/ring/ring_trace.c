@@ -68,9 +68,10 @@ void ring_trace(struct ring *ring, uint64_t word) {
 }
 
 void ring_trace_end(struct ring *ring) {
-        uint64_t now_ns = clock_now_ns();
+        uint64_t now_ns;
 
         pthread_mutex_lock(&ring->lock);
+        now_ns = clock_now_ns(); /* after all that is under way has begun */
         for (uint32_t i = 0; i < ring->n_slots && ring->traced != 0; i++) {
                 if (ring->slots[i].state == SLOT_READY)
                         ring_trace_slot(ring, &ring->slots[i], false);

@@ -1,7 +1,5 @@
 #!/usr/bin/env python3
 """dlctl trace: its file is what viewers expect, and tells what was done."""
-import collections
-import gzip
 import json
 import os
 import signal
@@ -11,9 +9,9 @@ import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
 from harness import DLCTL, case, contains, equal, main, write, within
+from traces import check_rules, load, ns, spans
 
 STEPS = "random_resized_crop(96) hflip(0.5) color_jitter(0.4,0.4,0.4,0.1) to(float32)"
-STRETCH_S = 7889238  # torch's profiler counts from a multiple of this
 NO_THREAD = 1 << 22  # pid_max of Linux: numbers from here on are rows that are no thread
 
 
@@ -22,47 +20,6 @@ def steady(box, delay_ms=10, **terms):
     reader = daemon.reader("p", job="steady", batch=4, epochs=100000, delay_ms=delay_ms, pipeline=STEPS, **terms)
     reader.wait_lines(40)
     return daemon, reader
-
-
-def load(path):
-    return json.load(gzip.open(path) if path.endswith(".gz") else open(path, encoding="utf-8"))
-
-
-def ns(us):
-    return round(us * 1000)
-
-
-def spans(trace, name=None):
-    return [event for event in trace["traceEvents"] if event["ph"] == "X" and name in (None, event["name"])]
-
-
-def check_rules(trace):
-    """What the format asks for, and viewers silently draw wrongly."""
-    named, rows, counters = set(), collections.defaultdict(list), collections.defaultdict(list)
-    for event in trace["traceEvents"]:
-        assert event["ph"] in "XCM", event
-        if event["ph"] == "M":
-            named.add((event["name"], event["pid"], event.get("tid")))
-            assert event["args"]["name"], event
-        elif event["ph"] == "C":
-            counters[event["pid"], event["name"]].append((ns(event["ts"]), list(event["args"].values())[0]))
-        else:
-            assert event["ts"] >= 0 and event["dur"] >= 0 and event["name"] and event["cat"], event
-            rows[event["pid"], event["tid"]].append((ns(event["ts"]), ns(event["ts"]) + ns(event["dur"]), event))
-    for (pid, tid), row in rows.items():
-        assert ("thread_name", pid, tid) in named, f"row {pid}/{tid} has no name"
-        assert ("process_name", pid, 0) in named, f"process {pid} has no name"
-        open_until = []
-        for begin, end, event in sorted(row, key=lambda item: (item[0], -item[1])):
-            while open_until and open_until[-1] <= begin:
-                open_until.pop()
-            assert not open_until or end <= open_until[-1], f"{event} overlaps another one of its row"
-            open_until.append(end)
-    for name, values in counters.items():
-        assert all(value >= 0 for _, value in values), name
-        equal(values, sorted(values, key=lambda item: item[0]), f"{name} in order")
-    equal(trace["baseTimeNanoseconds"] % (STRETCH_S * 10**9), 0, "what times are counted from")
-    return rows
 
 
 def total_ns(trace, name):
@@ -83,11 +40,11 @@ def _(box):
     for name in ("sample", "decode", "random_resized_crop", "color_jitter", "convert", "header", "collate", "read", "turn",
                  "plan", "epoch", "order", "filling", "ready", "held"):
         assert spans(trace, name), f"no {name}"
-    names = {event["args"]["name"] for event in trace["traceEvents"] if event["ph"] == "M"}
+    names = {event["args"]["name"] for event in trace["traceEvents"] if event["name"] in ("process_name", "thread_name")}
     for name in ("dataloaderd", "trainer: job steady", "worker-0", "planner", "reads 1", "rank 0 slot 0"):
         assert name in names, (name, names)
-    counters = {event["name"] for event in trace["traceEvents"] if event["ph"] == "C"}
-    equal(counters, {"reads under way", "samples that wait for a worker", "rank 0: batches ready"}, "counters")
+    counters = {(event["name"], *event["args"]) for event in trace["traceEvents"] if event["ph"] == "C"}
+    equal(counters, {("reads under way", "reads"), ("samples that wait for a worker", "samples"), ("rank 0: batches ready", "batches")}, "counters")
     threads = set(os.listdir(f"/proc/{daemon.pid}/task"))
     for pid, tid in rows:
         assert pid != daemon.pid or tid >= NO_THREAD or str(tid) in threads, (pid, tid)
@@ -157,6 +114,19 @@ def _(box):
     check_rules(trace)
     assert spans(trace, "sample")
     equal(daemon.dlctl("trace", "--seconds", "0.1", "-o", box.path("next.json")).returncode, 0, "the next one")
+
+
+@case("many short traces of a daemon that is busy: each is whole, whatever is under way when it begins and ends")
+def _(box):
+    daemon = box.daemon({"p": box.folder_of_pictures("p", 60, width=64, height=48)})
+    readers = [daemon.reader("p", job="train", world=2, rank=rank, batch=2, epochs=1000000, pipeline="random_resized_crop(96)") for rank in range(2)]
+    for reader in readers:
+        reader.wait_lines(10)
+    path = box.path("t.json")
+    for _ in range(60):
+        result = daemon.dlctl("trace", "--seconds", "0.02", "--force", "-o", path)
+        equal(result.returncode, 0, result.stderr)
+        check_rules(load(path))
 
 
 @case("a tracer that dies leaves no trace behind")

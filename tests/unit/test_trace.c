@@ -75,6 +75,20 @@ START_TEST(what_a_full_buffer_drops_is_counted) {
 }
 END_TEST
 
+START_TEST(an_event_whose_begin_is_not_known_is_left_out) {
+        const struct trace_subject nobody = { .word = TRACE_NOBODY };
+        uint32_t number;
+
+        setup();
+        ck_assert_int_eq(trace_start(true, &budget, &number, NULL), 0);
+        trace_write(&nobody, DLP_TRACE_TURN, DLP_TRACE_DONE, UINT64_MAX, 5, 1);
+        trace_write(&nobody, DLP_TRACE_TURN, DLP_TRACE_DONE, 5, 5, 2);
+        ck_assert_uint_eq(trace_take(events, TRACE_EVENTS), 1);
+        ck_assert_uint_eq(events[0].value, 2);
+        teardown();
+}
+END_TEST
+
 static void *short_life(void *userdata) {
         struct trace_thread thread;
 
@@ -123,6 +137,7 @@ int main(void) {
                 { "trace", without_a_trace_nothing_is_written, 0 },
                 { "trace", a_trace_has_only_the_jobs_that_carry_its_number, 0 },
                 { "trace", what_a_full_buffer_drops_is_counted, 0 },
+                { "trace", an_event_whose_begin_is_not_known_is_left_out, 0 },
                 { "trace", what_a_thread_wrote_can_be_taken_after_its_end, 0 },
                 { "trace", a_trace_that_does_not_fit_into_memory_is_refused, 0 },
         };

@@ -6,6 +6,7 @@
 
 #define CAPACITY_FIRST 65536u
 #define NAMES_MAX      65536u
+#define TIME_MAX       ((uint64_t)INT64_MAX / 4) /* ns: some of them can be added */
 
 static int add_event(struct recorded *recorded, const struct dlp_trace_event *event, struct why *why) {
         struct dlp_trace_event *grown;
@@ -77,8 +78,11 @@ static int take_cell(struct recorded *recorded, struct why *why) {
                 recorded->is_whole = true;
                 return 0;
         }
-        if (cell->kind >= DLP_TRACE_KINDS || cell->end_ns < cell->begin_ns || recorded->is_whole)
+        if (cell->kind >= DLP_TRACE_KINDS || recorded->is_whole)
                 return why_set(why, -EPROTO, "trace: the daemon sent an event of an unknown kind");
+        if (cell->end_ns < cell->begin_ns || cell->end_ns > TIME_MAX)
+                return why_set(why, -EPROTO, "trace: the daemon sent an event that ends before it begins (kind %u)",
+                               cell->kind);
         return add_event(recorded, cell, why);
 }
 
