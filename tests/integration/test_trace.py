@@ -41,10 +41,10 @@ def _(box):
                  "plan", "epoch", "order", "filling", "ready", "held"):
         assert spans(trace, name), f"no {name}"
     names = {event["args"]["name"] for event in trace["traceEvents"] if event["name"] in ("process_name", "thread_name")}
-    for name in ("dataloaderd", "trainer: job steady", "worker-0", "planner", "reads 1", "rank 0 slot 0"):
+    for name in ("dataloaderd", "trainer: job steady, rank 0", "worker-0", "planner", "reads 1", "rank 0 slot 0"):
         assert name in names, (name, names)
     counters = {(event["name"], *event["args"]) for event in trace["traceEvents"] if event["ph"] == "C"}
-    equal(counters, {("reads under way", "reads"), ("samples that wait for a worker", "samples"), ("rank 0: batches ready", "batches")}, "counters")
+    equal(counters, {("reads", "under way"), ("queued", "samples"), ("rank 0: ready", "batches")}, "counters")
     threads = set(os.listdir(f"/proc/{daemon.pid}/task"))
     for pid, tid in rows:
         assert pid != daemon.pid or tid >= NO_THREAD or str(tid) in threads, (pid, tid)

@@ -43,17 +43,18 @@ static int compare(const void *a, const void *b) {
         return one->at_ns < other->at_ns ? -1 : one->at_ns > other->at_ns;
 }
 
+/* Perfetto calls a counter by both names, one after the other; chrome://tracing shows the first one. */
 static void begin_counter(struct tracks *tracks, const struct edge *edge, struct count *count) {
         count->value = 0;
         count->pid = tracks->recorded->pid;
         if (edge->kind == DLP_TRACE_READ) {
-                snprintf(count->name, sizeof(count->name), "reads under way");
-                count->what = "reads";
+                snprintf(count->name, sizeof(count->name), "reads");
+                count->what = "under way";
         } else if (edge->kind == DLP_TRACE_QUEUED) {
-                snprintf(count->name, sizeof(count->name), "samples that wait for a worker");
+                snprintf(count->name, sizeof(count->name), "queued");
                 count->what = "samples";
         } else {
-                snprintf(count->name, sizeof(count->name), "rank %u: batches ready", edge->rank);
+                snprintf(count->name, sizeof(count->name), "rank %u: ready", edge->rank);
                 count->what = "batches";
                 count->pid = tracks_rank_pid(tracks, edge->job, edge->rank);
         }

@@ -6,7 +6,7 @@
 
 struct count {
         char name[64];
-        const char *what; /* the name of the value */
+        const char *what; /* what is counted */
         uint32_t pid;
         uint64_t at_ns;
         int64_t value;

@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define NO_THREAD  4194304u /* the kernel gives no thread this number or a higher one */
 #define TRACKS_MAX 65536u
 
 static int compare(const void *a, const void *b) {
@@ -54,14 +53,33 @@ static void add_process(struct tracks *tracks, uint32_t pid, const char *name) {
         snprintf(grown[tracks->n_processes++].name, TRACK_NAME_MAX, "%s", name);
 }
 
+/* "rank 3", or "ranks 0 to 7" of a process that has several. */
+static void name_ranks(const struct recorded *recorded, uint32_t pid, uint32_t rank, char text[48]) {
+        uint32_t first = rank, last = rank;
+
+        for (size_t i = 0; i < recorded->n_names; i++) {
+                const struct recorded_name *name = &recorded->names[i];
+
+                if (name->what != DLP_TRACE_NAMED_RANK || name->pid != pid)
+                        continue;
+                first = name->rank < first ? name->rank : first;
+                last = name->rank > last ? name->rank : last;
+        }
+        if (first == last)
+                snprintf(text, 48, "rank %u", rank);
+        else
+                snprintf(text, 48, "ranks %u to %u", first, last);
+}
+
 /* A trainer whose process is not known (it is in a pid namespace that the daemon does not see) gets a number. */
 uint32_t tracks_rank_pid(struct tracks *tracks, uint32_t job, uint32_t rank) {
         const struct recorded_name *named = recorded_rank(tracks->recorded, job, rank);
         const struct recorded_name *of = recorded_job(tracks->recorded, job);
-        uint32_t pid = named && named->pid > 0 ? named->pid : NO_THREAD + 1024 * job + rank;
-        char name[TRACK_NAME_MAX];
+        uint32_t pid = named && named->pid > 0 ? named->pid : TRACK_NO_THREAD + 1024 * job + rank;
+        char name[TRACK_NAME_MAX], ranks[48];
 
-        snprintf(name, sizeof(name), "trainer: job %.128s", of ? of->text : "?");
+        name_ranks(tracks->recorded, pid, rank, ranks);
+        snprintf(name, sizeof(name), "trainer: job %.128s, %s", of ? of->text : "?", ranks);
         add_process(tracks, pid, name);
         return pid;
 }
@@ -124,7 +142,7 @@ static struct track *of_read(struct tracks *tracks, const struct dlp_trace_event
                         return other;
                 track.number++;
         }
-        track.tid = NO_THREAD + track.number;
+        track.tid = TRACK_NO_THREAD + track.number;
         snprintf(track.name, sizeof(track.name), "reads %u", track.number + 1);
         add_process(tracks, track.pid, "dataloaderd");
         return add(tracks, &track);
@@ -141,7 +159,7 @@ static struct track *of_rank(struct tracks *tracks, const struct dlp_trace_event
         if (found)
                 return found;
         track.pid = tracks_rank_pid(tracks, event->job, event->rank);
-        track.tid = NO_THREAD + 128 * (event->rank + 1024 * event->job) % 1000000000u + number;
+        track.tid = TRACK_NO_THREAD + 128 * (event->rank + 1024 * event->job) % 1000000000u + number;
         if (is_wait)
                 snprintf(track.name, sizeof(track.name), "rank %u waits", event->rank);
         else

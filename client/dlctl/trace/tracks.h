@@ -8,8 +8,9 @@
 
 #include "client/dlctl/trace/recorded.h"
 
-#define TRACK_NAME_MAX 192u
-#define TRACK_DEPTH    8u
+#define TRACK_NAME_MAX  192u
+#define TRACK_NO_THREAD 4194304u /* the kernel gives no thread this number or a higher one */
+#define TRACK_DEPTH     8u
 
 struct track {
         uint32_t pid, tid;
