@@ -9,6 +9,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "proto/base/clock.h"
+
 /* The writer's and the taker's words are on lines of their own. */
 struct trace_buffer {
         STAILQ_ENTRY(trace_buffer) entry; /* of a thread that has ended */
@@ -17,6 +19,8 @@ struct trace_buffer {
         bool is_told;
         uint32_t trace; /* whose events it takes */
         bool is_all;
+        struct trace_subject sample;             /* that the thread has since: */
+        uint64_t sample_ns;                      /* 0: none */
         _Alignas(64) _Atomic uint64_t n_written; /* by the thread that it belongs to */
         _Atomic uint64_t n_dropped;              /* likewise */
         _Alignas(64) _Atomic uint64_t n_taken;
@@ -58,6 +62,28 @@ static void put(struct trace_buffer *buffer, const struct dlp_trace_event *event
         atomic_store_explicit(&buffer->n_written, n + 1, memory_order_release);
 }
 
+/* The thread's buffer, in which it may write until let_go(); NULL: it has none. Sequentially consistent, as in quiet():
+ * either this sees no buffer, or quiet() sees that it is writing. */
+static struct trace_buffer *hold(struct trace_thread *thread) {
+        atomic_store(&thread->is_writing, true);
+        return atomic_load(&thread->buffer);
+}
+
+static void let_go(struct trace_thread *thread) {
+        atomic_store_explicit(&thread->is_writing, false, memory_order_release);
+}
+
+static struct dlp_trace_event event_of(const struct trace_subject *subject, uint32_t thread, enum dlp_trace_kind kind) {
+        return (struct dlp_trace_event){ .epoch = subject->epoch,
+                                         .step = subject->step,
+                                         .sample = subject->sample,
+                                         .job = subject->word == TRACE_NOBODY ? 0 : (uint32_t)subject->word,
+                                         .rank = subject->rank,
+                                         .thread = thread,
+                                         .lane = subject->lane,
+                                         .kind = (uint8_t)kind };
+}
+
 void trace_write(const struct trace_subject *subject, enum dlp_trace_kind kind, uint8_t detail, uint64_t begin_ns,
                  uint64_t end_ns, uint64_t value) {
         struct trace_thread *thread = own;
@@ -65,28 +91,50 @@ void trace_write(const struct trace_subject *subject, enum dlp_trace_kind kind, 
 
         if (!thread || begin_ns > end_ns)
                 return;
-        /* Sequentially consistent, as in quiet(): either this sees no buffer, or quiet() sees that it is writing. */
-        atomic_store(&thread->is_writing, true);
-        buffer = atomic_load(&thread->buffer);
-        if (buffer && is_of(buffer, subject->word))
-                put(buffer,
-                    &(struct dlp_trace_event){ .begin_ns = begin_ns,
-                                               .end_ns = end_ns,
-                                               .epoch = subject->epoch,
-                                               .step = subject->step,
-                                               .sample = subject->sample,
-                                               .value = value,
-                                               .job = subject->word == TRACE_NOBODY ? 0 : (uint32_t)subject->word,
-                                               .rank = subject->rank,
-                                               .thread = thread->id,
-                                               .lane = subject->lane,
-                                               .kind = (uint8_t)kind,
-                                               .detail = detail });
-        atomic_store_explicit(&thread->is_writing, false, memory_order_release);
+        buffer = hold(thread);
+        if (buffer && is_of(buffer, subject->word)) {
+                struct dlp_trace_event event = event_of(subject, thread->id, kind);
+
+                event.detail = detail;
+                event.begin_ns = begin_ns;
+                event.end_ns = end_ns;
+                event.value = value;
+                put(buffer, &event);
+                if (kind == DLP_TRACE_SAMPLE)
+                        buffer->sample_ns = 0;
+                else if (kind == DLP_TRACE_STAGE && begin_ns < buffer->sample_ns) /* its first stage began with it */
+                        buffer->sample_ns = begin_ns;
+        }
+        let_go(thread);
 }
 
 void trace_set_subject(const struct trace_subject *subject) {
+        struct trace_thread *thread = own;
+        struct trace_buffer *buffer;
+
         own_subject = subject;
+        if (!thread || !subject)
+                return;
+        buffer = hold(thread);
+        if (buffer) {
+                buffer->sample = *subject;
+                buffer->sample_ns = clock_now_ns();
+        }
+        let_go(thread);
+}
+
+/* With the lock, when the buffer's thread does not write any more: the sample that it still has. */
+static void put_unfinished(struct trace_buffer *buffer, uint64_t now_ns) {
+        struct dlp_trace_event event;
+
+        if (buffer->sample_ns == 0 || !is_of(buffer, buffer->sample.word))
+                return;
+        event = event_of(&buffer->sample, buffer->id, DLP_TRACE_SAMPLE);
+        event.detail = DLP_TRACE_OPEN;
+        event.begin_ns = buffer->sample_ns;
+        event.end_ns = now_ns;
+        put(buffer, &event);
+        buffer->sample_ns = 0;
 }
 
 void trace_stage(uint8_t stage, uint64_t begin_ns, uint64_t end_ns) {
@@ -112,6 +160,7 @@ static int equip(struct trace_thread *thread, struct why *why) {
         thread->kept->is_told = false;
         thread->kept->trace = trace.number;
         thread->kept->is_all = trace.is_all;
+        thread->kept->sample_ns = 0;
         atomic_init(&thread->kept->n_written, 0);
         atomic_init(&thread->kept->n_dropped, 0);
         atomic_init(&thread->kept->n_taken, 0);
@@ -310,9 +359,12 @@ void trace_stop(void) {
         pthread_mutex_lock(&trace.lock);
         atomic_store_explicit(&trace_runs, false, memory_order_relaxed);
         trace.is_stopped = true;
-        TAILQ_FOREACH(thread, &trace.threads, entry)
-                if (thread->kept)
-                        quiet(thread);
+        TAILQ_FOREACH(thread, &trace.threads, entry) {
+                if (!thread->kept)
+                        continue;
+                quiet(thread);
+                put_unfinished(thread->kept, clock_now_ns());
+        }
         pthread_mutex_unlock(&trace.lock);
 }
 

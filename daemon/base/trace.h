@@ -67,8 +67,9 @@ static inline bool trace_is_on(void) {
 void trace_write(const struct trace_subject *subject, enum dlp_trace_kind kind, uint8_t detail, uint64_t begin_ns,
                  uint64_t end_ns, uint64_t value);
 
-/* From now on trace_stage() of the calling thread is about this subject; NULL: it writes nothing. The subject stays the
- * caller's. */
+/* From now on trace_stage() of the calling thread is about this subject, a sample; NULL: it writes nothing. The subject
+ * stays the caller's. If the trace stops before the thread writes its DLP_TRACE_SAMPLE, the sample is told as not over:
+ * a worker that hangs in it is seen. */
 void trace_set_subject(const struct trace_subject *subject);
 void trace_stage(uint8_t stage, uint64_t begin_ns, uint64_t end_ns);
 
@@ -88,7 +89,8 @@ uint64_t trace_n_dropped(void);
 /* The name of a thread that was not told yet in this trace. False: there is none. */
 bool trace_tell_thread(uint32_t *ret_id, char name[16]);
 
-/* After this no thread writes; what was written can still be taken. */
+/* After this no thread writes. The samples that they have now are told as not over. What was written can still be
+ * taken. */
 void trace_stop(void);
 
 /* Frees the buffers; also stops. Without a trace it does nothing. */

@@ -95,6 +95,31 @@ def _(box):
     within(30, waits, "waits in the trace")
 
 
+@case("a sample that a worker still has at the end is drawn up to there, once")
+def _(box):
+    daemon = box.daemon({"p": box.folder_of_pictures("p", 12, width=60, height=40)}, workers=1)
+    daemon.reader("p", job="heavy", batch=8, epochs=1000, pipeline="resize(500:700) color_jitter(0.4,0.4,0.4,0.1)").wait_lines(1)
+    path = box.path("t.json")
+
+    def unfinished():
+        equal(daemon.dlctl("trace", "--seconds", "0.5", "--force", "-o", path).returncode, 0, "exit code")
+        trace = load(path)
+        check_rules(trace)
+        samples = spans(trace, "sample")
+        still = [event for event in samples if event["args"].get("outcome") == "not over"]
+        assert len(still) <= 1, still
+        if not still:  # the worker was between two samples
+            return False
+        last = still[0]
+        assert "bytes" not in last["args"] and last["args"]["job"] == "heavy", last
+        equal(last["ts"], max(event["ts"] for event in samples), "it began last")
+        stages = [event for event in spans(trace) if event["cat"] == "stage" and event["ts"] > last["ts"]]
+        assert all(event["ts"] + event["dur"] <= last["ts"] + last["dur"] + 0.001 for event in stages), (last, stages)
+        return True
+
+    within(30, unfinished, "a sample that is not over")
+
+
 @case("Ctrl-C ends a trace early, with a whole file; there is one trace at a time")
 def _(box):
     daemon, _ = steady(box)

@@ -89,6 +89,48 @@ START_TEST(an_event_whose_begin_is_not_known_is_left_out) {
 }
 END_TEST
 
+/* Samples of this trace and of another one; `written`: the first is over. */
+static size_t take_after_samples(uint32_t number, bool is_written) {
+        const struct trace_subject sample = { .word = trace_word(number, 7), .rank = 3, .sample = 55 };
+        const struct trace_subject stranger = { .word = trace_word(number + 1, 7), .sample = 66 };
+
+        trace_set_subject(&stranger);
+        trace_set_subject(&sample);
+        if (is_written)
+                trace_write(&sample, DLP_TRACE_SAMPLE, DLP_TRACE_DONE, 1, 2, 1000);
+        trace_set_subject(NULL);
+        trace_stop();
+        trace_set_subject(&sample);
+        trace_set_subject(NULL);
+        return trace_take(events, TRACE_EVENTS);
+}
+
+START_TEST(a_sample_that_is_not_over_at_the_end_is_told_until_there) {
+        uint32_t number;
+
+        setup();
+        ck_assert_int_eq(trace_start(true, &budget, &number, NULL), 0);
+        ck_assert_uint_eq(take_after_samples(number, false), 1);
+        ck_assert_uint_eq(events[0].kind, DLP_TRACE_SAMPLE);
+        ck_assert_uint_eq(events[0].detail, DLP_TRACE_OPEN);
+        ck_assert_uint_eq(events[0].sample, 55);
+        ck_assert_uint_eq(events[0].rank, 3);
+        ck_assert_uint_eq(events[0].thread, self.id);
+        ck_assert_uint_ge(events[0].end_ns, events[0].begin_ns);
+        ck_assert_uint_gt(events[0].begin_ns, 0);
+        trace_end();
+
+        ck_assert_int_eq(trace_start(true, &budget, &number, NULL), 0);
+        ck_assert_uint_eq(take_after_samples(number, true), 1); /* once */
+        ck_assert_uint_eq(events[0].detail, DLP_TRACE_DONE);
+        trace_end();
+
+        ck_assert_int_eq(trace_start(true, &budget, &number, NULL), 0);
+        ck_assert_uint_eq(take_after_samples(number + 1, false), 0); /* of no trace that runs */
+        teardown();
+}
+END_TEST
+
 static void *short_life(void *userdata) {
         struct trace_thread thread;
 
@@ -138,6 +180,7 @@ int main(void) {
                 { "trace", a_trace_has_only_the_jobs_that_carry_its_number, 0 },
                 { "trace", what_a_full_buffer_drops_is_counted, 0 },
                 { "trace", an_event_whose_begin_is_not_known_is_left_out, 0 },
+                { "trace", a_sample_that_is_not_over_at_the_end_is_told_until_there, 0 },
                 { "trace", what_a_thread_wrote_can_be_taken_after_its_end, 0 },
                 { "trace", a_trace_that_does_not_fit_into_memory_is_refused, 0 },
         };

@@ -142,8 +142,9 @@ static void print_args(struct writer *writer, const struct dlp_trace_event *even
         case DLP_TRACE_SAMPLE:
         case DLP_TRACE_READ:
                 print_job(writer, event);
-                traced_file_print(writer->file, ",\"sample\":%" PRIu64 ",\"bytes\":%" PRIu64, event->sample,
-                                  event->value);
+                traced_file_print(writer->file, ",\"sample\":%" PRIu64, event->sample);
+                if (event->detail != DLP_TRACE_OPEN) /* of what is not over, it is not known yet */
+                        traced_file_print(writer->file, ",\"bytes\":%" PRIu64, event->value);
                 print_outcome(writer, event);
                 break;
         case DLP_TRACE_ROWS:
