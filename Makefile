@@ -253,12 +253,15 @@ $(B)/fuzz/%: $(O)/obj/tests/fuzz/%.o $(OBJ_support) $(FUZZ_LIBS)
 # libFuzzer's main() calls the one function of these; clang alone has it.
 $(B)/fuzz/guided_%: $(O)/obj/tests/fuzz/guided_%.o $(FUZZ_LIBS)
 	@mkdir -p $(@D)
-	$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -fsanitize=fuzzer -o $@ $^ $(LIBS_daemon) $(LIBS_stage) -lcjson
+	$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -fsanitize=fuzzer -o $@ $(filter %.o,$^) $(filter %.a,$^) $(LIBS_daemon) $(LIBS_stage) -lcjson
 
 # The same function under a main() of our own: any compiler, any sanitizer.
 $(B)/fuzz/replay_%: $(O)/obj/tests/fuzz/guided_%.o $(O)/obj/tests/fuzz/replay_main.o $(FUZZ_LIBS)
 	@mkdir -p $(@D)
-	$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $^ $(LIBS_daemon) $(LIBS_stage) -lcjson
+	$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $(filter %.o,$^) $(filter %.a,$^) $(LIBS_daemon) $(LIBS_stage) -lcjson
+
+# dlctl's reader of traces is in no library.
+$(B)/fuzz/guided_trace $(B)/fuzz/replay_trace: $(call obj,$(addprefix client/dlctl/trace/,chrome.c counts.c file.c recorded.c tracks.c))
 
 # Whatever tests/faults/calls.h lists goes by a wrapper that may fail. The sanitizer's malloc() stands behind our own.
 FAULTS_WRAPPED := $(shell sed -nE 's/^(ERRNO|NEGATIVE|POSITIVE|AFTER|BYTES|VALUE|HAND).([A-Za-z0-9_]+).*/\2/p' tests/faults/calls.h)

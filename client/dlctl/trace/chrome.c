@@ -180,7 +180,8 @@ static void print_args(struct writer *writer, const struct dlp_trace_event *even
 }
 
 static void print_event(struct writer *writer, struct track *track, const struct dlp_trace_event *event) {
-        uint64_t end_ns = track_end_of(track, event), dur_ns = end_ns - event->begin_ns;
+        uint64_t begin_ns = since_base(writer, event->begin_ns);
+        uint64_t end_ns = since_base(writer, track_end_of(track, event));
         const char *name = event->kind == DLP_TRACE_STAGE ? recorded_stage(writer->recorded, event->detail)
                                                           : KIND_NAMES[event->kind];
         char text[JSON_MAX(64)], shortened[64];
@@ -192,8 +193,8 @@ static void print_event(struct writer *writer, struct track *track, const struct
                           "{\"ph\":\"X\",\"cat\":\"%s\",\"name\":\"%s\",\"pid\":%" PRIu32 ",\"tid\":%" PRIu32
                           ",\"ts\":" US_FORMAT ",\"dur\":" US_FORMAT ",%s%s%s\"args\":{",
                           category((enum dlp_trace_kind)event->kind), json_text(shortened, text), track->pid,
-                          track->tid, US(since_base(writer, event->begin_ns)), US(dur_ns), *cname ? "\"cname\":\"" : "",
-                          cname, *cname ? "\"," : "");
+                          track->tid, US(begin_ns), US(end_ns - begin_ns), *cname ? "\"cname\":\"" : "", cname,
+                          *cname ? "\"," : "");
         print_args(writer, event);
         traced_file_print(writer->file, "}}");
 }
@@ -260,7 +261,8 @@ static void print_names(struct writer *writer, const struct tracks *tracks) {
 
 int chrome_write(struct traced_file *file, const struct recorded *recorded, struct why *why) {
         struct writer writer = { .file = file, .recorded = recorded };
-        uint64_t day_s = (uint64_t)((int64_t)recorded->begin_ns + recorded->ahead_ns) / 1000000000u;
+        int64_t day_ns = (int64_t)recorded->begin_ns + recorded->ahead_ns;
+        uint64_t day_s = day_ns > 0 ? (uint64_t)day_ns / 1000000000u : 0; /* a clock may say that it is 1969 */
         struct tracks tracks;
         int r = tracks_new(recorded, &tracks, why);
 

@@ -6,7 +6,6 @@
 
 #define CAPACITY_FIRST 65536u
 #define NAMES_MAX      65536u
-#define TIME_MAX       ((uint64_t)INT64_MAX / 4) /* ns: some of them can be added */
 
 static int add_event(struct recorded *recorded, const struct dlp_trace_event *event, struct why *why) {
         struct dlp_trace_event *grown;
@@ -62,8 +61,17 @@ static void go_on_with_name(struct recorded *recorded) {
                 recorded->open = NULL;
 }
 
+static int check_times(const struct dlp_trace_event *cell, struct why *why) {
+        if (cell->end_ns >= cell->begin_ns && cell->end_ns <= (uint64_t)RECORDED_TIME)
+                return 0;
+        return why_set(why, -EPROTO,
+                       "trace: the daemon sent something that ends before it begins, or too late (kind %u)",
+                       cell->kind);
+}
+
 static int take_cell(struct recorded *recorded, struct why *why) {
         const struct dlp_trace_event *cell = &recorded->cell;
+        int r;
 
         if (recorded->open) {
                 go_on_with_name(recorded);
@@ -71,6 +79,9 @@ static int take_cell(struct recorded *recorded, struct why *why) {
         }
         if (cell->kind == DLP_TRACE_NAME)
                 return begin_name(recorded, cell, why);
+        r = check_times(cell, why);
+        if (r < 0)
+                return r;
         if (cell->kind == DLP_TRACE_END) {
                 recorded->begin_ns = cell->begin_ns;
                 recorded->end_ns = cell->end_ns;
@@ -80,9 +91,6 @@ static int take_cell(struct recorded *recorded, struct why *why) {
         }
         if (cell->kind >= DLP_TRACE_KINDS || recorded->is_whole)
                 return why_set(why, -EPROTO, "trace: the daemon sent an event of an unknown kind");
-        if (cell->end_ns < cell->begin_ns || cell->end_ns > TIME_MAX)
-                return why_set(why, -EPROTO, "trace: the daemon sent an event that ends before it begins (kind %u)",
-                               cell->kind);
         return add_event(recorded, cell, why);
 }
 

@@ -8,7 +8,9 @@
 #include "proto/base/why.h"
 #include "proto/trace.h"
 
-#define RECORDED_MAX (8u << 20) /* events: half a gigabyte, and a file that viewers hardly open any more */
+#define RECORDED_MAX   (8u << 20)         /* events: half a gigabyte, and a file that viewers hardly open any more */
+#define RECORDED_TIME  ((int64_t)1 << 61) /* ns: no time is later, */
+#define RECORDED_AHEAD ((int64_t)1 << 62) /* and no clock ahead by more, so that both can be added: until 2116 */
 
 struct recorded_name {
         enum dlp_trace_named what;

@@ -105,6 +105,18 @@ static int receive(struct reception *reception, struct why *why) {
         }
 }
 
+/* What the daemon says of itself. */
+static int take_answer(struct recorded *recorded, const Dlp__TraceReply *reply, struct why *why) {
+        if (reply->ahead_ns > RECORDED_AHEAD || reply->ahead_ns < -RECORDED_AHEAD)
+                return why_set(why, -EPROTO, "trace: the daemon's clock is too far from its other one");
+        recorded->pid = reply->pid;
+        recorded->ahead_ns = reply->ahead_ns;
+        recorded->begin_ns = clock_now_ns();
+        if (reply->n_jobs == 0)
+                fprintf(stderr, "dlctl: no job is running now\n");
+        return 0;
+}
+
 /* Asks for a trace, and receives it. Returns an exit code. */
 static int trace(const struct context *context, const struct wish *wish, struct recorded *recorded) {
         Dlp__TraceRequest body = DLP__TRACE_REQUEST__INIT;
@@ -123,13 +135,11 @@ static int trace(const struct context *context, const struct wish *wish, struct 
         request.trace = &body;
         r = control_ask_for(control, &request, DLP__REPLY__BODY_TRACE, &reply, &reception.fd, 1);
         if (r == EXIT_DONE) {
-                recorded->pid = reply->trace->pid;
-                recorded->ahead_ns = reply->trace->ahead_ns;
-                if (reply->trace->n_jobs == 0)
-                        fprintf(stderr, "dlctl: no job is running now\n");
+                r = take_answer(recorded, reply->trace, &why);
                 dlp__reply__free_unpacked(reply, NULL);
-                reception.began_ns = recorded->begin_ns = clock_now_ns();
-                r = receive(&reception, &why);
+                reception.began_ns = recorded->begin_ns;
+                if (r == 0)
+                        r = receive(&reception, &why);
                 waiting_end();
                 close(reception.fd);
                 r = r < 0 ? fail(exit_code_of(r), "%s", why.text) : EXIT_DONE;

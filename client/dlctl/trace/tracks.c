@@ -97,6 +97,14 @@ static struct track *find(struct tracks *tracks, enum dlp_trace_kind kind, uint3
         return NULL;
 }
 
+static bool has_number(const struct tracks *tracks, uint32_t pid, uint32_t tid) {
+        for (size_t i = 0; i < tracks->n_tracks; i++)
+                if (tracks->tracks[i].tid == tid && tracks->tracks[i].pid == pid)
+                        return true;
+        return false;
+}
+
+/* With the next number that is free, should it be taken: of very many ranks, or of a trainer that is the daemon. */
 static struct track *add(struct tracks *tracks, const struct track *track) {
         struct track *grown;
 
@@ -107,6 +115,8 @@ static struct track *add(struct tracks *tracks, const struct track *track) {
                 return NULL;
         tracks->tracks = grown;
         grown[tracks->n_tracks] = *track;
+        while (has_number(tracks, track->pid, grown[tracks->n_tracks].tid))
+                grown[tracks->n_tracks].tid++;
         return &grown[tracks->n_tracks++];
 }
 
@@ -190,7 +200,8 @@ uint64_t track_end_of(struct track *track, const struct dlp_trace_event *event) 
                 track->depth--;
         if (track->depth > 0 && end_ns > track->ends[track->depth - 1])
                 end_ns = track->ends[track->depth - 1];
-        if (track->depth < TRACK_DEPTH)
-                track->ends[track->depth++] = end_ns;
+        if (track->depth == TRACK_DEPTH) /* never: of what lies that deep, only the begin is drawn */
+                return event->begin_ns;
+        track->ends[track->depth++] = end_ns;
         return end_ns;
 }
