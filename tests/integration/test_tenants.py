@@ -67,6 +67,10 @@ class House:
                 "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "universal_newlines": True,
                 "env": self.daemon.client_environment()}
 
+    def start(self, uid, *arguments, **more):
+        words = {**self.command(uid, *arguments), **more}
+        return self.box.start(words.pop("args"), **words)
+
     def dlctl(self, uid, *arguments, groups=()):
         return subprocess.run(**self.command(uid, *arguments, groups=groups), check=False, timeout=patience(60))
 
@@ -114,6 +118,35 @@ def _(box):
     equal([job["world"] for job in house.objects(BOB, "jobs")], [8], "Bob's jobs")
     equal(sorted(job["world"] for job in house.objects(OWNER, "jobs")), [2, 8], "the daemon's user sees all")
     equal(sorted(job["world"] for job in house.daemon.objects("jobs")), [2, 8], "root sees all")
+
+
+@case("traces of two users, one after the other and both at once: each has its own job alone, and no number of the other's")
+def _(box):
+    house = House(box)
+    readers = [house.start(uid, "read", "d", "--job", job, "--batch", "4", "--epochs", "1000000", "--delay-ms", "5", "--pipeline", "raw",
+                           stdout=subprocess.DEVNULL)
+               for uid, job in ((ALICE, "secret-of-alice"), (BOB, "secret-of-bob"))]
+    within(30, lambda: len(house.daemon.objects("jobs")) == 2, "both jobs")
+    tracers = [house.start(uid, "trace", "--seconds", "1", "-o", "-") for uid in (ALICE, BOB)]
+    said = [tracer.communicate(timeout=patience(60)) for tracer in tracers]
+    statuses = [tracer.returncode for tracer in tracers]
+    equal(sorted(statuses), [0, 1], f"one of two traces at once: {[errors for _, errors in said]}")
+    refused = said[statuses.index(1)]
+    equal(refused[0], "", "what the refused one wrote")
+    contains(refused[1], "one at a time")
+    texts = {}
+    for uid, (text, errors) in zip((ALICE, BOB), said):
+        texts[uid] = text or house.dlctl(uid, "trace", "--seconds", "1", "-o", "-").stdout
+        for secret in (f"secret-of-{'bob' if uid == ALICE else 'alice'}", str(BOB if uid == ALICE else ALICE)):
+            equal(secret in errors, False, f"{secret} in what {uid} was told: {errors}")
+    alice, bob = readers
+    for uid, own, other, pid in ((ALICE, "secret-of-alice", "secret-of-bob", bob.pid), (BOB, "secret-of-bob", "secret-of-alice", alice.pid)):
+        trace = json.loads(texts[uid])
+        events = [event for event in trace["traceEvents"] if event["ph"] == "X"]
+        equal({event["args"]["job"] for event in events if "job" in event["args"]}, {own}, f"jobs in the trace of {uid}")
+        equal(other in texts[uid], False, f"the other's job in the trace of {uid}")
+        equal(pid in {event["pid"] for event in trace["traceEvents"]}, False, f"the other's process in the trace of {uid}")
+        equal({event["name"] for event in events} & {"turn", "order"}, set(), "what is of no job")
 
 
 @case("nothing that a stranger can ask for tells of another's job, process, user or pipeline")

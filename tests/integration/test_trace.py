@@ -2,13 +2,15 @@
 """dlctl trace: its file is what viewers expect, and tells what was done."""
 import json
 import os
+import resource
+import shutil
 import signal
 import subprocess
 import sys
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
-from harness import DLCTL, case, contains, equal, main, write, within
+from harness import DLCTL, Skip, case, contains, equal, main, write, within
 from traces import check_rules, load, ns, spans
 
 STEPS = "random_resized_crop(96) hflip(0.5) color_jitter(0.4,0.4,0.4,0.1) to(float32)"
@@ -190,6 +192,44 @@ def _(box):
     equal(full.returncode, 1, full.stderr)
     contains(full.stderr, "No space left")
     equal([name for name in os.listdir(box.path()) if name.startswith(".")], [], "hidden files")
+
+
+def check_nothing_is_left(folder, names, said):
+    """A sentence and an exit status, and no file that looks good."""
+    equal(said.returncode, 1, said.stderr)
+    equal(names, [], f"files in {folder}")
+    equal(said.stdout, "", "what it says of the file")
+
+
+@case("a disk that gets full while the trace is written: it is told, and nothing is left, compressed or not")
+def _(box):
+    if os.geteuid() != 0 or shutil.which("unshare") is None:
+        raise Skip("needs root and unshare: a small file system")
+    daemon, _ = steady(box)
+    folder = box.path("small")
+    os.makedirs(folder)
+    script = f"mount -t tmpfs -o size=4k none {folder} || exit 77; \"$@\"; rc=$?; ls -A {folder}; exit $rc"
+    for name in ("t.json", "t.json.gz"):
+        said = subprocess.run(["unshare", "-m", "sh", "-c", script, "sh", DLCTL, "--socket", daemon.socket, "trace", "--seconds", "1", "-o",
+                               os.path.join(folder, name)], check=False, text=True, capture_output=True, env=daemon.client_environment())
+        if said.returncode == 77 or "unshare:" in said.stderr:
+            raise Skip(f"a small file system cannot be mounted here: {said.stderr}")
+        check_nothing_is_left(folder, [], said)
+        contains(said.stderr, "cannot write", os.path.join(folder, name), "No space left")
+
+
+@case("so it is where a user's files may not be longer than so")
+def _(box):
+    daemon, _ = steady(box)
+    folder = box.path("short")
+    os.makedirs(folder)
+    for name in ("t.json", "t.json.gz"):
+        path = os.path.join(folder, name)
+        said = subprocess.run([DLCTL, "--socket", daemon.socket, "trace", "--seconds", "1", "-o", path], check=False, text=True,
+                              capture_output=True, env=daemon.client_environment(),
+                              preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096)))
+        check_nothing_is_left(folder, os.listdir(folder), said)
+        contains(said.stderr, "cannot write", path, "too large")
 
 
 @case("one job alone; a name that no job has is told, and so is a time that makes no sense")

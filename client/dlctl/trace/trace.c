@@ -45,7 +45,8 @@ static void catch_interrupts(void) {
         sigaction(SIGINT, &action, NULL);
         sigaction(SIGTERM, &action, NULL);
         sigaction(SIGHUP, &action, NULL);
-        signal(SIGPIPE, SIG_IGN); /* a reader of standard output that has gone is an error of writing */
+        signal(SIGPIPE, SIG_IGN); /* a reader of standard output that has gone is an error of writing, */
+        signal(SIGXFSZ, SIG_IGN); /* and so is a file that is longer than is allowed */
 }
 
 /* ---- receiving ------------------------------------------------------------------------------------------------- */
