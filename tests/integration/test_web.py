@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """dlctl web: what it serves, to whom, and that nobody who asks it badly is noticed by others."""
+import http.client
 import json
 import os
 import signal
@@ -156,6 +157,43 @@ def _(box):
     other.stdin.close()
     other.stdout.close()
     mine.close()
+
+
+# None waits until it is let in, and none leaves TIME_WAIT behind, or there would soon be no port left.
+KNOCK = """import socket, struct, sys
+while True:
+    visitors = [socket.socket() for _ in range(200)]
+    for visitor in visitors:
+        visitor.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack('ii', 1, 0))
+        visitor.setblocking(False)
+        visitor.connect_ex(('127.0.0.1', int(sys.argv[1])))
+    for visitor in visitors:
+        visitor.close()
+"""
+
+
+@case("while processes of the same user connect as fast as they can, others are served, and the page stays up to date")
+def _(box):
+    daemon = box.daemon({"d": box.folder_of_files("d", 60)})
+    attached(box, daemon, "d", job="train")
+    web = Web(box, daemon.socket)
+    for _ in range(3):
+        box.start([sys.executable, "-c", KNOCK, str(web.port)], stderr=subprocess.DEVNULL)
+    seen = None
+
+    def something_new():
+        try:
+            status, text, _ = web.get("/status.json")
+        except (ConnectionError, http.client.HTTPException):  # it had to make room
+            return None
+        equal(status, 200, text)
+        document = json.loads(text)
+        return document if document["seconds"][-1] != seen else None
+
+    for _ in range(5):
+        document = within(20, something_new, "an answer that is new")
+        equal((document["away"], [job["name"] for job in document["jobs"]]), ("", ["train"]), "what is shown")
+        seen = document["seconds"][-1]
 
 
 @case("ten thousand requests, readers that do not read, and connections that say nothing: memory stays, others are served")

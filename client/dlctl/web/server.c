@@ -16,6 +16,7 @@
 
 #include "client/dlctl/command.h"
 #include "client/dlctl/web/peer.h"
+#include "proto/http/intake.h"
 
 #define WELCOME_MAX  64u /* visitors at once; a browser has six connections to a site */
 #define STRANGER_MAX 16u
@@ -44,8 +45,7 @@ TAILQ_HEAD(visitors, visitor);
 
 struct server {
         struct server_options options;
-        struct evconnlistener *listener;
-        struct event *again;      /* listens again after a lack of descriptors */
+        struct intake intake;
         struct visitors visitors; /* the one that has been silent longest is the first */
         unsigned n_visitors[2];   /* [is_stranger] */
 };
@@ -312,23 +312,14 @@ static void on_visitor(struct evconnlistener *listener, evutil_socket_t fd, stru
         bufferevent_setwatermark(stream, EV_READ, 0, REQUEST_HEAD_MAX);
         visitor_limit(visitor, visitor->is_stranger ? FAREWELL_S : SILENT_S, SLOW_S);
         bufferevent_enable(stream, EV_READ | EV_WRITE);
+        intake_count(&server->intake);
 }
 
-/* Without descriptors a connection cannot be taken, and stays in the queue: look again in a second. */
 static void on_listen_error(struct evconnlistener *listener, void *arg) {
-        struct timeval second = { .tv_sec = 1 };
         struct server *server = arg;
 
-        evconnlistener_disable(listener);
-        event_add(server->again, &second);
-}
-
-static void on_again(evutil_socket_t fd, short what, void *arg) {
-        struct server *server = arg;
-
-        (void)fd;
-        (void)what;
-        evconnlistener_enable(server->listener);
+        (void)listener;
+        intake_lacks(&server->intake);
 }
 
 /* ---- opening ------------------------------------------------------------------------------------------------- */
@@ -371,6 +362,7 @@ static int not_bound(const struct server_options *options, int error, struct why
 int server_open(struct event_base *base, const struct server_options *options, struct why *why,
                 struct server **ret_server) {
         struct sockaddr_storage address;
+        struct evconnlistener *listener;
         struct server *server;
         int n_address = 0, r;
 
@@ -382,16 +374,16 @@ int server_open(struct event_base *base, const struct server_options *options, s
                 return why_set(why, -ENOMEM, "no memory");
         server->options = *options;
         TAILQ_INIT(&server->visitors);
-        server->again = evtimer_new(base, on_again, server);
-        server->listener = evconnlistener_new_bind(base, on_visitor, server,
-                                                   LEV_OPT_REUSEABLE | LEV_OPT_CLOSE_ON_FREE | LEV_OPT_CLOSE_ON_EXEC,
-                                                   128, (struct sockaddr *)&address, n_address);
-        if (!server->again || !server->listener) {
-                r = not_bound(options, errno, why);
+        listener = evconnlistener_new_bind(base, on_visitor, server,
+                                           LEV_OPT_REUSEABLE | LEV_OPT_CLOSE_ON_FREE | LEV_OPT_CLOSE_ON_EXEC, SOMAXCONN,
+                                           (struct sockaddr *)&address, n_address);
+        r = intake_begin(&server->intake, base, listener, 0);
+        if (r < 0) {
+                r = not_bound(options, -r, why);
                 server_close(server);
                 return r;
         }
-        evconnlistener_set_error_cb(server->listener, on_listen_error);
+        evconnlistener_set_error_cb(listener, on_listen_error);
         *ret_server = server;
         return 0;
 }
@@ -403,10 +395,7 @@ void server_close(struct server *server) {
                 return;
         while ((visitor = TAILQ_FIRST(&server->visitors)))
                 visitor_free(visitor);
-        if (server->listener)
-                evconnlistener_free(server->listener);
-        if (server->again)
-                event_free(server->again);
+        intake_end(&server->intake);
         free(server);
 }
 
@@ -414,7 +403,7 @@ uint16_t server_port(const struct server *server) {
         struct sockaddr_storage address = { 0 };
         socklen_t n = sizeof(address);
 
-        getsockname(evconnlistener_get_fd(server->listener), (struct sockaddr *)&address, &n);
+        getsockname(evconnlistener_get_fd(server->intake.listener), (struct sockaddr *)&address, &n);
         return ntohs(address.ss_family == AF_INET6 ? ((struct sockaddr_in6 *)(void *)&address)->sin6_port
                                                    : ((struct sockaddr_in *)(void *)&address)->sin_port);
 }

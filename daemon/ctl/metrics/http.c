@@ -13,14 +13,14 @@
 #include "daemon/base/queue.h"
 #include "daemon/ctl/metrics/metrics.h"
 #include "proto/base/clock.h"
+#include "proto/http/intake.h"
 #include "proto/http/request.h"
 
 #define VISITORS_MAX 8u
-#define AT_ONCE      8u   /* visitors that are let in before the daemon does something else, */
-#define PAUSE_US     5000 /* and for how long: libevent would let in whoever stands in line, and some come back at once */
-#define SILENT_S     150 /* a connection without a request: scrapers keep theirs from one minute to the next */
-#define SLOW_S       10  /* an answer of which nothing is taken */
-#define FAREWELL_S   2   /* for the other end to close, so that what it still sends does not tear the answer away */
+#define PAUSE_US     5000 /* after a few visitors, for the daemon's other work */
+#define SILENT_S     150  /* a connection without a request: scrapers keep theirs from one minute to the next */
+#define SLOW_S       10   /* an answer of which nothing is taken */
+#define FAREWELL_S   2    /* for the other end to close, so that what it still sends does not tear the answer away */
 #define FRESH_NS     100000000u
 #define FRESH_TIMES  50u /* a text is kept that often as long as it took to make it, and at least FRESH_NS */
 
@@ -44,9 +44,7 @@ struct visitor {
 
 struct http {
         struct server *server;
-        struct evconnlistener *listener;
-        unsigned n_at_once;
-        struct event *again;            /* listens again after a pause */
+        struct intake intake;
         TAILQ_HEAD(, visitor) visitors; /* the one that has been silent longest is the first */
         unsigned n_visitors;
         struct piece *piece; /* what was made last; NULL: nothing */
@@ -259,14 +257,6 @@ static void make_room(struct http *http) {
         visitor_free(first);
 }
 
-static void pause_listening(struct http *http, int seconds, int us) {
-        struct timeval pause = { .tv_sec = seconds, .tv_usec = us };
-
-        if (event_add(http->again, &pause) == 0) /* without memory for that it goes on */
-                evconnlistener_disable(http->listener);
-        http->n_at_once = 0;
-}
-
 static void on_visitor(struct evconnlistener *listener, evutil_socket_t fd, struct sockaddr *address, int n_address,
                        void *arg) {
         struct http *http = arg;
@@ -289,28 +279,21 @@ static void on_visitor(struct evconnlistener *listener, evutil_socket_t fd, stru
         bufferevent_setcb(stream, on_readable, on_written, on_end, visitor);
         visitor_limit(visitor, SILENT_S, SLOW_S);
         bufferevent_enable(stream, EV_READ | EV_WRITE);
-        if (++http->n_at_once == AT_ONCE)
-                pause_listening(http, 0, PAUSE_US);
+        intake_count(&http->intake);
 }
 
-/* Without descriptors a connection cannot be taken, and stays in the queue: look again in a second. */
 static void on_listen_error(struct evconnlistener *listener, void *arg) {
-        (void)listener;
-        pause_listening(arg, 1, 0);
-}
-
-static void on_again(evutil_socket_t fd, short what, void *arg) {
         struct http *http = arg;
 
-        (void)fd;
-        (void)what;
-        evconnlistener_enable(http->listener);
+        (void)listener;
+        intake_lacks(&http->intake);
 }
 
 /* ---------------------------------------------------------------------------------------------------------------- */
 
 int http_open(struct event_base *base, int listen_fd, struct server *server, struct http **ret_http) {
         struct http *http = calloc(1, sizeof(*http));
+        struct evconnlistener *listener;
 
         if (!http) {
                 close(listen_fd);
@@ -318,16 +301,15 @@ int http_open(struct event_base *base, int listen_fd, struct server *server, str
         }
         http->server = server;
         TAILQ_INIT(&http->visitors);
-        http->again = event_new(base, -1, 0, on_again, http);
-        http->listener = evconnlistener_new(base, on_visitor, http, LEV_OPT_CLOSE_ON_FREE | LEV_OPT_CLOSE_ON_EXEC, 0,
-                                            listen_fd);
-        if (!http->listener)
+        listener = evconnlistener_new(base, on_visitor, http, LEV_OPT_CLOSE_ON_FREE | LEV_OPT_CLOSE_ON_EXEC, 0,
+                                      listen_fd);
+        if (!listener)
                 close(listen_fd);
-        if (!http->again || !http->listener) {
+        if (intake_begin(&http->intake, base, listener, PAUSE_US) < 0) {
                 http_close(http);
                 return -ENOMEM;
         }
-        evconnlistener_set_error_cb(http->listener, on_listen_error);
+        evconnlistener_set_error_cb(listener, on_listen_error);
         *ret_http = http;
         return 0;
 }
@@ -339,10 +321,7 @@ void http_close(struct http *http) {
                 return;
         while ((visitor = TAILQ_FIRST(&http->visitors)))
                 visitor_free(visitor);
-        if (http->listener)
-                evconnlistener_free(http->listener);
-        if (http->again)
-                event_free(http->again);
+        intake_end(&http->intake);
         piece_unref(http->piece);
         free(http);
 }
