@@ -6,7 +6,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "client/lib/once_record.h"
+#include "client/lib/once/record.h"
 #include "daemon/base/machine/cpus.h"
 #include "daemon/base/machine/memory.h"
 #include "daemon/base/machine/process.h"

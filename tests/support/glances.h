@@ -1,7 +1,7 @@
 /* What a daemon says at two moments, as a test of dlctl top wants it. */
 #pragma once
 
-#include "client/dlctl/top/glance.h"
+#include "client/dlctl/top/look/glance.h"
 
 #define SECOND 1000000000ull
 

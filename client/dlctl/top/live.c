@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "client/dlctl/control.h"
-#include "client/dlctl/top/asking.h"
+#include "client/dlctl/top/look/asking.h"
 #include "client/dlctl/top/page.h"
 #include "client/dlctl/top/screen.h"
 #include "client/dlctl/top/top.h"

@@ -6,7 +6,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "client/dlctl/top/ask.h"
+#include "client/dlctl/top/look/ask.h"
 #include "client/dlctl/top/record.h"
 #include "client/dlctl/top/top.h"
 #include "client/dlctl/top/view.h"

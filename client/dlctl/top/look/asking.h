@@ -1,9 +1,9 @@
-/* top/asking.h: asks the daemon without ever waiting for it. One connection, one question at a time. */
+/* top/look/asking.h: asks the daemon without ever waiting for it. One connection, one question at a time. */
 #pragma once
 
 #include <stdint.h>
 
-#include "client/dlctl/top/glance.h"
+#include "client/dlctl/top/look/glance.h"
 
 struct asking;
 

@@ -1,4 +1,4 @@
-/* top/glance.h: what the daemon has said at one moment. Rates come from two such looks (rates.h). */
+/* top/look/glance.h: what the daemon has said at one moment. Rates come from two such looks (rates.h). */
 #pragma once
 
 #include <stdbool.h>

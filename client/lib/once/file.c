@@ -1,4 +1,4 @@
-#include "client/lib/once_file.h"
+#include "client/lib/once/file.h"
 
 /* Why /tmp, and not XDG_RUNTIME_DIR or TMPDIR: all processes of a node must use the same folder, and processes that are
  * started by ssh, by Slurm or as a service have different environments. What is remembered about a node is valid for

@@ -1,4 +1,4 @@
-#include "client/dlctl/top/glance.h"
+#include "client/dlctl/top/look/glance.h"
 
 #include <stdlib.h>
 #include <string.h>

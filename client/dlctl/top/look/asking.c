@@ -1,4 +1,4 @@
-#include "client/dlctl/top/asking.h"
+#include "client/dlctl/top/look/asking.h"
 
 #include <errno.h>
 #include <stdio.h>

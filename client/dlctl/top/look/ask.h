@@ -1,8 +1,8 @@
-/* top/ask.h: a look at the daemon that waits for its answers. */
+/* top/look/ask.h: a look at the daemon that waits for its answers. */
 #pragma once
 
 #include "client/dlctl/control.h"
-#include "client/dlctl/top/glance.h"
+#include "client/dlctl/top/look/glance.h"
 
 /* Asks for status, jobs and datasets. On success *ret_glance is to be freed; else the error has been printed. Returns
  * an exit code. */

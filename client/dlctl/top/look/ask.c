@@ -1,4 +1,4 @@
-#include "client/dlctl/top/ask.h"
+#include "client/dlctl/top/look/ask.h"
 
 static int ask(struct control *control, Dlp__Request *request, Dlp__Reply__BodyCase body, struct glance *glance,
                Dlp__Reply **ret_reply) {

@@ -1,4 +1,4 @@
-/* lib/once_record.h: what the file of a piece of work says: which attempt was the last one, and how it ended.
+/* lib/once/record.h: what the file of a piece of work says: which attempt was the last one, and how it ended.
  *
  * One file holds both the record and the lock: a process that has locked the file sees what the process before it
  * wrote. This is so on network file systems too, where a change in a second file could be seen late. So the file is

@@ -1,4 +1,4 @@
-#include "client/lib/once_record.h"
+#include "client/lib/once/record.h"
 
 /* Format: a line with the checksum and the length of the rest; lines of a word and a value; an empty line; the two
  * texts. People who investigate can read it. */

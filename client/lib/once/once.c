@@ -16,8 +16,8 @@
 
 #include "client/include/dlclient.h"
 #include "client/lib/clock.h"
-#include "client/lib/once_file.h"
-#include "client/lib/once_record.h"
+#include "client/lib/once/file.h"
+#include "client/lib/once/record.h"
 #include "client/lib/reason.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/nearest.h"

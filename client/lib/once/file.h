@@ -1,4 +1,4 @@
-/* lib/once_file.h: the small file of a piece of work: where it is, whether it can be trusted, and its lock. */
+/* lib/once/file.h: the small file of a piece of work: where it is, whether it can be trusted, and its lock. */
 #pragma once
 
 #include <limits.h>
