@@ -1,10 +1,10 @@
 #include "client/dlctl/web/watch.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "client/dlctl/command.h"
+#include "client/dlctl/inquiry.h"
 #include "client/dlctl/listing.h"
 #include "client/dlctl/web/reach.h"
 #include "proto/base/clock.h"
@@ -12,31 +12,17 @@
 #define SECOND_NS    1000000000ull
 #define LOOKED_NS    (60 * SECOND_NS)  /* after the last look, lists are asked for that long */
 #define REST_NS      (300 * SECOND_NS) /* and a daemon that would end if nobody were connected */
-#define LATE_NS      (3 * SECOND_NS)   /* an answer that takes longer is missed aloud */
 #define ERRORS_NS    (15 * SECOND_NS)  /* the ledger is read again, though the number of entries is the same */
 #define FEW_DATASETS 64u               /* are asked for each second */
 #define MANY_NS      (10 * SECOND_NS)  /* more of them that often */
-
-/* What is asked in a round, in this sequence. */
-enum question {
-        ASK_STATUS,
-        ASK_JOBS,
-        ASK_DATASETS,
-        ASK_ERRORS,
-        N_QUESTIONS,
-};
 
 struct watch {
         struct event_base *base;
         struct event *second, *readable;
         struct view *view;
         const struct context *context;
-        struct dli_connection connection;
-        bool is_connected, is_asking;
-        bool wanted[N_QUESTIONS]; /* of this round */
-        enum question question;   /* that is being asked */
-        uint64_t page;            /* of its answer */
-        uint64_t asked_ns, looked_ns, datasets_ns, errors_ns;
+        struct inquiry inquiry;
+        uint64_t looked_ns, datasets_ns, errors_ns;
         uint64_t n_errors; /* when the ledger was read last */
         size_t n_datasets;
         Dlp__Reply *status; /* of this round */
@@ -45,71 +31,44 @@ struct watch {
         bool ends_idle;
 };
 
-static void ask_next(struct watch *watch);
-
-static void forget_round(struct watch *watch) {
-        if (watch->status)
-                dlp__reply__free_unpacked(watch->status, NULL);
-        jobs_seen_free(&watch->jobs);
-        cJSON_Delete(watch->list);
-        watch->status = NULL;
-        watch->list = NULL;
-        memset(watch->wanted, 0, sizeof(watch->wanted));
-        watch->is_asking = false;
-}
-
 /* ---- the connection ------------------------------------------------------------------------------------------ */
 
-static void disconnect(struct watch *watch, const char *why) {
+/* The connection has ended, because of this: what came of the round is forgotten. */
+static void went(struct watch *watch, const char *why) {
         if (watch->readable)
                 event_free(watch->readable);
         watch->readable = NULL;
-        dli_connection_close(&watch->connection);
-        watch->is_connected = false;
-        forget_round(watch);
+        if (watch->status)
+                dlp__reply__free_unpacked(watch->status, NULL);
+        watch->status = NULL;
+        jobs_seen_free(&watch->jobs);
+        cJSON_Delete(watch->list);
+        watch->list = NULL;
         view_set_away(watch->view, why);
 }
 
-/* A loader would be told to attach again; here it is enough to say that the daemon has gone. */
-static void lost(struct watch *watch, const struct why *reason) {
-        struct why why;
-
-        if (watch->connection.farewell.text[0])
-                why_set(&why, 0, "the daemon at %s has closed the connection: %s", watch->connection.path,
-                        watch->connection.farewell.text);
-        else if (reason)
-                why = *reason;
-        else
-                why_set(&why, 0, "the daemon at %s has ended", watch->connection.path);
-        disconnect(watch, why.text);
+static void disconnect(struct watch *watch, const char *why) {
+        inquiry_close(&watch->inquiry);
+        went(watch, why);
 }
 
-static void take_answer(struct watch *watch);
-
-static void on_readable(evutil_socket_t fd, short what, void *arg) {
-        struct watch *watch = arg;
-
-        (void)fd;
-        (void)what;
-        if (watch->is_asking)
-                take_answer(watch);
-        else if (dli_connection_drain(&watch->connection, NULL) < 0)
-                lost(watch, NULL);
-}
+static void on_readable(evutil_socket_t fd, short what, void *arg);
 
 static void try_to_connect(struct watch *watch) {
+        struct inquiry *inquiry = &watch->inquiry;
         enum reach reach = REACH_GIVEN;
         struct why reason;
+        int r = reach_try(watch->context, &inquiry->connection, &reason, &reach);
 
-        if (reach_try(watch->context, &watch->connection, &reason, &reach) < 0) {
-                disconnect(watch, reason.text);
+        inquiry_connected(inquiry, r, &reason);
+        if (r < 0) {
+                went(watch, reason.text);
                 return;
         }
-        watch->readable = event_new(watch->base, watch->connection.socket, EV_READ | EV_PERSIST, on_readable, watch);
+        watch->readable = event_new(watch->base, inquiry->connection.socket, EV_READ | EV_PERSIST, on_readable, watch);
         if (!watch->readable || event_add(watch->readable, NULL) < 0)
                 exit(fail(EXIT_REFUSED, "no memory"));
-        watch->is_connected = true;
-        view_set_daemon(watch->view, reach_name(reach), watch->connection.path);
+        view_set_daemon(watch->view, reach_name(reach), inquiry->connection.path);
 }
 
 /* ---- answers ------------------------------------------------------------------------------------------------- */
@@ -143,6 +102,8 @@ static size_t n_listed(const struct watch *watch) {
 static uint64_t take_datasets(struct watch *watch, Dlp__Reply *reply) {
         uint64_t next = reply->datasets->next;
 
+        if (!watch->list)
+                watch->list = cJSON_CreateArray();
         for (size_t i = 0; i < reply->datasets->n_datasets; i++)
                 dataset_record(watch->list, reply->datasets->datasets[i]);
         dlp__reply__free_unpacked(reply, NULL);
@@ -153,26 +114,30 @@ static uint64_t take_datasets(struct watch *watch, Dlp__Reply *reply) {
 static uint64_t take_errors(struct watch *watch, Dlp__Reply *reply) {
         uint64_t next = reply->errors->next;
 
+        if (!watch->list)
+                watch->list = cJSON_CreateArray();
         for (size_t i = 0; i < reply->errors->n_errors; i++)
                 error_record(watch->list, reply->errors->errors[i]);
         dlp__reply__free_unpacked(reply, NULL);
         return next;
 }
 
-static const struct {
-        Dlp__Reply__BodyCase body;
-        uint64_t (*take)(struct watch *watch, Dlp__Reply *reply);
-} ANSWERS[] = {
-        [ASK_STATUS] = { DLP__REPLY__BODY_STATUS, take_status },
-        [ASK_JOBS] = { DLP__REPLY__BODY_JOBS, take_jobs },
-        [ASK_DATASETS] = { DLP__REPLY__BODY_DATASETS, take_datasets },
-        [ASK_ERRORS] = { DLP__REPLY__BODY_ERRORS, take_errors },
-};
+static uint64_t take_page(struct watch *watch, Dlp__Reply *reply) {
+        switch (watch->inquiry.question) {
+        case ASK_STATUS:
+                return take_status(watch, reply);
+        case ASK_JOBS:
+                return take_jobs(watch, reply);
+        case ASK_DATASETS:
+                return take_datasets(watch, reply);
+        default:
+                return take_errors(watch, reply);
+        }
+}
 
 /* A question's last page has come. */
 static void finish(struct watch *watch, bool has_more) {
-        watch->wanted[watch->question] = false;
-        switch (watch->question) {
+        switch (watch->inquiry.question) {
         case ASK_JOBS:
                 view_set_state(watch->view, watch->status, &watch->jobs);
                 watch->status = NULL;
@@ -193,95 +158,44 @@ static void finish(struct watch *watch, bool has_more) {
         }
 }
 
-static void take_answer(struct watch *watch) {
-        uint64_t next, page = watch->page;
-        struct why reason;
+static void on_readable(evutil_socket_t fd, short what, void *arg) {
+        struct watch *watch = arg;
+        struct inquiry *inquiry = &watch->inquiry;
         Dlp__Reply *reply;
-        bool has_more;
-        int r;
+        int r = inquiry_take(inquiry, &reply);
 
-        r = dli_connection_answer(&watch->connection, 0, &reason, &reply, NULL, 0);
-        if (r == -ETIMEDOUT || r == -EINTR)
-                return; /* something else came */
-        if (r != 0 || reply->body_case != ANSWERS[watch->question].body) {
-                if (r == 0) {
-                        dlp__reply__free_unpacked(reply, NULL);
-                        why_set(&reason, 0, "the daemon at %s answered another question", watch->connection.path);
+        (void)fd;
+        (void)what;
+        if (r > 0) {
+                uint64_t next = take_page(watch, reply);
+                bool has_more = inquiry->question == ASK_ERRORS && inquiry_has_page(inquiry, next) &&
+                                n_listed(watch) >= VIEW_ERRORS_MAX;
+
+                if (has_more || !inquiry_has_page(inquiry, next)) {
+                        finish(watch, has_more);
+                        next = 0;
                 }
-                lost(watch, r == -ECONNRESET ? NULL : &reason);
-                return;
+                r = inquiry_proceed(inquiry, next, clock_now_ns());
         }
-        next = ANSWERS[watch->question].take(watch, reply);
-        has_more = next > page && watch->question == ASK_ERRORS && n_listed(watch) >= VIEW_ERRORS_MAX;
-        watch->page = next;
-        watch->is_asking = false;
-        if (next <= page || has_more) { /* page numbers must rise, or this would not end */
-                finish(watch, has_more);
-                watch->page = 0;
-        }
-        ask_next(watch);
+        if (r < 0)
+                went(watch, inquiry->away.text);
 }
 
 /* ---- questions ----------------------------------------------------------------------------------------------- */
 
-static int send_question(struct watch *watch, struct why *reason) {
-        Dlp__StatusRequest status = DLP__STATUS_REQUEST__INIT;
-        Dlp__JobsRequest jobs = DLP__JOBS_REQUEST__INIT;
-        Dlp__DatasetsRequest datasets = DLP__DATASETS_REQUEST__INIT;
-        Dlp__ErrorsRequest errors = DLP__ERRORS_REQUEST__INIT;
-        Dlp__Request request = DLP__REQUEST__INIT;
-
-        switch (watch->question) {
-        case ASK_STATUS:
-                request.body_case = DLP__REQUEST__BODY_STATUS;
-                request.status = &status;
-                break;
-        case ASK_JOBS:
-                jobs.first = (uint32_t)watch->page;
-                request.body_case = DLP__REQUEST__BODY_JOBS;
-                request.jobs = &jobs;
-                break;
-        case ASK_DATASETS:
-                datasets.first = (uint32_t)watch->page;
-                request.body_case = DLP__REQUEST__BODY_DATASETS;
-                request.datasets = &datasets;
-                break;
-        default:
-                errors.first = watch->page;
-                request.body_case = DLP__REQUEST__BODY_ERRORS;
-                request.errors = &errors;
-                break;
-        }
-        return dli_connection_send(&watch->connection, &request, reason);
-}
-
-/* Continues the round. Sending cannot block: the daemon has answered all before. */
-static void ask_next(struct watch *watch) {
-        struct why reason;
-
-        while (watch->question < N_QUESTIONS && !watch->wanted[watch->question])
-                watch->question++;
-        if (watch->question == N_QUESTIONS)
-                return;
-        if (!watch->list && watch->question >= ASK_DATASETS)
-                watch->list = cJSON_CreateArray();
-        watch->asked_ns = clock_now_ns();
-        watch->is_asking = true;
-        if (send_question(watch, &reason) < 0)
-                lost(watch, &reason);
-}
-
 static void begin_round(struct watch *watch, uint64_t now_ns) {
         bool looked = now_ns - watch->looked_ns < LOOKED_NS;
         uint64_t interval_ns = watch->n_datasets <= FEW_DATASETS ? 0 : MANY_NS;
+        const bool wanted[N_QUESTIONS] = {
+                [ASK_STATUS] = true,
+                [ASK_JOBS] = true,
+                [ASK_DATASETS] = looked && now_ns - watch->datasets_ns >= interval_ns,
+                [ASK_ERRORS] = looked &&
+                               (view_errors(watch->view) != watch->n_errors || now_ns - watch->errors_ns >= ERRORS_NS),
+        };
 
-        watch->wanted[ASK_STATUS] = watch->wanted[ASK_JOBS] = true;
-        watch->wanted[ASK_DATASETS] = looked && now_ns - watch->datasets_ns >= interval_ns;
-        watch->wanted[ASK_ERRORS] = looked && (view_errors(watch->view) != watch->n_errors ||
-                                               now_ns - watch->errors_ns >= ERRORS_NS);
-        watch->question = ASK_STATUS;
-        watch->page = 0;
-        ask_next(watch);
+        if (inquiry_begin(&watch->inquiry, wanted, now_ns) < 0)
+                went(watch, watch->inquiry.away.text);
 }
 
 static bool may_rest(const struct watch *watch, uint64_t now_ns) {
@@ -290,27 +204,24 @@ static bool may_rest(const struct watch *watch, uint64_t now_ns) {
 
 static void on_second(evutil_socket_t fd, short what, void *arg) {
         struct watch *watch = arg;
+        struct inquiry *inquiry = &watch->inquiry;
         uint64_t now_ns = clock_now_ns();
-        struct why why;
 
         (void)fd;
         (void)what;
-        if (watch->is_asking) {
-                if (now_ns - watch->asked_ns < LATE_NS)
-                        return;
-                why_set(&why, 0, "the daemon at %s does not answer: it is stopped or overloaded",
-                        watch->connection.path);
-                view_set_away(watch->view, why.text);
+        if (inquiry->is_asking) {
+                if (inquiry_is_late(inquiry, now_ns))
+                        view_set_away(watch->view, inquiry->away.text);
                 return;
         }
         if (may_rest(watch, now_ns)) {
-                if (watch->is_connected)
+                if (inquiry->is_connected)
                         disconnect(watch, "nobody has looked for a while, so the daemon has been left alone");
                 return;
         }
-        if (!watch->is_connected)
+        if (!inquiry->is_connected)
                 try_to_connect(watch);
-        if (watch->is_connected)
+        if (inquiry->is_connected)
                 begin_round(watch, now_ns);
 }
 
@@ -323,7 +234,7 @@ struct watch *watch_new(struct event_base *base, const struct context *context, 
         watch->base = base;
         watch->view = view;
         watch->context = context;
-        watch->connection.socket = -1;
+        inquiry_init(&watch->inquiry);
         watch->looked_ns = clock_now_ns();
         watch->second = event_new(base, -1, EV_PERSIST, on_second, watch);
         if (!watch->second || event_add(watch->second, &second) < 0)

@@ -1,4 +1,4 @@
-/* top/look/asking.h: asks the daemon without ever waiting for it. One connection, one question at a time. */
+/* top/look/asking.h: looks at the daemon without ever waiting for it. */
 #pragma once
 
 #include <stdint.h>
