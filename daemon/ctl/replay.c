@@ -95,7 +95,7 @@ static int list_ranks(struct server *server, struct job *job, struct stream *str
 
 static int begin(struct session *session, struct job *job, uint32_t n_batches, struct why *why) {
         struct stream *streams[DLP_LOCAL_RANKS_MAX];
-        uint32_t n_streams;
+        uint32_t n_streams = 0;
         int r;
 
         if (n_batches > REPLAY_TOTAL_MAX)

@@ -23,13 +23,15 @@ static void free_kept(struct stream *stream) {
 
 /* ---- beginning and ending ---------------------------------------------------------------------------------------- */
 
-void replay_begin(struct stream *stream) {
+/* Of a rank that is served again already, or whose copies are still in use, this is tried again later. */
+static void begin(struct stream *stream) {
         struct replay *replay = &stream->replay;
 
         uint32_t n_asked = get(&replay->n_asked);
 
         if (n_asked == 0 || is_under_way(replay) || atomic_load_explicit(&replay->n_using, memory_order_acquire) > 0)
-                return; /* replay_look() tries again */
+                return;
+        stream->replay.is_due = false;
         free_kept(stream);
         set(&replay->n_total, n_asked);
         set(&replay->n_planned, 0);
@@ -44,6 +46,11 @@ void replay_begin(struct stream *stream) {
 static void conclude(struct replay *replay, enum replay_end end) {
         set(&replay->end, end);
         set(&replay->state, REPLAY_DONE);
+}
+
+void replay_begin(struct stream *stream) {
+        stream->replay.is_due = true;
+        begin(stream);
 }
 
 /* Those that have been served as many as the one that has had most are done, the others go on until then. A stream that
@@ -150,7 +157,8 @@ void replay_look(struct planner *planner) {
                 struct replay *replay = &stream->replay;
                 struct ranks_seen seen;
 
-                replay_begin(stream);
+                if (replay->is_due) /* not before its command: until then other ranks may not be marked */
+                        begin(stream);
                 /* acquire: what workers did with the copies comes before */
                 if (get(&replay->state) == REPLAY_DONE &&
                     atomic_load_explicit(&replay->n_using, memory_order_acquire) == 0)

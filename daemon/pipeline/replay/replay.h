@@ -62,6 +62,7 @@ struct replay {
         _Atomic uint32_t n_using;        /* batches under way that use `kept` */
         _Atomic uint64_t first_sequence; /* of the ring: the first batch that was served again */
 
+        bool is_due;      /* it was commanded, and has not begun yet */
         uint32_t n_begun; /* batches that are to be kept */
         uint64_t epoch;   /* where serving begins: */
         uint64_t step;
