@@ -186,6 +186,28 @@ START_TEST(an_early_end_leaves_no_rank_with_fewer) {
 }
 END_TEST
 
+START_TEST(an_early_end_counts_what_a_rank_has_had_that_is_done) {
+        struct eater eaters[WORLD];
+
+        serving_start(&serving, &(struct serving_options){ .n_samples = 60, .n_classes = 3 });
+        begin(eaters, &(struct rank_options){ .batch_size = 2, .shuffle = true });
+        ask(eaters, 20);
+        while (state_of(&eaters[0]) < REPLAY_WAITING)
+                for (uint32_t i = 0; i < WORLD; i++)
+                        eat(&eaters[i]);
+        while (state_of(&eaters[0]) != REPLAY_DONE || eaters[0].n_again < 20)
+                eat(&eaters[0]);
+        pipeline_end_replay(serving.pipeline, eaters[1].rank.stream);
+        for (uint32_t i = 1; i < WORLD; i++)
+                for (uint32_t n_own = 0; n_own < 60;)
+                        n_own += eat(&eaters[i]);
+        for (uint32_t i = 0; i < WORLD; i++)
+                ck_assert_uint_eq(eaters[i].n_again, 20);
+        leave(eaters);
+        serving_stop(&serving);
+}
+END_TEST
+
 START_TEST(a_rank_that_leaves_ends_it_for_the_others_alike) {
         struct eater eaters[WORLD];
 
@@ -291,6 +313,7 @@ int main(void) {
         tcase_set_timeout(tcase, 300);
         tcase_add_test(tcase, all_ranks_are_served_again_at_one_place_wherever_they_were);
         tcase_add_test(tcase, an_early_end_leaves_no_rank_with_fewer);
+        tcase_add_test(tcase, an_early_end_counts_what_a_rank_has_had_that_is_done);
         tcase_add_test(tcase, a_rank_that_leaves_ends_it_for_the_others_alike);
         tcase_add_test(tcase, without_memory_for_one_batch_nothing_is_served_again);
         tcase_add_test(tcase, at_the_end_of_a_run_nothing_is_served_again);

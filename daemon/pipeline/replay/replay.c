@@ -26,7 +26,6 @@ static void free_kept(struct stream *stream) {
 /* Of a rank that is served again already, or whose copies are still in use, this is tried again later. */
 static void begin(struct stream *stream) {
         struct replay *replay = &stream->replay;
-
         uint32_t n_asked = get(&replay->n_asked);
 
         if (n_asked == 0 || is_under_way(replay) || atomic_load_explicit(&replay->n_using, memory_order_acquire) > 0)
@@ -39,6 +38,7 @@ static void begin(struct stream *stream) {
         set(&replay->n_kept, 0);
         set(&replay->end, REPLAY_WHOLE);
         replay->n_begun = 0;
+        replay->round = 0;
         set(&replay->state, REPLAY_KEEPING);
         atomic_store_explicit(&replay->n_asked, 0, memory_order_release); /* the state counts from now on */
 }
@@ -53,17 +53,28 @@ void replay_begin(struct stream *stream) {
         begin(stream);
 }
 
+/* How often the rank was served again that has had most of this round. It may be done already. */
+static uint32_t most_planned(struct planner *planner, const struct stream *stream) {
+        uint32_t n_most = 0;
+        struct stream *other;
+
+        if (stream->replay.round == 0) /* no place was chosen yet */
+                return 0;
+        TAILQ_FOREACH(other, &planner->streams, entry)
+                if (other->job == stream->job && other->replay.round == stream->replay.round &&
+                    get(&other->replay.n_planned) > n_most)
+                        n_most = get(&other->replay.n_planned);
+        return n_most;
+}
+
 /* Those that have been served as many as the one that has had most are done, the others go on until then. A stream that
  * is still waiting for its place is served when it gets there, like the others. */
 void replay_end(struct planner *planner, struct stream *stream, enum replay_end end) {
-        uint32_t n_most = 0;
+        uint32_t n_most = most_planned(planner, stream);
         struct stream *other;
 
         if (!is_under_way(&stream->replay))
                 return;
-        TAILQ_FOREACH(other, &planner->streams, entry)
-                if (other->job == stream->job && is_under_way(&other->replay) && get(&other->replay.n_planned) > n_most)
-                        n_most = get(&other->replay.n_planned);
         TAILQ_FOREACH(other, &planner->streams, entry) {
                 struct replay *replay = &other->replay;
 
@@ -141,9 +152,11 @@ static struct ranks_seen see_ranks(struct planner *planner, const struct job *jo
 static void choose_place(struct planner *planner, const struct job *job, const struct ranks_seen *seen) {
         struct stream *stream;
 
+        planner->n_replays++;
         TAILQ_FOREACH(stream, &planner->streams, entry) {
                 if (stream->job != job || get(&stream->replay.state) != REPLAY_KEEPING)
                         continue;
+                stream->replay.round = planner->n_replays;
                 stream->replay.epoch = seen->epoch;
                 stream->replay.step = seen->step;
                 set(&stream->replay.state, REPLAY_WAITING);

@@ -64,6 +64,7 @@ struct replay {
 
         bool is_due;      /* it was commanded, and has not begun yet */
         uint32_t n_begun; /* batches that are to be kept */
+        uint64_t round;   /* the same for all ranks that are served at one place; 0: it is not chosen yet */
         uint64_t epoch;   /* where serving begins: */
         uint64_t step;
         struct kept kept[REPLAY_KEPT_MAX];
