@@ -12,7 +12,7 @@ from failing_fs import FailingFs
 from harness import BUILD, SLOWER, VARIANT, Skip, case, contains, equal, main, patience, within, write
 from pyclient import PRELUDE, environment_of, need
 from tars import archive, web
-from terminal import Terminal
+from terminal import Screen, Terminal
 
 DLCTL = os.path.join(BUILD, "dlctl")
 N_ARCHIVES = 8
@@ -187,6 +187,17 @@ def python(box, daemon, source, n_columns=100, **environment):
     write(path, (PRELUDE + textwrap.dedent(source)).encode())
     environment = {**environment_of(daemon), "TERM": "xterm", "LANG": "C.UTF-8", **environment}
     return on_terminal(box, [sys.executable, path], n_columns, **environment)
+
+
+@case("the terminal of these tests shows the same wherever its reads begin and end, also within a character")
+def _(_box):
+    drawn = "\r\u2588\u2588\u258e\u2591 87 %\033[K\r\033[Kh\u00e4t 40\r\n".encode()
+    for at in range(len(drawn) + 1):
+        screen = Screen(10, 3)
+        screen.feed(drawn[:at])
+        screen.feed(drawn[at:])
+        equal([line.rstrip() for line in screen.lines() if line.strip()], ["h\u00e4t 40"], f"cut at {at}")
+        equal((screen.unknown, screen.n_wrapped), ([], 0), f"cut at {at}")
 
 
 @case("Loader(...) in Python draws the same bar on a terminal, rank 0 alone, and leaves a clean screen")

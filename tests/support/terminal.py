@@ -7,6 +7,7 @@ prints the screen as text, or writes a picture: as it is after a number of secon
 is what tests of progress bars look through. It knows what such programs use: colours, moving up and down, clearing.
 """
 import argparse
+import codecs
 import fcntl
 import html
 import os
@@ -39,13 +40,14 @@ class Screen:
         self.cursor_shown = True
         self.n_wrapped = 0  # lines that did not fit
         self.unknown = []   # sequences that it does not know
-        self.left = ""
+        self.left = ""      # of a sequence that is not all there yet
+        self.decoder = codecs.getincrementaldecoder("utf-8")("surrogateescape")  # a read may end within a character
 
     def blank_row(self):
         return [(" ", PLAIN)] * self.n_columns
 
     def feed(self, data):
-        text = self.left + data.decode("utf-8", "surrogateescape")
+        text = self.left + self.decoder.decode(data)
         self.left = ""
         place = 0
         while place < len(text):
