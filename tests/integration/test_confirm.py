@@ -143,6 +143,18 @@ def _(box):
         within(60, lambda: not daemon.objects("jobs"), "the job has ended")
 
 
+@case("ranks that do not wait for each other and have drifted apart: that nothing can be said, and the run goes on")
+def _(box):
+    daemon = box.daemon({"p": box.folder_of_pictures("p", 60, width=64, height=48)})
+    ranks = [daemon.reader("p", job="run", world=2, rank=rank, epochs=100000, batch=2, delay_ms=delay_ms, pipeline="resize(32)")
+             for rank, delay_ms in ((0, 5), (1, 40))]
+    within(60, lambda: len(ranks[0].lines) > len(ranks[1].lines) + 200, "the first is far ahead of the second")
+    said = confirm(daemon, status=1)
+    contains(said.stderr, "cannot be confirmed", "drifted apart")
+    for number, lines in enumerate(ended(ranks)):
+        check_run(lines, 60, 2, world=2, rank=number)
+
+
 @case("what cannot be confirmed is refused with the reason, and the verdict is given all the same")
 def _(box):
     daemon = box.daemon({"p": box.folder_of_pictures("p", 60, width=64, height=48)})

@@ -141,6 +141,9 @@ static int judge(const struct course *course, struct confirmation *confirmation)
         struct look before, now;
         struct verdict verdict;
 
+        if (course->job->n_ranks > 1 && (course->first.n_pages == 0 || course->last.n_pages == 0))
+                return fail(EXIT_REFUSED, "diagnose: cannot be confirmed: there was no time in which all ranks were "
+                                          "served again: they do not wait for each other, and have drifted apart");
         if (course->first.n_pages == 0 || course->last.n_pages == 0 ||
             !jobs_seen_find(&course->first, course->job, &before) || !jobs_seen_find(&course->last, course->job, &now))
                 return fail(EXIT_REFUSED, "diagnose: cannot be confirmed: the trainer took too few of the batches that "
