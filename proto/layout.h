@@ -22,6 +22,7 @@
 #define DLP_TENSOR_NAME_MAX   32u
 #define DLP_SLOT_ERRORS_MAX   16u /* error texts kept for one batch; further ones are only counted */
 #define DLP_SLOT_ERROR_BYTES  256u
+#define DLP_SLOT_WAIT_BITS    40u
 #define DLP_WAIT_BUCKETS      28u /* powers of two of a microsecond: the last one begins at 67 s */
 
 enum dlp_dtype {
@@ -191,6 +192,11 @@ struct dlp_client_page {
         /* Of the batch that was in slot i last, while the rank is traced (proto/meter.h). A daemon or a client that
          * does not know them leaves zeroes: the layout is the same. */
         _Alignas(DLP_CACHE_LINE) struct dlp_slot_times times[DLP_SLOTS_MAX];
+
+        /* How long the trainer waited for the batch in slot i (proto/meter.h): microseconds below DLP_SLOT_WAIT_BITS,
+         * above them the low bits of 1 + its sequence. One that was there leaves the word as it is. Later than `times`,
+         * and left out by older clients in the same way. */
+        _Alignas(DLP_CACHE_LINE) _Atomic uint64_t slot_waits[DLP_SLOTS_MAX];
 };
 
 _Static_assert(sizeof(struct dlp_client_page) <= DLP_CLIENT_PAGE_BYTES, "the client's page is one page");

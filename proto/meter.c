@@ -88,10 +88,35 @@ void dlp_meter_note_released(const struct dlp_control *control, struct dlp_clien
                 set(&page->times[idx_slot].released_ns, clock_now_ns());
 }
 
+/* Which batch a word is of. As many bits as are left; slots are used again far sooner. */
+static uint64_t mark_of(uint64_t sequence) {
+        return (sequence + 1) << DLP_SLOT_WAIT_BITS;
+}
+
+void dlp_meter_note_wait(struct dlp_client_page *page, uint32_t idx_slot, uint64_t sequence, uint64_t ready_ns,
+                         uint64_t now_ns) {
+        uint64_t since_ns = get(&page->waiting_since_ns), us;
+
+        if (since_ns == 0 || get(&page->n_batches) == 0)
+                return;
+        us = until(since_ns, now_ns != 0 ? now_ns : ready_ns) / 1000;
+        set(&page->slot_waits[idx_slot],
+            mark_of(sequence) | (us < (1ull << DLP_SLOT_WAIT_BITS) ? us : (1ull << DLP_SLOT_WAIT_BITS) - 1));
+}
+
 /* ---- the daemon's side --------------------------------------------------------------------------------------- */
 
 static uint64_t at_most(uint64_t claim, uint64_t limit) {
         return claim < limit ? claim : limit;
+}
+
+uint64_t dlp_meter_slot_wait(const struct dlp_client_page *page, uint32_t idx_slot, uint64_t sequence,
+                             uint64_t limit_ns) {
+        uint64_t word = get(&page->slot_waits[idx_slot]), us = word & ((1ull << DLP_SLOT_WAIT_BITS) - 1);
+
+        if ((word ^ us) != mark_of(sequence))
+                return 0;
+        return at_most(us * 1000, limit_ns);
 }
 
 /* Those that waited where they say, all others in the first bucket. */

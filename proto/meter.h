@@ -32,6 +32,10 @@ void dlp_meter_note_taken(const struct dlp_control *control, struct dlp_client_p
                           uint64_t ready_ns, uint64_t now_ns);
 void dlp_meter_note_released(const struct dlp_control *control, struct dlp_client_page *page, uint32_t idx_slot);
 
+/* The same for how long it was waited for, always; nothing if it was there. */
+void dlp_meter_note_wait(struct dlp_client_page *page, uint32_t idx_slot, uint64_t sequence, uint64_t ready_ns,
+                         uint64_t now_ns);
+
 /* Which of DLP_WAIT_BUCKETS a wait belongs to: bucket 0 is below a microsecond, bucket i below 2^i, the last one has
  * the rest. */
 uint32_t dlp_wait_bucket(uint64_t wait_ns);
@@ -60,6 +64,11 @@ struct dlp_meter_bounds {
  * batches, no more time than has passed. */
 void dlp_meter_read(const struct dlp_client_page *page, const struct dlp_meter_bounds *bounds,
                     struct dlp_meter *ret_meter);
+
+/* How long the trainer waited for the batch that came in slot i with this sequence; at most `limit_ns`, and 0 for its
+ * first batch. */
+uint64_t dlp_meter_slot_wait(const struct dlp_client_page *page, uint32_t idx_slot, uint64_t sequence,
+                             uint64_t limit_ns);
 
 /* Makes the client write the times of its batches, or no longer. */
 void dlp_meter_trace(struct dlp_control *control, bool on);

@@ -472,7 +472,8 @@ struct dlc_diagnosis {
         const char *verdict;                 /* a sentence: whether data hold up the job, and what limits it */
         const char *advice;                  /* a sentence: what to change, and what that would give */
         double seconds;                      /* since the previous dlc_diagnose(); the first one: since the opening */
-        double wait_share;                   /* of this time, of the rank that waits most, 0 to 1 */
+        double wait_share;                   /* of this time, 0 to 1: of the rank that waits most; of ranks at the same
+                                                step, the longest wait of each step */
         double samples_per_second;           /* that the ranks took */
         double predicted_samples_per_second; /* after that change; 0: not known */
 };

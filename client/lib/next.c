@@ -210,6 +210,8 @@ static int take(struct dlc_loader *loader, const struct wait *wait, const struct
         dlp_ring_take(ring->page, ring->sequence);
         now_ns = wait->began_ns != 0 ? clock_now_ns() : 0;
         dlp_meter_note_taken(ring->control, ring->page, idx_slot, record->ready_ns, now_ns);
+        if (!is_replay)
+                dlp_meter_note_wait(ring->page, idx_slot, ring->sequence, record->ready_ns, now_ns);
         dlp_meter_take(ring->page, record->ready_ns, now_ns);
         atomic_store_explicit(&lease->sequence, ring->sequence++, memory_order_relaxed);
         lease->turn = loader->turn;

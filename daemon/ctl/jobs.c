@@ -95,7 +95,7 @@ static void add_stage(struct job_message *message, enum stage_id id, const struc
         message->stage_pointers[message->job.n_stages++] = stage;
 }
 
-static void fill_counts(struct job_message *message, const struct job *job, uint64_t now_ns) {
+static void fill_counts(struct job_message *message, struct job *job, uint64_t now_ns) {
         struct tally_totals totals;
 
         tallies_total(job->tallies, &totals);
@@ -105,6 +105,7 @@ static void fill_counts(struct job_message *message, const struct job *job, uint
         message->job.n_bytes_read = totals.counts.n_bytes_read;
         message->job.read_ns = totals.counts.read_ns;
         message->job.queued_ns = totals.counts.queued_ns;
+        message->job.step_wait_ns = step_waits_total(&job->waits);
         message->job.stages = message->stage_pointers;
         for (uint32_t i = 0; i < N_STAGES; i++)
                 if (totals.stages[i].n > 0)

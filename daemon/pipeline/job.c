@@ -174,6 +174,7 @@ static struct job *job_new(struct user *user, const char *name, const struct job
         job->reading.user = &user->reading;
         fair_share_init(&job->share, &user->time, 1);
         pthread_mutex_init(&job->lock, NULL);
+        step_waits_init(&job->waits);
         work_init(&job->order_work);
         return job;
 }
@@ -309,6 +310,7 @@ void job_unref(struct job *job) {
         sampling_unref(job->sampling);
         work_fini(&job->order_work);
         pthread_mutex_destroy(&job->lock);
+        step_waits_destroy(&job->waits);
         free(job);
 }
 

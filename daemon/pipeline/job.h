@@ -23,6 +23,7 @@
 #include "daemon/pipeline/shares.h"
 #include "daemon/pipeline/tally.h"
 #include "daemon/pipeline/user.h"
+#include "daemon/ring/step_waits.h"
 #include "proto/base/why.h"
 #include "proto/order/epoch_plan.h"
 #include "proto/order/sampler.h"
@@ -91,6 +92,7 @@ struct job {
         uint32_t n_members;
         struct attendance attendance;
         struct damage damage;
+        struct step_waits waits;
         _Atomic uint64_t traced; /* its word, for whoever writes events (base/trace.h) */
         _Atomic uint32_t refs;   /* the members, and streams whose last samples are still under way */
 

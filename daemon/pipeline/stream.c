@@ -79,6 +79,7 @@ static int stream_make_ring(struct stream *stream, const struct stream_options *
                 .budget = memory->budget,
                 .held = memory->held,
                 .rank = options->rank,
+                .waits = &options->job->waits,
         };
 
         snprintf(ring_options.whose, sizeof(ring_options.whose), "rank %u of job \"%s\"", options->rank,

@@ -8,6 +8,7 @@
 #include <time.h>
 
 #include "daemon/ring/ring_trace.h"
+#include "daemon/ring/step_waits.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/clock.h"
 #include "proto/ring.h"
@@ -94,6 +95,7 @@ int ring_new(const struct ring_options *options, struct ring **ret_ring, struct 
         ring->n_slots = options->geometry.n_slots;
         ring->budget = options->budget;
         ring->held = options->held;
+        ring->waits = options->waits;
         ring->rank = options->rank;
         ring->control_bytes = control_bytes;
         ring->payload_bytes = payload_bytes;
@@ -161,6 +163,17 @@ static void observe_release(struct ring *ring, const struct slot *slot) {
         ring->making_ns = ready - slot->record->planned_ns;
 }
 
+/* How long the trainer waited for this batch. */
+static void tell_wait(const struct ring *ring, const struct slot *slot) {
+        uint64_t wait_ns;
+
+        if (!ring->waits || slot->record->status == DLP_BATCH_REPLAY)
+                return;
+        wait_ns = dlp_meter_slot_wait(ring->page, slot->idx, slot->sequence, clock_now_ns() - ring->made_ns);
+        if (wait_ns > 0)
+                step_waits_add(ring->waits, slot->record->epoch, slot->record->step, wait_ns);
+}
+
 /* Returns 1 if the slot is free, or has become free. ring->lock is held. */
 static int slot_reclaim(struct ring *ring, struct slot *slot) {
         int r;
@@ -175,6 +188,7 @@ static int slot_reclaim(struct ring *ring, struct slot *slot) {
                 slot->word_before = slot->sequence + 1;
                 ring->n_released++;
                 observe_release(ring, slot);
+                tell_wait(ring, slot);
                 if (trace_is_on())
                         ring_trace_slot(ring, slot, true);
         }

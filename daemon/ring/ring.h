@@ -53,7 +53,8 @@ struct ring_options {
         struct held_list *held;        /* takes both memories when the client has left; outlives the ring */
         char whose[HELD_WHOSE_MAX];    /* for the log: "rank 3 of job x" */
         uint64_t generation;
-        uint32_t rank; /* for events */
+        uint32_t rank;            /* for events */
+        struct step_waits *waits; /* is told of the waits for its batches; outlives the ring; NULL: nobody is */
 };
 
 struct ring {
@@ -62,6 +63,7 @@ struct ring {
         struct dlp_client_page *page;
         struct budget *budget;
         struct held_list *held;
+        struct step_waits *waits;
         uint64_t control_bytes, payload_bytes; /* charged for each */
         uint64_t made_ns;
         uint32_t rank;

@@ -87,6 +87,26 @@ START_TEST(a_ring_that_is_filled_before_the_trainer_asks_was_empty_without_a_wai
 }
 END_TEST
 
+START_TEST(the_wait_for_a_slots_batch_is_told_of_that_batch_alone) {
+        setup();
+        dlp_meter_wait(&page, 1000);
+        dlp_meter_note_wait(&page, 3, 0, 9000, 0);
+        dlp_meter_take(&page, 9000, 0);
+        ck_assert_uint_eq(dlp_meter_slot_wait(&page, 3, 0, UINT64_MAX), 0); /* the first one */
+        dlp_meter_wait(&page, 100000);
+        dlp_meter_note_wait(&page, 3, 70, 4000000, 5100000);
+        dlp_meter_take(&page, 4000000, 5100000);
+        ck_assert_uint_eq(dlp_meter_slot_wait(&page, 3, 70, UINT64_MAX), 5000000);
+        ck_assert_uint_eq(dlp_meter_slot_wait(&page, 3, 70, 1000), 1000);
+        ck_assert_uint_eq(dlp_meter_slot_wait(&page, 3, 71, UINT64_MAX), 0); /* that one was there */
+        dlp_meter_note_wait(&page, 3, 71, 9000000, 0);
+        ck_assert_uint_eq(dlp_meter_slot_wait(&page, 3, 70, UINT64_MAX), 5000000);
+        memset(&page, 0xff, sizeof(page));
+        for (uint64_t sequence = 0; sequence < 100; sequence++)
+                ck_assert_uint_le(dlp_meter_slot_wait(&page, 63, sequence, 77), 77);
+}
+END_TEST
+
 START_TEST(waits_are_sorted_by_powers_of_two_of_a_microsecond) {
         ck_assert_uint_eq(dlp_wait_bucket(0), 0);
         ck_assert_uint_eq(dlp_wait_bucket(999), 0);
@@ -188,6 +208,7 @@ int main(void) {
                 { "meter", waits_are_summed_without_the_first_one, 0 },
                 { "meter", a_wait_under_way_counts_and_calls_that_give_up_do_not_end_it, 0 },
                 { "meter", a_ring_that_is_filled_before_the_trainer_asks_was_empty_without_a_wait, 0 },
+                { "meter", the_wait_for_a_slots_batch_is_told_of_that_batch_alone, 0 },
                 { "meter", waits_are_sorted_by_powers_of_two_of_a_microsecond, 0 },
                 { "hostile", a_slots_story_is_told_in_sequence_and_an_earlier_batchs_is_not, 0 },
                 { "hostile", whatever_a_client_writes_is_made_possible_and_never_decreases, 0 },

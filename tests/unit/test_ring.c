@@ -18,7 +18,10 @@
 
 #include "daemon/base/fair_queue.h"
 #include "daemon/ring/ring.h"
+#include "daemon/ring/step_waits.h"
+#include "proto/base/clock.h"
 #include "proto/frame.h"
+#include "proto/meter.h"
 #include "proto/ring.h"
 
 #define LIMIT (1ull << 30)
@@ -252,6 +255,58 @@ START_TEST(people_see_what_became_of_the_slots) {
         ring_count(ring, &counts);
         ck_assert_uint_eq(counts.n_filling + counts.n_ready + counts.n_leased + (uint32_t)counts.n_released, 4);
         free_ring(ring);
+}
+END_TEST
+
+/* A rank takes a batch that it has waited for, and gives it back. */
+static void wait_and_release(struct ring *ring, uint64_t epoch, uint64_t step, uint64_t wait_ms) {
+        struct slot *slot = take(ring);
+        uint64_t now_ns = clock_now_ns();
+
+        slot->record->epoch = epoch;
+        slot->record->step = step;
+        slot->record->status = DLP_BATCH_OK;
+        ring_complete(ring, slot);
+        if (wait_ms > 0)
+                dlp_meter_wait(ring->page, now_ns - wait_ms * 1000000);
+        dlp_ring_take(ring->page, slot->sequence);
+        dlp_meter_note_wait(ring->page, slot->idx, slot->sequence, now_ns, now_ns);
+        dlp_meter_take(ring->page, now_ns, now_ns);
+        release(ring, slot);
+        ring_complete(ring, take(ring)); /* which notices it; an empty one, that is there at once */
+        dlp_ring_take(ring->page, slot->sequence);
+        dlp_meter_take(ring->page, now_ns, 0);
+        release(ring, slot);
+}
+
+START_TEST(of_each_step_the_longest_wait_of_all_rings_counts) {
+        struct ring_options options = options_of(1, 100, false);
+        struct step_waits waits;
+        struct ring *rings[2];
+        struct why why;
+
+        budget = (struct budget){ .limit_bytes = LIMIT };
+        step_waits_init(&waits);
+        options.waits = &waits;
+        for (int i = 0; i < 2; i++) {
+                ck_assert_int_eq(ring_new(&options, &rings[i], &why), 0);
+                rings[i]->made_ns -= 60000000000ull;
+                wait_and_release(rings[i], 0, 0, 500); /* the first batch of a ring */
+        }
+        ck_assert_uint_eq(step_waits_total(&waits), 0);
+        wait_and_release(rings[0], 0, 1, 30);
+        wait_and_release(rings[1], 0, 1, 50);
+        ck_assert_uint_eq(step_waits_total(&waits), 50000000);
+        wait_and_release(rings[0], 0, 2, 40);
+        wait_and_release(rings[1], 0, 2, 0);
+        ck_assert_uint_eq(step_waits_total(&waits), 90000000);
+        wait_and_release(rings[0], 1, 1 + STEP_WAITS_N, 5); /* the next epoch, and places that are used again */
+        wait_and_release(rings[0], 0, 1 + STEP_WAITS_N, 7);
+        wait_and_release(rings[1], 0, 1, 1000); /* too late */
+        ck_assert_uint_eq(step_waits_total(&waits), 102000000);
+        ring_free(rings[0]);
+        free_ring(rings[1]);
+        step_waits_destroy(&waits);
 }
 END_TEST
 
@@ -545,6 +600,7 @@ int main(void) {
         tcase_add_loop_test(order, batches_are_published_in_the_order_in_which_their_slots_were_taken, 0, 5);
         tcase_add_test(order, slots_are_given_back_in_any_order_and_only_once_released);
         tcase_add_test(order, people_see_what_became_of_the_slots);
+        tcase_add_test(order, of_each_step_the_longest_wait_of_all_rings_counts);
         suite_add_tcase(suite, order);
         tcase_add_test(memory, a_ring_pays_for_its_memory_and_gives_all_of_it_back);
         tcase_add_test(memory, a_sparse_ring_pays_for_all_that_may_be_written_and_takes_only_what_is);

@@ -190,6 +190,36 @@ START_TEST(workers_are_advised_up_to_the_cpus_and_to_what_is_wanted) {
 }
 END_TEST
 
+/* Two ranks that wait in turn, a second each in ten, in different steps or in the same ones. */
+static void two_in_turn(double longest_waits, uint64_t apart) {
+        begin(&before, 2);
+        copy(&now, &before);
+        pass(&now, 10);
+        for (uint32_t rank = 0; rank < 2; rank++)
+                take(&now, rank, 10, 0.2, 100);
+        now.job.step_wait_ns += (uint64_t)(longest_waits * 1e9);
+        now.ranks[0].step = before.ranks[0].step = 500;
+        now.ranks[1].step = before.ranks[1].step = 500 + apart;
+        work(&now, 20, 0.9, 0);
+        judge();
+}
+
+START_TEST(ranks_that_wait_for_each_other_lose_the_longest_wait_of_each_step) {
+        two_in_turn(4, 1);
+        near(v.wait_share, 0.4);
+        near(v.demand, v.rate / 0.6);
+        near(v.mean_wait_share, 0.2);
+        two_in_turn(2, 1); /* both wait in the same steps */
+        near(v.wait_share, 0.2);
+        two_in_turn(4, 3); /* ranks that do not keep step lose their own waits only */
+        near(v.wait_share, 0.2);
+        two_in_turn(0, 0); /* a daemon that does not count it */
+        near(v.wait_share, 0.2);
+        two_in_turn(1e6, 0); /* nonsense */
+        ck_assert(v.wait_share <= 1 && isfinite(v.demand));
+}
+END_TEST
+
 START_TEST(a_heavy_step_is_named_and_what_it_costs) {
         ten_seconds(0.8, 100, 20, 0.6, 2);
         ck_assert_str_eq(verdict_limit_name(v.limit), "step");
@@ -464,6 +494,7 @@ int main(void) {
                 { "limits", busy_workers_are_named_and_more_of_them_advised },
                 { "limits", workers_are_advised_up_to_the_cpus_and_to_what_is_wanted },
                 { "limits", a_heavy_step_is_named_and_what_it_costs },
+                { "ranks", ranks_that_wait_for_each_other_lose_the_longest_wait_of_each_step },
                 { "limits", storage_is_named_where_samples_are_being_read },
                 { "limits", storage_with_a_short_ring_is_still_storage },
                 { "limits", uneven_batches_ask_for_more_slots },

@@ -9,6 +9,7 @@
 #define LAG_SHARE       0.8 /* of what the others take: a rank that takes less is slow */
 #define USED_SHARE      0.6 /* what is used less than this on average does not hold up anything */
 #define STEP_SHARE      0.4 /* of the workers' time: a step that takes more is heavy */
+#define IN_STEP         2u /* steps between the first rank and the last one, where each waits for the others in every step */
 #define OTHERS_MIN      0.001
 #define SATURATED_SHARE 0.85 /* workers lose the rest between samples */
 
@@ -157,6 +158,7 @@ struct ranks_seen {
         double most_wait, second_wait;
         double least_rate, least_wait, sum_of_rates; /* least_wait: the wait of the one with the least rate */
         int64_t most_waiting, slowest;
+        double passed; /* seconds of a rank, on average */
 };
 
 static void see_rank(struct ranks_seen *seen, const Dlp__Rank *rank, const struct rank_times *times) {
@@ -177,6 +179,7 @@ static void see_rank(struct ranks_seen *seen, const Dlp__Rank *rank, const struc
         seen->n++;
         seen->sum_of_shares += share;
         seen->sum_of_rates += rate;
+        seen->passed += (times->waited + times->busy - seen->passed) / seen->n;
         seen->rate += rate * times->batch;
         seen->most_batches = larger(seen->most_batches, times->n_batches);
 }
@@ -205,10 +208,33 @@ static bool lags(const struct ranks_seen *seen) {
         return others > 0 && seen->least_rate < LAG_SHARE * others && seen->least_wait < VERDICT_MODERATE_WAIT;
 }
 
-static void judge_ranks(const struct ranks_seen *seen, struct verdict *v) {
+/* Are all ranks at the same place, as far as one look tells? A look may come between two ranks' steps, or their epochs.
+ */
+static bool are_in_step(const Dlp__Job *job) {
+        uint64_t first = UINT64_MAX, last = 0, epoch = job->n_ranks > 0 ? job->ranks[0]->epoch : 0;
+
+        for (size_t i = 0; i < job->n_ranks; i++) {
+                const Dlp__Rank *rank = job->ranks[i];
+
+                if (rank->epoch != epoch)
+                        return false;
+                first = rank->step < first ? rank->step : first;
+                last = rank->step > last ? rank->step : last;
+        }
+        return job->n_ranks > 1 && last - first <= IN_STEP;
+}
+
+/* The part of the time that ranks which wait for each other lose: of each step the longest wait, whoever had it. */
+static double lost_share(const struct look *before, const struct look *now, const struct ranks_seen *seen) {
+        if (!before || !are_in_step(before->job) || !are_in_step(now->job))
+                return 0;
+        return share_of(seconds(more(now->job->step_wait_ns, before->job->step_wait_ns)), seen->passed);
+}
+
+static void judge_ranks(const struct ranks_seen *seen, double lost, struct verdict *v) {
         v->rate = seen->rate;
         v->mean_wait_share = seen->n > 0 ? seen->sum_of_shares / seen->n : 0;
-        v->wait_share = seen->most_wait;
+        v->wait_share = larger(seen->most_wait, lost);
         if (seen->n > 1 && seen->most_wait >= VERDICT_MODERATE_WAIT && seen->second_wait < VERDICT_MODERATE_WAIT)
                 v->rank = seen->most_waiting;
         if (lags(seen)) {
@@ -387,7 +413,7 @@ void verdict_make(const struct look *before, const struct look *now, struct verd
         compare(before, now, &b);
         v.seconds = b.seconds;
         see_ranks(before, now, before ? b.seconds : 0, &seen, &v);
-        judge_ranks(&seen, &v);
+        judge_ranks(&seen, lost_share(before, now, &seen), &v);
         judge_stages(before, now, &v);
         if (b.seconds > 0) {
                 judge_workers(now, &b, &v);

@@ -8,12 +8,12 @@
  * The method. Within the time between the looks,
  *
  *   W    the share of a rank's time that its trainer waited in next(). The rank that waits most counts, since ranks
- * wait for each other in every step. Below 5 % the job is not held up by its data, and has at most 1 / (1 - W) to gain.
- *   G    demand, samples/s: what the trainer takes if it never waits: the rate divided by 1 - W.
- *   P    supply of the workers: the rate divided by the share of their time that they are busy, of the time that other
- *        jobs leave to this one and of the CPUs that they may use.
- *   F    supply of storage: the rate divided by the share of the samples that may be under way at once that are being
- *        read.
+ *        wait for each other in every step. If they are all at the same step, it is the longest wait of each step that
+ *        counts, whichever rank had it: where ranks wait in turn, each of them waits less than all of them lose. Below
+ * 5 % the job is not held up by its data, and has at most 1 / (1 - W) to gain. G    demand, samples/s: what the trainer
+ * takes if it never waits: the rate divided by 1 - W. P    supply of the workers: the rate divided by the share of
+ * their time that they are busy, of the time that other jobs leave to this one and of the CPUs that they may use. F
+ * supply of storage: the rate divided by the share of the samples that may be under way at once that are being read.
  *
  * The rate follows the smallest of the three. If the trainer waits although F and P are larger, its batches come
  * unevenly and too few are prepared ahead. If a rank takes fewer batches than the others and does not wait, it is slow
@@ -69,7 +69,7 @@ struct verdict {
         double seconds; /* between the looks; since the job began, if there was only one */
         bool is_since_attach;
         uint64_t n_batches;     /* that trainers took in this time */
-        double wait_share;      /* W of the rank that waits most; of the slow one if the limit is VERDICT_RANK */
+        double wait_share;      /* W; of the slow rank if the limit is VERDICT_RANK */
         double mean_wait_share; /* over the ranks */
         int64_t rank;           /* the one that waits or is slow while the others do not or are not; -1: none */
         double rate;            /* that trainers took */
