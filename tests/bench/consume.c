@@ -7,17 +7,25 @@
  *   wake_busy   the same, the worker going on with the next batch
  *   floor, floor_busy   the same of a bare futex between two threads: what this machine can do
  *   hold        attaches, fills its ring, prints a line, and stays until its standard input ends (memory is looked at)
+ *   train       a training with a rank for each further argument, the milliseconds of its step: it sleeps as long, as
+ * one does whose GPU computes. It goes on until it is ended, also by the end of whoever started it
  *
  * DATALOADERD_SOCKET, RANK, WORLD_SIZE and BENCH_JOB say where it attaches; the dataset is "photos". BENCH_HEAVY: a
- * pipeline of large pictures in the place of the usual one (throughput), in batches of four. */
+ * pipeline of large pictures in the place of the usual one (throughput), in batches of four. BENCH_PIPELINE,
+ * BENCH_BATCH: those of train; BENCH_IN_STEP: its ranks wait for each other after each step, as those do that add up
+ * gradients. */
 #include <linux/futex.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -277,6 +285,55 @@ static void hold(void) {
                 dlc_close(loader);
 }
 
+/* A rank of a training: in_step, if there is one, is where ranks wait for each other after each step. */
+static void train(int step_ms, pthread_barrier_t *in_step) {
+        const char *pipeline = getenv("BENCH_PIPELINE"), *size = getenv("BENCH_BATCH");
+        struct dlc_loader *loader;
+
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        loader = attach(pipeline ? pipeline : "random_resized_crop(224) hflip(0.5)", size ? atoi(size) : BATCH, 0);
+        for (;;) {
+                const struct dlc_batch *batch = next(loader);
+
+                touch(batch);
+                dlc_release(loader, batch);
+                usleep((useconds_t)step_ms * 1000);
+                if (in_step)
+                        pthread_barrier_wait(in_step);
+        }
+}
+
+/* One process a rank; they are ended with this one. */
+static void train_ranks(char **steps_ms, int n) {
+        pthread_barrier_t *in_step = NULL;
+        pthread_barrierattr_t shared;
+        char number[16];
+
+        if (getenv("BENCH_IN_STEP")) {
+                in_step = mmap(NULL, sizeof(*in_step), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+                if (in_step == MAP_FAILED || pthread_barrierattr_init(&shared) != 0 ||
+                    pthread_barrierattr_setpshared(&shared, PTHREAD_PROCESS_SHARED) != 0 ||
+                    pthread_barrier_init(in_step, &shared, (unsigned)n) != 0)
+                        exit(1);
+        }
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        snprintf(number, sizeof(number), "%d", n);
+        setenv("WORLD_SIZE", number, 1);
+        for (int rank = 0; rank < n; rank++) {
+                pid_t pid = fork();
+
+                if (pid < 0)
+                        exit(1);
+                if (pid == 0) {
+                        snprintf(number, sizeof(number), "%d", rank);
+                        setenv("RANK", number, 1);
+                        train(atoi(steps_ms[rank]), in_step);
+                }
+        }
+        wait(NULL); /* none ends of itself */
+        exit(1);
+}
+
 int main(int argc, char **argv) {
         const char *mode = argc > 2 ? argv[1] : "";
         int pid = argc > 2 ? atoi(argv[2]) : 0, n = argc > 3 ? atoi(argv[3]) : 100;
@@ -293,9 +350,11 @@ int main(int argc, char **argv) {
                 measure_floor(n, strcmp(mode, "floor_busy") == 0);
         else if (strcmp(mode, "hold") == 0)
                 hold();
+        else if (strcmp(mode, "train") == 0)
+                train_ranks(argv + 3, argc - 3);
         else {
-                fprintf(stderr, "usage: consume throughput|first|ready|wake|wake_busy|floor|floor_busy|hold DAEMON_PID "
-                                "[BATCHES]\n");
+                fprintf(stderr, "usage: consume throughput|first|ready|wake|wake_busy|floor|floor_busy|hold|train "
+                                "DAEMON_PID [BATCHES | MILLISECONDS...]\n");
                 return 2;
         }
         return 0;

@@ -30,6 +30,10 @@ their speed drifts. Times here are reported, never asserted.
                            who only uses the CPU (tests/bench/fair.py)
     pss_per_rank           bytes that a second rank adds to all processes together; ring_per_rank: its ring
     metrics_*              CPU us of the daemon's main thread for a scrape of its metrics, 16 ranks attached (tests/bench/metrics.py)
+    watched_*              dlctl top, the status page and a scraper all at once: percent of a CPU at 16 ranks, and what is left of
+                           the rate of one at full speed (tests/bench/watched.py)
+    confirm_*              causes that make a trainer wait, and how near its rate with ready batches is to what dlctl diagnose
+                           predicted (tests/bench/confirm.py)
     resume_tdperm_1e8      ms from asking for an order of 10^8 samples to its index at a random position
     resume_torch_1e8       the same for torch's order; _vs_shuffle: over the time of torch's whole shuffle, in turns
     orders_*               orders that samplers make: weighted, grouped by length and others, beside torch and Python
@@ -619,6 +623,16 @@ def metrics():
     measurement.run(daemon, emit, REPEATS)
 
 
+def watched():
+    import watched as measurement
+    measurement.run(daemon, emit, BUILD, REPEATS, IMAGES // BATCH, bare_loop)
+
+
+def confirm():
+    import confirm as measurement
+    measurement.run(daemon, emit, BUILD, photos(), REPEATS)
+
+
 def tables():
     import tables as measurement
     measurement.run(emit, BUILD, os.path.join(OUT, "tables"), REPEATS)
@@ -774,6 +788,8 @@ MEASUREMENTS = [
     (("wake",), wake),
     (("pss_per_rank", "ring_per_rank", "pss_one_rank"), pss_per_rank),
     (("metrics",), metrics),
+    (("watched",), watched),
+    (("confirm",), confirm),
     (("resume_tdperm_1e8", "resume_torch_1e8", "resume_seek_first_batch"), resume),
     (("orders",), orders),
     (("jpeg_whole", "jpeg_box"), jpeg),
