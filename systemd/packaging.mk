@@ -39,7 +39,7 @@ INSTALLED = \
 	0644:$(RELEASE)/completion/zsh:$(COMPLETIONDIR)/zsh/vendor-completions/_dlctl \
 	0644:$(RELEASE)/completion/fish:$(COMPLETIONDIR)/fish/vendor_completions.d/dlctl.fish \
 	$(foreach page,$(MAN_PAGES),0644:$(page):$(MANDIR)/man$(subst .,,$(suffix $(page)))/$(notdir $(page))) \
-	$(foreach source,$(PYTHON_SOURCES),0644:$(source):$(PYTHONDIR)/dlclient/$(notdir $(source))) \
+	$(foreach source,$(PYTHON_SOURCES),0644:$(source):$(PYTHONDIR)/$(source:client/python/%=%)) \
 	$(foreach document,$(DOCUMENTS),0644:$(document):$(DOCDIR)/$(document)) \
 	0644:docs/metrics.md:$(DOCDIR)/metrics.md \
 	$(foreach file,$(MONITORING),0644:$(file):$(DATADIR)/$(notdir $(file))) \
@@ -78,8 +78,8 @@ uninstall: ## remove what install brought; a configuration that was edited stays
 	@rm -f $(foreach entry,$(INSTALLED),"$(DESTDIR)$(call part,$(entry),3)") "$(DESTDIR)$(LIBDIR)/libdlclient.so" \
 		$(foreach target,$(UNIT_TARGETS),"$(target)") "$(PC_TARGET)" "$(CONFIG_TARGET).new"
 	@if cmp -s config/dataloaderd.conf "$(CONFIG_TARGET)"; then rm -f "$(CONFIG_TARGET)"; fi
-	@rm -rf "$(DESTDIR)$(PYTHONDIR)/dlclient/__pycache__"
-	@rmdir --ignore-fail-on-non-empty "$(DESTDIR)$(PYTHONDIR)/dlclient" "$(DESTDIR)$(DOCDIR)/examples" "$(DESTDIR)$(DOCDIR)" \
+	@rm -rf $(foreach folder,$(PYTHON_FOLDERS),"$(DESTDIR)$(PYTHONDIR)/$(folder)/__pycache__")
+	@rmdir --ignore-fail-on-non-empty $(foreach folder,$(filter-out dlclient,$(PYTHON_FOLDERS)) dlclient,"$(DESTDIR)$(PYTHONDIR)/$(folder)") "$(DESTDIR)$(DOCDIR)/examples" "$(DESTDIR)$(DOCDIR)" \
 		"$(DESTDIR)$(DATADIR)" \
 		"$(DESTDIR)$(SYSCONFDIR)/dataloaderd" 2>/dev/null || true
 	@if [ -z "$(DESTDIR)" ]; then ldconfig; fi

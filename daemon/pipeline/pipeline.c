@@ -216,7 +216,7 @@ static int pipeline_start_floors(struct pipeline *pipeline, struct why *why) {
 }
 
 /* With a small memory_limit, read buffers take a quarter of it at most, the buffers of the spare tasks
- * (pipeline/shares.h) a sixteenth, the workers' own scratch an eighth, and the pool for large pictures a quarter. The
+ * (pipeline/jobs/shares.h) a sixteenth, the workers' own scratch an eighth, and the pool for large pictures a quarter. The
  * rest is for the rings. */
 static void fit_into_budget(struct pipeline *pipeline) {
         struct pipeline_options *options = &pipeline->options;

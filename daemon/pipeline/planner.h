@@ -14,8 +14,8 @@
 #include "daemon/base/fair_queue.h"
 #include "daemon/base/trace.h"
 #include "daemon/pipeline/counters.h"
+#include "daemon/pipeline/jobs/shares.h"
 #include "daemon/pipeline/memory/page_cache.h"
-#include "daemon/pipeline/shares.h"
 #include "daemon/pipeline/task.h"
 
 struct planner_options {

@@ -15,7 +15,7 @@
 #include "daemon/collate/collating.h"
 #include "daemon/data/orders/order_table.h"
 #include "daemon/pipeline/catalog/catalog.h"
-#include "daemon/pipeline/job.h"
+#include "daemon/pipeline/jobs/job.h"
 #include "daemon/pipeline/memory/large_buffers.h"
 #include "daemon/pipeline/replay/replay.h"
 #include "daemon/ring/ring.h"

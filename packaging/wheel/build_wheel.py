@@ -132,9 +132,11 @@ def metadata(project):
 def members(built, info, tag, shared):
     """(name in the wheel, bytes, mode), without the record."""
     project = tomllib.loads(read(CLIENT, "pyproject.toml").decode())["project"]
-    for name in sorted(os.listdir(os.path.join(CLIENT, "dlclient"))):
-        if name.endswith((".py", ".typed")):
-            yield f"dlclient/{name}", read(CLIENT, "dlclient", name), 0o644
+    for folder, folders, names in os.walk(os.path.join(CLIENT, "dlclient")):
+        folders.sort()
+        for name in sorted(names):
+            if name.endswith((".py", ".typed")):
+                yield os.path.relpath(os.path.join(folder, name), CLIENT), read(folder, name), 0o644
     yield f"dlclient/{SONAME}", read(built, SONAME), 0o755
     for name in sorted(os.listdir(os.path.join(built, "bin"))):
         yield f"dlclient/bin/{name}", read(built, "bin", name), 0o755

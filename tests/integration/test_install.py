@@ -37,6 +37,7 @@ usr/share/dataloaderd/alerts.yml 644
 usr/share/dataloaderd/grafana.json 644
 usr/lib/python3/dist-packages/dlclient/__init__.py 644
 usr/lib/python3/dist-packages/dlclient/_loader.py 644
+usr/lib/python3/dist-packages/dlclient/_batches/batch.py 644
 usr/lib/python3/dist-packages/dlclient/py.typed 644
 """
 

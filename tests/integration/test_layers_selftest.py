@@ -19,7 +19,7 @@ PLANTED = [
     ("daemon/base/machine/planted.c", '#include "daemon/base/log.h"', "daemon/base/machine must not include daemon/base"),
     ("daemon/base/planted.c", '#include "daemon/io/reader.h"', "daemon/base must not include daemon/io"),
     ("daemon/io/planted.c", '#include "daemon/decode/decode.h"', "daemon/io must not include daemon/decode"),
-    ("daemon/data/planted.h", '#  include  "daemon/pipeline/job.h"', "daemon/data must not include daemon/pipeline"),
+    ("daemon/data/planted.h", '#  include  "daemon/pipeline/jobs/job.h"', "daemon/data must not include daemon/pipeline"),
     ("daemon/pipeline/planted.c", '#include "daemon/ctl/server.h"', "daemon/pipeline must not include daemon/ctl"),
     ("daemon/ctl/planted.c", '#include "client/include/dlclient.h"', "daemon/ctl must not include client/include"),
     ("daemon/ring/planted.c", '#include "reader.h"', "not below the root"),

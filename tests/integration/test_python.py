@@ -354,7 +354,7 @@ def _(box):
         assert moved["image"].data_ptr() != batch["image"].data_ptr() and torch.equal(moved["image"], batch["image"])
         raw = next(iter(dlclient.Loader("p", batch_size=2, framework="torch")))
         assert all(isinstance(one, torch.Tensor) for one in raw["image"])
-        from dlclient import _convert
+        from dlclient._batches import convert as _convert
         bits = numpy.array([0x3f80, 0xc000], dtype=numpy.uint16)
         half = _convert.CONVERTERS["torch"](_convert.bfloat16(bits))
         assert half.dtype == torch.bfloat16 and half.tolist() == [1.0, -2.0]

@@ -24,7 +24,7 @@ def _(box):
         import inspect
         from torch.utils.data import DataLoader, DistributedSampler
         from torchvision.datasets import ImageFolder
-        from dlclient._torch_words import ANSWERS
+        from dlclient._answers.keywords import ANSWERS
         ours = set(inspect.signature(dlclient.Loader.__init__).parameters)
         for kind in (DataLoader, DistributedSampler, ImageFolder):
             theirs = set(inspect.signature(kind.__init__).parameters) - {"self"}

@@ -266,7 +266,7 @@ def _(box):
     folder = box.folder_of_files("f", 10, size=20)
     daemon = box.daemon({"f": folder, "g": folder, "h": box.folder_of_files("h", 10, size=30)})
     trainer(box, daemon, """
-        from dlclient import _state
+        from dlclient._places import state as _state
         def open_it(**options):
             return dlclient.Loader("f", **dict(dict(batch_size=2, seed=1, shuffle=True, order="torch"), **options))
         loader = open_it()

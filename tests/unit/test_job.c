@@ -10,7 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "daemon/pipeline/job.h"
+#include "daemon/pipeline/jobs/job.h"
 
 #define ARRAY_LENGTH(array) (sizeof(array) / sizeof((array)[0]))
 

@@ -2,7 +2,7 @@
 #include <check.h>
 #include <string.h>
 
-#include "daemon/pipeline/shares.h"
+#include "daemon/pipeline/jobs/shares.h"
 #include "tests/support/suite.h"
 
 #define N_JOBS 8u

@@ -6,7 +6,7 @@
 
 #include "daemon/base/machine/own_io.h"
 #include "daemon/base/stage_clock.h"
-#include "daemon/pipeline/tally.h"
+#include "daemon/pipeline/jobs/tally.h"
 #include "tests/support/suite.h"
 
 START_TEST(the_stages_of_a_sample_add_up_to_all_of_its_time) {

@@ -9,7 +9,7 @@
     state = loader.state_dict()              # a small plain dict; load_state_dict() also takes it at another world size
 
 The daemon reads, decodes and augments; nothing is started in this process and nothing is copied."""
-from ._batch import Batch, TextLists, Texts
+from ._batches.batch import Batch, TextLists, Texts
 from ._dataset import Dataset, Sampler
 from ._errors import (BatchReleased, DaemonGone, DaemonNotRunning, DaemonTimeout, DatasetChanged, DatasetNotFound,
                       Error, ForkedLoader, FrameworkMissing, JobMismatch, LibraryNotFound, LimitReached, LoaderClosed,
@@ -17,7 +17,7 @@ from ._errors import (BatchReleased, DaemonGone, DaemonNotRunning, DaemonTimeout
                       StillInUse, VersionMismatch)
 from ._loader import Loader
 from ._once import OnceError, OnceTimeout, once
-from ._ragged import Ragged
+from ._batches.ragged import Ragged
 from ._stats import Stats
 from ._version import __version__
 

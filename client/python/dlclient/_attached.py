@@ -7,19 +7,20 @@ import threading
 import weakref
 from typing import Any, Dict, List, Optional
 
-from . import _library, _opening, _state
-from ._course import Course
+from . import _library, _opening
+from ._batches.form import Form
 from ._dataset import Dataset, Sampler
-from ._epochs import Span
 from ._errors import DatasetChanged, Error, LoaderClosed, OptionError
 from ._fixed import Fixed
-from ._form import Form
 from ._lease import Handle
 from ._library import Library
 from ._options import Wish
+from ._places import state as _state
+from ._places.course import Course
+from ._places.epochs import Span
+from ._places.state import Identity
 from ._rank import Rank
 from ._ranks import Team
-from ._state import Identity
 from ._waiting import ProgressWish
 
 opened: weakref.WeakSet[Attached] = weakref.WeakSet()

@@ -28,7 +28,8 @@ from ._errors import ForkedLoader, LoaderClosed
 from ._library import Info, Library
 from ._waiting import Teller
 
-# dlc_dtype -> NumPy's spelling. Encoded bytes are uint8. NumPy has no bfloat16: _convert.bfloat16() marks its 16 bits.
+# dlc_dtype -> NumPy's spelling. Encoded bytes are uint8. NumPy has no bfloat16: bfloat16() of _batches/convert.py marks
+# its 16 bits.
 TYPES = ("|u1", "|u1", "<i4", "<i8", "<f2", "<u2", "<f4", "<f8", "|b1", "|i1", "<i2", "<u2", "<u4", "<u8")
 TEXT = 14  # a dtype
 TEXTS = 15

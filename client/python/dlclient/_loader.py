@@ -6,18 +6,20 @@ import threading
 import weakref
 from typing import Any, Dict, Mapping, NoReturn, Optional, Sequence, Union
 
-from . import _convert, _form, _library, _options, _order, _state
+from . import _library, _options, _order
+from ._answers.keywords import answers_torch
 from ._attached import Saver, opened
-from ._course import Course
+from ._batches import convert as _convert, form as _form
 from ._dataset import Dataset, Sampler
-from ._epochs import EpochIterator, Span
 from ._errors import OptionError
 from ._fixed import refuse_names, settle
 from ._loops import Loops
+from ._places import state as _state
+from ._places.course import Course
+from ._places.epochs import EpochIterator, Span
+from ._places.state import Identity
 from ._ranks import Team
-from ._state import Identity
 from ._stats import Stats, take
-from ._torch_words import answers_torch
 from ._waiting import ProgressWish
 
 

@@ -5,13 +5,14 @@ import ctypes
 import weakref
 from typing import Any, Dict, Iterator, Optional, Tuple
 
-from . import _launch, _library, _opening, _options, _state
+from . import _launch, _library, _opening, _options
 from ._attached import Attached
 from ._dataset import known
-from ._epochs import EpochIterator, Span
 from ._errors import Error, OptionError, RingFull, error_of
+from ._places import state as _state
+from ._places.epochs import EpochIterator, Span
+from ._places.state import Place
 from ._slots import SlotWait
-from ._state import Place
 
 
 class Loops(Attached):

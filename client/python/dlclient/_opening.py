@@ -107,8 +107,8 @@ def warn(library: _library.Library, handle: Handle) -> None:
 
 def _stack_level() -> int:
     """How many frames up the program's own line is."""
-    frame, level, here = sys._getframe(1), 1, os.path.dirname(__file__)
-    while frame.f_back is not None and os.path.dirname(frame.f_code.co_filename) == here:
+    frame, level, here = sys._getframe(1), 1, os.path.join(os.path.dirname(__file__), "")
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(here):
         frame, level = frame.f_back, level + 1
     return level
 

@@ -8,7 +8,8 @@ import operator
 import os
 from typing import Any, List, Mapping, Optional, Sequence, Union, cast
 
-from . import _launch, _library, _torch_words
+from . import _launch, _library
+from ._answers import keywords as _keywords
 from ._columns import Columns
 from ._errors import OptionError
 from ._waiting import Teller
@@ -124,7 +125,7 @@ def sampler_text(value: object) -> str:
     if value is None:
         return ""
     if not isinstance(value, str):
-        answer = _torch_words.sampler_answer(value)
+        answer = _keywords.sampler_answer(value)
         raise OptionError(f"sampler: {type(value).__name__}; instead of this object, {answer}")
     return text("sampler", value)
 

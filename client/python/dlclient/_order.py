@@ -7,8 +7,8 @@ from typing import Any, Dict, Mapping, Optional
 
 import numpy
 
-from . import _state
 from ._errors import OptionError
+from ._places import state as _state
 
 DEFAULTS: Dict[str, Any] = {"seed": 0, "draws": 0, "shuffle": True, "order": "torch", "shuffle_buffer": None,
                             "sampler": None}

@@ -12,9 +12,9 @@ import time
 from typing import Callable, Optional, Tuple
 
 from . import _library
-from ._batch import Batch, State
+from ._batches.batch import Batch, State
+from ._batches.form import Form
 from ._errors import DaemonTimeout, RingFull, error_of
-from ._form import Form
 from ._lease import Handle, Lease, deliver, held_by, sweep
 
 log = logging.getLogger("dlclient")

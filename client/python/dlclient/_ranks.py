@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import List, Optional, Tuple
 
-from ._batch import Batch
+from ._batches.batch import Batch
 from ._rank import Rank
 
 Batches = Tuple[Optional[Batch], ...]

@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 #include "daemon/base/budget.h"
-#include "daemon/pipeline/user.h"
+#include "daemon/pipeline/jobs/user.h"
 #include "proto/base/why.h"
 
 struct server;

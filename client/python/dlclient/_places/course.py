@@ -4,8 +4,8 @@ from __future__ import annotations
 import weakref
 from typing import Optional, Tuple
 
-from ._epochs import After, Span
-from ._state import Place
+from .epochs import After, Span
+from .state import Place
 
 
 class Course:

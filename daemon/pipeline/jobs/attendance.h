@@ -1,4 +1,4 @@
-/* pipeline/attendance.h: which ranks of a job have attached on this node.
+/* pipeline/jobs/attendance.h: which ranks of a job have attached on this node.
  *
  * If one rank opens a loader and the others do not, that rank gets its share of the samples, and nobody gets the rest.
  * The client can warn about this only if it knows which ranks have ever attached: also ranks that were done and have

@@ -7,7 +7,7 @@ from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple, Union
 
 import numpy
 
-from ._errors import OptionError, SampleDamaged
+from .._errors import OptionError, SampleDamaged
 
 Converter = Callable[[Any], Any]
 

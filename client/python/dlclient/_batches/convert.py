@@ -7,7 +7,7 @@ from typing import Any, Callable, Dict, cast
 
 import numpy
 
-from ._errors import FrameworkMissing, OptionError
+from .._errors import FrameworkMissing, OptionError
 
 _NAMES = {"torch": "torch", "jax": "jax.numpy", "tensorflow": "tensorflow"}
 

@@ -1,4 +1,4 @@
-#include "daemon/pipeline/attendance.h"
+#include "daemon/pipeline/jobs/attendance.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -5,8 +5,8 @@ from typing import Any, Callable, List, Optional, Sequence, Tuple, Union, overlo
 
 import numpy
 
-from . import _convert
-from ._errors import FrameworkMissing
+from .._errors import FrameworkMissing
+from . import convert as _convert
 
 
 def _is_torch(array: Any) -> bool:

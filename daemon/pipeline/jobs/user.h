@@ -1,4 +1,4 @@
-/* pipeline/user.h: one user of the node, and the accounts that all jobs of this user have in common.
+/* pipeline/jobs/user.h: one user of the node, and the accounts that all jobs of this user have in common.
  *
  * Resources are shared between users first: each user who wants some gets the same part, whatever the number of jobs.
  * Then a user's part is shared between that user's jobs. So there are three accounts, each under its own lock or
@@ -15,8 +15,8 @@
 #include "daemon/base/fair_queue.h"
 #include "daemon/base/queue.h"
 #include "daemon/io/reader.h"
+#include "daemon/pipeline/jobs/shares.h"
 #include "daemon/pipeline/memory/scratch_account.h"
-#include "daemon/pipeline/shares.h"
 
 struct user {
         LIST_ENTRY(user) entry;

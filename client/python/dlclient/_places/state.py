@@ -22,7 +22,7 @@ import json
 import reprlib
 from typing import Any, Dict, Mapping, NamedTuple, Optional, Tuple
 
-from ._errors import StateError
+from .._errors import StateError
 
 VERSION = 1
 STREAM = -1  # the number of samples of a stream, which is the same before and after its end

@@ -1,4 +1,4 @@
-#include "daemon/pipeline/job.h"
+#include "daemon/pipeline/jobs/job.h"
 
 #include <assert.h>
 #include <errno.h>

@@ -1,4 +1,4 @@
-#include "daemon/pipeline/user.h"
+#include "daemon/pipeline/jobs/user.h"
 
 #include <stdlib.h>
 #include <string.h>

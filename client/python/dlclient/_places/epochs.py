@@ -3,8 +3,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Callable, Dict, Iterator, Optional, Tuple
 
-from ._errors import Error
-from ._state import Place
+from .._errors import Error
+from .state import Place
 
 if TYPE_CHECKING:
     from ._loops import Loops

@@ -9,11 +9,12 @@ from typing import Any, Callable, Dict, Iterator, List, Mapping, NoReturn, Optio
 
 import numpy
 
-from . import _convert, _library
-from ._errors import BatchReleased, StillInUse
-from ._form import Converter, Form, as_it_is
-from ._lease import ABSENT, BFLOAT16, TEXT, TEXTS, Lease, column, view
-from ._ragged import Ragged
+from .. import _library
+from .._errors import BatchReleased, StillInUse
+from .._lease import ABSENT, BFLOAT16, TEXT, TEXTS, Lease, column, view
+from . import convert as _convert
+from .form import Converter, Form, as_it_is
+from .ragged import Ragged
 
 State = Dict[str, Any]
 

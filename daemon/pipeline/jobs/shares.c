@@ -1,4 +1,4 @@
-#include "daemon/pipeline/shares.h"
+#include "daemon/pipeline/jobs/shares.h"
 
 #include <assert.h>
 

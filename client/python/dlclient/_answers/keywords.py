@@ -8,7 +8,7 @@ import inspect
 import os
 from typing import Any, Callable, Dict, List, TypeVar, cast
 
-from ._errors import OptionError
+from .._errors import OptionError
 
 F = TypeVar("F", bound=Callable[..., Any])
 

@@ -1,4 +1,4 @@
-#include "daemon/pipeline/tally.h"
+#include "daemon/pipeline/jobs/tally.h"
 
 void tally_add(struct tally *tally, const struct tally_counts *more) {
 #define ROW(name, prose)                                                                                               \

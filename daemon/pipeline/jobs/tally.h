@@ -1,4 +1,4 @@
-/* pipeline/tally.h: what has been done for a job, for people.
+/* pipeline/jobs/tally.h: what has been done for a job, for people.
  *
  * Workers count for each sample. A job has several tallies, each in cache lines of its own, and a worker counts in one
  * of them: so workers of one job rarely write the same line. Readers add them up. */

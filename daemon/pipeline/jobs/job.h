@@ -1,4 +1,4 @@
-/* pipeline/job.h: one training run: the ranks that attached under one name, and what they agreed on.
+/* pipeline/jobs/job.h: one training run: the ranks that attached under one name, and what they agreed on.
  *
  * The first rank sets the job's terms; a rank whose terms differ is refused with the name of the term and both values.
  * A job lives as long as one of its ranks is attached. Everything except the failure belongs to the main thread. */
@@ -17,12 +17,12 @@
 #include "daemon/base/work/work.h"
 #include "daemon/data/orders/sampling.h"
 #include "daemon/io/reader.h"
-#include "daemon/pipeline/attendance.h"
 #include "daemon/pipeline/failure/damage.h"
+#include "daemon/pipeline/jobs/attendance.h"
+#include "daemon/pipeline/jobs/shares.h"
+#include "daemon/pipeline/jobs/tally.h"
+#include "daemon/pipeline/jobs/user.h"
 #include "daemon/pipeline/memory/scratch_account.h"
-#include "daemon/pipeline/shares.h"
-#include "daemon/pipeline/tally.h"
-#include "daemon/pipeline/user.h"
 #include "daemon/ring/step_waits.h"
 #include "proto/base/why.h"
 #include "proto/order/epoch_plan.h"

@@ -1,4 +1,4 @@
-/* pipeline/shares.h: how tasks, the samples under way, are shared between users and their jobs.
+/* pipeline/jobs/shares.h: how tasks, the samples under way, are shared between users and their jobs.
  *
  * Normally `n_depth` samples are under way at once. A single job may have all of them. When several users want them,
  * each may have the same part, and each of a user's jobs has its part of that by weight; a user's weight is the mean of
