@@ -108,7 +108,8 @@ struct dlp_slot_record {
         uint32_t n_errors;    /* samples that were substituted */
         uint32_t n_skipped;   /* damaged samples that were left out: n_samples is without them, and may be 0 */
         uint32_t n_planned;   /* n_samples + n_skipped */
-        uint32_t code;        /* DLP_BATCH_FAILED: errno, EBADMSG, or EINVAL for an order that cannot be made */
+        uint32_t code;        /* DLP_BATCH_FAILED: EBADMSG, a sample; ENOTRECOVERABLE, more damaged ones than max_errors
+                                 allows; EINVAL, what was asked for cannot be made */
         uint64_t epoch_units; /* that this epoch has, for the epoch plan; DLP_UNKNOWN of a stream */
         struct dlp_tensor_record tensors[DLP_TENSORS_MAX];
         char text[DLP_TEXT_MAX]; /* DLP_BATCH_FAILED: why */

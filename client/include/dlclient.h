@@ -34,6 +34,7 @@
  *         -EINTR            a signal came while waiting; call again to wait on
  *         -ENOBUFS          all slots are held by the caller: release a batch first
  *         -EBADMSG          a sample could not be read or decoded and on_error is "fail": the job has ended
+ *         -ENOTRECOVERABLE  more samples are damaged than max_errors allows: the job has ended
  *         -ESTALE           the dataset changed while the daemon was away
  *         -ESHUTDOWN        the loader was detached
  *         -ECHILD           the loader was opened before a fork(): only its parent can use it
@@ -171,7 +172,7 @@ struct dlc_options {
 
         /* With on_error "substitute" or "skip": how many damaged samples the job tolerates before it fails; a value
          * below 1 is a share of the dataset's samples. Each is counted once, whichever ranks of this node meet it and
-         * however often. 0 (default): any number. */
+         * however often. 0 (default): any number. At one more dlc_next() returns -ENOTRECOVERABLE. */
         double max_errors;
 
         /* Which random draws the augmentation uses. Loaders that differ only in this have the same order and different
@@ -332,8 +333,8 @@ struct dlc_batch {
  * Batches held by the caller stay as they are, but new batches are at other addresses: memory that is registered with a
  * GPU has to be registered again (info: n_restarts).
  *
- * A batch all of whose samples were skipped is not handed out: `step` then jumps. -EBADMSG, -ECONNRESET, -ESTALE and
- * -EPROTO are final: the loader returns them again until it is closed. */
+ * A batch all of whose samples were skipped is not handed out: `step` then jumps. -EBADMSG, -ENOTRECOVERABLE,
+ * -ECONNRESET, -ESTALE and -EPROTO are final: the loader returns them again until it is closed. */
 DLC_API int dlc_next(struct dlc_loader *loader, int timeout_ms, const struct dlc_batch **ret_batch);
 
 /* Waits until it is known how many batches the current epoch has, where a sampler makes the order (dlc_info.is_made):

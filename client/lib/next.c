@@ -126,7 +126,7 @@ static int wait_for_batch(struct dlc_loader *loader, struct wait *wait) {
 
 /* The job has failed. The text is the daemon's, bounded by its field. */
 static int job_failed(struct dlc_loader *loader, const struct dlp_slot_record *record) {
-        int error = record->code == EINVAL ? -EINVAL : -EBADMSG;
+        int error = record->code == EINVAL || record->code == ENOTRECOVERABLE ? -(int)record->code : -EBADMSG;
 
         why_set(&loader->reason, error, "%.*s", (int)strnlen(record->text, sizeof(record->text)), record->text);
         return dli_loader_fail(loader, error);

@@ -167,8 +167,9 @@ static int mask_refuse_memory(const struct codec_tools *tools, const struct code
 
 static int mask_refuse_shape(const struct codec_opened *opened, const int64_t *other, struct why *why) {
         return why_set(why, -EMEDIUMTYPE,
-                       "has the shape %lld x %lld after the pipeline, another sample of its batch has %lld x %lld; use "
-                       "batch_size 1, or a pipeline that gives one size",
+                       "has the shape %lld x %lld after the pipeline, another sample of its batch has %lld x %lld: "
+                       "masks of different shapes cannot be stacked; add a step that gives one size, such as "
+                       "center_crop(224) or resize([256, 256]), or use batch_size 1",
                        (long long)opened->shape[0], (long long)opened->shape[1], (long long)other[0],
                        (long long)other[1]);
 }

@@ -136,12 +136,12 @@ static void fail_record(struct batch *batch, struct counters *counters) {
         struct dlp_slot_record *record = batch->slot->record;
 
         record->status = DLP_BATCH_FAILED;
-        record->code = job_failure_code(stream->job);
+        record->code = batch->failure_code;
         record->n_samples = record->n_planned = 0;
         record->n_tensors = 0;
         memcpy(record->text, batch->failure.text, sizeof(record->text));
         if (batch->number == atomic_load_explicit(&stream->number, memory_order_relaxed) &&
-            job_fail(stream->job, batch->failure.text))
+            job_fail(stream->job, batch->failure_code, batch->failure.text))
                 counter_add(&counters->n_failed_jobs, 1);
 }
 
@@ -199,11 +199,11 @@ void batch_sample_done(struct batch *batch, struct counters *counters) {
 
 void batch_abandon(struct batch *batch, uint32_t idx_first, struct counters *counters) {
         struct why failure;
+        uint32_t code = job_failure(batch->stream->job, &failure);
 
-        job_failure(batch->stream->job, &failure);
         if (!failure.text[0])
                 why_set(&failure, 0, "the rank seeked elsewhere before this batch was complete");
-        batch_failed(batch, idx_first, &failure);
+        batch_failed(batch, idx_first, code, &failure);
         batch_samples_done(batch, batch->n_samples - idx_first, counters);
 }
 
@@ -211,8 +211,8 @@ void batch_tell_length(struct batch *batch, struct counters *counters) {
         batch_publish(batch, counters);
 }
 
-void batch_fail_whole(struct batch *batch, const struct why *why, struct counters *counters) {
-        batch_failed(batch, 0, why);
+void batch_fail_whole(struct batch *batch, uint32_t code, const struct why *why, struct counters *counters) {
+        batch_failed(batch, 0, code, why);
         batch_samples_done(batch, batch->n_samples, counters);
 }
 
@@ -264,12 +264,13 @@ void batch_took(struct batch *batch, uint64_t read_ns, uint64_t queued_ns, uint6
         atomic_fetch_add_explicit(&batch->decode_ns, decode_ns, memory_order_relaxed);
 }
 
-void batch_failed(struct batch *batch, uint32_t idx_sample, const struct why *why) {
+void batch_failed(struct batch *batch, uint32_t idx_sample, uint32_t code, const struct why *why) {
         pthread_mutex_lock(&batch->lock);
         if (!batch->failed || idx_sample < batch->idx_failed) {
                 batch->failed = true;
                 batch->idx_failed = idx_sample;
                 batch->failure = *why;
+                batch->failure_code = code;
         }
         pthread_mutex_unlock(&batch->lock);
 }

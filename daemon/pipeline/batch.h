@@ -24,8 +24,8 @@ void batch_tell_length(struct batch *batch, struct counters *counters);
 /* Planner: the samples from `idx_first` on will not be planned (a seek, a failed job): the batch is not delivered. */
 void batch_abandon(struct batch *batch, uint32_t idx_first, struct counters *counters);
 
-/* Planner: the batch has no samples and consists of this reason only. */
-void batch_fail_whole(struct batch *batch, const struct why *why, struct counters *counters);
+/* Planner: the batch has no samples and consists of this reason only; `code` as of batch_failed(). */
+void batch_fail_whole(struct batch *batch, uint32_t code, const struct why *why, struct counters *counters);
 
 /* Is this batch still wanted? Any thread; an outdated answer only costs work. */
 bool batch_is_wanted(const struct batch *batch);
@@ -42,8 +42,9 @@ void batch_served(struct batch *batch, uint32_t idx_sample, uint64_t index, uint
 /* Workers: how long a sample (or an attempt at it) waited for its bytes, waited for a worker, and took to decode. */
 void batch_took(struct batch *batch, uint64_t read_ns, uint64_t queued_ns, uint64_t decode_ns);
 
-/* Workers: the sample could not be served, and the batch fails with this reason. */
-void batch_failed(struct batch *batch, uint32_t idx_sample, const struct why *why);
+/* Workers: the sample could not be served, and the batch fails with this reason, and its job with it; `code` as of
+ * job_fail(). */
+void batch_failed(struct batch *batch, uint32_t idx_sample, uint32_t code, const struct why *why);
 
 /* Workers: one sample has ended, or several. The last one publishes. */
 void batch_sample_done(struct batch *batch, struct counters *counters);

@@ -153,7 +153,7 @@ static void stream_apply(struct planner *planner, struct stream *stream, uint32_
                 TAILQ_INSERT_TAIL(&planner->streams, stream, entry);
                 /* Without this event a full ring would never be checked again: better no job than one that hangs. */
                 if (epoll_ctl(planner->epoll_fd, EPOLL_CTL_ADD, stream->release_fd, &event) < 0)
-                        job_fail(stream->job,
+                        job_fail(stream->job, EBADMSG,
                                  "the daemon cannot watch another ring (out of memory, or fs.epoll limits)");
         }
         if (commands & STREAM_REPLAY)

@@ -89,7 +89,7 @@ static void stream_begin_epoch(struct planner *planner, struct stream *stream) {
         if (r == -EAGAIN)
                 stream->needs_order = true; /* tried again when samples in progress come back */
         else if (r < 0)
-                job_fail(stream->job, why.text); /* reserved memory is not available: the node itself has none left */
+                job_fail(stream->job, EBADMSG, why.text); /* reserved memory is not there: the node itself has none */
         else
                 stream->order_epoch = stream->epoch;
         trace_stream(stream, DLP_TRACE_EPOCH, begin_ns, 0);
@@ -179,6 +179,7 @@ static void stream_plan_replay(struct planner *planner, struct stream *stream) {
 /* The job has failed elsewhere: this rank learns it in its turn, from a batch that holds only the reason. */
 static void stream_end_failed(struct planner *planner, struct stream *stream) {
         struct why failure;
+        uint32_t code;
 
         if (stream->batch) { /* the samples planned so far are in progress; the rest are never planned */
                 batch_abandon(stream->batch, stream->idx_sample, planner->options.counters);
@@ -186,8 +187,8 @@ static void stream_end_failed(struct planner *planner, struct stream *stream) {
         }
         if (!stream_begin_batch(planner, stream))
                 return;
-        job_failure(stream->job, &failure);
-        batch_fail_whole(stream->batch, &failure, planner->options.counters);
+        code = job_failure(stream->job, &failure);
+        batch_fail_whole(stream->batch, code, &failure, planner->options.counters);
         stream->batch = NULL;
         stream_end(stream);
 }
@@ -285,7 +286,7 @@ static bool stream_has_length(struct planner *planner, struct stream *stream) {
 
         if (order_table_has_failed(stream->order, &why) ||
             (n_units != DLP_UNKNOWN && stream_learn_units(stream, n_units, &why) < 0)) {
-                job_refuse(stream->job, why.text);
+                job_fail(stream->job, EINVAL, why.text);
                 stream_end_failed(planner, stream);
                 return false;
         }

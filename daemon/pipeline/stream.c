@@ -404,7 +404,7 @@ static bool is_beyond(const struct stream *stream, uint64_t n_samples) {
                 "position: the run was to continue epoch %llu of %s at %llu, but the stream has ended with %llu samples",
                 (unsigned long long)stream->epoch, stream->dataset->name, (unsigned long long)stream->plan.base,
                 (unsigned long long)n_samples);
-        job_fail(stream->job, why.text);
+        job_fail(stream->job, EBADMSG, why.text);
         return true;
 }
 

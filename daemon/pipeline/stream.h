@@ -62,6 +62,7 @@ struct batch {
         uint32_t idx_failed; /* lowest sample that could not be served: its reason is the batch's */
         bool failed;
         struct why failure;
+        uint32_t failure_code; /* as of job_fail() */
 };
 
 struct stream_options {

@@ -386,8 +386,9 @@ def _(box):
         loader = dlclient.Loader("p", batch_size=1, pipeline="decode", shuffle=False)
         iterator = iter(loader)
         out([next(iterator).indices.tolist() for _ in range(2)])
-        for _ in range(2):
-            refused(dlclient.SampleDamaged, lambda: next(iterator), "000002.png")
+        refused(dlclient.SampleDamaged, lambda: next(iterator), "000002.png")
+        for _ in range(2):                                  # the job has ended: going on after SampleDamaged ends too
+            refused(dlclient.JobFailed, lambda: next(iterator), "has ended", "000002.png")
     """, " ".join(str(identity_pixels(number, 9, 7)[0]) for number in range(12)))
     equal(lines, [[[0, 1, 2, 3], [-1, -1, 3, -1], [2]], [[0, 1, 3, 3]] * 2, [[0], [1]]], "what was told")
 
@@ -408,7 +409,8 @@ def _(box):
         steps = dlclient.Loader("p", batch_size=1, ranks=[0, 1], **options)
         out([[None if batch is None else batch.indices.tolist() for batch in batches] for batches in steps])
         bounded = iter(dlclient.Loader("p", batch_size=2, max_errors=2, **options))
-        refused(dlclient.SampleDamaged, lambda: list(batch.n_samples for batch in bounded), "3 damaged samples", "allows 2")
+        for _ in range(2):
+            refused(dlclient.TooManyErrors, lambda: list(batch.n_samples for batch in bounded), "3 damaged samples", "allows 2")
     """)
     equal(lines[0], [[[0], 1, 1, 1], [[2, 3], 2, 0, 2], [[6, 7], 2, 0, 2], [[8, 9], 2, 0, 2], [[10, 11], 2, 0, 2]], "skipped")
     equal(lines[1:], [[[[0, 2], [3]], [[6], [7]], [[8, 10], [9, 11]]],

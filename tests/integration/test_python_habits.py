@@ -6,7 +6,7 @@ import re
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
-from harness import ROOT, case, equal, expected_order, main, write
+from harness import ROOT, case, equal, expected_order, identity_pixels, main, png, write
 from pyclient import need, trainer
 
 
@@ -528,6 +528,44 @@ def _(box):
     """)
     equal(lines[:4], [[[0, 1, 2, 3], "damaged", [8, 9, 10, 11]]] * 4, "batches")
     equal(lines[4:], [[[0, 2], [1, 3]], [[8, 10], [9, 11]]], "batches of two ranks")
+
+
+@case("pictures of different shapes in a batch: the pipeline is at fault, and the error says which step makes them one size")
+def _(box):
+    folder = box.folder_of_pictures("p", 6)
+    write(os.path.join(folder, "class000", "000002.png"), png(30, 10, identity_pixels(2, 30, 10)))
+    daemon = box.daemon({"p": folder})
+    trainer(box, daemon, """
+        for on_error in ("fail", "substitute", "skip", "raise"):
+            refused(dlclient.OptionError, lambda: list(dlclient.Loader("p", 6, pipeline="resize(16)", on_error=on_error)),
+                    "different shapes cannot be stacked", "center_crop(224)", "resize([256, 256])", "batch_size 1")
+        assert [len(batch.indices) for batch in dlclient.Loader("p", 6, pipeline="resize([16, 16])")] == [6]
+    """)
+
+
+@case("a loop that goes on after SampleDamaged ends when the job does, with max_errors and without")
+def _(box):
+    folder = box.folder_of_pictures("p", 12)
+    for number in (2, 5, 7):
+        write(os.path.join(folder, "class000", f"{number:06d}.png"), b"no picture at all")
+    daemon = box.daemon({"p": folder})
+    lines = trainer(box, daemon, """
+        def go_on(**more):
+            iterator, damaged = iter(dlclient.Loader("p", 2, pipeline="decode", shuffle=False, **more)), 0
+            while damaged < 100:
+                try:
+                    next(iterator)
+                except dlclient.SampleDamaged:
+                    damaged += 1
+                except (dlclient.Error, StopIteration) as end:
+                    return [damaged, type(end).__name__]
+            return "it does not end"
+        out(go_on(on_error="raise"))
+        out(go_on(on_error="raise", max_errors=1)[1])         # how many batches come first is the workers' affair
+        out(go_on(on_error="fail"))
+        out([issubclass(dlclient.TooManyErrors, dlclient.JobFailed), issubclass(dlclient.JobFailed, dlclient.SampleDamaged)])
+    """)
+    equal(lines, [[3, "StopIteration"], "TooManyErrors", [1, "JobFailed"], [True, False]], "how each loop ended")
 
 
 main()

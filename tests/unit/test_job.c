@@ -338,7 +338,7 @@ START_TEST(who_stands_in_the_way_and_is_ending_is_waited_for) {
         ck_assert_msg(strstr(why.text, "process 1000, which is ending") != NULL, "%s", why.text);
         ck_assert_int_eq(join("run", &terms, 1, &same, &none, &why), -EADDRINUSE);
         ck_assert_int_eq(join("run", &other, 0, &same, &none, &why), -EINVAL);
-        ck_assert(job_fail(job, "sample 5 is damaged"));
+        ck_assert(job_fail(job, EBADMSG, "sample 5 is damaged"));
         ck_assert_int_eq(join("run", &terms, 2, &same, &none, &why), -EBUSY);
 
         /* Both: so will be the job, whatever became of it. */
@@ -361,11 +361,11 @@ START_TEST(a_failed_job_takes_nobody_in_until_its_last_rank_has_left) {
 
         LIST_INIT(&jobs);
         ck_assert_int_eq(join("run", &terms, 0, &job, &member, &why), 0);
-        job_failure(job, &why);
+        ck_assert_uint_eq(job_failure(job, &why), 0);
         ck_assert_str_eq(why.text, "");
-        ck_assert(job_fail(job, "sample 5 is damaged"));
-        ck_assert(!job_fail(job, "and so is sample 6"));
-        job_failure(job, &why);
+        ck_assert(job_fail(job, ENOTRECOVERABLE, "sample 5 is damaged"));
+        ck_assert(!job_fail(job, EBADMSG, "and so is sample 6"));
+        ck_assert_uint_eq(job_failure(job, &why), ENOTRECOVERABLE);
         ck_assert_str_eq(why.text, "sample 5 is damaged");
         ck_assert_int_eq(join("run", &terms, 1, &other, &none, &why), -EBUSY);
         ck_assert_ptr_nonnull(strstr(why.text, "sample 5 is damaged"));
@@ -390,7 +390,7 @@ static void *fail_main(void *userdata) {
                 struct why why;
 
                 snprintf(text, sizeof(text), "%p", (void *)&n_first);
-                n_first += job_fail(job, text);
+                n_first += job_fail(job, EBADMSG, text);
                 job_failure(job, &why);
                 ck_assert_uint_gt(strlen(why.text), 2);
         }

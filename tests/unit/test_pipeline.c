@@ -670,7 +670,7 @@ START_TEST(a_rank_whose_ring_is_full_is_told_when_it_gives_a_slot_back) {
         rank_attach(&rank, &serving, &options);
         ck_assert(rank_next(&rank, SOON_MS, &held[0]));
         ck_assert(rank_next(&rank, SOON_MS, &held[1]));
-        ck_assert(job_fail(rank.job, "another rank's reason"));
+        ck_assert(job_fail(rank.job, EBADMSG, "another rank's reason"));
         ck_assert(!rank_next(&rank, 50, &taken));
         rank_check(&rank, &held[0], 0, 0);
         rank_check(&rank, &held[1], 0, 1);

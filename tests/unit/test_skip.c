@@ -250,6 +250,7 @@ START_TEST(so_many_are_borne_however_often_they_are_met) {
                 ck_assert_msg(strstr(taken.record->text, "damaged samples, max_errors allows") != NULL, "%s",
                               taken.record->text);
                 ck_assert_ptr_nonnull(strstr(taken.record->text, "dlctl errors photos"));
+                ck_assert_uint_eq(taken.record->code, ENOTRECOVERABLE);
                 ck_assert_uint_gt(atomic_load(&ranks[0].job->damage.n_met), ranks[0].job->damage.n_allowed);
         } else {
                 ck_assert_uint_eq(atomic_load(&ranks[0].job->damage.n_met), 7);

@@ -12,9 +12,9 @@ The daemon reads, decodes and augments; nothing is started in this process and n
 from ._batches.batch import Batch, TextLists, Texts
 from ._dataset import Dataset, Sampler
 from ._errors import (BatchReleased, DaemonGone, DaemonNotRunning, DaemonTimeout, DatasetChanged, DatasetNotFound,
-                      Error, ForkedLoader, FrameworkMissing, JobMismatch, LibraryNotFound, LimitReached, LoaderClosed,
-                      LoaderWarning, OptionError, PermissionDenied, RankTaken, RingFull, SampleDamaged, StateError,
-                      StillInUse, VersionMismatch)
+                      Error, ForkedLoader, FrameworkMissing, JobFailed, JobMismatch, LibraryNotFound, LimitReached,
+                      LoaderClosed, LoaderWarning, OptionError, PermissionDenied, RankTaken, RingFull,
+                      SampleDamaged, StateError, StillInUse, TooManyErrors, VersionMismatch)
 from ._loader import Loader
 from ._once import OnceError, OnceTimeout, once
 from ._batches.ragged import Ragged
@@ -23,9 +23,9 @@ from ._version import __version__
 
 __all__ = [
     "Batch", "BatchReleased", "DaemonGone", "DaemonNotRunning", "DaemonTimeout", "Dataset", "DatasetChanged",
-    "DatasetNotFound", "Error", "ForkedLoader", "FrameworkMissing", "JobMismatch", "LibraryNotFound", "LimitReached",
-    "Loader", "LoaderClosed", "LoaderWarning", "OnceError", "OnceTimeout", "OptionError", "PermissionDenied", "Ragged",
-    "RankTaken", "RingFull", "SampleDamaged", "Sampler", "StateError", "Stats", "StillInUse", "TextLists", "Texts",
-    "VersionMismatch",
+    "DatasetNotFound", "Error", "ForkedLoader", "FrameworkMissing", "JobFailed", "JobMismatch", "LibraryNotFound",
+    "LimitReached", "Loader", "LoaderClosed", "LoaderWarning", "OnceError", "OnceTimeout",
+    "OptionError", "PermissionDenied", "Ragged", "RankTaken", "RingFull", "SampleDamaged", "Sampler", "StateError",
+    "Stats", "StillInUse", "TextLists", "Texts", "TooManyErrors", "VersionMismatch",
     "__version__", "once",
 ]

@@ -70,10 +70,19 @@ class JobMismatch(Error):
 
 class SampleDamaged(Error):
     """A sample cannot be read or decoded. With on_error="raise" it is one of the batch that was to come, and the next
-    next() continues after that batch; `errors` has the texts by their places in it. Otherwise on_error is "fail" (or
-    max_errors was exceeded), and the job has ended."""
+    next() continues after that batch; `errors` has the texts by their places in it. Otherwise on_error is "fail", and
+    the job has ended: the next next() raises JobFailed."""
 
     errors: Dict[int, str] = {}
+
+
+class JobFailed(Error):
+    """The job has ended and gives no more batches; the text says why. Each further next() raises it again."""
+
+
+class TooManyErrors(JobFailed):
+    """More samples are damaged than max_errors allows, so the job has ended. It is not a SampleDamaged: a loop that
+    goes on after those ends here."""
 
 
 class RingFull(Error):
@@ -131,6 +140,7 @@ _CLASSES: Dict[int, Type[Error]] = {
 }
 
 
+    codes.ENOTRECOVERABLE: TooManyErrors,
 def error_of(result: int, text: str) -> Error:
     """The exception for a negative errno of the library and the text that came with it."""
     number = -result

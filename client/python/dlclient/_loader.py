@@ -89,7 +89,7 @@ class Loader(Loops):
                         (batches get smaller, and a rank may get one batch fewer: not for ranks that must step together)
                         or "raise" (SampleDamaged with its name; next() continues after that batch)
         max_errors      how many damaged samples are tolerated: a number, or, below 1, a share of the dataset; None: any
-                        number
+                        number. One more ends the job: TooManyErrors
         on_restart      when the daemon ends: "wait" up to restart_timeout seconds and continue, or "raise" DaemonGone
         open_timeout    seconds to wait for an index that is being built, or for a dataset that is not staged, also if
                         its staging failed; None: as long as it takes

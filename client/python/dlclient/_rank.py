@@ -14,7 +14,7 @@ from typing import Callable, Optional, Tuple
 from . import _library
 from ._batches.batch import Batch, State
 from ._batches.form import Form
-from ._errors import DaemonTimeout, RingFull, error_of
+from ._errors import DaemonTimeout, Error, JobFailed, RingFull, SampleDamaged, error_of
 from ._lease import Handle, Lease, deliver, held_by, sweep
 
 log = logging.getLogger("dlclient")
@@ -43,6 +43,7 @@ class Rank:
         self._gone_since: Optional[float] = None
         self._on_hold = False
         self._hold_told = 0.0
+        self._has_failed = False  # the job, and it was told
 
     def go_to(self, epoch: int, position: int) -> None:
         """Moves to the place; the daemon is asked only if it would not come there by itself."""
@@ -55,7 +56,7 @@ class Rank:
         else:
             result = self.library.seek(handle.pointer, epoch, position)
         if result < 0:
-            raise error_of(result, self.library.error_text())
+            raise self._error(result)
         self.at = (epoch, position)
 
     def leave_ended(self) -> None:
@@ -64,7 +65,7 @@ class Rank:
         if self.at[1] == 0 and handle.out.value is None:  # at the start of an epoch already: this does nothing
             result = self.library.set_epoch(handle.pointer, self.at[0])
             if result < 0:
-                raise error_of(result, self.library.error_text())
+                raise self._error(result)
 
     def take(self, timeout: Optional[float]) -> Optional[Batch]:
         """The next batch, or None at the end of the epoch."""
@@ -95,6 +96,16 @@ class Rank:
             batch._detach_from_slot()
         return batch
 
+    def _error(self, result: int) -> Error:
+        """The exception for a negative result. A loop that goes on after each SampleDamaged must come to an end: there
+        is none where damaged samples are tolerated, nor for whoever asks again after the job has ended."""
+        error = error_of(result, self.library.error_text())
+        if isinstance(error, SampleDamaged):
+            if self._form.raises or self._has_failed:
+                error = JobFailed(f"the job has ended: {error}", error.errno)
+            self._has_failed = True
+        return error
+
     # -- waiting
 
     def await_length(self, timeout: Optional[float]) -> None:
@@ -114,7 +125,7 @@ class Rank:
             if result == 0:
                 return
             if result not in _AGAIN:
-                raise error_of(result, handle.library.error_text())
+                raise self._error(result)
             if deadline is not None and time.monotonic() >= deadline:
                 raise DaemonTimeout(f"the order of the epoch is not made within timeout={timeout:g} s", errno.ETIMEDOUT)
             self._look_for_hold()
@@ -131,7 +142,7 @@ class Rank:
                 collected = True
                 gc.collect()  # arrays may be alive only in a cycle, such as an exception's traceback
             elif result not in _AGAIN:
-                raise error_of(result, handle.library.error_text())
+                raise self._error(result)
             slice_ms = SLICE_MS
             if deadline is not None:
                 left = deadline - time.monotonic()

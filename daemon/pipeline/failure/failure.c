@@ -59,9 +59,9 @@ static bool is_damage(int error) {
         return !is_shortage(error) && error != -ECANCELED && error != -EMEDIUMTYPE;
 }
 
-static enum failure end_job(struct task *task, const struct why *named) {
+static enum failure end_job(struct task *task, uint32_t code, const struct why *named) {
         report(task, named, "the job ends");
-        batch_failed(task->batch, task->idx_sample, named);
+        batch_failed(task->batch, task->idx_sample, code, named);
         return FAILURE_ENDS;
 }
 
@@ -106,7 +106,7 @@ static enum failure substitute(struct task *task, const struct why *named) {
         why_set(&none, 0, "%s: no good sample found to take the place of sample %llu in %llu tries; the first: %s",
                 stream->dataset->name, (unsigned long long)task->index, (unsigned long long)task->n_tries,
                 task->reason.text);
-        return end_job(task, &none);
+        return end_job(task, EBADMSG, &none);
 }
 
 static enum failure end_too_many(struct task *task, const struct why *last) {
@@ -117,7 +117,7 @@ static enum failure end_too_many(struct task *task, const struct why *last) {
 
         why_set(&why, 0, "%s: %llu damaged samples, max_errors allows %llu; the last: %s; dlctl errors %s lists them",
                 stream->dataset->name, n_allowed + 1, n_allowed, last->text, dataset_of(task, &sample)->name);
-        return end_job(task, &why);
+        return end_job(task, ENOTRECOVERABLE, &why);
 }
 
 /* The reader's text begins with the path of the file that it read. There is none if all fields are known. */
@@ -157,8 +157,8 @@ enum failure failure_handle(struct task *task, int error, const struct why *why,
         if (!task->reason.text[0])
                 task->reason = named;
 
-        if (!is_damage(error))
-                return end_job(task, &named);
+        if (!is_damage(error)) /* shapes that differ: the pipeline makes them, and each run would end so */
+                return end_job(task, error == -EMEDIUMTYPE ? EINVAL : EBADMSG, &named);
         ledger_meet(dataset->ledger, sample, task->bad_field ? task->bad_field : "", text.text);
         if (!damage_meet(&job->damage, task->candidate))
                 return end_too_many(task, &named);
@@ -170,5 +170,5 @@ enum failure failure_handle(struct task *task, int error, const struct why *why,
         case ON_ERROR_FAIL:
                 break;
         }
-        return end_job(task, &named);
+        return end_job(task, EBADMSG, &named);
 }

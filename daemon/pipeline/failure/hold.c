@@ -1,5 +1,6 @@
 #include "daemon/pipeline/failure/hold.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -84,7 +85,7 @@ static void give_up(struct planner *planner, struct stream *stream, struct parke
         struct batch *batch = parked->batch;
 
         if (why)
-                batch_failed(batch, parked->idx_sample, why);
+                batch_failed(batch, parked->idx_sample, EBADMSG, why);
         else
                 counter_add(&planner->options.counters->n_dropped, 1);
         unpark(planner, stream, parked);

@@ -395,31 +395,26 @@ bool job_order_progress(struct job *job, uint64_t epoch, struct dlp_progress *re
         return is_told;
 }
 
-bool job_fail(struct job *job, const char *text) {
+bool job_fail(struct job *job, uint32_t code, const char *text) {
         bool first;
 
         pthread_mutex_lock(&job->lock);
         first = !atomic_load_explicit(&job->failed, memory_order_relaxed);
         if (first) { /* what fails later is often a consequence of it */
                 snprintf(job->failure.text, sizeof(job->failure.text), "%s", text);
+                job->failure_code = code;
                 atomic_store_explicit(&job->failed, true, memory_order_release);
         }
         pthread_mutex_unlock(&job->lock);
         return first;
 }
 
-bool job_refuse(struct job *job, const char *text) {
-        if (!atomic_load_explicit(&job->failed, memory_order_relaxed))
-                atomic_store_explicit(&job->is_refused, true, memory_order_relaxed);
-        return job_fail(job, text);
-}
+uint32_t job_failure(struct job *job, struct why *ret_why) {
+        uint32_t code;
 
-uint32_t job_failure_code(const struct job *job) {
-        return atomic_load_explicit(&job->is_refused, memory_order_relaxed) ? EINVAL : EBADMSG;
-}
-
-void job_failure(struct job *job, struct why *ret_why) {
         pthread_mutex_lock(&job->lock);
         *ret_why = job->failure;
+        code = job->failure_code;
         pthread_mutex_unlock(&job->lock);
+        return code;
 }

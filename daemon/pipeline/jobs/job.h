@@ -100,11 +100,11 @@ struct job {
         struct budget *orders_budget;             /* paid for orders_bytes; NULL: none has yet */
         uint64_t orders_bytes, orders_used_bytes; /* for the tables of the orders of its epochs */
         _Atomic bool failed;
-        _Atomic bool is_refused; /* set before `failed` */
-        struct why failure;      /* the first one */
-        bool has_order_told;     /* an order is being made, */
-        uint64_t order_epoch;    /* that of this epoch, */
-        struct work order_work;  /* and it is so far */
+        struct why failure;     /* the first one */
+        uint32_t failure_code;  /* its errno, positive */
+        bool has_order_told;    /* an order is being made, */
+        uint64_t order_epoch;   /* that of this epoch, */
+        struct work order_work; /* and it is so far */
 
         struct task_share tasks;        /* planner */
         struct read_share reading;      /* the reader's */
@@ -153,14 +153,11 @@ void job_leave(struct job *job, struct job_member *member);
 struct job *job_ref(struct job *job);
 void job_unref(struct job *job);
 
-/* Ends the job with this failure. Only the first failure counts; returns true if this is it. Any thread. */
-bool job_fail(struct job *job, const char *text);
-
-/* The same, because of what was asked for (a sampler whose order cannot be made), not of a damaged sample. */
-bool job_refuse(struct job *job, const char *text);
-
-/* The errno with which its ranks end, positive: EBADMSG, or EINVAL after job_refuse(). Any thread. */
-uint32_t job_failure_code(const struct job *job);
+/* Ends the job with this failure. `code` is the errno with which its ranks end, positive: EBADMSG for a sample that
+ * cannot be served; ENOTRECOVERABLE for more damaged samples than max_errors allows; EINVAL for what was asked for and
+ * cannot be (a sampler's order, a pipeline that gives shapes a batch cannot hold). Only the first failure counts;
+ * returns true if this is it. Any thread. */
+bool job_fail(struct job *job, uint32_t code, const char *text);
 
 /* Reserves memory for the orders of its epochs, once: later calls do nothing. It is released with the job. -ENOMEM
  * with the numbers. Any thread. */
@@ -178,5 +175,5 @@ void job_tell_order(struct job *job, uint64_t epoch, uint64_t n_done, uint64_t n
 /* How far the order is that is being made, if it is that of this epoch or of one before it. Any thread. */
 bool job_order_progress(struct job *job, uint64_t epoch, struct dlp_progress *ret_progress);
 
-/* Copies the reason; empty if there is none. Any thread. */
-void job_failure(struct job *job, struct why *ret_why);
+/* Copies the reason, empty if there is none, and returns its code; 0 if there is none. Any thread. */
+uint32_t job_failure(struct job *job, struct why *ret_why);
