@@ -413,15 +413,19 @@ static int start_server(struct daemon *daemon, struct why *why) {
                 .stop = on_stop,
                 .userdata = daemon,
         };
-        int lock_fd = daemon->options.private ? daemon->options.private->lock_fd : -1;
+        struct private_daemon *ours = daemon->options.private;
+        unsigned mode = mode_of(daemon->settings->socket_mode);
         int r;
 
-        r = listener_open(&daemon->listener, daemon->settings->socket, mode_of(daemon->settings->socket_mode), lock_fd,
-                          why);
+        if (ours)
+                r = listener_bind(&daemon->listener, &LISTENER_PRIVATE, daemon->settings->socket, mode, ours->lock_fd,
+                                  why);
+        else
+                r = listener_open(&daemon->listener, daemon->settings->socket, mode, why);
         if (r < 0)
                 return r;
-        if (daemon->options.private)
-                daemon->options.private->lock_fd = -1; /* the listener's now */
+        if (ours)
+                ours->lock_fd = -1; /* the listener's now */
         options.listen_fd = daemon->listener.fd;
         r = server_start(&daemon->server, &options, why);
         daemon->server_started = r == 0;

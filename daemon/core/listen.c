@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <poll.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,9 +20,14 @@
 
 #define BACKLOG    128
 #define LOCK_TRIES 10
+#define LOCK_MS    2 /* between two tries */
 
-const struct listener_kind LISTENER_MAIN = { "socket", SOCK_SEQPACKET };
-const struct listener_kind LISTENER_METRICS = { "metrics_socket", SOCK_STREAM };
+const struct listener_kind LISTENER_MAIN = { "socket", SOCK_SEQPACKET, "stop it, or set socket to another path",
+                                             "set socket to another path" };
+const struct listener_kind LISTENER_PRIVATE = { "socket", SOCK_SEQPACKET, "\"dlctl stop\" ends it", "remove it" };
+const struct listener_kind LISTENER_METRICS = { "metrics_socket", SOCK_STREAM,
+                                                "stop it, or set metrics_socket to another path",
+                                                "set metrics_socket to another path" };
 
 static int take_passed(int *ret_fd, struct why *why) {
         int n = sd_listen_fds(1);
@@ -48,8 +54,8 @@ static bool is_same_file(int fd, const char *path) {
                mine.st_dev == there.st_dev;
 }
 
-/* Two daemons that start at once must not both take the socket for stale: only the holder of the lock may replace
- * it. */
+/* Two daemons that start at once must not both take the socket for stale: only the holder of the lock may replace it.
+ * A client that looks whether the lock is held has it for a moment, so it is tried more than once. */
 int listener_lock(const struct listener_kind *kind, const char *path, int *ret_fd, struct why *why) {
         char lock[PATH_MAX];
 
@@ -59,15 +65,15 @@ int listener_lock(const struct listener_kind *kind, const char *path, int *ret_f
 
                 if (fd < 0)
                         return why_errno(why, -errno, "%s: %s", kind->setting, lock);
-                if (flock(fd, LOCK_EX | LOCK_NB) < 0)
-                        break;
-                if (is_same_file(fd, lock)) {
+                if (flock(fd, LOCK_EX | LOCK_NB) < 0) {
+                        poll(NULL, 0, LOCK_MS);
+                } else if (is_same_file(fd, lock)) {
                         *ret_fd = take_fd(&fd);
                         return 0;
                 }
         }
-        return why_set(why, -EADDRINUSE, "%s: %s is served by another dataloaderd; stop it, or set %s to another path",
-                       kind->setting, path, kind->setting);
+        return why_set(why, -EADDRINUSE, "%s: %s is served by another dataloaderd, which has locked %s; %s",
+                       kind->setting, path, lock, kind->when_served);
 }
 
 /* Removes only a socket, and only if no daemon answers on it. */
@@ -79,8 +85,8 @@ static int remove_stale(const struct listener_kind *kind, const char *path, cons
         if (lstat(path, &status) < 0)
                 return errno == ENOENT ? 0 : why_errno(why, -errno, "%s: %s", kind->setting, path);
         if (!S_ISSOCK(status.st_mode))
-                return why_set(why, -EEXIST, "%s: %s exists and is not a socket; set %s to another path", kind->setting,
-                               path, kind->setting);
+                return why_set(why, -EEXIST, "%s: %s exists and is not a socket; %s", kind->setting, path,
+                               kind->when_taken);
         if (fd >= 0 && (connect(fd, (const struct sockaddr *)address, sizeof(*address)) == 0 || errno == EPROTOTYPE))
                 return why_set(why, -EADDRINUSE, "%s: %s is served by another process", kind->setting, path);
         if (unlink(path) < 0)
@@ -88,12 +94,12 @@ static int remove_stale(const struct listener_kind *kind, const char *path, cons
         return 0;
 }
 
-int listener_open(struct listener *listener, const char *path, unsigned mode, int lock_fd, struct why *why) {
+int listener_open(struct listener *listener, const char *path, unsigned mode, struct why *why) {
         int r;
 
         *listener = (struct listener){ .fd = -1, .lock_fd = -1 };
         r = take_passed(&listener->fd, why);
-        return r <= 0 ? r : listener_bind(listener, &LISTENER_MAIN, path, mode, lock_fd, why);
+        return r <= 0 ? r : listener_bind(listener, &LISTENER_MAIN, path, mode, -1, why);
 }
 
 int listener_bind(struct listener *listener, const struct listener_kind *kind, const char *path, unsigned mode,

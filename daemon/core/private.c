@@ -106,7 +106,7 @@ int private_begin(struct private_daemon *private, bool in_foreground, struct why
         clean_environment();
         r = dlp_private_find(&private->place, why);
         if (r == 0)
-                r = listener_lock(&LISTENER_MAIN, private->place.socket, &private->lock_fd, why);
+                r = listener_lock(&LISTENER_PRIVATE, private->place.socket, &private->lock_fd, why);
         return r < 0 || in_foreground ? r : leave(private, why);
 }
 

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """Datasets that are named by their paths, and the private daemon that serves them: started, found, shared, ended."""
+import fcntl
 import json
 import os
 import re
@@ -245,6 +246,43 @@ def _(box):
     home.good("stop")
     within(20, lambda: not home.pids(), "its end")
     equal(home.files(".sock"), [], "sockets")
+
+
+@case("while another process holds a daemon's lock, none is started, and loaders end with its number; so does dlctl stop")
+def _(box):
+    home, folder = Home(box), box.folder_of_files("photos", 10)
+    home.read(folder)
+    lock = home.files(".sock.lock")[0]
+    home.good("stop")
+    within(20, lambda: not home.pids(), "its end")
+    before = home.log()
+    holder = (lock, f"is locked by process {os.getpid()} (")
+    with open(lock, "w", encoding="ascii") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        readers = [home.reader(folder) for _ in range(4)]
+        for arguments in (["stop"], ["stop", "--now"], ["--private", "status"]):
+            done = home.dlctl(*arguments)
+            equal(done.returncode, UNREACHABLE, done.stderr)
+            contains(done.stderr, *holder, "end that process")
+        for reader in readers:
+            equal(reader.finish(50), (UNREACHABLE, []), reader.errors())
+            contains(reader.errors(), *holder, "end that process", home.files(".log")[0])
+        equal((home.log(), home.pids()), (before, []), "what was started meanwhile")
+    check_sequence(home.read(folder), 10)
+
+
+@case("a daemon that is stopped and cannot be reached is named as the holder of its lock")
+def _(box):
+    home, folder = Home(box), box.folder_of_files("photos", 10)
+    home.read(folder)
+    pid, = home.pids()
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        os.unlink(home.files(".sock")[0])
+        contains(home.dlctl("stop", "--now").stderr, f".sock.lock is locked by process {pid} (dataloaderd)")
+    finally:
+        os.kill(pid, signal.SIGCONT)
+    within(20, lambda: not home.pids(), "its end: its socket is gone")
 
 
 @case("a daemon that is killed in the middle of a run is started again, and no sample is lost or comes twice")

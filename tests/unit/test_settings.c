@@ -331,7 +331,7 @@ START_TEST(the_socket_file_goes_at_the_end_whatever_became_of_the_settings) {
 
         tree_make(&tree);
         snprintf(path, sizeof(path), "%s", path_of("d.sock"));
-        if (listener_open(&listener, path, 0620, -1, &why) < 0)
+        if (listener_open(&listener, path, 0620, &why) < 0)
                 ck_abort_msg("%s", why.text);
         ck_assert(can_connect(path_of("d.sock")));
         ck_assert_int_eq(stat(path, &status), 0);
@@ -353,8 +353,8 @@ START_TEST(a_served_socket_is_left_alone_and_a_stale_one_is_replaced) {
 
         tree_make(&tree);
         snprintf(path, sizeof(path), "%s", path_of("d.sock"));
-        ck_assert_int_eq(listener_open(&first, path, 0600, -1, &why), 0);
-        ck_assert_int_eq(listener_open(&second, path, 0600, -1, &why), -EADDRINUSE);
+        ck_assert_int_eq(listener_open(&first, path, 0600, &why), 0);
+        ck_assert_int_eq(listener_open(&second, path, 0600, &why), -EADDRINUSE);
         ck_assert_ptr_nonnull(strstr(why.text, path));
         listener_close(&second);
         ck_assert(can_connect(path));
@@ -363,13 +363,13 @@ START_TEST(a_served_socket_is_left_alone_and_a_stale_one_is_replaced) {
         close(first.lock_fd);
         free(first.path);
         ck_assert_int_eq(access(path, F_OK), 0);
-        ck_assert_int_eq(listener_open(&second, path, 0600, -1, &why), 0);
+        ck_assert_int_eq(listener_open(&second, path, 0600, &why), 0);
         ck_assert(can_connect(path));
         close(second.fd);
         listener_close(&second);
 
         tree_file(&tree, "d.sock", "a file of somebody's");
-        ck_assert_int_eq(listener_open(&second, path, 0600, -1, &why), -EEXIST);
+        ck_assert_int_eq(listener_open(&second, path, 0600, &why), -EEXIST);
         ck_assert_int_eq(access(path, F_OK), 0);
         tree_remove(&tree);
 }

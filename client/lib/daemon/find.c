@@ -2,13 +2,16 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "client/lib/clock.h"
+#include "client/lib/daemon/holder.h"
 
 #define START_TIMEOUT_MS 60000
-#define PAUSE_MS         5
+#define PAUSE_MIN_MS     5
+#define PAUSE_MAX_MS     250
 #define WHO_TIMEOUT_MS   5000
 
 static bool is_given(const char *socket) {
@@ -43,6 +46,21 @@ static bool connect_system(struct dli_connection *connection, const char *client
         return false;
 }
 
+/* Nobody answers. No daemon runs then, unless somebody holds a daemon's lock. */
+static int not_there(const struct dlp_private *place, struct why *reason) {
+        char lock[DLP_PRIVATE_PATH_MAX + 8];
+        struct why holder;
+
+        snprintf(lock, sizeof(lock), "%s.lock", place->socket);
+        if (dli_is_locked(lock, &holder))
+                return why_set(reason, -ECONNREFUSED,
+                               "no private daemon answers at %s, but %s: it is beginning or ending, or it hangs; then "
+                               "end that process, which keeps others from starting a daemon",
+                               place->socket, holder.text);
+        return why_set(reason, -ECONNREFUSED,
+                       "no private daemon runs for this user (%s); a loader with a path starts one", place->socket);
+}
+
 int dli_daemon_connect_private(struct dli_connection *connection, const char *client, struct why *reason) {
         struct dlp_private place;
         int r;
@@ -52,10 +70,7 @@ int dli_daemon_connect_private(struct dli_connection *connection, const char *cl
         if (r < 0)
                 return why_set(reason, -ECONNREFUSED, "%s", ((struct why) * reason).text);
         r = dli_connection_open(connection, place.socket, client, reason);
-        if (r == -ECONNREFUSED)
-                why_set(reason, r, "no private daemon runs for this user (%s); a loader with a path starts one",
-                        place.socket);
-        return r;
+        return r == -ECONNREFUSED ? not_there(&place, reason) : r;
 }
 
 int dli_daemon_try_private(struct dli_daemon *daemon, struct dli_connection *connection, const char *client,
@@ -76,10 +91,25 @@ int dli_daemon_try_private(struct dli_daemon *daemon, struct dli_connection *con
         return r == 0 || r == -EAGAIN ? -ECONNREFUSED : r;
 }
 
+/* Short at first, as a daemon starts in some hundredths of a second; then an eighth of what was waited. */
+static int pause_ms(uint64_t began_ns) {
+        uint64_t waited_ms = (clock_now_ns() - began_ns) / 1000000u, ms = waited_ms / 8;
+
+        return ms < PAUSE_MIN_MS ? PAUSE_MIN_MS : ms > PAUSE_MAX_MS ? PAUSE_MAX_MS : (int)ms;
+}
+
+/* For too long a daemon was on its way that another process starts. */
+static int too_late(const struct dli_daemon *daemon, struct why *reason) {
+        struct why waited_for = *reason, holder;
+
+        return why_set(reason, -ECONNREFUSED, "no private daemon after %d s: %s", START_TIMEOUT_MS / 1000,
+                       dli_is_locked(daemon->start.place.start, &holder) ? holder.text : waited_for.text);
+}
+
 /* Waits for the daemon that this process, or another one, is starting. */
 static int connect_or_start(struct dli_daemon *daemon, struct dli_connection *connection, const char *client,
                             struct why *reason) {
-        uint64_t deadline_ns = dli_deadline(START_TIMEOUT_MS);
+        uint64_t deadline_ns = dli_deadline(START_TIMEOUT_MS), began_ns = clock_now_ns();
         int r;
 
         for (;;) {
@@ -90,13 +120,9 @@ static int connect_or_start(struct dli_daemon *daemon, struct dli_connection *co
                 r = dli_start_step(&daemon->start, reason);
                 if (r < 0 && r != -EAGAIN)
                         return r;
-                if (r == -EAGAIN && clock_now_ns() >= deadline_ns) {
-                        struct why waited_for = *reason;
-
-                        return why_set(reason, -ECONNREFUSED, "no private daemon after %d s: %s",
-                                       START_TIMEOUT_MS / 1000, waited_for.text);
-                }
-                if (r == -EAGAIN && poll(NULL, 0, PAUSE_MS) < 0)
+                if (r == -EAGAIN && clock_now_ns() >= deadline_ns)
+                        return too_late(daemon, reason);
+                if (r == -EAGAIN && poll(NULL, 0, pause_ms(began_ns)) < 0)
                         return why_set(reason, -EINTR, "interrupted while a private daemon was being started");
         }
 }

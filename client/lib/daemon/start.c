@@ -14,10 +14,15 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "client/lib/clock.h"
+#include "client/lib/daemon/holder.h"
 #include "client/lib/daemon/program.h"
 #include "proto/base/cleanup.h"
 
 #define FAILED_MAX     3
+#define BUSY_MAX       5
+#define LOG_FLAGS      (O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_NONBLOCK)
+#define LOCKED_NS      30000000000ull
 #define STATUS_RUNNING 75 /* of dataloaderd: another one runs, or is just ending */
 #define LAST_LINE_MAX  300
 #define LEFT_BEHIND_MS 10
@@ -67,6 +72,31 @@ static bool is_same_file(int fd, const char *path) {
                mine.st_dev == there.st_dev;
 }
 
+/* A daemon holds this lock as long as it lives, and a second one would only end again: none is started while it is
+ * held. Nobody answers, so its holder is just beginning or ending, which takes a few seconds; or it hangs. 0: it is
+ * free. */
+static int look_at_lock(struct dli_start *start, struct why *reason) {
+        char path[DLP_PRIVATE_PATH_MAX + 8];
+        struct why holder;
+
+        snprintf(path, sizeof(path), "%s.lock", start->place.socket);
+        if (!dli_is_locked(path, NULL)) {
+                start->locked_ns = 0;
+                return 0;
+        }
+        if (start->locked_ns == 0)
+                start->locked_ns = clock_now_ns();
+        if (clock_now_ns() - start->locked_ns < LOCKED_NS)
+                return why_set(reason, -EAGAIN, "nobody answers at %s, but another process has locked %s",
+                               start->place.socket, path);
+        if (!dli_is_locked(path, &holder))
+                return 0;
+        return why_set(reason, -ECONNREFUSED,
+                       "a private daemon could not be started: %s, and nobody has answered at %s for %llu s: end that "
+                       "process (log: %s)",
+                       holder.text, start->place.socket, LOCKED_NS / 1000000000u, start->place.log);
+}
+
 /* 0 if this process has it now, -EAGAIN if another one starts a daemon. */
 static int lock(struct dli_start *start, struct why *reason) {
         _cleanup_(closep) int fd = open(start->place.start, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK,
@@ -77,7 +107,7 @@ static int lock(struct dli_start *start, struct why *reason) {
                                  start->place.start);
         if (flock(fd, LOCK_EX | LOCK_NB) < 0)
                 return errno == EWOULDBLOCK || errno == EINTR
-                               ? why_set(reason, -EAGAIN, "another process is starting a private daemon (%s)",
+                               ? why_set(reason, -EAGAIN, "another process is starting one: %s is locked",
                                          start->place.start)
                                : why_errno(reason, -errno, "a private daemon could not be started: locking %s",
                                            start->place.start);
@@ -119,8 +149,7 @@ static int set_up(posix_spawnattr_t *attributes, posix_spawn_file_actions_t *act
         if (r == 0)
                 r = posix_spawn_file_actions_addopen(actions, 1, "/dev/null", O_WRONLY, 0);
         if (r == 0)
-                r = posix_spawn_file_actions_addopen(actions, 2, log,
-                                                     O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_NONBLOCK, 0600);
+                r = posix_spawn_file_actions_addopen(actions, 2, log, LOG_FLAGS, 0600);
         if (r == 0)
                 r = posix_spawn_file_actions_addclosefrom_np(actions, 3);
         return r;
@@ -146,6 +175,19 @@ static int spawn(const char *program, const char *log, pid_t *ret_pid) {
         return -r;
 }
 
+/* posix_spawn() says what failed and not where: is it the log, or the program? */
+static int not_run(const struct dli_start *start, const char *program, int error, struct why *reason) {
+        _cleanup_(closep) int log_fd = open(start->place.log, LOG_FLAGS | O_CLOEXEC, 0600);
+
+        if (log_fd < 0)
+                return why_set(reason, -ECONNREFUSED, "a private daemon could not be started: its log %s: %s",
+                               start->place.log, strerror(errno));
+        return why_set(reason, -ECONNREFUSED,
+                       "a private daemon could not be started: running %s: %s (DATALOADERD_PROGRAM names another "
+                       "program)",
+                       program, strerror(error));
+}
+
 static int begin(struct dli_start *start, struct why *reason) {
         char program[PATH_MAX];
         struct stat status;
@@ -157,8 +199,7 @@ static int begin(struct dli_start *start, struct why *reason) {
         r = spawn(program, start->place.log, &start->pid);
         if (r < 0) {
                 start->pid = 0;
-                return why_errno(reason, -ECONNREFUSED == r ? r : -ECONNREFUSED,
-                                 "a private daemon could not be started: running %s: %s", program, strerror(-r));
+                return not_run(start, program, -r, reason);
         }
         return why_set(reason, -EAGAIN, "a private daemon is being started (%s)", start->place.socket);
 }
@@ -179,9 +220,12 @@ static int look_after(struct dli_start *start, struct why *reason) {
         start->lock_fd = -1;
         if (pid < 0)
                 status = 0;
-        if (WIFEXITED(status) && WEXITSTATUS(status) == STATUS_RUNNING)
+        if (WIFEXITED(status) && WEXITSTATUS(status) == STATUS_RUNNING) {
+                if (start->n_busy++ >= BUSY_MAX)
+                        return failed(start, "each one that was started found another one", reason);
                 return why_set(reason, -EAGAIN, "a private daemon is just starting or ending (%s)",
                                start->place.socket);
+        }
         if (WIFEXITED(status) && WEXITSTATUS(status) == 0) {
                 if (start->n_failed++ < FAILED_MAX)
                         return 0;
@@ -198,8 +242,13 @@ static int look_after(struct dli_start *start, struct why *reason) {
 }
 
 int dli_start_step(struct dli_start *start, struct why *reason) {
+        int r;
+
         if (start->pid > 0)
                 return look_after(start, reason);
+        r = look_at_lock(start, reason);
+        if (r < 0)
+                return r;
         if (start->lock_fd < 0)
                 return lock(start, reason); /* the one before may have been ready: look again, with the lock */
         return begin(start, reason);
