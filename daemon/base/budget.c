@@ -22,8 +22,23 @@ static void format_amount(char buffer[AMOUNT_TEXT_MAX], uint64_t bytes, bool is_
                 snprintf(buffer, AMOUNT_TEXT_MAX, "%s", text);
 }
 
+/* How the limit is raised, so far that `bytes` fit: by twice what is missing, because the daemon's own buffers may take
+ * half of it, and grow with it. */
+static void say_how(const struct budget *budget, uint64_t bytes, uint64_t free_bytes, struct why *ret_how) {
+        uint64_t n_mib = (budget->limit_bytes >> 20) + ((bytes - free_bytes) >> 20) * 2 + 6;
+
+        if (!budget->variable)
+                why_set(ret_how, 0, "raise memory_limit, or ask for a smaller batch or fewer slots");
+        else
+                why_set(ret_how, 0,
+                        "ask for a smaller batch or fewer slots; or end this daemon (dlctl stop) and open the loader "
+                        "with %s=\"memory_limit=%" PRIu64 "%s\" in the environment, which starts one with more",
+                        budget->variable, n_mib >= 1024 ? (n_mib + 1023) / 1024 : n_mib, n_mib >= 1024 ? "GiB" : "MiB");
+}
+
 static int refuse(const struct budget *budget, uint64_t bytes, uint64_t free_bytes, const char *what, struct why *why) {
         char needed[AMOUNT_TEXT_MAX], left[AMOUNT_TEXT_MAX], limit[BYTES_TEXT_MAX];
+        struct why how;
         bool looks_equal;
 
         /* "needs 8.0 MiB, 8.0 MiB are free" would confuse the reader, so exact numbers are added. */
@@ -31,11 +46,9 @@ static int refuse(const struct budget *budget, uint64_t bytes, uint64_t free_byt
         format_amount(needed, bytes, looks_equal);
         format_amount(left, free_bytes, looks_equal);
 
-        return why_set(
-                why, -ENOMEM,
-                "memory_limit: %s needs %s, %s of %s are free: raise memory_limit, or ask for a smaller batch or "
-                "fewer slots",
-                what, needed, left, format_bytes(limit, budget->limit_bytes));
+        say_how(budget, bytes, free_bytes, &how);
+        return why_set(why, -ENOMEM, "memory_limit: %s needs %s, %s of %s are free: %s", what, needed, left,
+                       format_bytes(limit, budget->limit_bytes), how.text);
 }
 
 void budget_share_init(struct budget *share, struct budget *whole, uint32_t uid, uint32_t percent) {

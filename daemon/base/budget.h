@@ -10,6 +10,7 @@
 
 struct budget {
         uint64_t limit_bytes;        /* fixed before threads start; UINT64_MAX: no limit */
+        const char *variable;        /* of the environment, which sets memory_limit; NULL: a configuration does */
         _Atomic uint64_t used_bytes; /* relaxed: a sum, it orders nothing else; <= limit_bytes */
 
         /* A user's share: what is reserved here is reserved in `whole` as well, and is at most a percentage of what

@@ -451,6 +451,7 @@ static int daemon_start(struct daemon *daemon, struct why *why) {
         int r;
 
         daemon->budget.limit_bytes = daemon->settings->memory_limit;
+        daemon->budget.variable = daemon->options.private ? PRIVATE_VARIABLE : NULL;
         r = start_events(daemon, why);
         if (r < 0)
                 return r;

@@ -213,7 +213,7 @@ static int take(struct settings *settings, const char *name, const char *value, 
 
 /* "workers=4 memory_limit=2GiB" */
 static int take_environment(struct settings *settings, struct why *why) {
-        const char *idle = getenv("DATALOADERD_IDLE"), *text = getenv("DATALOADERD_PRIVATE");
+        const char *idle = getenv("DATALOADERD_IDLE"), *text = getenv(PRIVATE_VARIABLE);
         _cleanup_(freep) char *copy = strdup(text ? text : "");
         char *rest = NULL;
         struct why reason;

@@ -11,6 +11,8 @@
 #include "daemon/core/settings.h"
 #include "proto/private.h"
 
+#define PRIVATE_VARIABLE "DATALOADERD_PRIVATE" /* of the environment: its settings */
+
 #define EX_RUNNING 75 /* EX_TEMPFAIL: another one runs, or is just starting */
 
 struct private_daemon {

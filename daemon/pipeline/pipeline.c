@@ -14,14 +14,17 @@
 #include "daemon/pipeline/planner.h"
 #include "daemon/pipeline/pool.h"
 #include "proto/base/cleanup.h"
+#include "proto/base/clock.h"
 
 #define STOP_NAPS_MAX    10000u /* about one millisecond each */
 #define TASKS_MIN        2u
-#define SPARE_TASKS      3u           /* for each of n_tasks: three jobs may hang while others read on */
-#define TOUCH_NAPS_MAX   100          /* naps of a millisecond: the longest wait for a stream's first batch */
-#define TOUCH_NICE       10           /* of the touching thread: on Linux, nice(2) applies to a thread */
-#define SCRATCH_POOL_MAX (1ull << 30) /* bytes; the most that the largest pictures may take by default */
-#define READER_THREADS   8u           /* of the fallback: a disk needs about this many waiting readers */
+#define SPARE_TASKS      3u            /* for each of n_tasks: three jobs may hang while others read on */
+#define FREED_WAIT_NS    8000000000ull /* for memory that is being given back; background_stop() waits for longer */
+#define HELD_WAIT_NS     1000000000ull /* for memory that a client which has left still holds: it may hold it for ever */
+#define TOUCH_NAPS_MAX   100           /* naps of a millisecond: the longest wait for a stream's first batch */
+#define TOUCH_NICE       10            /* of the touching thread: on Linux, nice(2) applies to a thread */
+#define SCRATCH_POOL_MAX (1ull << 30)  /* bytes; the most that the largest pictures may take by default */
+#define READER_THREADS   8u            /* of the fallback: a disk needs about this many waiting readers */
 
 struct pipeline {
         struct pipeline_options options;
@@ -288,6 +291,19 @@ int pipeline_stop(struct pipeline *pipeline) {
         return 0;
 }
 
+/* Is it worth trying again? Ranks that have left give their memory back as soon as the samples are dropped that were
+ * under way for them, and a trainer that opens one loader after the other must not be refused meanwhile. */
+static bool is_memory_coming(struct pipeline *pipeline, uint32_t n_removing, uint64_t began_ns, uint64_t *removing_ns) {
+        uint64_t now_ns = clock_now_ns();
+
+        if (n_removing > 0)
+                *removing_ns = now_ns;
+        if (now_ns - began_ns >= FREED_WAIT_NS)
+                return false;
+        return n_removing > 0 || (atomic_load_explicit(&pipeline->held.n, memory_order_relaxed) > 0 &&
+                                  now_ns - *removing_ns < HELD_WAIT_NS);
+}
+
 int pipeline_make_stream(struct pipeline *pipeline, const struct stream_options *options, struct stream **ret_stream,
                          struct why *why) {
         struct stream_memory memory = {
@@ -299,18 +315,17 @@ int pipeline_make_stream(struct pipeline *pipeline, const struct stream_options 
                 .n_threads = pipeline_n_workers(pipeline),
                 .max_pixels = pipeline->options.limits.max_pixels,
         };
+        uint64_t began_ns = clock_now_ns(), removing_ns = began_ns;
         int r;
 
-        for (uint32_t n_naps = 0;; n_naps++) {
+        for (;;) {
                 uint32_t n_removing = atomic_load_explicit(&pipeline->n_removing, memory_order_acquire);
 
                 held_look(&pipeline->held);
                 r = stream_new(options, &memory, ret_stream, why);
-                if (r != -ENOMEM || n_naps >= 1000)
+                if (r != -ENOMEM || !is_memory_coming(pipeline, n_removing, began_ns, &removing_ns))
                         return r;
-                if (n_removing == 0 && atomic_load_explicit(&pipeline->held.n, memory_order_relaxed) == 0)
-                        return r;
-                nap(); /* a restarted trainer attaches while its old ring is still being removed */
+                nap();
         }
 }
 

@@ -6,6 +6,7 @@ import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
 
+from failing_fs import FailingFs
 from harness import DLCTL, case, check_sequence, contains, equal, main, within
 from pyclient import trainer
 from resident import Resident
@@ -98,6 +99,25 @@ def _(box):
         readers = [daemon.reader("d", job=f"j{i}", batch=2, slots=2, epochs=3) for i in range(2)]
         for reader in readers:
             check_sequence(reader.good(120), 24, batch=2, epochs=3)
+
+
+@case("who opens a large loader after another one waits until that one's samples are dropped and its memory is back")
+def _(box):
+    disk = FailingFs(box, box.folder_of_pictures("source", 64))
+    daemon = box.daemon({"d": disk.path}, memory_limit="64MiB")
+    disk.delay("*.png", 3000, ops="read")
+    [waited] = trainer(box, daemon, """
+        def large():
+            return dlclient.Loader("d", batch_size=32, slots=4, pipeline="center_crop(224)")
+        loader = large()
+        refused(dlclient.LimitReached, large, "memory_limit", "raise memory_limit", "smaller batch")
+        time.sleep(0.3)                                     # samples are being read
+        loader.close()
+        began = time.monotonic()
+        with large():
+            out(time.monotonic() - began)
+    """)
+    equal(1.5 < waited < 8, True, f"it was opened after {waited} s")
 
 
 @case("a job that runs goes on through its epochs while others ask for what is left, and are refused")

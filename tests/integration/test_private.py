@@ -220,6 +220,16 @@ def _(box):
         home.refused(folder, "could not be started", "DATALOADERD_PRIVATE", part, "log:", status=UNREACHABLE)
 
 
+@case("who needs more memory than a private daemon has reads which variable gives it more")
+def _(box):
+    home, folder = Home(box, DATALOADERD_PRIVATE="memory_limit=64MiB"), box.folder_of_pictures("photos", 8)
+    large = {"batch": 64, "slots": 8, "pipeline": "center_crop(224)"}
+    message = home.refused(folder, "memory_limit", "dlctl stop", "DATALOADERD_PRIVATE=\"memory_limit=", **large)
+    home.good("stop")
+    home.set(DATALOADERD_PRIVATE=re.search(r'PRIVATE="(memory_limit=\w+)"', message).group(1))
+    check_sequence(home.read(folder, **large), 8, batch=64)
+
+
 @case("it ends when nobody has been connected for a while, and the next loader starts another one")
 def _(box):
     home, folder = Home(box, DATALOADERD_IDLE="1"), box.folder_of_files("photos", 10)

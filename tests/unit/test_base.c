@@ -217,6 +217,23 @@ START_TEST(the_budget_says_bytes_where_rounding_would_hide_the_difference) {
 }
 END_TEST
 
+START_TEST(the_budget_says_which_variable_raises_it) {
+        struct budget budget = { .limit_bytes = 64 << 20, .variable = "SETTINGS" };
+        struct why why;
+
+        ck_assert_int_eq(budget_reserve(&budget, 60 << 20, "the first ring", &why), 0);
+        ck_assert_int_eq(budget_reserve(&budget, 12897485, "the ring of rank 3", &why), -ENOMEM);
+        ck_assert_str_eq(why.text,
+                         "memory_limit: the ring of rank 3 needs 12.3 MiB, 4.0 MiB of 64.0 MiB are free: ask for a "
+                         "smaller batch or fewer slots; or end this daemon (dlctl stop) and open the loader with "
+                         "SETTINGS=\"memory_limit=86MiB\" in the environment, which starts one with more");
+        ck_assert_int_eq(budget_reserve(&budget, 5ull << 30, "a large ring", &why), -ENOMEM);
+        ck_assert_ptr_nonnull(strstr(why.text, "memory_limit=11GiB"));
+        ck_assert_int_eq(budget_reserve(&budget, UINT64_MAX, "all there is", &why), -ENOMEM);
+        ck_assert_ptr_nonnull(strstr(why.text, "memory_limit=34359738369GiB"));
+}
+END_TEST
+
 START_TEST(a_share_is_a_percentage_of_what_others_leave) {
         struct budget whole = { .limit_bytes = 1000 }, one, other, all;
         struct why why;
@@ -509,6 +526,7 @@ int main(void) {
         tcase_add_test(rest, a_thread_has_its_name);
         tcase_add_test(rest, the_budget_refuses_with_the_numbers);
         tcase_add_test(rest, the_budget_says_bytes_where_rounding_would_hide_the_difference);
+        tcase_add_test(rest, the_budget_says_which_variable_raises_it);
         tcase_add_test(rest, the_budget_does_not_overflow);
         tcase_add_test(rest, a_share_is_a_percentage_of_what_others_leave);
         tcase_add_test(rest, threads_together_never_get_more_than_the_limit);

@@ -147,7 +147,7 @@ def error_of(result: int, text: str) -> Error:
     kind: Optional[Type[Error]] = _CLASSES.get(number)
     if number == codes.EINVAL and any(part in text for part in _DISAGREEMENTS):
         kind = JobMismatch
-    elif number == codes.ENOMEM and text.startswith("user_memory"):
+    elif number == codes.ENOMEM and text.startswith(("user_memory", "memory_limit")):
         kind = LimitReached
     elif number == codes.ECONNREFUSED and text.startswith("no permission"):
         kind = PermissionDenied
