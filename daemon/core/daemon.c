@@ -535,17 +535,22 @@ static void raise_descriptor_limit(void) {
         }
 }
 
-/* If the control group's limit is below our own, the kernel would kill the daemon in the middle of a training run. */
-static void check_group_limit(uint64_t memory_limit) {
-        uint64_t group = memory_of_our_group();
+/* If there is less memory than our own limit allows, the kernel would kill the daemon in the middle of a training run.
+ */
+static void check_memory_limit(const struct daemon *daemon) {
+        uint64_t limit = daemon->settings->memory_limit, ours = memory_of_ours();
         char mine[BYTES_TEXT_MAX], theirs[BYTES_TEXT_MAX];
+        bool is_group = memory_of_our_group() == ours;
 
-        if (memory_limit < group && group - memory_limit >= OWN_BYTES)
+        if (limit < ours && ours - limit >= OWN_BYTES)
                 return;
-        log_warning("core",
-                    "memory_limit: %s and 64 MiB for the daemon itself are more than its control group may have (%s): "
-                    "lower memory_limit, or raise MemoryMax= of the service, or the kernel may end it",
-                    format_bytes(mine, memory_limit), format_bytes(theirs, group));
+        log_warning(
+                "core",
+                "memory_limit: %s and 64 MiB for the daemon itself are more than %s (%s): lower %s%s, or the kernel "
+                "may end it",
+                format_bytes(mine, limit), is_group ? "its control group may have" : "this machine has",
+                format_bytes(theirs, ours), daemon->options.private ? "it in " PRIVATE_VARIABLE : "memory_limit",
+                is_group && !daemon->options.private ? ", or raise MemoryMax= of the service" : "");
 }
 
 int daemon_run(struct settings *settings, const struct daemon_options *options) {
@@ -562,7 +567,7 @@ int daemon_run(struct settings *settings, const struct daemon_options *options) 
 
         log_set_level(log_level_of(settings->log_level));
         raise_descriptor_limit();
-        check_group_limit(settings->memory_limit);
+        check_memory_limit(&daemon);
 
         r = daemon_start(&daemon, &why);
         if (r < 0) {

@@ -142,8 +142,7 @@ void private_trim_log(const struct private_daemon *private) {
 
 /* A quarter of what the control group, the machine or a limit of this process allows. */
 static uint64_t memory_share(void) {
-        uint64_t most = memory_of_our_group();
-        long n_pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
+        uint64_t most = memory_of_ours();
         struct rlimit limit;
 
         if (n_pages > 0 && page > 0 && (uint64_t)n_pages * (uint64_t)page < most)

@@ -4,7 +4,9 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "daemon/base/bytes.h"
 #include "daemon/base/machine/linked.h"
+#include "daemon/base/machine/memory.h"
 #include "daemon/ctl/handlers.h"
 #include "daemon/ctl/node.h"
 #include "daemon/ctl/users/access.h"
@@ -69,6 +71,19 @@ static void transparent_huge_pages(char *word, size_t capacity) {
         snprintf(word, capacity, "%.*s", end ? (int)(end - begin - 1) : 7, end ? begin + 1 : "unknown");
 }
 
+static void add_memory_limit(struct facts *facts, const struct server *server) {
+        static char text[128]; /* main thread only; stays valid until the reply is sent */
+        uint64_t limit = server->options.budget->limit_bytes, ours = memory_of_ours();
+        char bytes[BYTES_TEXT_MAX];
+
+        if (limit <= ours)
+                return;
+        snprintf(text, sizeof(text),
+                 "the machine, or the control group, has only %s: lower it, or the kernel may end the daemon",
+                 format_bytes(bytes, ours));
+        facts_add(facts, "memory_limit", "too high", "", text);
+}
+
 /* Shows what memory_used consists of: even a daemon without clients uses a good part of it. */
 static void add_memory(struct facts *facts, struct server *server) {
         uint64_t used = budget_used(server->options.budget), held, others;
@@ -110,6 +125,7 @@ static void add_obtained(struct facts *facts, struct server *server) {
         facts_add(facts, "memlock_limit", limit.rlim_cur == RLIM_INFINITY ? "unlimited" : kib,
                   limit.rlim_cur == RLIM_INFINITY ? "" : "KiB",
                   "what may be locked without CAP_IPC_LOCK; dlctl jobs says what each ring got");
+        add_memory_limit(facts, server);
         add_memory(facts, server);
         facts_add_number(facts, "numa_nodes", numa_n_nodes(), "nodes",
                          numa_n_nodes() > 1 ? "a ring is bound to a node if all CPUs of its client are in it"

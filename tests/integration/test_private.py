@@ -218,6 +218,11 @@ def _(box):
                        ("socket=/x", "socket")):
         home.set(DATALOADERD_PRIVATE=text)
         home.refused(folder, "could not be started", "DATALOADERD_PRIVATE", part, "log:", status=UNREACHABLE)
+    home.set(DATALOADERD_PRIVATE="memory_limit=8TiB")
+    home.good("datasets", folder)
+    contains(home.log(), "memory_limit: 8.0 TiB", "more than", "lower it in DATALOADERD_PRIVATE")
+    fact, = [fact for fact in home.status()["obtained"] if fact["name"] == "memory_limit"]
+    equal((fact["value"], "has only" in fact["text"]), ("too high", True), "what status says")
 
 
 @case("who needs more memory than a private daemon has reads which variable gives it more")

@@ -67,6 +67,13 @@ uint64_t memory_of_our_group(void) {
         return memory_group_limit(GROUPS_AT, path);
 }
 
+uint64_t memory_of_ours(void) {
+        long n_pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
+        uint64_t machine = n_pages > 0 && page > 0 ? (uint64_t)n_pages * (uint64_t)page : UINT64_MAX;
+
+        return smaller(machine, memory_of_our_group());
+}
+
 uint64_t memory_available(void) {
         char text[8192];
         uint64_t available;

@@ -12,6 +12,9 @@ uint64_t memory_available(void);
  * limit, or unknown. */
 uint64_t memory_of_our_group(void);
 
+/* The most that this process may ever use: of the machine's memory, what those groups allow. */
+uint64_t memory_of_ours(void);
+
 /* ---- internal functions, for tests --------------------------------------------------------------------------- */
 
 /* /proc/meminfo: the line of MemAvailable, in bytes; 0 if there is none. */
