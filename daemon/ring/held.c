@@ -41,6 +41,11 @@ static int open_anew(int fd, int flags) {
 int held_lend(int fd, int flags, struct why *why) {
         _cleanup_(closep) int lent = open_anew(fd, flags);
 
+        if (lent == -ENOENT || lent == -ENOTDIR)
+                return why_set(why, -ENOSYS,
+                               "ring: /proc is not there (a chroot or container without it), and the daemon needs "
+                               "/proc/self/fd to know whether a client has released its memory: mount it (mount -t "
+                               "proc proc /proc), or use a daemon outside through its socket (DATALOADERD_SOCKET)");
         if (lent < 0)
                 return why_errno(why, lent,
                                  "ring: /proc/self/fd, which shows whether a client has released its memory");

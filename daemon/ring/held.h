@@ -37,7 +37,7 @@ void held_list_init(struct held_list *list);
 void held_list_fini(struct held_list *list);
 
 /* Opens the memory anew, for a client: O_RDONLY or O_RDWR. Returns the descriptor, to be closed after it has
- * been sent; else a negative errno: without /proc it would be unknown who holds what, so nothing is handed out. */
+ * been sent; else a negative errno. -ENOSYS: there is no /proc, and it would be unknown who holds what. */
 int held_lend(int fd, int flags, struct why *why);
 
 /* Takes over a piece of memory that is no longer mapped here: its descriptor, and `n_bytes` of `budget` (which

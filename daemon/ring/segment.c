@@ -22,20 +22,35 @@ static uint64_t round_up(uint64_t value, uint64_t unit) {
         return (value + unit - 1) / unit * unit;
 }
 
+static int no_file(int error, struct why *why) {
+        if (error != -EPERM && error != -EACCES && error != -ENOSYS)
+                return why_errno(why, error, "ring: a file for shared memory (memfd_create)");
+        return why_set(why, -ENOSYS,
+                       "ring: memfd_create is refused (%s), so batches have no memory that the daemon and its clients "
+                       "share: a seccomp filter or security module forbids the call; allow it in the profile of the "
+                       "container or sandbox",
+                       strerror(-error));
+}
+
+static int no_memory(const struct segment_options *options, struct why *why) {
+        return why_errno(why, -errno, "ring: %llu bytes of shared memory are not available",
+                         (unsigned long long)options->n_bytes);
+}
+
 /* Makes the memfd and maps it. With hugetlb, mmap() reserves the pages, so a mapping that succeeds has them. */
-static int segment_map(struct segment *segment, const struct segment_options *options, bool hugetlb) {
+static int segment_map(struct segment *segment, const struct segment_options *options, bool hugetlb, struct why *why) {
         uint64_t n_bytes = round_up(options->n_bytes, hugetlb ? HUGE_PAGE_BYTES : DLP_SLOT_ALIGN);
         _cleanup_(closep) int fd = -1;
         void *base;
 
         fd = memfd_create(options->name, MFD_CLOEXEC | MFD_ALLOW_SEALING | (hugetlb ? MFD_HUGETLB | MFD_HUGE_2MB : 0));
         if (fd < 0)
-                return -errno;
+                return no_file(-errno, why);
         if (ftruncate(fd, (off_t)n_bytes) < 0)
-                return -errno;
+                return no_memory(options, why);
         base = mmap(NULL, n_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
         if (base == MAP_FAILED)
-                return -errno;
+                return no_memory(options, why);
 
         segment->fd = take_fd(&fd);
         segment->base = base;
@@ -169,14 +184,13 @@ int segment_init(struct segment *segment, const struct segment_options *options,
 
         /* hugetlb wastes the rest of the last page, so it is only used for large rings. */
         if (options->huge_pages == SEGMENT_TRY && !options->sparse && options->n_bytes >= 4 * HUGE_PAGE_BYTES) {
-                r = segment_map(segment, options, true);
+                r = segment_map(segment, options, true, NULL);
                 hugetlb = r == 0;
         }
         if (!hugetlb) {
-                r = segment_map(segment, options, false);
+                r = segment_map(segment, options, false, why);
                 if (r < 0)
-                        return why_errno(why, r, "ring: %llu bytes of shared memory are not available",
-                                         (unsigned long long)options->n_bytes);
+                        return r;
                 if (options->huge_pages == SEGMENT_TRY)
                         transparent = madvise(segment->base, segment->n_bytes, MADV_HUGEPAGE) == 0;
         }

@@ -11,9 +11,9 @@ import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
 from harness import (DLCTL, Skip, Table, case, check_bytes, check_sequence, contains, equal, indices, main, patience,
-                     samples_of, within)
+                     samples_of, within, write)
 from private import Home
-from pyclient import Trainer, need
+from pyclient import Trainer, environment_of, need
 
 REFUSED, UNREACHABLE = 1, 3
 
@@ -381,6 +381,25 @@ def _(box):
                           env=dict(os.environ, DATALOADERD_SOCKET=daemon.socket))
     equal(done.returncode, REFUSED, done.stderr)
     contains(done.stderr, "sees another", folder, "container")
+
+
+@case("where /proc is hidden a loader is refused, and reads what is missing and what to do", sanitized=False)
+def _(box):
+    if os.getuid() != 0:
+        raise Skip("a mount namespace needs root")
+    need("numpy")
+    home, folder = Home(box), box.folder_of_files("photos", 12)
+    python = f"""import dlclient
+try:
+    dlclient.Loader({folder!r})
+except dlclient.Error as error:
+    print(type(error).__name__, error)"""
+    for words in ([DLCTL, "read", folder], [sys.executable, "-c", python]):
+        done = subprocess.run(["unshare", "-m", "sh", "-c", "mount -t tmpfs none /proc && exec \"$@\"", "sh", *words],
+                              check=False, stdout=subprocess.PIPE, stderr=subprocess.PIPE, universal_newlines=True,
+                              timeout=patience(60), env=environment_of(**home.env))
+        contains(done.stdout + done.stderr, "/proc is not there", "mount -t proc", "DATALOADERD_SOCKET")
+    contains(done.stdout, "NotSupported")
 
 
 main()

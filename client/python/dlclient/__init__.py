@@ -13,7 +13,7 @@ from ._batches.batch import Batch, TextLists, Texts
 from ._dataset import Dataset, Sampler
 from ._errors import (BatchReleased, DaemonGone, DaemonNotRunning, DaemonTimeout, DatasetChanged, DatasetNotFound,
                       Error, ForkedLoader, FrameworkMissing, JobFailed, JobMismatch, LibraryNotFound, LimitReached,
-                      LoaderClosed, LoaderWarning, OptionError, PermissionDenied, RankTaken, RingFull,
+                      LoaderClosed, LoaderWarning, NotSupported, OptionError, PermissionDenied, RankTaken, RingFull,
                       SampleDamaged, StateError, StillInUse, TooManyErrors, VersionMismatch)
 from ._loader import Loader
 from ._once import OnceError, OnceTimeout, once
@@ -24,7 +24,7 @@ from ._version import __version__
 __all__ = [
     "Batch", "BatchReleased", "DaemonGone", "DaemonNotRunning", "DaemonTimeout", "Dataset", "DatasetChanged",
     "DatasetNotFound", "Error", "ForkedLoader", "FrameworkMissing", "JobFailed", "JobMismatch", "LibraryNotFound",
-    "LimitReached", "Loader", "LoaderClosed", "LoaderWarning", "OnceError", "OnceTimeout",
+    "LimitReached", "Loader", "LoaderClosed", "LoaderWarning", "NotSupported", "OnceError", "OnceTimeout",
     "OptionError", "PermissionDenied", "Ragged", "RankTaken", "RingFull", "SampleDamaged", "Sampler", "StateError",
     "Stats", "StillInUse", "TextLists", "Texts", "TooManyErrors", "VersionMismatch",
     "__version__", "once",

@@ -60,6 +60,10 @@ class LimitReached(Error):
     has reached a limit of its own; the text names the limit and says what to do."""
 
 
+class NotSupported(Error, NotImplementedError):
+    """The daemon's machine or container lacks something of the system, such as /proc; the text says what."""
+
+
 class RankTaken(Error):
     """Another process has attached as this rank of this job."""
 
@@ -129,18 +133,19 @@ _CLASSES: Dict[int, Type[Error]] = {
     codes.EPROTONOSUPPORT: VersionMismatch,
     codes.ENOENT: DatasetNotFound,
     codes.ESTALE: DatasetChanged,
+    codes.ENOSYS: NotSupported,
     codes.EADDRINUSE: RankTaken,
     codes.EBUSY: RankTaken,
     codes.EUSERS: RankTaken,
     codes.EDQUOT: LimitReached,
     codes.EMFILE: LimitReached,
     codes.EBADMSG: SampleDamaged,
+    codes.ENOTRECOVERABLE: TooManyErrors,
     codes.ENOBUFS: RingFull,
     codes.ECHILD: ForkedLoader,
 }
 
 
-    codes.ENOTRECOVERABLE: TooManyErrors,
 def error_of(result: int, text: str) -> Error:
     """The exception for a negative errno of the library and the text that came with it."""
     number = -result
