@@ -3,10 +3,14 @@
 #include <errno.h>
 #include <hwloc.h>
 
+#include "daemon/base/machine/cpus.h"
+
 static hwloc_topology_t topology;
 static int started;
 
 int numa_start(void) {
+        if (!cpus_are_told()) /* a sandbox forbids it, and hwloc would ask again and again */
+                return -ENOSYS;
         if (hwloc_topology_init(&topology) < 0)
                 return -ENOMEM;
         /* Caches, packages and devices do not matter here, and would cost a walk through sysfs. */

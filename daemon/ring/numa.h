@@ -4,7 +4,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* Reads the machine's topology, once, before the first ring. Cheap: memory nodes only. Main thread. */
+/* Reads the machine's topology, once, before the first ring. Cheap: memory nodes only. A negative errno if it cannot be
+ * read: then there is one node. Main thread. */
 int numa_start(void);
 void numa_stop(void);
 

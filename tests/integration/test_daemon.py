@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Life of the daemon: start, configuration, sockets, signals, end."""
 import os
+import platform
 import re
 import resource
 import shutil
@@ -315,7 +316,7 @@ def _(box):
     if "io_uring" not in str(daemon.status()):
         raise AssertionError("status says nothing about io_uring")
     probe = box.path("seccomp.py")
-    write(probe, NO_URING.encode())
+    write(probe, refusing(425, EPERM).encode())
     refused = box.daemon({"d": box.path("d")}, reader="auto", program=[sys.executable, probe])
     check_sequence(refused.read("d", epochs=2), 50, epochs=2)
     equal(len(re.findall(r"io_uring.*(refused|not)", refused.log())), 1, f"said once:\n{refused.log()}")
@@ -326,11 +327,32 @@ def _(box):
     contains(strict.stderr, "io_uring")
 
 
-# Starts a program under a seccomp filter that refuses io_uring_setup (425 on every architecture) with EPERM.
-NO_URING = '''
+@case("a sandbox that tells nothing of CPUs, or gives no shared memory: the daemon serves, or says what is refused", sanitized=False)
+def _(box):
+    if platform.machine() not in CALLS:
+        raise Skip("the numbers of the system calls are not known here")
+    folder, probe = box.folder_of_files("d", 50), box.path("seccomp.py")
+    affinity, memfd = CALLS[platform.machine()]
+    for error in (EPERM, ENOSYS, EINVAL):
+        write(probe, refusing(affinity, error).encode())
+        daemon = box.daemon({"d": folder}, program=[sys.executable, probe])
+        check_sequence(daemon.read("d"), 50)
+        contains(daemon.log(), "topology cannot be read")
+    write(probe, refusing(memfd, EPERM).encode())
+    daemon = box.daemon({"d": folder}, program=[sys.executable, probe])
+    daemon.refused("d", "memfd_create is refused", "seccomp", "container")
+
+
+EPERM, EINVAL, ENOSYS = 1, 22, 38
+CALLS = {"x86_64": (204, 319), "aarch64": (123, 279)}  # sched_getaffinity, memfd_create
+
+
+def refusing(number, error):
+    """A script that starts a program under a seccomp filter, which refuses this system call with that error."""
+    return f'''
 import ctypes, os, struct, sys
 libc = ctypes.CDLL(None, use_errno=True)
-code = [(0x20, 0, 0, 0), (0x15, 0, 1, 425), (0x06, 0, 0, 0x00050000 | 1), (0x06, 0, 0, 0x7fff0000)]
+code = [(0x20, 0, 0, 0), (0x15, 0, 1, {number}), (0x06, 0, 0, 0x00050000 | {error}), (0x06, 0, 0, 0x7fff0000)]
 program = b"".join(struct.pack("HBBI", *each) for each in code)
 buffer = ctypes.create_string_buffer(program)
 class Filter(ctypes.Structure):

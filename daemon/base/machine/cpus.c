@@ -159,7 +159,8 @@ void cpus_find_quota(const char *proc_dir, struct cpus *cpus) {
         }
 }
 
-static uint32_t count_affinity(void) {
+/* 0: the kernel does not say. */
+static uint32_t ask_affinity(void) {
         for (int n = CPU_SETSIZE; n <= CPUS_MAX; n *= 2) {
                 size_t n_bytes = CPU_ALLOC_SIZE(n);
                 cpu_set_t *set = CPU_ALLOC(n);
@@ -175,6 +176,18 @@ static uint32_t count_affinity(void) {
                 if (r != -EINVAL) /* EINVAL: the kernel's mask is longer */
                         break;
         }
+        return 0;
+}
+
+bool cpus_are_told(void) {
+        return ask_affinity() > 0;
+}
+
+static uint32_t count_affinity(void) {
+        uint32_t count = ask_affinity();
+
+        if (count > 0)
+                return count;
         return sysconf(_SC_NPROCESSORS_ONLN) > 0 ? (uint32_t)sysconf(_SC_NPROCESSORS_ONLN) : 1;
 }
 

@@ -23,6 +23,9 @@ struct cpus {
 /* Reads the machine's current values. Cheap: a few small files. A later call may give another answer. */
 void cpus_find(struct cpus *ret_cpus);
 
+/* Does the kernel tell which CPUs this process may run on? A sandbox may forbid the question. */
+bool cpus_are_told(void);
+
 /* The useful number of threads: the smaller of the two, rounded up, at least 1. */
 uint32_t cpus_n_threads(const struct cpus *cpus);
 
