@@ -446,7 +446,7 @@ struct dlc_stats {
         uint64_t n_samples;     /* in these batches */
         uint64_t n_substituted; /* samples */
         uint64_t n_skipped;     /* samples */
-        uint64_t n_waits;       /* calls of dlc_next() that found no batch ready */
+        uint64_t n_waits;       /* batches that were not ready when they were first asked for */
         uint64_t waited_ns;     /* time in these calls, including restarts */
         uint64_t restart_ns;    /* part of waited_ns: while the daemon was gone */
         uint64_t opened_ns;     /* when dlc_open() returned */

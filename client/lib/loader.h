@@ -69,6 +69,7 @@ struct dlc_loader {
         struct dlp_epoch_plan plan; /* of `epoch`, from the position of the last seek */
 
         struct dli_counts counts;
+        bool is_wait_counted;       /* for the batch that comes next */
         uint32_t turn;              /* number of seeks so far: batches of an earlier turn do not count for the cursor */
         uint64_t prepared_until;    /* the daemon prepares no epoch from this one on, unless a seek asks for it */
         struct dlc_options options; /* resolved; texts are owned */

@@ -114,8 +114,9 @@ static int wait_for_batch(struct dlc_loader *loader, struct wait *wait) {
         if (wait->began_ns == 0) {
                 wait->began_ns = clock_now_ns();
                 wait->deadline_ns = dli_deadline(wait->timeout_ms);
-                loader->counts.n_waits++;
         }
+        loader->counts.n_waits += !loader->is_wait_counted; /* once a batch, in however many calls it is waited for */
+        loader->is_wait_counted = true;
         if (loader->state == DLI_ATTACHED)
                 dlp_meter_wait(dli_ring_of(loader)->page, wait->began_ns);
         return loader->state == DLI_ATTACHED ? wait_attached(loader, wait)
@@ -278,6 +279,8 @@ int dlc_next(struct dlc_loader *loader, int timeout_ms, const struct dlc_batch *
         if (r < 0)
                 return r;
         r = next(loader, &wait, ret_batch);
+        if (r >= 0)
+                loader->is_wait_counted = false;
         if (wait.began_ns)
                 loader->counts.waited_ns += clock_now_ns() - wait.began_ns;
         return r < 0 && r != -EAGAIN ? dli_report(&loader->reason, r) : r;

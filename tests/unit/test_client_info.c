@@ -44,7 +44,7 @@ START_TEST(statistics_count_what_was_handed_out_and_waited_for) {
         ck_assert_int_eq(dlc_next(loader, 30, &batch), -ETIMEDOUT);
         ck_assert_int_eq(dlc_next(loader, 0, &batch), -EAGAIN);
         ck_assert_int_eq(dlc_get_stats(loader, &stats, sizeof(stats)), 0);
-        ck_assert_uint_eq(stats.n_waits, 2);
+        ck_assert_uint_eq(stats.n_waits, 1); /* one batch, in two calls */
         ck_assert_uint_ge(stats.waited_ns, 29000000);
         ck_assert_uint_eq(stats.restart_ns, 0);
         dlc_close(loader);

@@ -126,7 +126,7 @@ class Loader(Loops):
         self._wish = _options.Wish(dataset=dataset, batch_size=1 if batch_size is None else batch_size,
                                    pipeline=pipeline, drop_last=drop_last, dealing=dealing, partition=partition,
                                    rank=rank, world_size=world_size, ranks=ranks, job=job, socket=socket,
-                                   on_error="substitute" if on_error == "raise" else on_error, max_errors=max_errors,
+                                   on_error=_options.at_damage(on_error), max_errors=max_errors,
                                    on_restart=on_restart, restart_timeout=restart_timeout, slots=slots,
                                    open_timeout=open_timeout,
                                    **_order.completed(state, indices, columns, seed=seed, draws=draws, shuffle=shuffle,

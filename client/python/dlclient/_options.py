@@ -3,6 +3,7 @@ pipeline or policy is valid is checked by the daemon."""
 from __future__ import annotations
 
 import ctypes
+import difflib
 import math
 import operator
 import os
@@ -107,6 +108,19 @@ def seconds(name: str, value: object) -> Optional[float]:
 def milliseconds(value: Optional[float]) -> int:
     """As the library has it: -1 means no limit."""
     return -1 if value is None else min(int(math.ceil(value * 1000)), MS_MAX)
+
+
+_AT_DAMAGE = ("fail", "substitute", "skip", "raise")
+
+
+def at_damage(value: object) -> str:
+    """on_error, as the daemon knows it: for "raise" it substitutes, and such a batch is not handed out."""
+    choice = text("on_error", value)
+    if choice not in _AT_DAMAGE:
+        near = difflib.get_close_matches(choice, _AT_DAMAGE, 1)
+        raise OptionError(f"on_error: {choice!r} is not known{f' (did you mean {near[0]}?)' if near else ''}; choose "
+                          f"one of: {' '.join(_AT_DAMAGE)}")
+    return "substitute" if choice == "raise" else choice
 
 
 def errors_allowed(value: object) -> float:

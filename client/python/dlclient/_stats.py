@@ -23,8 +23,8 @@ class Stats:
     samples: int
     substituted: int        # samples that were replaced by another one
     skipped: int            # samples that were left out
-    waits: int              # next() calls that found no batch ready
-    waited_s: float         # seconds spent in these calls, including restarts
+    waits: int              # batches that were not ready when they were asked for
+    waited_s: float         # seconds spent waiting for them, including restarts
     restarts: int           # of the daemon
     restart_s: float        # seconds without a daemon
     hold_s: float           # seconds for which the dataset could not be read
