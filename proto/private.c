@@ -105,6 +105,16 @@ static const char *runtime_folder(char text[32]) {
         return is_ours(text) ? text : NULL;
 }
 
+bool dlp_private_log(const char *socket, char ret_log[DLP_PRIVATE_PATH_MAX]) {
+        const char *slash = strrchr(socket, '/'), *name = slash ? slash + 1 : socket, *end = strrchr(name, '.');
+        int n;
+
+        if (strncmp(name, "private-", strlen("private-")) != 0 || !end || strcmp(end, ".sock") != 0)
+                return false;
+        n = snprintf(ret_log, DLP_PRIVATE_PATH_MAX, "%.*s.log", (int)(end - socket), socket);
+        return n > 0 && n < (int)DLP_PRIVATE_PATH_MAX;
+}
+
 static void add_reason(struct why *all, const struct why *one) {
         char before[DLP_TEXT_MAX];
 

@@ -11,6 +11,8 @@
  * other roots, other machines. */
 #pragma once
 
+#include <stdbool.h>
+
 #include "proto/base/why.h"
 
 #define DLP_PRIVATE_PATH_MAX 128u /* bytes with NUL; the socket's is at most DLP_SOCKET_PATH_MAX + 1 */
@@ -26,3 +28,6 @@ struct dlp_private {
  * missing), else dataloaderd-UID/ in $TMPDIR, /tmp, /var/tmp or /dev/shm. It is made if it is missing. Returns 0; or
  * -EACCES, with each of them and what is wrong with it. Blocks for a few calls on local folders. */
 int dlp_private_find(struct dlp_private *ret_private, struct why *why);
+
+/* Where the daemon at this socket has its log, if the socket's name is that of a private daemon; else false. */
+bool dlp_private_log(const char *socket, char ret_log[DLP_PRIVATE_PATH_MAX]);

@@ -15,8 +15,10 @@
 #include "client/lib/clock.h"
 #include "client/lib/progress.h"
 #include "proto/base/cleanup.h"
+#include "proto/private.h"
 
 #define PACKETS_MAX 1024
+#define HOW_PRIVATE "It was a private daemon's: a loader with a path starts another one"
 
 /* ---- connecting ---------------------------------------------------------------------------------------------- */
 
@@ -38,18 +40,18 @@ static int no_permission(const char *path, struct why *reason) {
 }
 
 static int not_reached(const char *path, int error, struct why *reason) {
+        char log[DLP_PRIVATE_PATH_MAX];
+
         switch (error) {
         case -ENOENT:
         case -ENOTDIR:
-                return why_set(reason, -ECONNREFUSED,
-                               "no daemon at %s: there is no such socket. Start one (systemctl start dataloaderd), "
-                               "or say where it is with DATALOADERD_SOCKET or the socket option",
-                               path);
+                return why_set(reason, -ECONNREFUSED, "no daemon at %s: there is no such socket. %s", path,
+                               dlp_private_log(path, log) ? HOW_PRIVATE
+                                                          : "Start one (systemctl start dataloaderd), or say where it "
+                                                            "is with DATALOADERD_SOCKET or the socket option");
         case -ECONNREFUSED:
-                return why_set(
-                        reason, -ECONNREFUSED,
-                        "no daemon at %s: nobody listens on this socket. Start one (systemctl start dataloaderd)",
-                        path);
+                return why_set(reason, -ECONNREFUSED, "no daemon at %s: nobody listens on this socket. %s", path,
+                               dlp_private_log(path, log) ? HOW_PRIVATE : "Start one (systemctl start dataloaderd)");
         case -EACCES:
         case -EPERM:
                 return no_permission(path, reason);
@@ -125,9 +127,17 @@ static int farewell_error(const struct dli_connection *connection) {
 }
 
 static int gone(struct dli_connection *connection, struct why *reason) {
+        char log[DLP_PRIVATE_PATH_MAX];
+
         if (connection->farewell.text[0])
                 return why_set(reason, farewell_error(connection), "%s (socket %s)", connection->farewell.text,
                                connection->path);
+        if (dlp_private_log(connection->path, log))
+                return why_set(
+                        reason, -ECONNRESET,
+                        "the private daemon at %s is gone: its log says why (%s). A new loader with a path starts "
+                        "another one",
+                        connection->path, log);
         return why_set(
                 reason, -ECONNRESET,
                 "the daemon at %s is gone: its log says why (journalctl -u dataloaderd). Start it and open a new loader",

@@ -10,6 +10,7 @@
 #include "client/lib/clock.h"
 #include "client/lib/diagnose/verdict.h"
 #include "client/lib/loader.h"
+#include "proto/private.h"
 
 struct dli_diagnosis {
         Dlp__Reply *last;         /* the previous look; NULL: none */
@@ -120,7 +121,9 @@ static bool judge_waits(const struct dlc_loader *loader, struct verdict *verdict
         return false;
 }
 
-static void say_restart(struct verdict *verdict, bool is_away) {
+static void say_restart(const char *socket, struct verdict *verdict, bool is_away) {
+        char log[DLP_PRIVATE_PATH_MAX];
+
         if (is_away)
                 snprintf(verdict->sentence, sizeof(verdict->sentence),
                          "the daemon is away: no batch is prepared before its return");
@@ -128,7 +131,8 @@ static void say_restart(struct verdict *verdict, bool is_away) {
                 snprintf(verdict->sentence, sizeof(verdict->sentence),
                          "%s input-bound: the trainer waits for %.0f %% of the time: for a restart of the daemon",
                          verdict_bound_name(verdict->bound), verdict->wait_share * 100);
-        snprintf(verdict->advice, sizeof(verdict->advice), "look into the daemon's log (journalctl -u dataloaderd)");
+        snprintf(verdict->advice, sizeof(verdict->advice), "look into the daemon's log (%s)",
+                 dlp_private_log(socket, log) ? log : "journalctl -u dataloaderd");
 }
 
 static void tell(const struct verdict *verdict, bool is_restart, struct dlc_diagnosis *ret_diagnosis, size_t size) {
@@ -192,7 +196,7 @@ int dlc_diagnose(struct dlc_loader *loader, struct dlc_diagnosis *ret_diagnosis,
                 return dli_report(&loader->reason, r);
         is_restart = judge_waits(loader, &diagnosis->verdict) || r > 0;
         if (is_restart)
-                say_restart(&diagnosis->verdict, r > 0);
+                say_restart(loader->connection.path, &diagnosis->verdict, r > 0);
         diagnosis->counts = loader->counts;
         diagnosis->last_ns = clock_now_ns();
         tell(&diagnosis->verdict, is_restart, ret_diagnosis, size);

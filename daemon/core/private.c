@@ -145,8 +145,6 @@ static uint64_t memory_share(void) {
         uint64_t most = memory_of_ours();
         struct rlimit limit;
 
-        if (n_pages > 0 && page > 0 && (uint64_t)n_pages * (uint64_t)page < most)
-                most = (uint64_t)n_pages * (uint64_t)page;
         if (getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY && limit.rlim_cur < most)
                 most = limit.rlim_cur;
         return most / 4 < MEMORY_MIN ? MEMORY_MIN : most / 4;
@@ -185,9 +183,10 @@ static char *find_index_dir(const struct private_daemon *private) {
         return asprintf(&path, "%s/index", private->place.folder) < 0 ? NULL : path;
 }
 
-/* The user's own, if there are any. */
+/* The user's own; those of the node only where the user has none. */
 static char *find_tokenizers(void) {
         const char *config = getenv("XDG_CONFIG_HOME"), *home = getenv("HOME");
+        const char *of_node = setting_find(SETTINGS, N_SETTINGS, "tokenizers")->initial;
         char *path = NULL;
         int n = -1;
 
@@ -195,8 +194,8 @@ static char *find_tokenizers(void) {
                 n = asprintf(&path, "%s/dataloaderd/tokenizers", config);
         else if (home && home[0] == '/')
                 n = asprintf(&path, "%s/.config/dataloaderd/tokenizers", home);
-        if (n >= 0 && access(path, R_OK | X_OK) == 0)
-                return path;
+        if (n >= 0 && (access(path, R_OK | X_OK) == 0 || access(of_node, X_OK) < 0))
+                return path; /* also if it is still to be made: messages name it */
         if (n >= 0)
                 free(path);
         return NULL;

@@ -105,7 +105,7 @@ static int open_file(const struct tokenizers *tokenizers, const char *name, char
         }
         return why_set(why, -ENOENT,
                        "there is no tokenizer %s: neither %s.json nor %s/tokenizer.json is in %s, the folder that the "
-                       "setting tokenizers names",
+                       "setting tokenizers names: put it there",
                        name, name, name, tokenizers->folder);
 }
 

@@ -245,6 +245,28 @@ def _(box):
     contains(home.log(), "nobody has been connected")
 
 
+@case("what a private daemon's user reads is about that daemon: its log, its tokenizers, its variable")
+def _(box):
+    home, folder = Home(box, XDG_CONFIG_HOME=None), box.folder_of_files("photos", 40)
+    reader = home.reader(folder, batch=2, epochs=50, slots=2, on_restart="raise", delay_ms=3)
+    reader.wait_lines(10)
+    log = home.files(".log")[0]
+    os.kill(home.pids()[0], signal.SIGKILL)
+    equal(reader.finish()[0], UNREACHABLE, reader.errors())
+    contains(reader.errors(), "private daemon", log, "starts another one")
+    equal("journalctl" in reader.errors(), False, reader.errors())
+    write(box.path("lines.jsonl"), b'{"text": "a"}\n')
+    if not os.path.exists("/etc/dataloaderd/tokenizers"):
+        home.refused(box.path("lines.jsonl"), "no tokenizer bert", home.folder + "/.config/dataloaderd/tokenizers",
+                     pipeline="text: tokens(bert)")
+    home.stop()
+    write(box.path("broken"), b"#!/nowhere\n")
+    home.set(DATALOADERD_PROGRAM=box.path("broken"))
+    os.chmod(box.path("broken"), 0o755)
+    message = home.refused(folder, "running " + box.path("broken"), "No such file", status=UNREACHABLE)
+    equal("refused" in message, False, message)
+
+
 @case("dlctl stop ends it; not under ranks, unless --now, and then their loaders go on with another one")
 def _(box):
     home, folder = Home(box), box.folder_of_files("photos", 40)

@@ -44,7 +44,7 @@ def _(box):
         from torch.utils import data
         L = dlclient.Loader
         refused(TypeError, lambda: L("p", 4, num_workers=2, pin_memory=True, collate_fn=len), "num_workers: leave it out",
-                "pin_memory: leave it out", "as_tuple=True")
+                'DATALOADERD_PRIVATE="workers=8"', "pin_memory: leave it out", "as_tuple=True")
         refused(TypeError, lambda: L("p", transform=len), "pipeline=", "layout(nchw)")
         refused(TypeError, lambda: L("p", 4, True), "batch_size", "names", "shuffle=False")
         things = data.TensorDataset(torch.zeros(9))

@@ -19,8 +19,9 @@ _TRANSFORM = ("the daemon transforms: name the steps in the pipeline, such as pi
 # keyword -> what to write instead
 ANSWERS: Dict[str, str] = {
     # DataLoader
-    "num_workers": "leave it out: the daemon's workers decode for all loaders of the node; `workers` of its "
-                   "configuration or `dlctl workers N` sets how many there are",
+    "num_workers": "leave it out: the daemon's workers decode for all loaders; `dlctl workers N` sets how many there "
+                   "are, or `workers` of its configuration, or, for the private daemon that serves a path, "
+                   "DATALOADERD_PRIVATE=\"workers=8\" in the environment of the program that starts it",
     "batch_sampler": "say how batches are made in sampler=, such as sampler=\"buckets(column=length, edges=64:128, "
                      "tokens=8192)\"; for batches of one size, batch_size and drop_last are enough",
     "collate_fn": "leave it out: a batch has one array a field; samples that differ in size need a step at the end of "
