@@ -2,7 +2,8 @@
  *
  * Threads write events into buffers of their own (base/trace.h); a timer of the event loop empties them. While the
  * tracer does not read, they stay there, then events are dropped: nobody waits. A trace has the jobs that its session
- * may see. It ends when its time is over, when the tracer shuts its side of the socket, or with its session. */
+ * may see. It ends when its time is over, when the tracer shuts its side of the socket, with its session, or when
+ * another one is asked for and it has had half a minute: nobody can keep others from tracing. */
 #include "daemon/ctl/trace.h"
 
 #include <errno.h>
@@ -28,6 +29,7 @@
 #define ROUNDS        64u            /* of these in one turn of the event loop */
 #define DEAF_NS       10000000000ull /* a tracer that has read nothing for so long is given up, once the time is over */
 #define DURATION_MAX  3600000u       /* ms */
+#define KEPT_NS       30000000000ull /* for so long a trace is not ended for another one */
 #define TEXT_CELLS(n) (((n) + sizeof(struct dlp_trace_event) - 1) / sizeof(struct dlp_trace_event))
 
 struct tracing {
@@ -278,15 +280,34 @@ void tracing_session_ends(struct session *session) {
 
 /* ---- the request ----------------------------------------------------------------------------------------------- */
 
-static int check_free(const struct server *server, struct why *why) {
-        const struct tracing *tracing = server->tracing;
-        uint64_t now_ns = clock_now_ns();
-        uint64_t left_ns = tracing && tracing->end_ns > now_ns ? tracing->end_ns - now_ns : 0;
+/* May it be ended for this session? Root and the daemon's own user need not wait for others. */
+static bool gives_way(const struct tracing *tracing, const struct session *session, uint64_t now_ns) {
+        return now_ns - tracing->begin_ns >= KEPT_NS ||
+               (access_is_admin(session) && !access_is_admin(tracing->session));
+}
+
+/* Makes room for another trace. What was written of one that has to give way is sent first. */
+static int make_room(const struct session *session, struct why *why) {
+        struct tracing *tracing = session->server->tracing;
+        uint64_t now_ns = clock_now_ns(), until_ns;
 
         if (!tracing)
                 return 0;
-        return why_set(why, -EBUSY, "trace: there is one under way, for %.1f s more; there can be only one at a time",
-                       (double)left_ns / 1e9);
+        if (!tracing->is_stopped && !gives_way(tracing, session, now_ns)) {
+                until_ns = tracing->begin_ns + KEPT_NS < tracing->end_ns ? tracing->begin_ns + KEPT_NS
+                                                                         : tracing->end_ns;
+                return why_set(
+                        why, -EBUSY,
+                        "trace: there is one under way, and only one at a time is possible; it ends or gives way "
+                        "in %.1f s",
+                        until_ns > now_ns ? (double)(until_ns - now_ns) / 1e9 : 0.0);
+        }
+        stop(tracing);
+        finish(tracing);
+        return session->server->tracing
+                       ? why_set(why, -EBUSY,
+                                 "trace: one has just ended and is still being read; try again in a moment")
+                       : 0;
 }
 
 /* A name that no job has is probably mistyped. */
@@ -307,14 +328,13 @@ static int check_job(const struct session *session, const char *name, struct why
 }
 
 static int check(const struct session *session, const Dlp__TraceRequest *request, struct why *why) {
-        int r = check_free(session->server, why);
+        int r;
 
-        if (r < 0)
-                return r;
         if (request->duration_ms == 0 || request->duration_ms > DURATION_MAX)
                 return why_set(why, -EINVAL, "trace: %.3f s are not possible; up to %u s are",
                                (double)request->duration_ms / 1000, DURATION_MAX / 1000);
-        return request->job[0] ? check_job(session, request->job, why) : 0;
+        r = request->job[0] ? check_job(session, request->job, why) : 0;
+        return r < 0 ? r : make_room(session, why);
 }
 
 static bool add_events(struct tracing *tracing, struct event_base *base) {

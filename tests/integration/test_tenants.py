@@ -120,6 +120,17 @@ def _(box):
     equal(sorted(job["world"] for job in house.daemon.objects("jobs")), [2, 8], "root sees all")
 
 
+@case("a user's long trace does not keep root from tracing: it ends, with what there was so far")
+def _(box):
+    house = House(box)
+    tracer = house.start(ALICE, "trace", "--seconds", "3600", "-o", "-")
+    within(30, lambda: "begins job=(all)" in house.daemon.log(), "the trace")
+    equal(house.daemon.dlctl("trace", "--seconds", "0.2", "-o", box.path("t.json")).returncode, 0, "root's")
+    text, errors = tracer.communicate(timeout=patience(60))
+    equal((tracer.returncode, text[:1]), (0, "{"), errors)
+    contains(errors, "another one was asked for")
+
+
 @case("traces of two users, one after the other and both at once: each has its own job alone, and no number of the other's")
 def _(box):
     house = House(box)

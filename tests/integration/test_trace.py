@@ -143,6 +143,25 @@ def _(box):
     equal(daemon.dlctl("trace", "--seconds", "0.1", "-o", box.path("next.json")).returncode, 0, "the next one")
 
 
+@case("a trace that has had half a minute gives way to another one, and its file has what there was so far")
+def _(box):
+    daemon, _ = steady(box)
+    path = box.path("t.json")
+    tracer = subprocess.Popen([DLCTL, "--socket", daemon.socket, "trace", "steady", "--seconds", "3600", "-o", path],
+                              env=daemon.client_environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    daemon.wait_log("begins job=steady")
+    contains(daemon.dlctl("trace", "-o", box.path("other.json")).stderr, "gives way in")
+    time.sleep(30)
+    equal(daemon.dlctl("trace", "--seconds", "0.2", "-o", box.path("other.json")).returncode, 0, "the second one")
+    _, errors = tracer.communicate(timeout=60)
+    equal(tracer.returncode, 0, errors)
+    contains(errors, "the trace ends after 3", "another one was asked for")
+    for name in ("t.json", "other.json"):
+        trace = load(box.path(name))
+        check_rules(trace)
+        assert spans(trace, "held"), name
+
+
 @case("many short traces of a daemon that is busy: each is whole, whatever is under way when it begins and ends")
 def _(box):
     daemon = box.daemon({"p": box.folder_of_pictures("p", 60, width=64, height=48)})

@@ -19,6 +19,7 @@
 
 #define SECONDS_MAX 3600.0
 #define POLL_MS     100
+#define EARLY_S     0.1
 #define REST_NS     30000000000ull /* how long the rest may take to come once the time is over */
 
 struct wish {
@@ -154,6 +155,10 @@ static int trace(const struct context *context, const struct wish *wish, struct 
 static void tell(const struct context *context, const struct wish *wish, const struct recorded *recorded) {
         cJSON *record;
 
+        double seconds = (double)(recorded->end_ns - recorded->begin_ns) / 1e9;
+
+        if (recorded->is_whole && !interrupted && seconds < wish->seconds - EARLY_S)
+                fprintf(stderr, "dlctl: the trace ends after %.1f s: another one was asked for\n", seconds);
         if (recorded->n_dropped > 0)
                 fprintf(stderr,
                         "dlctl: %llu events are missing: they came faster than they could be taken; trace one JOB, or "
