@@ -19,8 +19,9 @@ struct trace_buffer {
         bool is_told;
         uint32_t trace; /* whose events it takes */
         bool is_all;
-        struct trace_subject sample;             /* that the thread has since: */
-        uint64_t sample_ns;                      /* 0: none */
+        struct trace_subject open;               /* what the thread has begun */
+        enum dlp_trace_kind open_kind;           /* as what it will be written, */
+        uint64_t open_ns;                        /* and when it was; 0: nothing is begun */
         _Alignas(64) _Atomic uint64_t n_written; /* by the thread that it belongs to */
         _Atomic uint64_t n_dropped;              /* likewise */
         _Alignas(64) _Atomic uint64_t n_taken;
@@ -100,41 +101,47 @@ void trace_write(const struct trace_subject *subject, enum dlp_trace_kind kind, 
                 event.end_ns = end_ns;
                 event.value = value;
                 put(buffer, &event);
-                if (kind == DLP_TRACE_SAMPLE)
-                        buffer->sample_ns = 0;
-                else if (kind == DLP_TRACE_STAGE && begin_ns < buffer->sample_ns) /* its first stage began with it */
-                        buffer->sample_ns = begin_ns;
+                if (kind == buffer->open_kind)
+                        buffer->open_ns = 0;
+                else if (kind == DLP_TRACE_STAGE && begin_ns < buffer->open_ns) /* its first stage began with it */
+                        buffer->open_ns = begin_ns;
+        }
+        let_go(thread);
+}
+
+void trace_open(const struct trace_subject *subject, enum dlp_trace_kind kind) {
+        struct trace_thread *thread = own;
+        struct trace_buffer *buffer;
+
+        if (!thread)
+                return;
+        buffer = hold(thread);
+        if (buffer) {
+                buffer->open = *subject;
+                buffer->open_kind = kind;
+                buffer->open_ns = clock_now_ns();
         }
         let_go(thread);
 }
 
 void trace_set_subject(const struct trace_subject *subject) {
-        struct trace_thread *thread = own;
-        struct trace_buffer *buffer;
-
         own_subject = subject;
-        if (!thread || !subject)
-                return;
-        buffer = hold(thread);
-        if (buffer) {
-                buffer->sample = *subject;
-                buffer->sample_ns = clock_now_ns();
-        }
-        let_go(thread);
+        if (subject)
+                trace_open(subject, DLP_TRACE_SAMPLE);
 }
 
-/* With the lock, when the buffer's thread does not write any more: the sample that it still has. */
+/* With the lock, when the buffer's thread does not write any more: what it has begun. */
 static void put_unfinished(struct trace_buffer *buffer, uint64_t now_ns) {
         struct dlp_trace_event event;
 
-        if (buffer->sample_ns == 0 || !is_of(buffer, buffer->sample.word))
+        if (buffer->open_ns == 0 || !is_of(buffer, buffer->open.word))
                 return;
-        event = event_of(&buffer->sample, buffer->id, DLP_TRACE_SAMPLE);
+        event = event_of(&buffer->open, buffer->id, buffer->open_kind);
         event.detail = DLP_TRACE_OPEN;
-        event.begin_ns = buffer->sample_ns;
+        event.begin_ns = buffer->open_ns;
         event.end_ns = now_ns;
         put(buffer, &event);
-        buffer->sample_ns = 0;
+        buffer->open_ns = 0;
 }
 
 void trace_stage(uint8_t stage, uint64_t begin_ns, uint64_t end_ns) {
@@ -160,7 +167,8 @@ static int equip(struct trace_thread *thread, struct why *why) {
         thread->kept->is_told = false;
         thread->kept->trace = trace.number;
         thread->kept->is_all = trace.is_all;
-        thread->kept->sample_ns = 0;
+        thread->kept->open_ns = 0;
+        thread->kept->open_kind = DLP_TRACE_KINDS;
         atomic_init(&thread->kept->n_written, 0);
         atomic_init(&thread->kept->n_dropped, 0);
         atomic_init(&thread->kept->n_taken, 0);

@@ -71,6 +71,10 @@ void trace_write(const struct trace_subject *subject, enum dlp_trace_kind kind, 
  * stays the caller's. If the trace stops before the thread writes its DLP_TRACE_SAMPLE, the sample is told as not over:
  * a worker that hangs in it is seen. */
 void trace_set_subject(const struct trace_subject *subject);
+
+/* The calling thread begins something now that it will write as `kind`. If the trace stops before that, it is told as
+ * not over. A thread has one such thing at a time. */
+void trace_open(const struct trace_subject *subject, enum dlp_trace_kind kind);
 void trace_stage(uint8_t stage, uint64_t begin_ns, uint64_t end_ns);
 
 /* ---- the trace ----------------------------------------------------------------------------------------------- */
@@ -89,7 +93,7 @@ uint64_t trace_n_dropped(void);
 /* The name of a thread that was not told yet in this trace. False: there is none. */
 bool trace_tell_thread(uint32_t *ret_id, char name[16]);
 
-/* After this no thread writes. The samples that they have now are told as not over. What was written can still be
+/* After this no thread writes. What they have begun and not written is told as not over. What was written can still be
  * taken. */
 void trace_stop(void);
 

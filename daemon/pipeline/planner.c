@@ -360,6 +360,8 @@ static void *planner_main(void *userdata) {
                         trace_write(&OF_NOBODY, DLP_TRACE_TURN, DLP_TRACE_DONE, awake_ns, clock_now_ns(), 0);
                 n = epoll_wait(planner->epoll_fd, events, EVENTS_MAX, planner_patience(planner));
                 awake_ns = trace_is_on() ? clock_now_ns() : UINT64_MAX; /* a turn that is half over is none */
+                if (trace_is_on())
+                        trace_open(&OF_NOBODY, DLP_TRACE_TURN);
                 for (int i = 0; i < n; i++) {
                         struct stream *stream = events[i].data.ptr;
 

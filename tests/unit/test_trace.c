@@ -105,6 +105,30 @@ static size_t take_after_samples(uint32_t number, bool is_written) {
         return trace_take(events, TRACE_EVENTS);
 }
 
+START_TEST(a_turn_that_is_not_over_at_the_end_is_told_until_there) {
+        const struct trace_subject nobody = { .word = TRACE_NOBODY };
+        uint32_t number;
+
+        setup();
+        ck_assert_int_eq(trace_start(true, &budget, &number, NULL), 0);
+        trace_open(&nobody, DLP_TRACE_TURN);
+        trace_write(&nobody, DLP_TRACE_PLAN, DLP_TRACE_DONE, 1, 2, 0); /* a part of it */
+        trace_stop();
+        ck_assert_uint_eq(trace_take(events, TRACE_EVENTS), 2);
+        ck_assert_uint_eq(events[1].kind, DLP_TRACE_TURN);
+        ck_assert_uint_eq(events[1].detail, DLP_TRACE_OPEN);
+        ck_assert_uint_ge(events[1].end_ns, events[1].begin_ns);
+        trace_end();
+
+        ck_assert_int_eq(trace_start(true, &budget, &number, NULL), 0);
+        trace_open(&nobody, DLP_TRACE_TURN);
+        trace_write(&nobody, DLP_TRACE_TURN, DLP_TRACE_DONE, 1, 2, 0);
+        trace_stop();
+        ck_assert_uint_eq(trace_take(events, TRACE_EVENTS), 1); /* once */
+        teardown();
+}
+END_TEST
+
 START_TEST(a_sample_that_is_not_over_at_the_end_is_told_until_there) {
         uint32_t number;
 
@@ -181,6 +205,7 @@ int main(void) {
                 { "trace", what_a_full_buffer_drops_is_counted, 0 },
                 { "trace", an_event_whose_begin_is_not_known_is_left_out, 0 },
                 { "trace", a_sample_that_is_not_over_at_the_end_is_told_until_there, 0 },
+                { "trace", a_turn_that_is_not_over_at_the_end_is_told_until_there, 0 },
                 { "trace", what_a_thread_wrote_can_be_taken_after_its_end, 0 },
                 { "trace", a_trace_that_does_not_fit_into_memory_is_refused, 0 },
         };
