@@ -39,7 +39,8 @@ struct tracing {
         uint32_t number;
         uint32_t n_jobs; /* that were named so far */
         uint64_t begin_ns, end_ns, moved_ns;
-        bool is_stopped; /* only what was written is still to be sent */
+        bool is_stopped; /* only what was written is still to be sent, */
+        bool has_end;    /* and after it the end, which is among `cells` */
         int fd;
         struct event *timer, *ended, *writable;
         struct trace_thread thread; /* the main thread takes part: it says what is under way at the end */
@@ -217,19 +218,25 @@ static void stop(struct tracing *tracing) {
         tracing->is_stopped = true;
 }
 
-/* After stop(): sends the rest, and frees it. */
-static void finish(struct tracing *tracing) {
+/* Sends what is left, and then the end. Returns as flush(). */
+static int send_rest(struct tracing *tracing) {
         int r;
 
+        if (tracing->has_end)
+                return flush(tracing);
         name_threads(tracing);
         r = pump(tracing);
+        if (r < 0)
+                return r;
+        add_end(tracing);
+        tracing->has_end = true;
+        return flush(tracing);
+}
 
-        if (r == 0) {
-                add_end(tracing);
-                r = flush(tracing);
-                if (r == -EAGAIN) /* 64 bytes that find no room after all others did: the tracer does without */
-                        r = 0;
-        }
+/* After stop(): sends the rest, in several ticks if the socket is full, and frees it. */
+static void finish(struct tracing *tracing) {
+        int r = send_rest(tracing);
+
         if (r == -EAGAIN && clock_now_ns() - tracing->moved_ns < DEAF_NS)
                 return;
         if (r < 0)
