@@ -1,5 +1,6 @@
 /* dlctl: the command line of dataloaderd. One table row and one file per command. */
 
+#include <fcntl.h>
 #include <getopt.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -8,6 +9,7 @@
 #include <unistd.h>
 
 #include "client/dlctl/command.h"
+#include "client/dlctl/ending.h"
 #include "client/dlctl/options.h"
 #include "client/include/dlclient.h"
 #include "proto/base/nearest.h"
@@ -107,7 +109,7 @@ int fail(int code, const char *format, ...) {
         bool colours = output_colours(STDERR_FILENO);
         va_list arguments;
 
-        fflush(stdout);
+        output_flush();
         fputs(colours ? "\033[1;31mdlctl:\033[0m " : "dlctl: ", stderr);
         va_start(arguments, format);
         vfprintf(stderr, format, arguments);
@@ -178,15 +180,12 @@ static int parse_globals(struct context *context, int argc, char **argv) {
         return -1;
 }
 
-int main(int argc, char **argv) {
+/* Runs the command that `argv` names. Returns an exit code. */
+static int run(int argc, char **argv) {
         struct context context = { .format = OUTPUT_TEXT };
         struct nearest nearest;
-        int r;
+        int r = parse_globals(&context, argc, argv);
 
-        /* A reader that has seen enough (head) must not kill us: the write fails, and the command ends by itself. */
-        signal(SIGPIPE, SIG_IGN);
-
-        r = parse_globals(&context, argc, argv);
         if (r >= 0)
                 return r;
         if (optind == argc) {
@@ -201,4 +200,24 @@ int main(int argc, char **argv) {
                 nearest_offer(&nearest, COMMANDS[i].name);
         fail(EXIT_USAGE, "unknown command \"%s\"%s", argv[optind], nearest_hint(&nearest));
         return usage();
+}
+
+/* A standard descriptor that is closed would become the daemon's socket, and what is printed would go there. What is
+ * opened here cannot be written to, so that printing fails as it would without it. */
+static void fill_standard_descriptors(void) {
+        int fd;
+
+        do
+                fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+        while (fd >= 0 && fd <= STDERR_FILENO);
+        if (fd >= 0)
+                close(fd);
+}
+
+int main(int argc, char **argv) {
+        fill_standard_descriptors();
+        /* A reader that has seen enough (head) must not kill us in the middle: the write fails, the command cleans up
+         * and ends by itself, and output_end() then does what SIGPIPE would have done. */
+        signal(SIGPIPE, SIG_IGN);
+        return output_end(run(argc, argv));
 }

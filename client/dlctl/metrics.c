@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "client/dlctl/control.h"
+#include "client/dlctl/ending.h"
 #include "client/dlctl/options.h"
 #include "proto/base/cleanup.h"
 
@@ -94,7 +95,7 @@ int metrics_run(struct context *context, const struct command *command, int argc
         control_close(control);
         if (r < 0)
                 return fail(exit_code_of(r), "metrics: %s", reason.text);
-        if (fwrite(text, 1, n, stdout) < n || fflush(stdout) != 0)
-                return fail(EXIT_REFUSED, "metrics: writing to stdout: %s", strerror(errno));
+        if (fwrite(text, 1, n, stdout) < n)
+                output_failed(errno);
         return EXIT_DONE;
 }

@@ -8,6 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "client/dlctl/ending.h"
 #include "client/dlctl/text.h"
 #include "proto/base/utf8.h"
 
@@ -382,10 +383,6 @@ static void print_block(const cJSON *record, const char *const *columns, int ind
 
 /* ---- text and JSON ------------------------------------------------------------------------------------------- */
 
-static int finish(void) {
-        return fflush(stdout) == 0 && !ferror(stdout) ? 0 : -errno;
-}
-
 static void print_line(const cJSON *record) {
         char *line = cJSON_PrintUnformatted(record);
 
@@ -400,7 +397,7 @@ int output_record(enum output_format format, const cJSON *record) {
                 print_line(record);
         else
                 print_block(record, NULL, 0);
-        return finish();
+        return output_flush();
 }
 
 int output_list(enum output_format format, const cJSON *list, const char *const *columns, const char *nothing) {
@@ -411,11 +408,11 @@ int output_list(enum output_format format, const cJSON *list, const char *const 
                 cJSON_ArrayForEach(row, list) {
                         print_line(row);
                 }
-                return finish();
+                return output_flush();
         }
         if (!list->child) {
                 puts(nothing);
-                return finish();
+                return output_flush();
         }
         while (columns[table.n]) {
                 table.columns[table.n] = columns[table.n];
@@ -429,5 +426,5 @@ int output_list(enum output_format format, const cJSON *list, const char *const 
                 if (row->next)
                         putchar('\n');
         }
-        return finish();
+        return output_flush();
 }

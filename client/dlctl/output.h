@@ -45,7 +45,7 @@ void record_progress(cJSON *record, const Dlp__Progress *progress);
 cJSON *record_list(cJSON *record, const char *key);
 cJSON *list_record(cJSON *list);
 
-/* Prints a record as a line or as a block. Returns 0 or negative errno (-EPIPE: the reader has gone). */
+/* Prints a record as a line or as a block. Returns 0 or negative errno, see output_flush(). */
 int output_record(enum output_format format, const cJSON *record);
 
 /* Prints a list's records as lines, or as a table of `columns` (names, ended by NULL); a record's other values follow

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "client/dlctl/ending.h"
 #include "proto/base/utf8.h"
 
 void text_init(struct text *text, int fd) {
@@ -25,6 +26,8 @@ int text_flush(struct text *text) {
                 else if (errno != EINTR)
                         text->error = -errno;
         }
+        if (text->error < 0 && text->fd == STDOUT_FILENO)
+                output_failed(-text->error);
         text->n = 0;
         return text->error;
 }

@@ -1,8 +1,9 @@
 #include "client/dlctl/bench/report.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
+
+#include "client/dlctl/ending.h"
 
 #define READY_SHARE 0.05 /* of the time: who waits less is not held up */
 #define BUSY_SHARE  0.85 /* of the workers' time: the rest is lost between samples */
@@ -195,5 +196,5 @@ int bench_print(enum output_format format, const struct bench_terms *terms, cons
         if (format == OUTPUT_JSON)
                 return print_json(terms, measured);
         print_text(terms, measured);
-        return fflush(stdout) == 0 ? 0 : errno == EPIPE ? -EPIPE : -EIO;
+        return output_flush();
 }

@@ -28,5 +28,6 @@ enum bench_limit bench_limit_of(const struct measured *measured);
 /* Of the workers' time, 0 to 1. */
 double bench_busy_share(const struct measured *measured);
 
-/* Prints it to stdout: as one object a line, or as a block. Returns 0 or -EPIPE, -EIO. */
+/* Prints it to stdout: as one object a line, or as a block. Returns 0; negative errno: it could not be written, and
+ * output_end() will say so. */
 int bench_print(enum output_format format, const struct bench_terms *terms, const struct measured *measured);

@@ -424,8 +424,7 @@ static int look_at_all(struct look *look, enum output_format format, uint64_t n_
                 else
                         keep_first(&r, look_at(look, format, idx));
         }
-        if (text_flush(&look->text) < 0 && r == EXIT_DONE && look->text.error != -EPIPE)
-                r = fail(EXIT_REFUSED, "cannot write: %s", strerror(-look->text.error));
+        text_flush(&look->text);
         return r;
 }
 

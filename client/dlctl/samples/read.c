@@ -59,7 +59,7 @@ static void pause_for(struct reading *reading) {
         nanosleep(&pause, NULL);
 }
 
-/* Returns 0 at the epoch's end, or a negative errno of the loader (-EPIPE: the output has no reader any more). */
+/* Returns 0 at the epoch's end, or a negative errno: of the loader, or of writing. */
 static int read_epoch(struct reading *reading) {
         const struct dlc_batch *batch;
         int r;
@@ -98,10 +98,8 @@ static int conclude(struct reading *reading, int r) {
 
         if (interrupted || r == -EINTR)
                 return EXIT_INTERRUPTED;
-        if (written == -EPIPE)
-                return EXIT_DONE; /* the reader had seen enough */
         if (written < 0)
-                return fail(EXIT_REFUSED, "cannot write: %s", strerror(-written));
+                return EXIT_REFUSED; /* output_end() says why */
         if (r == -EIO)
                 return fail(EXIT_REFUSED, "SHA-256 is not available from libcrypto");
         if (r < 0)

@@ -81,7 +81,7 @@ static int show(const struct context *context, const struct top_terms *terms, st
         }
         items_free(&items);
         rates_free(&rates);
-        return fflush(stdout) == 0 && !ferror(stdout) ? EXIT_DONE : EXIT_REFUSED;
+        return EXIT_DONE;
 }
 
 static void rest(double seconds) {

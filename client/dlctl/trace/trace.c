@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "client/dlctl/control.h"
+#include "client/dlctl/ending.h"
 #include "client/dlctl/options.h"
 #include "client/dlctl/trace/chrome.h"
 #include "client/dlctl/waiting.h"
@@ -152,6 +153,10 @@ static int trace(const struct context *context, const struct wish *wish, struct 
 
 /* ---- the command ----------------------------------------------------------------------------------------------- */
 
+static bool is_standard_output(const struct wish *wish) {
+        return strcmp(wish->path, "-") == 0;
+}
+
 static void tell(const struct context *context, const struct wish *wish, const struct recorded *recorded) {
         cJSON *record;
 
@@ -164,7 +169,7 @@ static void tell(const struct context *context, const struct wish *wish, const s
                         "dlctl: %llu events are missing: they came faster than they could be taken; trace one JOB, or "
                         "for fewer seconds\n",
                         (unsigned long long)recorded->n_dropped);
-        if (strcmp(wish->path, "-") == 0)
+        if (is_standard_output(wish))
                 return;
         record = record_new();
         record_text(record, "file", wish->path);
@@ -202,6 +207,10 @@ static int trace_to_file(const struct context *context, const struct wish *wish)
         if (r == 0)
                 tell(context, wish, &recorded);
         recorded_fini(&recorded);
+        if (r < 0 && is_standard_output(wish)) {
+                output_failed(-r); /* output_end() says it */
+                return EXIT_REFUSED;
+        }
         if (r < 0)
                 return fail(EXIT_REFUSED, "%s", why.text);
         return interrupted ? EXIT_INTERRUPTED : EXIT_DONE;

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "client/dlctl/ending.h"
 #include "client/dlctl/options.h"
 #include "client/dlctl/web/site.h"
 
@@ -77,8 +78,8 @@ static int fill_options(const struct choice *choice, const char *hosts[OPTION_LI
         return r;
 }
 
-/* The page's place is what people and scripts wait for. */
-static void say_where(const struct context *context, const struct server_options *options, uint16_t port) {
+/* The page's place is what people and scripts wait for. Returns an exit code. */
+static int say_where(const struct context *context, const struct server_options *options, uint16_t port) {
         bool is_v6 = strchr(options->address, ':') != NULL;
         char url[80];
 
@@ -92,7 +93,7 @@ static void say_where(const struct context *context, const struct server_options
         } else {
                 printf("%s\n", url);
         }
-        fflush(stdout);
+        return output_flush() < 0 ? EXIT_REFUSED : EXIT_DONE; /* a page that nobody can find is of no use */
 }
 
 static void on_signal(evutil_socket_t number, short what, void *arg) {
@@ -143,8 +144,9 @@ static int run(struct context *context, struct event_base *base, const struct se
                 site.view = view_new(user_name());
                 site.scrape.context = context;
                 site.watch = watch_new(base, context, site.view);
-                say_where(context, &options, server_port(server));
-                r = serve_until_signal(base);
+                r = say_where(context, &options, server_port(server));
+                if (r == EXIT_DONE)
+                        r = serve_until_signal(base);
         }
         server_close(server);
         watch_free(site.watch);
