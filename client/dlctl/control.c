@@ -11,7 +11,6 @@
 #include "client/lib/daemon/sources.h"
 
 #define ANSWER_TIMEOUT_MS 5000 /* the daemon answers such questions from memory */
-#define END_TIMEOUT_MS    10000
 #define CLIENT            "dlctl " DLP_VERSION
 
 struct control {
@@ -115,13 +114,14 @@ void control_close(struct control *control) {
         free(control);
 }
 
-void control_wait_end(struct control *control) {
-        uint64_t deadline_ns = dli_deadline(END_TIMEOUT_MS);
+bool control_wait_end(struct control *control, int timeout_ms) {
+        uint64_t deadline_ns = dli_deadline(timeout_ms);
         struct why reason; /* not used: whether it has ended is what counts */
 
         while (dli_connection_wait(&control->connection, deadline_ns) > 0)
                 if (dli_connection_drain(&control->connection, &reason) < 0)
-                        return;
+                        return true;
+        return false;
 }
 
 struct dli_connection *control_connection(struct control *control) {

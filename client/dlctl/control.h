@@ -20,8 +20,9 @@ int control_open_dataset(const struct context *context, const char *operand, str
  * dataset the one to use. A private daemon is started if the operand is a path. Returns an exit code. */
 int control_choose(struct context *context, const char *operand);
 
-/* Waits until the daemon has closed the connection, as it does when it ends; for ten seconds at most. */
-void control_wait_end(struct control *control);
+/* Waits until the daemon has closed the connection, as it does when it ends; timeout_ms at most. Returns whether it
+ * has. */
+bool control_wait_end(struct control *control, int timeout_ms);
 
 /* For questions that are more than one packet long. */
 struct dli_connection *control_connection(struct control *control);

@@ -3,6 +3,8 @@
 #include "client/dlctl/control.h"
 #include "client/dlctl/options.h"
 
+#define END_TIMEOUT_MS 10000
+
 int stop_run(struct context *context, const struct command *command, int argc, char **argv) {
         Dlp__StopRequest body = DLP__STOP_REQUEST__INIT;
         Dlp__Request request = DLP__REQUEST__INIT;
@@ -28,7 +30,7 @@ int stop_run(struct context *context, const struct command *command, int argc, c
         request.stop = &body;
         r = control_ask(control, &request, DLP__REPLY__BODY_STOP, &reply);
         if (r == EXIT_DONE) {
-                control_wait_end(control);
+                control_wait_end(control, END_TIMEOUT_MS);
                 record = record_new();
                 record_text(record, "stopped", control_socket(control));
                 record_number(record, "n_ranks", reply->stop->n_ranks);

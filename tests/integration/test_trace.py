@@ -10,7 +10,7 @@ import sys
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
-from harness import DLCTL, Skip, case, contains, equal, main, write, within
+from harness import DLCTL, Skip, case, contains, equal, main, patience, write, within
 from traces import check_rules, load, ns, spans
 
 STEPS = "random_resized_crop(96) hflip(0.5) color_jitter(0.4,0.4,0.4,0.1) to(float32)"
@@ -211,6 +211,27 @@ def _(box):
     equal(full.returncode, 1, full.stderr)
     contains(full.stderr, "No space left")
     equal([name for name in os.listdir(box.path()) if name.startswith(".")], [], "hidden files")
+
+
+@case("a daemon that dies while it is traced: an error that says so, and a file that can be opened with what had come by then")
+def _(box):
+    for name in ("t.json", "-"):
+        daemon, reader = steady(box)
+        path = box.path(name)
+        with open(box.path("out"), "wb") as out, open(box.path("err"), "wb") as err:
+            traced = box.start([DLCTL, "--socket", daemon.socket, "trace", "--seconds", "60", "-o", path if name != "-" else "-"],
+                               stdout=out, stderr=err, env=daemon.client_environment())
+            daemon.wait_log("begins job=(all)")
+            reader.wait_lines(len(reader.lines) + 100)
+            daemon.kill()
+            equal(traced.wait(patience(30)), 3, "exit code")
+        with open(box.path("err"), encoding="utf-8") as err:
+            contains(err.read(), f"the daemon at {daemon.socket} ended while it was traced", "in the output" if name == "-" else path)
+        trace = load(path if name != "-" else box.path("out"))
+        check_rules(trace)
+        assert spans(trace, "sample"), "no sample"
+        reader.process.kill()
+        reader.process.wait()
 
 
 def check_nothing_is_left(folder, names, said):

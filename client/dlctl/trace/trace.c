@@ -21,7 +21,14 @@
 #define SECONDS_MAX 3600.0
 #define POLL_MS     100
 #define EARLY_S     0.1
+#define GONE_MS     1000           /* until the end of a daemon shows on its other socket */
 #define REST_NS     30000000000ull /* how long the rest may take to come once the time is over */
+
+/* Why the end is missing. */
+struct cut {
+        int code; /* the exit code that goes with it; EXIT_DONE: it is there */
+        struct why why;
+};
 
 struct wish {
         double seconds;
@@ -58,6 +65,7 @@ struct reception {
         struct recorded *recorded;
         uint64_t began_ns, seconds_ns;
         bool is_asked_to_end;
+        bool is_cut; /* it ended before the daemon had sent all */
 };
 
 static void show(const struct reception *reception, uint64_t now_ns) {
@@ -75,7 +83,7 @@ static void ask_to_end(struct reception *reception) {
         reception->is_asked_to_end = true;
 }
 
-/* Receives until the daemon has sent all. */
+/* Receives until the daemon has sent all, or has ended. */
 static int receive(struct reception *reception, struct why *why) {
         static uint8_t buffer[1u << 18];
         uint64_t now_ns;
@@ -96,8 +104,10 @@ static int receive(struct reception *reception, struct why *why) {
                 n = recv(reception->fd, buffer, sizeof(buffer), MSG_DONTWAIT);
                 if (n < 0 && (errno == EAGAIN || errno == EINTR))
                         continue;
-                if (n <= 0)
+                if (n <= 0) {
+                        reception->is_cut = !reception->recorded->is_whole;
                         return 0;
+                }
                 r = recorded_take(reception->recorded, buffer, (size_t)n, why);
                 if (r == -ENOSPC) {
                         fprintf(stderr, "dlctl: %s\n", why->text);
@@ -120,8 +130,17 @@ static int take_answer(struct recorded *recorded, const Dlp__TraceReply *reply, 
         return 0;
 }
 
-/* Asks for a trace, and receives it. Returns an exit code. */
-static int trace(const struct context *context, const struct wish *wish, struct recorded *recorded) {
+/* A daemon that ends closes both sockets; one that goes on has given the trace up. */
+static void explain_cut(struct control *control, struct cut *cut) {
+        bool has_ended = control_wait_end(control, GONE_MS);
+
+        cut->code = has_ended ? EXIT_UNREACHABLE : EXIT_REFUSED;
+        why_set(&cut->why, 0, "the daemon at %s %s", control_socket(control),
+                has_ended ? "ended while it was traced" : "broke the trace off");
+}
+
+/* Asks for a trace, and receives it. Returns an exit code: EXIT_DONE also if it was cut off, which `cut` then says. */
+static int trace(const struct context *context, const struct wish *wish, struct recorded *recorded, struct cut *cut) {
         Dlp__TraceRequest body = DLP__TRACE_REQUEST__INIT;
         Dlp__Request request = DLP__REQUEST__INIT;
         struct reception reception = { .recorded = recorded, .seconds_ns = (uint64_t)(wish->seconds * 1e9) };
@@ -130,6 +149,7 @@ static int trace(const struct context *context, const struct wish *wish, struct 
         struct why why;
         int r = control_open(context, &control);
 
+        cut->code = EXIT_DONE;
         if (r != EXIT_DONE)
                 return r;
         body.duration_ms = (uint32_t)(wish->seconds * 1000);
@@ -145,6 +165,8 @@ static int trace(const struct context *context, const struct wish *wish, struct 
                         r = receive(&reception, &why);
                 waiting_end();
                 close(reception.fd);
+                if (reception.is_cut)
+                        explain_cut(control, cut);
                 r = r < 0 ? fail(exit_code_of(r), "%s", why.text) : EXIT_DONE;
         }
         control_close(control);
@@ -183,22 +205,21 @@ static void tell(const struct context *context, const struct wish *wish, const s
 static int trace_to_file(const struct context *context, const struct wish *wish) {
         struct recorded recorded = { 0 };
         struct traced_file *file;
+        struct cut cut;
         struct why why;
         int r, code;
 
         r = traced_file_begin(wish->path, wish->force, &file, &why);
         if (r < 0)
                 return fail(EXIT_REFUSED, "%s", why.text);
-        code = trace(context, wish, &recorded);
+        code = trace(context, wish, &recorded, &cut);
         if (code != EXIT_DONE) {
                 traced_file_drop(file);
                 recorded_fini(&recorded);
                 return code;
         }
-        if (!recorded.is_whole) {
+        if (!recorded.is_whole)
                 recorded.end_ns = clock_now_ns();
-                fprintf(stderr, "dlctl: the trace ends early: the daemon has ended, or the file would be too long\n");
-        }
         r = chrome_write(file, &recorded, &why);
         if (r < 0)
                 traced_file_drop(file);
@@ -213,6 +234,9 @@ static int trace_to_file(const struct context *context, const struct wish *wish)
         }
         if (r < 0)
                 return fail(EXIT_REFUSED, "%s", why.text);
+        if (cut.code != EXIT_DONE)
+                return fail(cut.code, "%s: what had come by then is in %.400s, which viewers open", cut.why.text,
+                            is_standard_output(wish) ? "the output" : wish->path);
         return interrupted ? EXIT_INTERRUPTED : EXIT_DONE;
 }
 
