@@ -317,6 +317,21 @@ def _(box):
     web.until(lambda it: not it["away"], "the daemon answers again")
 
 
+@case("an answer is sent at once on a connection that is kept: no piece of it waits for the visitor's confirmation")
+def _(box):
+    daemon = box.daemon({"d": box.folder_of_files("d", 8)})
+    web = Web(box, daemon.socket)
+    connection = web.connect()
+    connection.request("GET", "/")
+    equal(len(connection.getresponse().read()) > 20000, True, "a page of several pieces")
+    try:
+        equal(web.option_of(connection, socket.IPPROTO_TCP, socket.TCP_NODELAY), 1, "TCP_NODELAY of its end")
+    except OSError as error:
+        raise Skip(f"the kernel gives no copy of another process's socket: {error}") from error
+    finally:
+        connection.close()
+
+
 @case("names that are code, no UTF-8 or control characters come as text, in JSON that every reader understands")
 def _(box):
     folder = box.folder_of_files("d", 4)

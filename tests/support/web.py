@@ -1,4 +1,5 @@
 """`dlctl web` of a test, and what a browser or a scraper sends to it."""
+import ctypes
 import http.client
 import json
 import os
@@ -7,7 +8,9 @@ import socket
 import subprocess
 import urllib.parse
 
-from harness import DLCTL, SANITIZER, end, patience, within
+from harness import DLCTL, LIBC, SANITIZER, end, patience, within
+
+PIDFD_GETFD = 438  # the same number on all machines that are newer than it
 
 
 class Web:
@@ -88,6 +91,25 @@ class Web:
     def resident_kib(self):
         with open(f"/proc/{self.process.pid}/status", encoding="utf-8") as file:
             return next(int(line.split()[1]) for line in file if line.startswith("VmRSS:"))
+
+    def option_of(self, connection, level, option):
+        """What its end of the connection has for a socket option, which only its process can be asked for: a copy of the
+        descriptor is asked. OSError where the kernel gives no copy."""
+        process = os.pidfd_open(self.process.pid)
+        try:
+            for name in os.listdir(f"/proc/{self.process.pid}/fd"):
+                copy = LIBC.syscall(PIDFD_GETFD, process, int(name), 0)
+                if copy < 0:
+                    raise OSError(ctypes.get_errno(), "pidfd_getfd")
+                try:
+                    with socket.socket(fileno=copy) as its_end:
+                        if its_end.getpeername() == connection.sock.getsockname():
+                            return its_end.getsockopt(level, option)
+                except OSError:
+                    pass  # another file, or a socket without a peer
+        finally:
+            os.close(process)
+        raise AssertionError("it does not have the connection")
 
     def n_descriptors(self):
         return len(os.listdir(f"/proc/{self.process.pid}/fd"))
