@@ -3,6 +3,8 @@
 #include <errno.h>
 #include <string.h>
 
+#include "client/lib/daemon/silent.h"
+
 #define LATE_NS 3000000000ull /* an answer that takes longer is missed aloud */
 
 void inquiry_init(struct inquiry *inquiry) {
@@ -91,8 +93,7 @@ int inquiry_begin(struct inquiry *inquiry, const bool wanted[N_QUESTIONS], uint6
 bool inquiry_is_late(struct inquiry *inquiry, uint64_t now_ns) {
         if (!inquiry->is_asking || now_ns - inquiry->asked_ns < LATE_NS)
                 return false;
-        why_set(&inquiry->away, 0, "the daemon at %s does not answer: it is stopped or overloaded",
-                inquiry->connection.path);
+        dli_daemon_silent(inquiry->connection.socket, inquiry->connection.path, &inquiry->away);
         return true;
 }
 

@@ -6,12 +6,14 @@
 #include <string.h>
 
 #include "client/lib/clock.h"
+#include "client/lib/daemon/silent.h"
 #include "client/lib/loader.h"
 #include "proto/base/cleanup.h"
 
 #define ASK_AGAIN_NS  100000000ull /* polling this slowly costs nothing, and building a large index takes seconds */
 #define ASK_FIRST_NS  4000000ull   /* a small one is there at once: the first pause, and each is twice as long */
 #define TELL_AFTER_NS 100000000ull /* nobody wants to read of shorter waits */
+#define SILENT_MS     3000         /* an answer that takes longer is looked into */
 #define CONNECTS_MAX  5
 
 #define CONTROL 0 /* indices of the descriptors, in the order in which they arrive */
@@ -103,6 +105,26 @@ static int wait_to_ask(struct dlc_loader *loader, struct question *question) {
         return r > 0 ? dli_connection_drain(&loader->connection, &loader->reason) : 0;
 }
 
+/* As dli_connection_call(). It may take as long as making a large ring does; a daemon that is stopped is told of before
+ * that, as it needs somebody's help. */
+static int call(struct dlc_loader *loader, Dlp__Request *request, Dlp__Reply **ret_reply, int *ret_fds, size_t n_fds) {
+        struct dli_connection *connection = &loader->connection;
+        uint64_t deadline_ns = dli_deadline(DLI_ANSWER_TIMEOUT_MS), look_ns;
+        int r = dli_connection_send(connection, request, &loader->reason);
+
+        if (r < 0)
+                return r;
+        for (;;) {
+                look_ns = dli_deadline(SILENT_MS);
+                r = dli_connection_answer(connection, look_ns < deadline_ns ? look_ns : deadline_ns, &loader->reason,
+                                          ret_reply, ret_fds, n_fds);
+                if (r != -ETIMEDOUT || clock_now_ns() >= deadline_ns)
+                        return r;
+                if (dli_daemon_is_stopped(connection->socket))
+                        dli_progress_tell(loader, &connection->progress, loader->reason.text);
+        }
+}
+
 static int ask(struct dlc_loader *loader, Dlp__Reply **ret_reply, struct dli_descriptors *ret_descriptors) {
         const struct dlc_options *options = &loader->options;
         struct question question = { .options = options,
@@ -114,8 +136,7 @@ static int ask(struct dlc_loader *loader, Dlp__Reply **ret_reply, struct dli_des
 
         message_make(&message, loader);
         for (;;) {
-                r = dli_connection_call(&loader->connection, &message.request, DLI_ANSWER_TIMEOUT_MS, &loader->reason,
-                                        ret_reply, ret_descriptors->fd, DLI_N_DESCRIPTORS);
+                r = call(loader, &message.request, ret_reply, ret_descriptors->fd, DLI_N_DESCRIPTORS);
                 if (r != DLI_ASK_AGAIN)
                         return r;
                 r = wait_to_ask(loader, &question);

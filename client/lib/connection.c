@@ -13,6 +13,7 @@
 #include <sys/un.h>
 
 #include "client/lib/clock.h"
+#include "client/lib/daemon/silent.h"
 #include "client/lib/progress.h"
 #include "proto/base/cleanup.h"
 #include "proto/private.h"
@@ -249,7 +250,7 @@ static int receive_reply(struct dli_connection *connection, uint64_t deadline_ns
                 if (r < 0)
                         return why_set(reason, r, "interrupted while waiting for the daemon's answer");
                 if (r == 0)
-                        return why_set(reason, -ETIMEDOUT, "the daemon at %s does not answer", connection->path);
+                        return dli_daemon_silent(connection->socket, connection->path, reason);
 
                 n = dlp_frame_receive(connection->socket, connection->packet, DLP_PACKET_MAX, fds, n_fds, &n_taken,
                                       MSG_DONTWAIT);
@@ -300,7 +301,7 @@ int dli_connection_send(struct dli_connection *connection, Dlp__Request *request
                 return r < 0 ? r : gone(connection, reason);
         }
         if (r == -EAGAIN)
-                return why_set(reason, -ETIMEDOUT, "the daemon at %s does not answer", connection->path);
+                return dli_daemon_silent(connection->socket, connection->path, reason);
         if (r < 0)
                 return why_errno(reason, r, "cannot send to the daemon at %s", connection->path);
         return 0;

@@ -412,6 +412,30 @@ def _(box):
     equal(os.path.exists(daemon.socket), True, "a socket that is not ours is left alone")
 
 
+@case("a daemon that is stopped is told by its process with the command that lets it go on; another silent program is not")
+def _(box):
+    daemon = box.daemon({"d": box.folder_of_files("d", 10)})
+    daemon.signal(signal.SIGSTOP)
+    done = daemon.dlctl("status")
+    equal((done.returncode, done.stdout), (3, ""), done.stderr)
+    contains(done.stderr, daemon.socket, "does not answer", f"its process {daemon.pid} is stopped")
+    cure = re.search(r"kill -CONT \d+", done.stderr)[0]
+    equal(subprocess.run(cure.split(), check=False).returncode, 0, cure)
+    equal(daemon.status()["pid"], daemon.pid, "it answers again")
+    daemon.signal(signal.SIGSTOP)
+    reader = daemon.reader("d", batch=1)  # a loader waits longer than dlctl, and says soon what for
+    within(20, lambda: f"its process {daemon.pid} is stopped" in reader.errors(), "that it waits for a process that is stopped")
+    daemon.signal(signal.SIGCONT)
+    equal(len(reader.good()), 10, "samples after all")
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as other:
+        other.bind(box.path("other"))
+        other.listen(5)
+        done = daemon.dlctl("--socket", box.path("other"), "status")
+    equal(done.returncode, 3, done.stderr)
+    contains(done.stderr, box.path("other"), "does not answer: it is stopped or overloaded")
+    equal(str(os.getpid()) in done.stderr, False, "this test is no daemon")
+
+
 @case("readiness is announced to who asked for it, and the end too")
 def _(box):
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)

@@ -307,7 +307,7 @@ def _(box):
         raise AssertionError("the history was lost")
     daemon.signal(signal.SIGSTOP)
     stopped = web.until(lambda it: it["away"], "the daemon does not answer")
-    contains(stopped["away"], "does not answer")
+    contains(stopped["away"], "does not answer", f"its process {daemon.pid} is stopped", f"kill -CONT {daemon.pid}")
     begin = time.monotonic()
     for _ in range(20):
         web.status()
