@@ -1,7 +1,12 @@
 /* dlctl jobs */
 
+#include <string.h>
+#include <unistd.h>
+
+#include "client/dlctl/diagnose/job_name.h"
 #include "client/dlctl/diagnose/record.h"
 #include "client/dlctl/listing.h"
+#include "client/dlctl/options.h"
 
 static const char *const COLUMNS[] = { "name", "dataset", "world", "batch_size", NULL };
 
@@ -98,32 +103,41 @@ void job_record(cJSON *list, const Dlp__Job *job, const Dlp__Node *node) {
                 add_stage(stages, job->stages[i]);
 }
 
-static int ask_page(struct control *control, const char *operand, uint64_t first, cJSON *list, uint64_t *ret_next) {
-        Dlp__JobsRequest body = DLP__JOBS_REQUEST__INIT;
-        Dlp__Request request = DLP__REQUEST__INIT;
-        Dlp__Reply *reply;
-        int r;
+/* Those of this name; NULL: all. */
+static void list_jobs(const struct jobs_seen *jobs, const char *name, cJSON *list) {
+        for (size_t i = 0; i < jobs_seen_count(jobs); i++) {
+                struct look look = jobs_seen_at(jobs, i);
 
-        body.first = (uint32_t)first;
-        request.body_case = DLP__REQUEST__BODY_JOBS;
-        request.jobs = &body;
-        r = control_ask(control, &request, DLP__REPLY__BODY_JOBS, &reply);
-        if (r != EXIT_DONE)
-                return r;
-        for (size_t i = 0; i < reply->jobs->n_jobs; i++)
-                job_record(list, reply->jobs->jobs[i], reply->jobs->node);
-        *ret_next = reply->jobs->next;
-        dlp__reply__free_unpacked(reply, NULL);
-        return EXIT_DONE;
+                if (!name || strcmp(look.job->name, name) == 0)
+                        job_record(list, look.job, look.node);
+        }
 }
 
 int jobs_run(struct context *context, const struct command *command, int argc, char **argv) {
-        static const struct listing LISTING = {
-                .name = "jobs",
-                .columns = COLUMNS,
-                .empty = "No jobs: nobody is attached.",
-                .ask_page = ask_page,
-        };
+        struct control *control;
+        struct jobs_seen jobs;
+        const char *name;
+        int r;
 
-        return listing_run(&LISTING, context, command, argc, argv);
+        r = options_parse(context, command, NULL, 0, 0, argc, argv);
+        if (r >= 0)
+                return r;
+        name = optind < argc ? argv[optind] : NULL;
+        r = control_open(context, &control);
+        if (r != EXIT_DONE)
+                return r;
+        r = jobs_seen_ask(control, &jobs);
+        if (r == EXIT_DONE) {
+                cJSON *record = record_new(), *list = record_list(record, "jobs");
+
+                list_jobs(&jobs, name, list);
+                if (name)
+                        r = job_name_check(&jobs, "jobs", name);
+                if (r == EXIT_DONE)
+                        output_list(context->format, list, COLUMNS, "No jobs: nobody is attached.");
+                cJSON_Delete(record);
+                jobs_seen_free(&jobs);
+        }
+        control_close(control);
+        return r;
 }

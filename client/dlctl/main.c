@@ -21,8 +21,8 @@ static const struct command COMMANDS[] = {
           "Shows each dataset: whether it is ready, its samples, its digest, and the damaged samples met. With NAME, shows "
           "that one with its fields: their kinds, dtypes and shapes, as a pipeline without steps delivers them. DATASET and NAME, here and in other commands, may also be a path: what has a / in it.",
           datasets_run },
-        { "jobs", "", "the jobs that are being served, with their ranks",
-          "Shows each job and its ranks: where they are, how full their rings are, how fast they have been since they "
+        { "jobs", "[JOB]", "the jobs that are being served, with their ranks",
+          "Shows each job, or one, and its ranks: where they are, how full their rings are, how fast they have been since they "
           "attached, and what would help. dlctl diagnose says what holds a job up now.",
           jobs_run },
         { "diagnose", "[JOB]", "is a job held up by its data, by what, and what would help",

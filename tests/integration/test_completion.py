@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""dlctl completion: real shells complete commands, options, their words and the names of datasets."""
+"""dlctl completion: real shells complete commands, options, their words and the names of datasets and jobs."""
 import os
 import pty
 import re
@@ -14,6 +14,7 @@ from harness import BUILD, DLCTL, Skip, case, contains, end, equal, main, patien
 
 # What is typed, and what the line becomes. Each ends in what no other word begins with.
 LINES = (("dlctl stat", "dlctl status "), ("dlctl read --on-er", "dlctl read --on-error "), ("dlctl look pho", "dlctl look photos "),
+         ("dlctl jobs tra", "dlctl jobs training "), ("dlctl diagnose tra", "dlctl diagnose training "),
          ("dlctl once --sc", "dlctl once --scope "), ("dlctl once --scope clu", "dlctl once --scope cluster "),
          ("dlctl --format js", "dlctl --format json "), ("dlctl completion fi", "dlctl completion fish "),
          ("dlctl stage --config /etc/debian_ver", "dlctl stage --config /etc/debian_version "))
@@ -61,9 +62,16 @@ class Terminal:
         os.close(self.fd)
 
 
+def serving(box):
+    """A daemon with a dataset that is called photos and a job that is called training."""
+    daemon = box.daemon({"photos": box.folder_of_files("photos", 4)})
+    daemon.reader("photos", job="training", batch=1, delay_ms=60000).wait_lines(1)
+    return daemon
+
+
 def check_lines(box, command, begin):
     """Types each line with a tabulator at its end, and `echo` in front, so that the shell says what it made of it."""
-    daemon = box.daemon({"photos": box.folder_of_files("photos", 4)})
+    daemon = serving(box)
     terminal = Terminal(box, command, environment(daemon, box))
     terminal.type(f"PS1='> '\n{begin}\necho ready-$((1+1))\n")
     terminal.until("ready-2")
@@ -75,7 +83,7 @@ def check_lines(box, command, begin):
     terminal.close()
 
 
-@case("bash completes commands, options, words, files and datasets")
+@case("bash completes commands, options, words, files, datasets and jobs")
 def _(box):
     check_lines(box, ["bash", "--norc", "-i"], f". {script(box, 'bash')}")
 
@@ -88,7 +96,7 @@ def _(box):
 @case("fish completes the same")
 def _(box):
     path = script(box, "fish")
-    daemon = box.daemon({"photos": box.folder_of_files("photos", 4)})
+    daemon = serving(box)
     for typed, expected in LINES:
         done = subprocess.run(["fish", "--no-config", "-c", f"source {path}; complete -C '{typed}'"], check=False,
                               env=environment(daemon, box), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,

@@ -123,6 +123,24 @@ def _(box):
     contains(found["verdict"], "rank 1")
 
 
+@case("dlctl jobs shows all jobs or the one that is named, also one with a slash in its name; a name that none has is told")
+def _(box):
+    daemon = box.daemon({"p": box.folder_of_files("p", 60)})
+    said = daemon.dlctl("jobs", "one")
+    equal((said.returncode, said.stdout), (1, ""), said.stderr)
+    contains(said.stderr, 'jobs: there is no job "one": nobody is attached')
+    for name in ("one", "two", "run/3"):
+        daemon.reader("p", job=name, batch=1, delay_ms=60000).wait_lines(1)
+    equal({job["name"] for job in daemon.objects("jobs")}, {"one", "two", "run/3"}, "all jobs")
+    for name in ("two", "run/3"):
+        equal([job["name"] for job in daemon.objects("jobs", name)], [name], "the job that is named")
+    said = daemon.dlctl("jobs", "two")
+    equal((said.returncode, "one" in said.stdout), (0, False), said.stdout)
+    said = daemon.dlctl("jobs", "twa")
+    equal((said.returncode, said.stdout), (1, ""), said.stderr)
+    contains(said.stderr, 'no job "twa"', 'did you mean "two"', "there are: ", "one", "run/3")
+
+
 @case("text for people: the sentence, what to change, the numbers; all jobs unless one is named")
 def _(box):
     daemon = box.daemon({"p": box.folder_of_pictures("p", 60, width=64, height=48)})

@@ -55,7 +55,10 @@ static void print_argument(const struct option_row *row) {
 static void print_operand(const struct command *command) {
         switch (completion_of_operand(command)) {
         case ARGUMENT_DATASET:
-                printf(" COMPREPLY=($(compgen -W \"$(_dlctl_datasets)\" -- \"$current\")) ;;\n");
+                printf(" COMPREPLY=($(compgen -W \"$(_dlctl_names datasets)\" -- \"$current\")) ;;\n");
+                break;
+        case ARGUMENT_JOB:
+                printf(" COMPREPLY=($(compgen -W \"$(_dlctl_names jobs)\" -- \"$current\")) ;;\n");
                 break;
         case ARGUMENT_CHOICE:
                 printf(" COMPREPLY=($(compgen -W '");
@@ -84,8 +87,8 @@ static void print_command(const struct command *command, const struct option_row
 
 static void end(const struct command *commands, size_t n) {
         printf("    esac\n}\n"
-               "_dlctl_datasets() {\n"
-               "    dlctl --format json datasets 2>/dev/null | sed -n 's/^{\"name\":\"\\([^\"\\\\]*\\)\".*/\\1/p'\n"
+               "_dlctl_names() {\n"
+               "    dlctl --format json \"$1\" 2>/dev/null | sed -n 's/^{\"name\":\"\\([^\"\\\\]*\\)\".*/\\1/p'\n"
                "}\n"
                "complete -F _dlctl dlctl\n");
 }

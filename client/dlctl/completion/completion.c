@@ -29,6 +29,8 @@ enum argument_kind completion_of_operand(const struct command *command) {
 
         if (strcmp(command->operands, "COMMAND...") == 0)
                 return ARGUMENT_COMMAND;
+        if (strcmp(command->operands, "[JOB]") == 0)
+                return ARGUMENT_JOB;
         if (strchr(command->operands, '|'))
                 return ARGUMENT_CHOICE;
         return is_one_of(command->operands, DATASETS) ? ARGUMENT_DATASET : ARGUMENT_NONE;

@@ -13,6 +13,7 @@ enum argument_kind {
         ARGUMENT_FILE,    /* files and folders */
         ARGUMENT_CHOICE,  /* the words of its description: "text|json" */
         ARGUMENT_DATASET, /* the names that the daemon knows */
+        ARGUMENT_JOB,     /* those that run */
         ARGUMENT_COMMAND, /* programs */
 };
 

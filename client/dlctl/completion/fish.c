@@ -5,8 +5,8 @@
 
 static void begin(const struct command *commands, size_t n) {
         printf("# fish completion for dlctl; made by: dlctl completion fish\n"
-               "function __dlctl_datasets\n"
-               "    dlctl --format json datasets 2>/dev/null | string match -rg '^\\{\"name\":\"([^\"\\\\\\\\]*)\"'\n"
+               "function __dlctl_names\n"
+               "    dlctl --format json $argv 2>/dev/null | string match -rg '^\\{\"name\":\"([^\"\\\\\\\\]*)\"'\n"
                "end\n"
                "complete -c dlctl -f\n"
                "complete -c dlctl -n __fish_use_subcommand -l socket -r -F -d 'the socket of the daemon'\n"
@@ -46,7 +46,11 @@ static void print_command(const struct command *command, const struct option_row
         }
         switch (completion_of_operand(command)) {
         case ARGUMENT_DATASET:
-                printf("complete -c dlctl -n '__fish_seen_subcommand_from %s' -a '(__dlctl_datasets)'\n",
+                printf("complete -c dlctl -n '__fish_seen_subcommand_from %s' -a '(__dlctl_names datasets)'\n",
+                       command->name);
+                break;
+        case ARGUMENT_JOB:
+                printf("complete -c dlctl -n '__fish_seen_subcommand_from %s' -a '(__dlctl_names jobs)'\n",
                        command->name);
                 break;
         case ARGUMENT_CHOICE:

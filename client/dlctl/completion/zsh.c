@@ -26,11 +26,13 @@ static void print_choices(const char *choices) {
 static void begin(const struct command *commands, size_t n) {
         printf("#compdef dlctl\n"
                "# zsh completion for dlctl; made by: dlctl completion zsh\n"
-               "_dlctl_datasets() {\n"
+               "_dlctl_names() {\n"
                "    local -a names\n"
-               "    names=(${(f)\"$(dlctl --format json datasets 2>/dev/null | sed -n 's/^{\"name\":\"\\([^\"\\\\]*\\)\".*/\\1/p')\"})\n"
+               "    names=(${(f)\"$(dlctl --format json $1 2>/dev/null | sed -n 's/^{\"name\":\"\\([^\"\\\\]*\\)\".*/\\1/p')\"})\n"
                "    compadd -a names\n"
                "}\n"
+               "_dlctl_datasets() { _dlctl_names datasets }\n"
+               "_dlctl_jobs() { _dlctl_names jobs }\n"
                "_dlctl_commands() {\n"
                "    local -a commands\n"
                "    commands=(\n");
@@ -81,6 +83,9 @@ static void print_command(const struct command *command, const struct option_row
         switch (completion_of_operand(command)) {
         case ARGUMENT_DATASET:
                 printf(" \\\n        '1:dataset:_dlctl_datasets'");
+                break;
+        case ARGUMENT_JOB:
+                printf(" \\\n        '1:job:_dlctl_jobs'");
                 break;
         case ARGUMENT_CHOICE:
                 printf(" \\\n        '1:word:");

@@ -8,13 +8,12 @@
 #include <unistd.h>
 
 #include "client/dlctl/diagnose/confirm.h"
-#include "client/dlctl/diagnose/jobs_seen.h"
+#include "client/dlctl/diagnose/job_name.h"
 #include "client/dlctl/diagnose/patience.h"
 #include "client/dlctl/diagnose/record.h"
 #include "client/dlctl/options.h"
 #include "client/dlctl/waiting.h"
 #include "proto/base/clock.h"
-#include "proto/base/nearest.h"
 
 #define SECONDS_DEFAULT 5.0
 #define SECONDS_MAX     86400.0
@@ -33,28 +32,6 @@ static void let_pass(double seconds, const char *name) {
                 patience_tick();
         }
         waiting_end();
-}
-
-/* Is there a job with this name? If not, says which are. Returns an exit code. */
-static int check_name(const struct jobs_seen *jobs, const char *name) {
-        struct nearest nearest;
-        char names[400] = "";
-        size_t n = 0;
-
-        nearest_begin(&nearest, name, strlen(name));
-        for (size_t i = 0; i < jobs_seen_count(jobs); i++) {
-                const Dlp__Job *job = jobs_seen_at(jobs, i).job;
-
-                if (strcmp(job->name, name) == 0)
-                        return EXIT_DONE;
-                nearest_offer(&nearest, job->name);
-                if (n < sizeof(names))
-                        n += (size_t)snprintf(names + n, sizeof(names) - n, "%s%.128s", n > 0 ? ", " : "", job->name);
-        }
-        if (n == 0)
-                return fail(EXIT_REFUSED, "diagnose: there is no job \"%.128s\": nobody is attached", name);
-        return fail(EXIT_REFUSED, "diagnose: there is no job \"%.128s\"%s; there are: %s", name, nearest_hint(&nearest),
-                    names);
 }
 
 /* What was asked for. */
@@ -119,7 +96,7 @@ static int look_on(const struct context *context, struct control *control, const
         int r = jobs_seen_ask(control, &before);
 
         if (r == EXIT_DONE) {
-                r = wish->name ? check_name(&before, wish->name) : check_confirms(&before, wish);
+                r = wish->name ? job_name_check(&before, "diagnose", wish->name) : check_confirms(&before, wish);
                 if (r == EXIT_DONE && jobs_seen_count(&before) > 0)
                         let_pass(wish->seconds, wish->name ? wish->name : "");
                 if (r == EXIT_DONE)

@@ -1,0 +1,27 @@
+#include "client/dlctl/diagnose/job_name.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "proto/base/nearest.h"
+
+int job_name_check(const struct jobs_seen *jobs, const char *command, const char *name) {
+        struct nearest nearest;
+        char names[400] = "";
+        size_t n = 0;
+
+        nearest_begin(&nearest, name, strlen(name));
+        for (size_t i = 0; i < jobs_seen_count(jobs); i++) {
+                const Dlp__Job *job = jobs_seen_at(jobs, i).job;
+
+                if (strcmp(job->name, name) == 0)
+                        return EXIT_DONE;
+                nearest_offer(&nearest, job->name);
+                if (n < sizeof(names))
+                        n += (size_t)snprintf(names + n, sizeof(names) - n, "%s%.128s", n > 0 ? ", " : "", job->name);
+        }
+        if (n == 0)
+                return fail(EXIT_REFUSED, "%s: there is no job \"%.128s\": nobody is attached", command, name);
+        return fail(EXIT_REFUSED, "%s: there is no job \"%.128s\"%s; there are: %s", command, name,
+                    nearest_hint(&nearest), names);
+}
