@@ -3,6 +3,7 @@
 import glob
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -16,9 +17,9 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 import faulty_server  # noqa: E402
 from pyclient import trainer  # noqa: E402
 import s3_server  # noqa: E402
-from harness import (VARIANT, Skip, Table, case, contains, equal, main, samples_of, sha256_of,  # noqa: E402
-                     within, write)
-from staging import (PROTOCOL, OSERR, TEMPFAIL, UNAVAILABLE, Staging, files_of, make_files, photos_sizes,  # noqa: E402
+from harness import (DLCTL, VARIANT, Skip, Table, case, contains, equal, main, patience, samples_of,  # noqa: E402
+                     sha256_of, within, write)
+from staging import (CONFIG, OK, PROTOCOL, OSERR, TEMPFAIL, UNAVAILABLE, Staging, files_of, make_files, photos_sizes,  # noqa: E402
                      write_manifest)
 
 MIB = 1 << 20
@@ -34,6 +35,33 @@ def without(files, *names):
 
 def size_of(folder):
     return sum(os.path.getsize(os.path.join(parent, name)) for parent, _, names in os.walk(folder) for name in names)
+
+
+# ---- without a configured daemon -------------------------------------------------------------------------------------
+
+@case("dlctl stage without a configuration says what to write, by the dataset's name or path, and what it says works")
+def _(box):
+    folder = source_of(box)
+    manifest = write_manifest(folder)
+    env = dict(os.environ, HOME=box.path("home"), XDG_CACHE_HOME=box.path("cache"))
+
+    def stage(config, dataset, status):
+        done = subprocess.run([DLCTL, "stage", "--config", config, dataset], env=env, check=False, stdin=subprocess.DEVNULL,
+                              capture_output=True, text=True, timeout=patience(60))
+        equal(done.returncode, status, done.stderr)
+        return done.stderr
+
+    said = stage(box.path("none.conf"), "photos", CONFIG)
+    contains(said, box.path("none.conf"), "No such file", "--config FILE")
+    section = re.search(r'dataset "photos" \{.*?\}', said)[0]
+    path = box.path("data", "photos")
+    os.makedirs(os.path.dirname(path))
+    write(box.path("c.conf"), section.replace("/data/photos", path)
+          .replace("https://HOST/photos/manifest.jsonl", f"file://{manifest}").encode())
+    stage(box.path("c.conf"), "photos", OK)
+    equal(files_of(path), without(files_of(folder), "manifest.jsonl"), "files")
+    contains(stage(box.path("none.conf"), "/some/where/birds", CONFIG), 'dataset "birds" { path = "/some/where/birds" origin = ')
+    contains(stage(box.path("c.conf"), "photo", CONFIG), 'there is no dataset "photo" (did you mean "photos"?)', 'dataset "photo" {')
 
 
 # ---- origins --------------------------------------------------------------------------------------------------------
