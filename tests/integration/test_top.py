@@ -73,7 +73,7 @@ def _(box):
     terminal.until("└─ rank 1", "the ranks")
     terminal.keys("t")
     terminal.until(lambda it: "rank 1" not in it, "the jobs alone")
-    terminal.keys("/", "evalu")
+    terminal.keys("\\", "evalu")
     terminal.until(lambda it: "train" not in it and "Filter: evalu_" in it, "what is filtered")
     terminal.keys("Escape")
     terminal.until("train", "all of it again")
@@ -86,9 +86,21 @@ def _(box):
     terminal.keys("Down", "Enter")
     contains(terminal.until("job train", "a job"), "dataset     d", "order       shuffled, torch", "Ranks", "└─ rank 1")
     terminal.keys("Escape")
-    terminal.keys("h")
-    contains(terminal.until("quit", "the help"), "Space Z")
-    terminal.keys("q")
+    for key in ("h", "?", "F1"):
+        terminal.keys(key)
+        contains(terminal.until("quit", "the help"), "Space Z")
+        terminal.keys(key)
+        terminal.until("F10Quit", "the table again")
+    for key in ("/", "F3"):
+        terminal.keys(key, "EVAL")
+        terminal.until("Search: EVAL_  F3 goes on", "what is searched")
+        terminal.keys("nothing")
+        terminal.until("Search: EVALnothing_  no job has that", "that it is missing")
+        terminal.keys("Enter", "Enter")
+        terminal.until("job evaluate", "the job that was found")
+        terminal.keys("Escape")
+        terminal.until("F10Quit", "the table again")
+        terminal.keys("Home")
     terminal.resize(20, 5)
     terminal.until(lambda it: re.search(r"^JOB +WAIT%", it, re.M) and "evaluate" in it, "a tiny window")
     terminal.resize(2, 1)
@@ -134,6 +146,25 @@ def is_top(pid, socket):
     except OSError:
         return False
     return words[:1] == [DLCTL.encode()] and socket.encode() in words and b"top" in words
+
+
+@case("live: without a daemon it says so and waits for one; what no daemon makes good is an error")
+def _(box):
+    daemon = box.daemon({"d": box.folder_of_files("d", 60)})
+    daemon.stop()
+    terminal = live(box, daemon)
+    contains(terminal.until("no daemon at", "that there is none"), "no daemon has answered yet: looking again every 0.2 s")
+    terminal.keys("h")
+    terminal.until("Space Z", "keys are heard")
+    terminal.keys("h")
+    daemon.start()
+    terminal.until(lambda it: "0 jobs, 0 ranks" in it and "no daemon" not in it, "the daemon")
+    attached(box, daemon, "d", job="train")
+    terminal.until("train", "its job")
+    terminal.keys("q")
+    terminal.until(is_restored, "the end")
+    wrong = Tmux(box, [DLCTL, "--socket", "/" + "x" * 200, "top"])
+    contains(wrong.until("status 1", "the end"), "the path must have")
 
 
 @case("live: a daemon that ends and comes back is told of, and watched on")

@@ -32,9 +32,9 @@ static void take(void *arg, const struct line *line) {
 /* Draws a window and then presses the keys: characters, and u d l r (arrows), e (Enter), x (Esc), b (backspace) after a
  * '^'. */
 static const char *window(unsigned n_columns, unsigned n_rows, const char *keys) {
-        static const char NAMES[] = "udlrexb46";
+        static const char NAMES[] = "udlrexb346";
         static const enum press PRESSES[] = { PRESS_UP,     PRESS_DOWN,      PRESS_LEFT, PRESS_RIGHT, PRESS_ENTER,
-                                              PRESS_ESCAPE, PRESS_BACKSPACE, PRESS_F4,   PRESS_F6 };
+                                              PRESS_ESCAPE, PRESS_BACKSPACE, PRESS_F3,   PRESS_F4,    PRESS_F6 };
         const struct glance *const glances[] = { &earlier.glance, &now.glance };
         struct rates rates;
 
@@ -101,18 +101,18 @@ START_TEST(a_window_has_head_table_and_keys) {
                                          "train    photos     2/8       100    50      0   100 too few batches ah…\n"
                                          "test     sound      1/8       7.0     0    100     0 training\n"
                                          "\n\n\n\n"
-                                         "F1Help   F4Filter F5Ranks  F6Sort   EnterJob    F10Quit\n");
+                                         "F1Help   F3Search F4Filter F5Ranks  F6Sort   EnterJob    F10Quit\n");
 }
 END_TEST
 
 START_TEST(small_windows_show_the_table_first) {
         tell_jobs();
         expect_lines(window(20, 5, "t"), "dataloaderd on node1\nJOB      WAIT% WORK%\ntrain       50   100\n"
-                                         " ├─ rank 0     0\nF1Help   F4Filter\n");
+                                         " ├─ rank 0     0\nF1Help   F3Search\n");
         expect_lines(window(20, 2, ""), "JOB      WAIT% WORK%\ntrain       50   100\n");
         for (unsigned n_columns = 0; n_columns < 40; n_columns += 3)
                 for (unsigned n_rows = 0; n_rows < 14; n_rows++) {
-                        static const char *const MODES[] = { "", "h", "^6", "/", "d", "^e" };
+                        static const char *const MODES[] = { "", "h", "^6", "/", "\\", "d", "^e" };
 
                         for (size_t i = 0; i < sizeof(MODES) / sizeof(MODES[0]); i++) {
                                 window(n_columns, n_rows, MODES[i]);
@@ -173,7 +173,7 @@ END_TEST
 
 START_TEST(a_typed_filter_works_at_once_and_escape_clears_it) {
         tell_jobs();
-        window(72, 12, "/SOx");
+        window(72, 12, "\\SOx");
         ck_assert_ptr_nonnull(strstr(drawn, "Filter: SOx_"));
         ck_assert_ptr_nonnull(strstr(drawn, "no job has that"));
         window(72, 12, "^b");
@@ -185,9 +185,35 @@ START_TEST(a_typed_filter_works_at_once_and_escape_clears_it) {
         window(72, 12, "^4^x");
         ck_assert_str_eq(state.filter, "");
         for (int i = 0; i < 200; i++)
-                window(72, 12, i == 0 ? "/q" : "q");
+                window(72, 12, i == 0 ? "\\q" : "q");
         ck_assert_uint_eq(strlen(state.filter), FILTER_MAX - 1);
         ck_assert(!state.quits);
+}
+END_TEST
+
+START_TEST(a_search_chooses_job_after_job_and_says_that_there_is_none) {
+        tell_jobs();
+        tell_job(&now, "second train", "photos", 0);
+        window(72, 12, "J/TRAI"); /* J means nothing */
+        ck_assert_ptr_nonnull(strstr(drawn, "Search: TRAI_  F3 goes on"));
+        ck_assert_ptr_nonnull(strstr(drawn, "test")); /* nothing is hidden */
+        ck_assert_int_eq(strncmp(chosen, "train", 5), 0);
+        window(72, 12, "^3");
+        ck_assert_int_eq(strncmp(chosen, "second train", 12), 0);
+        window(72, 12, "^3"); /* and from the top again */
+        ck_assert_int_eq(strncmp(chosen, "train", 5), 0);
+        window(72, 12, "x");
+        ck_assert_ptr_nonnull(strstr(drawn, "no job has that"));
+        ck_assert_int_eq(strncmp(chosen, "train", 5), 0);
+        window(72, 12, "^b");
+        ck_assert_ptr_nonnull(strstr(drawn, "F3 goes on"));
+        window(72, 12, "^e^3sound^x"); /* a dataset has it */
+        ck_assert_uint_eq(state.mode, MODE_TABLE);
+        ck_assert_int_eq(strncmp(chosen, "test", 4), 0);
+        window(72, 12, "^r^3rank"); /* ranks are passed over */
+        ck_assert_ptr_nonnull(strstr(drawn, "no job has that"));
+        now.glance.n_jobs = 0;
+        ck_assert_ptr_nonnull(strstr(window(72, 12, "^3"), "no job has that"));
 }
 END_TEST
 
@@ -265,8 +291,8 @@ START_TEST(enter_shows_all_of_a_job) {
 END_TEST
 
 START_TEST(any_keys_leave_a_state_that_can_be_drawn) {
-        static const char *const KEYS[] = { "^u", "^d", "^l", "^r", "^e", "^x", "^b", "^4", "^6", "h", "t", "+",
-                                            "-",  "<",  ">",  "I",  "/",  "d",  " ",  "S",  "x",  "1", "." };
+        static const char *const KEYS[] = { "^u", "^d", "^l", "^r", "^e", "^x", "^b", "^3", "^4", "^6", "h", "?", "t",
+                                            "+",  "-",  "<",  ">",  "I",  "/",  "\\", "d",  " ",  "S",  "x", "1", "." };
 
         srandom(7);
         tell_jobs();
@@ -288,6 +314,7 @@ int main(void) {
                 { "keys", arrows_choose_and_open_and_the_choice_stays_with_its_job, 0 },
                 { "keys", a_long_table_scrolls_to_what_is_chosen, 0 },
                 { "keys", a_typed_filter_works_at_once_and_escape_clears_it, 0 },
+                { "keys", a_search_chooses_job_after_job_and_says_that_there_is_none, 0 },
                 { "keys", a_delay_is_typed_within_bounds, 0 },
                 { "keys", a_column_to_sort_by_is_chosen_from_all, 0 },
                 { "keys", any_keys_leave_a_state_that_can_be_drawn, 0 },

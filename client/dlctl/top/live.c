@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "client/dlctl/control.h"
+#include "client/dlctl/inquiry/reach.h"
 #include "client/dlctl/top/look/asking.h"
 #include "client/dlctl/top/page.h"
 #include "client/dlctl/top/screen.h"
@@ -197,20 +198,18 @@ static void run(struct live *live) {
         }
 }
 
-/* Finds the daemon as the other commands do; later it is looked for there. */
-static int find(struct context *context, char socket[DLP_SOCKET_PATH_MAX + 1]) {
-        struct control *control;
-        int r = control_open(context, &control);
+/* What no daemon would make good, such as a path that is too long. Returns an exit code. */
+static int check_socket(const struct context *context) {
+        struct dli_connection connection;
+        struct why reason;
+        enum reach reach;
+        int r = reach_try(context, "dlctl top " DLP_VERSION, &connection, &reason, &reach);
 
-        if (r != EXIT_DONE)
-                return r;
-        snprintf(socket, DLP_SOCKET_PATH_MAX + 1, "%s", control_socket(control));
-        control_close(control);
-        return EXIT_DONE;
+        dli_connection_close(&connection);
+        return r < 0 && exit_code_of(r) != EXIT_UNREACHABLE ? fail(exit_code_of(r), "%s", reason.text) : EXIT_DONE;
 }
 
 int top_live(struct context *context, const struct top_terms *terms) {
-        char socket[DLP_SOCKET_PATH_MAX + 1];
         struct live live = { .is_stale = true };
         struct why reason;
         int r;
@@ -219,14 +218,14 @@ int top_live(struct context *context, const struct top_terms *terms) {
                 return fail(EXIT_USAGE, "top: this is not a terminal: give --once, which prints the table and ends");
         if (context->format == OUTPUT_JSON)
                 return fail(EXIT_USAGE, "top: --format json goes with --once");
-        r = find(context, socket);
+        r = check_socket(context);
         if (r != EXIT_DONE)
                 return r;
         if (screen_open(&reason) < 0)
                 return fail(EXIT_REFUSED, "top: %s", reason.text);
         gethostname(live.host, sizeof(live.host) - 1);
         top_state_init(&live.state, terms->sorting, terms->delay, terms->filter, terms->ranks);
-        live.asking = asking_new(socket);
+        live.asking = asking_new(context);
         run(&live);
         screen_close();
         forget_rates(&live);

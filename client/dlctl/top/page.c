@@ -34,18 +34,25 @@ static void put_blank(struct page *page) {
 
 /* ---- keys ---------------------------------------------------------------------------------------------------- */
 
+/* Columns of what is said after the keys, which are left out before it is. */
+static size_t said_columns(const struct top_state *state) {
+        size_t n_filter = strlen(state->filter);
+
+        return (state->is_paused ? 7 : 0) + (n_filter > 0 ? 8 + (n_filter < 20 ? n_filter : 20) : 0);
+}
+
 static void put_keys(struct page *page) {
         static const struct {
                 const char *key, *does;
         } KEYS[] = {
-                { "F1", "Help" }, { "F4", "Filter" }, { "F5", "Ranks" },
+                { "F1", "Help" }, { "F3", "Search" }, { "F4", "Filter" }, { "F5", "Ranks" },
                 { "F6", "Sort" }, { "Enter", "Job" }, { "F10", "Quit" },
         };
         struct line line;
 
         line_begin(&line, page->view->n_columns, page->view->utf8);
         for (size_t i = 0; i < sizeof(KEYS) / sizeof(KEYS[0]); i++) {
-                if (line_left(&line) < strlen(KEYS[i].key) + 7)
+                if (line_left(&line) < strlen(KEYS[i].key) + 7 + said_columns(page->state))
                         break;
                 line_put(&line, STYLE_PLAIN, KEYS[i].key);
                 line_format(&line, STYLE_KEY, "%-6s", KEYS[i].does);
@@ -61,15 +68,23 @@ static void put_keys(struct page *page) {
 }
 
 static void put_typed(struct page *page) {
-        bool is_filter = page->state->mode == MODE_FILTER;
+        static const struct {
+                const char *label, *how;
+        } PROMPTS[] = {
+                [MODE_SEARCH] = { "Search:", "F3 goes on to the next, Enter ends it" },
+                [MODE_FILTER] = { "Filter:", "Enter keeps it, Esc clears it" },
+                [MODE_DELAY] = { "Seconds between two looks:", "Enter takes it" },
+        };
+        const struct top_state *state = page->state;
+        bool is_missing = state->mode == MODE_SEARCH && state->is_missing;
         struct line line;
 
         line_begin(&line, page->view->n_columns, page->view->utf8);
-        line_put(&line, STYLE_KEY, is_filter ? "Filter:" : "Seconds between two looks:");
+        line_put(&line, STYLE_KEY, PROMPTS[state->mode].label);
         line_put(&line, STYLE_PLAIN, " ");
-        line_sentence(&line, STYLE_STRONG, page->state->typed);
+        line_sentence(&line, is_missing ? STYLE_BAD : STYLE_STRONG, state->typed);
         line_put(&line, STYLE_PLAIN, "_  ");
-        line_put(&line, STYLE_DIM, is_filter ? "Enter keeps it, Esc clears it" : "Enter takes it");
+        line_put(&line, STYLE_DIM, is_missing ? "no job has that" : PROMPTS[state->mode].how);
         put(page, &line);
 }
 
@@ -79,8 +94,11 @@ static void put_nothing(struct page *page) {
         struct line line;
 
         line_begin(&line, page->view->n_columns, page->view->utf8);
-        if (!page->view->rates)
-                line_put(&line, STYLE_DIM, page->view->away ? "" : "asking the daemon ...");
+        if (!page->view->rates && page->view->away)
+                line_format(&line, STYLE_DIM, "no daemon has answered yet: looking again every %g s",
+                            page->state->delay);
+        else if (!page->view->rates)
+                line_put(&line, STYLE_DIM, "asking the daemon ...");
         else if (page->state->filter[0] && page->view->rates->n_jobs > 0)
                 line_put(&line, STYLE_DIM, "no job has that in its name, user or dataset");
         else
@@ -111,7 +129,7 @@ static void put_items(struct page *page, const struct items *items, unsigned n_r
 /* In a window of few rows the table has at least two of them, and its titles. */
 static void draw_table(struct page *page, const struct items *items) {
         unsigned n_rows = page->n_left, n_foot = n_rows >= 5, n_head = n_rows > 3 + n_foot ? n_rows - 3 - n_foot : 0;
-        bool types = page->state->mode == MODE_FILTER || page->state->mode == MODE_DELAY;
+        bool types = page->state->mode >= MODE_SEARCH;
         unsigned n_least = n_rows / 2;
 
         n_foot = types && n_rows > 0 ? 1 : n_foot;

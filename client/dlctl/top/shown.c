@@ -114,6 +114,10 @@ static bool is_wanted(const Dlp__Job *job, const char *filter) {
                strcasestr(job->dataset, filter);
 }
 
+bool item_has(const struct item *item, const char *text) {
+        return is_wanted(item->job->job, text);
+}
+
 /* `ranks` has room for the job's. */
 static void add_ranks(struct items *items, const struct job_rates *job, const struct rank_rates **ranks) {
         for (size_t i = 0; i < job->job->n_ranks; i++)

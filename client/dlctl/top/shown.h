@@ -61,3 +61,6 @@ typedef bool expands_fn(const void *arg, struct item_key job);
 void items_make(const struct rates *rates, struct sorting sorting, const char *filter, expands_fn *expands,
                 const void *arg, struct items *ret_items);
 void items_free(struct items *items);
+
+/* Has the job `text` in its name, user or dataset, as a filter finds it? */
+bool item_has(const struct item *item, const char *text);

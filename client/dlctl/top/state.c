@@ -156,6 +156,33 @@ static void take_delay(struct top_state *state) {
         state->delay = delay < DELAY_LEAST ? DELAY_LEAST : delay > DELAY_MOST ? DELAY_MOST : delay;
 }
 
+/* Chooses the first job that has what is typed, from place `from` on and then from the top. */
+static void search_on(struct top_state *state, const struct items *items, size_t from) {
+        state->is_missing = state->typed[0] != '\0';
+        for (size_t i = 0; i < items->n && state->is_missing; i++) {
+                size_t at = (from + i) % items->n;
+
+                if (items->items[at].rank || !item_has(&items->items[at], state->typed))
+                        continue;
+                choose(state, items, at);
+                state->is_missing = false;
+        }
+}
+
+static void ask_for_search(struct top_state *state) {
+        ask_for(state, MODE_SEARCH, "");
+        state->searched_from = state->place;
+        state->is_missing = false;
+}
+
+/* What is typed is searched for at once; the choice stays when the search ends, however it ends. */
+static void search(struct top_state *state, enum press press, const struct items *items) {
+        if (press == PRESS_F3 || press == PRESS_DOWN)
+                state->searched_from = state->place + 1;
+        if (state->mode == MODE_SEARCH)
+                search_on(state, items, state->searched_from);
+}
+
 static void type(struct top_state *state, enum press press, char character) {
         size_t n = strlen(state->typed);
 
@@ -235,6 +262,8 @@ static void press_character(struct top_state *state, char character) {
                 state->scroll = 0;
                 break;
         case '/':
+                ask_for_search(state);
+                break;
         case '\\':
                 ask_for(state, MODE_FILTER, state->filter);
                 break;
@@ -285,8 +314,11 @@ static void press_in_table(struct top_state *state, enum press press, char chara
         case PRESS_F1:
                 press_character(state, 'h');
                 break;
-        case PRESS_F4:
+        case PRESS_F3:
                 press_character(state, '/');
+                break;
+        case PRESS_F4:
+                press_character(state, '\\');
                 break;
         case PRESS_F5:
                 turn_all(state);
@@ -320,7 +352,8 @@ static void press_in_table(struct top_state *state, enum press press, char chara
 /* Details and help. */
 static void press_in_page(struct top_state *state, enum press press, char character) {
         if (press == PRESS_ESCAPE || press == PRESS_ENTER || press == PRESS_LEFT || press == PRESS_F1 ||
-            press == PRESS_F10 || (press == PRESS_CHARACTER && (character == 'q' || character == 'h')))
+            press == PRESS_F10 ||
+            (press == PRESS_CHARACTER && (character == 'q' || character == 'h' || character == '?')))
                 state->mode = MODE_TABLE;
         else if (press == PRESS_CHARACTER && (character == ' ' || character == 'Z'))
                 state->is_paused = !state->is_paused;
@@ -335,6 +368,10 @@ void top_state_press(struct top_state *state, enum press press, char character, 
                 break;
         case MODE_SORT:
                 press_in_sort(state, press, character);
+                break;
+        case MODE_SEARCH:
+                type(state, press, character);
+                search(state, press, items);
                 break;
         case MODE_FILTER:
         case MODE_DELAY:

@@ -13,8 +13,9 @@ enum top_mode {
         MODE_DETAILS, /* of the chosen job */
         MODE_HELP,
         MODE_SORT,   /* a column is being chosen */
-        MODE_FILTER, /* a text is being typed */
-        MODE_DELAY,
+        MODE_SEARCH, /* something is being typed, here and below: a text that chooses a job, */
+        MODE_FILTER, /* one that hides the others, */
+        MODE_DELAY,  /* seconds */
 };
 
 enum press {
@@ -31,7 +32,8 @@ enum press {
         PRESS_ESCAPE,
         PRESS_BACKSPACE,
         PRESS_F1, /* and so on, to F10 */
-        PRESS_F4 = PRESS_F1 + 3,
+        PRESS_F3 = PRESS_F1 + 2,
+        PRESS_F4,
         PRESS_F5,
         PRESS_F6,
         PRESS_F9 = PRESS_F1 + 8,
@@ -44,7 +46,9 @@ struct top_state {
         double delay; /* seconds */
         bool is_paused, quits;
         char filter[FILTER_MAX], typed[FILTER_MAX];
-        bool is_open; /* jobs show their ranks, except those that are turned */
+        size_t searched_from; /* in MODE_SEARCH: the place where it began, */
+        bool is_missing;      /* and that no job has what is typed */
+        bool is_open;         /* jobs show their ranks, except those that are turned */
         struct item_key turned[TURNED_MAX];
         size_t n_turned;
         struct item_key chosen;  /* the item that is marked; none: the first one */

@@ -2,8 +2,8 @@
 
 #include <errno.h>
 
+#include "client/dlctl/inquiry/reach.h"
 #include "client/dlctl/metrics.h"
-#include "client/dlctl/web/reach.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/clock.h"
 
@@ -22,7 +22,7 @@ int scrape_take(struct scrape *scrape, struct evbuffer *body, struct why *why) {
                 *why = scrape->late;
                 return -ETIMEDOUT;
         }
-        r = reach_try(scrape->context, &connection, why, &reach);
+        r = reach_try(scrape->context, "dlctl web " DLP_VERSION, &connection, why, &reach);
         if (r == 0)
                 r = metrics_fetch(&connection, ANSWER_MS, why, &text, &n);
         dli_connection_close(&connection);

@@ -4,9 +4,9 @@
 #include <string.h>
 
 #include "client/dlctl/command.h"
-#include "client/dlctl/inquiry.h"
+#include "client/dlctl/inquiry/inquiry.h"
+#include "client/dlctl/inquiry/reach.h"
 #include "client/dlctl/listing.h"
-#include "client/dlctl/web/reach.h"
 #include "proto/base/clock.h"
 
 #define SECOND_NS    1000000000ull
@@ -58,7 +58,7 @@ static void try_to_connect(struct watch *watch) {
         struct inquiry *inquiry = &watch->inquiry;
         enum reach reach = REACH_GIVEN;
         struct why reason;
-        int r = reach_try(watch->context, &inquiry->connection, &reason, &reach);
+        int r = reach_try(watch->context, "dlctl web " DLP_VERSION, &inquiry->connection, &reason, &reach);
 
         inquiry_connected(inquiry, r, &reason);
         if (r < 0) {

@@ -2,14 +2,15 @@
 
 #include <string.h>
 
-#include "client/dlctl/inquiry.h"
+#include "client/dlctl/inquiry/inquiry.h"
+#include "client/dlctl/inquiry/reach.h"
 #include "client/dlctl/top/room.h"
 
 #define FEW_DATASETS 64u            /* are asked for each time, */
 #define MANY_NS      10000000000ull /* more of them that often */
 
 struct asking {
-        const char *socket;
+        const struct context *context;
         struct inquiry inquiry;
         uint64_t datasets_ns;
         size_t n_datasets;
@@ -17,10 +18,10 @@ struct asking {
         unsigned generation;
 };
 
-struct asking *asking_new(const char *socket) {
+struct asking *asking_new(const struct context *context) {
         struct asking *asking = room_for(1, sizeof(*asking));
 
-        asking->socket = socket;
+        asking->context = context;
         inquiry_init(&asking->inquiry);
         return asking;
 }
@@ -54,8 +55,9 @@ unsigned asking_generation(const struct asking *asking) {
 
 static void connect_again(struct asking *asking) {
         struct inquiry *inquiry = &asking->inquiry;
+        enum reach reach; /* not used: the picture does not say where it was found */
         struct why reason;
-        int r = dli_connection_try(&inquiry->connection, asking->socket, "dlctl top " DLP_VERSION, &reason);
+        int r = reach_try(asking->context, "dlctl top " DLP_VERSION, &inquiry->connection, &reason, &reach);
 
         inquiry_connected(inquiry, r, &reason);
         if (r < 0)

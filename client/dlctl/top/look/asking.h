@@ -3,12 +3,13 @@
 
 #include <stdint.h>
 
+#include "client/dlctl/command.h"
 #include "client/dlctl/top/look/glance.h"
 
 struct asking;
 
-/* For the daemon at this socket, which may be away, and come back. */
-struct asking *asking_new(const char *socket);
+/* For the daemon that the other commands would ask. It may be away, and come back; `context` must live as long. */
+struct asking *asking_new(const struct context *context);
 void asking_free(struct asking *asking); /* takes NULL */
 
 /* The descriptor that becomes readable when an answer is there; -1: there is no connection. */
@@ -21,7 +22,7 @@ void asking_tick(struct asking *asking, uint64_t now_ns);
  * not asked for this time. */
 bool asking_take(struct asking *asking, uint64_t now_ns, struct glance **ret_glance, struct glance **ret_datasets);
 
-/* Why the daemon does not answer; NULL: it does. */
+/* Why the daemon does not answer; NULL: it does, as far as is known. */
 const char *asking_away(const struct asking *asking);
 
 /* Rises with each connection: what was counted before, another daemon may have counted. */

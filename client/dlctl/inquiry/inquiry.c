@@ -1,4 +1,4 @@
-#include "client/dlctl/inquiry.h"
+#include "client/dlctl/inquiry/inquiry.h"
 
 #include <errno.h>
 #include <string.h>

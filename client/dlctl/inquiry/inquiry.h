@@ -1,4 +1,4 @@
-/* dlctl/inquiry.h: asks the daemon without ever waiting for it: dlctl top and dlctl web look at it each second.
+/* dlctl/inquiry/inquiry.h: asks the daemon without ever waiting for it: dlctl top and dlctl web look at it each second.
  *
  * One connection, one question at a time. A round is some questions in a fixed sequence, of which each may have several
  * pages. Sending cannot block, since the daemon has answered all before. The caller connects, waits until the
