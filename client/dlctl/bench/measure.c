@@ -53,12 +53,18 @@ static double own_cpu_s(void) {
 
 /* ---- what the daemon counts ------------------------------------------------------------------------------------ */
 
-/* What it says of our job: worker_ns, and how many others there are. */
-static int ask_jobs(const struct context *context, const char *name, uint64_t *ret_worker_ns, uint32_t *ret_n_others) {
+/* At one moment. */
+struct counted {
+        uint64_t worker_ns;     /* of our job */
+        uint64_t all_worker_ns; /* of all that the daemon has served */
+        uint32_t n_others;      /* jobs that are shown beside ours */
+};
+
+static int ask_jobs(const struct context *context, const char *name, struct counted *ret_counted) {
         Dlp__JobsRequest body = DLP__JOBS_REQUEST__INIT;
         Dlp__Request request = DLP__REQUEST__INIT;
         struct control *control;
-        uint32_t n_others = 0;
+        struct counted counted = { 0 };
         int r = control_open(context, &control);
 
         if (r != EXIT_DONE)
@@ -74,14 +80,16 @@ static int ask_jobs(const struct context *context, const char *name, uint64_t *r
                         break;
                 for (size_t i = 0; i < reply->jobs->n_jobs; i++)
                         if (strcmp(reply->jobs->jobs[i]->name, name) == 0)
-                                *ret_worker_ns = reply->jobs->jobs[i]->worker_ns;
+                                counted.worker_ns = reply->jobs->jobs[i]->worker_ns;
                         else
-                                n_others++;
+                                counted.n_others++;
+                if (reply->jobs->node)
+                        counted.all_worker_ns = reply->jobs->node->worker_ns;
                 body.first = reply->jobs->next > first ? reply->jobs->next : 0;
                 dlp__reply__free_unpacked(reply, NULL);
         } while (body.first > 0);
         control_close(control);
-        *ret_n_others = n_others;
+        *ret_counted = counted;
         return r;
 }
 
@@ -219,17 +227,19 @@ static int warm_up(struct run *run) {
 /* Differences of what daemon and library have counted. */
 static int count(struct run *run, const char *job, bool is_end) {
         struct measured *measured = run->measured;
-        uint64_t sign = is_end ? 1 : UINT64_MAX,
-                 worker_ns = 0; /* at the beginning what has been counted is subtracted */
+        uint64_t sign = is_end ? 1 : UINT64_MAX; /* at the beginning what has been counted is subtracted */
+        struct counted counted;
         struct dlc_stats stats;
-        int r = ask_jobs(run->context, job, &worker_ns, &measured->n_other_jobs);
+        int r = ask_jobs(run->context, job, &counted);
 
         if (r != EXIT_DONE)
                 return r;
         r = dlc_get_stats(run->loader, &stats, sizeof(stats));
         if (r < 0)
                 return fail(exit_code_of(r), "%s", dlc_error(run->loader));
-        measured->worker_ns += sign * worker_ns;
+        measured->n_other_jobs = counted.n_others;
+        measured->worker_ns += sign * counted.worker_ns;
+        measured->all_worker_ns += sign * counted.all_worker_ns;
         measured->read_ns += sign * stats.read_ns;
         measured->queued_ns += sign * stats.queued_ns;
         measured->decode_ns += sign * stats.decode_ns;

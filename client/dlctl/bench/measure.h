@@ -15,12 +15,13 @@ struct measured {
         double first_batch_s;            /* from dlc_open() on */
         double seconds;
         uint64_t n_batches, n_samples;
-        uint64_t n_skipped; /* damaged samples */
-        uint64_t n_bytes;   /* handed out */
-        uint64_t waited_ns; /* in dlc_next() */
-        uint64_t worker_ns; /* of the daemon's workers, for this job */
-        double client_s;    /* CPU time of this process */
-        uint64_t read_ns;   /* as in struct dlc_stats, of the batches that were taken */
+        uint64_t n_skipped;     /* damaged samples */
+        uint64_t n_bytes;       /* handed out */
+        uint64_t waited_ns;     /* in dlc_next() */
+        uint64_t worker_ns;     /* of the daemon's workers, for this job */
+        uint64_t all_worker_ns; /* the same for all jobs, also of users whose jobs are not shown; never less */
+        double client_s;        /* CPU time of this process */
+        uint64_t read_ns;       /* as in struct dlc_stats, of the batches that were taken */
         uint64_t queued_ns, decode_ns;
         uint32_t n_workers;
         uint32_t n_other_jobs; /* that were served at its end: they share workers and disks */

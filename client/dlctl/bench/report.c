@@ -24,11 +24,21 @@ static double samples_per_cpu_second(const struct measured *measured) {
         return cpu_seconds(measured) > 0 ? (double)measured->n_samples / cpu_seconds(measured) : 0;
 }
 
-double bench_busy_share(const struct measured *measured) {
-        double share = per_second(measured, (double)measured->worker_ns / 1e9);
+static double share_of_workers(const struct measured *measured, uint64_t worker_ns) {
+        double share = per_second(measured, (double)worker_ns / 1e9);
 
         share = measured->n_workers > 0 ? share / measured->n_workers : 0;
         return share < 1 ? share : 1;
+}
+
+double bench_busy_share(const struct measured *measured) {
+        return share_of_workers(measured, measured->worker_ns);
+}
+
+double bench_other_share(const struct measured *measured) {
+        bool is_more = measured->all_worker_ns > measured->worker_ns; /* the two are not read at the same moment */
+
+        return share_of_workers(measured, is_more ? measured->all_worker_ns - measured->worker_ns : 0);
 }
 
 enum bench_limit bench_limit_of(const struct measured *measured) {
@@ -36,14 +46,14 @@ enum bench_limit bench_limit_of(const struct measured *measured) {
                 return LIMIT_CLIENT;
         if (bench_busy_share(measured) >= BUSY_SHARE)
                 return LIMIT_DECODING;
+        if (bench_busy_share(measured) + bench_other_share(measured) >= BUSY_SHARE)
+                return LIMIT_SHARED;
         return measured->read_ns > measured->queued_ns + measured->decode_ns ? LIMIT_READING : LIMIT_LATENCY;
 }
 
 static const char *const LIMIT_NAMES[] = {
-        [LIMIT_CLIENT] = "client",
-        [LIMIT_DECODING] = "decoding",
-        [LIMIT_READING] = "reading",
-        [LIMIT_LATENCY] = "latency",
+        [LIMIT_CLIENT] = "client",   [LIMIT_DECODING] = "decoding", [LIMIT_SHARED] = "shared workers",
+        [LIMIT_READING] = "reading", [LIMIT_LATENCY] = "latency",
 };
 
 static void explain(const struct measured *measured, char *text, size_t size) {
@@ -60,6 +70,13 @@ static void explain(const struct measured *measured, char *text, size_t size) {
                         "the %u workers are busy for %.0f %% of the time: more CPUs, more workers (dlctl workers), "
                         "or smaller pictures in store",
                         measured->n_workers, busy * 100);
+                break;
+        case LIMIT_SHARED:
+                n = snprintf(
+                        text, size,
+                        "other jobs take %.0f %% of the workers' time, and this one takes %.0f %%: alone it would be "
+                        "up to %.1f times as fast, and with more workers (dlctl workers), if there are CPUs for them",
+                        bench_other_share(measured) * 100, busy * 100, busy > 0.01 ? 1 / busy : 100);
                 break;
         case LIMIT_READING:
                 n = snprintf(text, size,
@@ -103,6 +120,7 @@ static int print_json(const struct bench_terms *terms, const struct measured *me
         record_real(record, "next_p50_seconds", times_quantile(&measured->times, 0.5) / 1e9);
         record_real(record, "next_p99_seconds", times_quantile(&measured->times, 0.99) / 1e9);
         record_real(record, "worker_busy_share", bench_busy_share(measured));
+        record_real(record, "other_jobs_share", bench_other_share(measured));
         record_text(record, "limit", LIMIT_NAMES[bench_limit_of(measured)]);
         record_text(record, "text", text);
         record_number(record, "n_other_jobs", measured->n_other_jobs);

@@ -18,6 +18,7 @@ struct bench_terms {
 enum bench_limit {
         LIMIT_CLIENT,   /* batches are ready at once */
         LIMIT_DECODING, /* the workers */
+        LIMIT_SHARED,   /* the workers, of whose time other jobs take a part */
         LIMIT_READING,  /* bytes */
         LIMIT_LATENCY,  /* none of them: too few samples are on their way */
 };
@@ -25,8 +26,9 @@ enum bench_limit {
 /* What keeps it from being faster. */
 enum bench_limit bench_limit_of(const struct measured *measured);
 
-/* Of the workers' time, 0 to 1. */
+/* Of the workers' time, 0 to 1: what this job took, and what all others took. */
 double bench_busy_share(const struct measured *measured);
+double bench_other_share(const struct measured *measured);
 
 /* Prints it to stdout: as one object a line, or as a block. Returns 0; negative errno: it could not be written, and
  * output_end() will say so. */
