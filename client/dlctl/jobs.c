@@ -3,6 +3,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "client/dlctl/diagnose/confirming.h"
 #include "client/dlctl/diagnose/job_name.h"
 #include "client/dlctl/diagnose/record.h"
 #include "client/dlctl/listing.h"
@@ -42,6 +43,8 @@ static void add_rank(cJSON *list, const Dlp__Rank *rank) {
         record_text(record, "memory", rank->memory);
         record_number(record, "age_ns", rank->age_ns);
         record_number(record, "n_samples", rank->n_samples);
+        if (rank->n_samples_again > 0)
+                record_number(record, "n_samples_again", rank->n_samples_again);
         if (rank->waiting)
                 add_waiting(record, rank->waiting);
 }
@@ -68,6 +71,7 @@ static void add_stage(cJSON *list, const Dlp__Stage *stage) {
 void job_record(cJSON *list, const Dlp__Job *job, const Dlp__Node *node) {
         cJSON *record = list_record(list), *ranks, *stages;
         const struct look look = { job, node };
+        char text[CONFIRMING_TEXT_MAX];
 
         record_text(record, "name", job->name);
         record_text(record, "dataset", job->dataset);
@@ -94,6 +98,8 @@ void job_record(cJSON *list, const Dlp__Job *job, const Dlp__Node *node) {
         add_counts(record, job);
         record_text(record, "failure", job->failure);
         record_text(record, "hold", job->hold);
+        if (confirming_text(job, text, sizeof(text)))
+                record_text(record, "confirming", text);
         record_progress(record, job->progress);
         ranks = record_list(record, "ranks");
         for (size_t i = 0; i < job->n_ranks; i++)

@@ -170,7 +170,7 @@ static void batch_publish(struct batch *batch, struct counters *counters) {
         if (batch->failed)
                 fail_record(batch, counters);
         else if (batch->replays)
-                counter_add(&stream->n_samples_published, record->n_samples);
+                counter_add(&stream->n_samples_again, record->n_samples);
         else
                 complete_record(batch, counters);
         replay_note_finished(batch, !batch->failed && batch_is_wanted(batch));

@@ -106,8 +106,9 @@ struct stream {
         _Atomic bool broken;     /* the client wrote an impossible value: the main thread closes its session */
         _Atomic uint64_t n_substituted;
         _Atomic uint64_t n_skipped;
-        _Atomic uint64_t n_samples_published;
-        _Atomic uint32_t n_parked;  /* samples that wait for their dataset; the planner writes */
+        _Atomic uint64_t n_samples_published; /* without those that were served again, */
+        _Atomic uint64_t n_samples_again;     /* which are here */
+        _Atomic uint32_t n_parked;            /* samples that wait for their dataset; the planner writes */
         _Atomic uint32_t n_to_read; /* samples that are read although they could be copied: some were not in memory */
 
         /* The planner's own, written for each sample. */

@@ -6,8 +6,10 @@ import signal
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
-from harness import DLCTL, case, contains, equal, expected_order, main, photos, within
+from harness import DLCTL, case, contains, equal, expected_order, main, patience, photos, within
+from prometheus import Metrics
 from pyclient import Trainer
+from web import Web
 
 
 def own(lines):
@@ -153,6 +155,37 @@ def _(box):
     contains(said.stderr, "cannot be confirmed", "drifted apart")
     for number, lines in enumerate(ended(ranks)):
         check_run(lines, 60, 2, world=2, rank=number)
+
+
+@case("while batches are served again, all that show the job say so, and their samples are counted apart")
+def _(box):
+    daemon = box.daemon({"p": box.folder_of_pictures("p", 60, width=64, height=48)})
+    rank, = begun(daemon, "p", batch=2, delay_ms=100, pipeline="resize(32)")
+    web = Web(box, daemon.socket)
+    with open(box.path("said"), "wb") as said:
+        process = box.start([DLCTL, "--socket", daemon.socket, "diagnose", "run", "--seconds", "1", "--confirm"], stdout=said, stderr=said)
+
+    def counts():
+        metrics = Metrics(daemon.dlctl("metrics").stdout)
+        return [metrics.one(f"dataloaderd_{name}_total", 'job="run"', 'rank="0"') for name in ("samples", "replayed_samples")]
+
+    equal(counts()[1], 0, "samples that were served again before")
+    within(60, lambda: "were served again" in daemon.objects("jobs")[0].get("confirming", ""), "batches are served again")
+    before = counts()
+    contains(daemon.dlctl("jobs").stdout, "confirming", "batches were served again")
+    contains(daemon.dlctl("top", "--once", "--delay", "0.1").stdout, "confirming: ", "batches were served again")
+    document, = daemon.objects("top", "--once", "--delay", "0.1")
+    contains(document["jobs"][0]["confirming"], "of 100 batches were served again")
+    web.until(lambda it: "were served again" in it["jobs"][0].get("confirming", ""), "the page's document says so")
+    later = counts()
+    assert later[1] > before[1] > 0, (before, later)
+    equal(later[0], before[0], "the run's own samples meanwhile")
+    equal(process.wait(patience(60)), 0, "exit status")
+    within(20, lambda: "confirming" not in daemon.objects("jobs")[0], "the job trains on")
+    within(20, lambda: counts()[0] > later[0], "its own samples are counted on")
+    lines, = ended([rank])
+    equal(len(replays(lines)), 2 * 100, "samples that were served again")
+    check_run(lines, 60, 2)
 
 
 @case("what cannot be confirmed is refused with the reason, and the verdict is given all the same")

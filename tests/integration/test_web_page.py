@@ -7,7 +7,7 @@ import sys
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
 import chromium
 from failing_fs import FailingFs
-from harness import HandClient, Skip, case, contains, equal, identity_pixels, main, png, within, write
+from harness import DLCTL, HandClient, Skip, case, contains, equal, identity_pixels, main, patience, png, within, write
 from private import Home
 from tars import archive, web as web_tars
 from web import Web
@@ -113,6 +113,20 @@ def _(box):
                  "const colours = new Set(); for (let i = 0; i < d.length; i += 4) if (d[i + 3] === 255) colours.add(d[i] << 16 | d[i + 1] << 8 | d[i + 2]);"
                  "return colours.size; })()")
         within(20, lambda: browser.value(drawn) > 1, f"areas of {what} beside its marks")
+
+
+@case("a job that is served batches again is shown as confirming, and then as before")
+def _(box):
+    daemon = box.daemon({"d": box.folder_of_files("d", 60)})
+    daemon.reader("d", job="run", batch=2, epochs=100000, delay_ms=60).wait_lines(6)
+    web = Web(box, daemon.socket)
+    browser = browse(box, web)
+    shows(browser, ".job", "run")
+    with open(box.path("said"), "wb") as said:
+        process = box.start([DLCTL, "--socket", daemon.socket, "diagnose", "run", "--seconds", "1", "--confirm"], stdout=said, stderr=said)
+    shows(browser, ".job", "Confirming: ", "batches were served again", "its trainer goes on after that")
+    equal(process.wait(patience(60)), 0, "exit status")
+    within(20, lambda: "Confirming" not in text_of(browser, ".job"), "the verdict is shown again")
 
 
 @case("a dataset that is being indexed shows how far it is")

@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "client/dlctl/diagnose/confirming.h"
 #include "client/dlctl/top/amounts.h"
 #include "client/dlctl/top/room.h"
 #include "client/dlctl/top/view.h"
@@ -59,6 +60,8 @@ static void put_terms(struct page *page) {
         put_value(page, "damaged", job->n_errors > 0 ? STYLE_FAIR : STYLE_PLAIN, text);
         put_value(page, "failed", STYLE_BAD, job->failure);
         put_value(page, "on hold", STYLE_BAD, job->hold);
+        if (confirming_text(job, text, sizeof(text)))
+                put_value(page, "confirming", STYLE_FAIR, text);
 }
 
 static void put_progress(struct page *page) {

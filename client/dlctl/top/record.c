@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "client/dlctl/diagnose/confirming.h"
 #include "client/dlctl/output.h"
 
 /* What is not known is left out. */
@@ -60,6 +61,7 @@ static void add_stage(cJSON *list, const struct stage_rates *rates) {
 
 static void add_job(cJSON *list, const struct job_rates *rates) {
         cJSON *record = list_record(list), *inner;
+        char text[CONFIRMING_TEXT_MAX];
 
         record_text(record, "name", rates->job->name);
         record_text(record, "user", rates->job->user);
@@ -77,6 +79,8 @@ static void add_job(cJSON *list, const struct job_rates *rates) {
         record_number(record, "n_errors", rates->job->n_errors);
         record_text(record, "failure", rates->job->failure);
         record_text(record, "hold", rates->job->hold);
+        if (confirming_text(rates->job, text, sizeof(text)))
+                record_text(record, "confirming", text);
         record_text(record, "limit", verdict_limit_name(rates->verdict->limit));
         record_text(record, "sentence", rates->verdict->sentence);
         record_text(record, "advice", rates->verdict->advice);

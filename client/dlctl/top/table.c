@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "client/dlctl/diagnose/confirming.h"
 #include "client/dlctl/top/amounts.h"
 #include "client/dlctl/top/view.h"
 #include "client/lib/progress.h"
@@ -85,6 +86,9 @@ static void job_status(const struct job_rates *rates, struct cell *cell) {
         } else if (job->hold[0]) {
                 cell->style = STYLE_BAD;
                 snprintf(cell->buffer, sizeof(cell->buffer), "on hold: %s", job->hold);
+        } else if (confirming_text(job, sentence, sizeof(sentence))) {
+                cell->style = STYLE_FAIR;
+                snprintf(cell->buffer, sizeof(cell->buffer), "confirming: %s", sentence);
         } else if (job->progress && job->progress->phase[0]) {
                 cell->style = STYLE_FAIR;
                 dli_progress_take(job->progress, &progress);

@@ -122,7 +122,8 @@ static const Dlp__Rank *rank_before(const struct look *before, const Dlp__Rank *
 /* Samples in a batch: the last one of an epoch is smaller, and damaged ones may be left out. */
 static double samples_in_batch(const Dlp__Job *job, const Dlp__Rank *rank) {
         double n_batches = (rank->waiting ? (double)rank->waiting->n_batches : 0) + rank->n_ready;
-        double n = n_batches > 0 ? (double)rank->n_samples / n_batches : 0;
+        double n_samples = (double)rank->n_samples + (double)rank->n_samples_again; /* the client counts both */
+        double n = n_batches > 0 ? n_samples / n_batches : 0;
 
         return n > 0 && n < job->batch_size ? n : job->batch_size;
 }

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "daemon/base/machine/own_process.h"
-#include "daemon/ctl/hold.h"
+#include "daemon/ctl/jobs/hold.h"
 #include "daemon/ctl/metrics/metrics.h"
 #include "daemon/ctl/node.h"
 #include "daemon/ctl/users/access.h"
@@ -221,6 +221,7 @@ static void collect_rank(const struct stream *stream, uint64_t now_ns, struct ra
         memcpy(metrics->waits, meter.waits, sizeof(metrics->waits));
         metrics->numbers = (struct rank_numbers){
                 .n_samples = counter_get(&stream->n_samples_published),
+                .n_samples_again = counter_get(&stream->n_samples_again),
                 .n_substituted = counter_get(&stream->n_substituted),
                 .n_skipped = counter_get(&stream->n_skipped),
                 .n_batches = meter.n_batches,

@@ -102,6 +102,7 @@ enum metric_scale {
 
 #define RANK_METRICS(ROW)                                                                                              \
         ROW(n_samples, COUNTER, ONE, "dataloaderd_samples_total", "Samples in batches that were made ready for the rank.") \
+        ROW(n_samples_again, COUNTER, ONE, "dataloaderd_replayed_samples_total", "Samples that dlctl diagnose --confirm had served again, which are in no other counter of samples.") \
         ROW(n_substituted, COUNTER, ONE, "dataloaderd_substituted_samples_total", "Of these, in place of a damaged one.") \
         ROW(n_skipped, COUNTER, ONE, "dataloaderd_skipped_samples_total", "Damaged samples left out of their batch.")   \
         ROW(n_batches, COUNTER, ONE, "dataloaderd_client_batches_total", "Batches that next() handed to the trainer.")  \

@@ -19,6 +19,7 @@ function level_of({limit, input_bound}) {
 
 function verdict_of(job) {
   const {verdict, advice, limit} = job.verdict;
+  if (job.confirming) return {level: '', text: sentence(`confirming: ${job.confirming}`), advice: 'dlctl diagnose --confirm serves it batches again; its trainer goes on after that.'};
   if (job.progress && job.progress.length) return {level: '', text: sentence(`waiting: ${progress_text(job.progress[0])}`), advice: ''};
   return {level: level_of(job.verdict), text: sentence(verdict), advice: limit === 'nothing yet' ? '' : sentence(advice)};
 }

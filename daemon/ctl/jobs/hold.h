@@ -1,4 +1,4 @@
-/* ctl/hold.h: does a rank wait for its dataset? */
+/* ctl/jobs/hold.h: does a rank wait for its dataset? */
 #pragma once
 
 #include "daemon/pipeline/stream.h"

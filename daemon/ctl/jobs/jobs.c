@@ -3,7 +3,8 @@
 #include <string.h>
 
 #include "daemon/ctl/handlers.h"
-#include "daemon/ctl/hold.h"
+#include "daemon/ctl/jobs/hold.h"
+#include "daemon/ctl/jobs/replay.h"
 #include "daemon/ctl/node.h"
 #include "daemon/ctl/progress.h"
 #include "daemon/ctl/users/access.h"
@@ -58,6 +59,7 @@ static void fill_rank(struct rank_message *message, struct session *session, boo
         rank->waiting = &message->waiting;
         rank->age_ns = now_ns - stream->ring->made_ns;
         rank->n_samples = counter_get(&stream->n_samples_published);
+        rank->n_samples_again = counter_get(&stream->n_samples_again);
         ring_count(stream->ring, &counts);
         rank->rank = stream->rank;
         rank->pid = (uint32_t)session->peer.pid;
@@ -162,6 +164,7 @@ void handle_jobs(struct session *session, const Dlp__Request *request) {
         Dlp__Node node = DLP__NODE__INIT;
         Dlp__Job *job_pointers[] = { &message.job };
         struct job *job = request->jobs->own ? session->job : job_at(session, request->jobs->first);
+        Dlp__ReplayReply replay = DLP__REPLAY_REPLY__INIT;
         struct dlp_progress order;
         Dlp__Progress progress;
 
@@ -176,6 +179,8 @@ void handle_jobs(struct session *session, const Dlp__Request *request) {
                 fill_ranks(&message, job, session->server, node.now_ns);
                 if (job_order_progress(job, UINT64_MAX, &order))
                         message.job.progress = tell_progress(&progress, &order);
+                if (replay_tell(session->server, job, &replay))
+                        message.job.replay = &replay;
                 jobs.jobs = job_pointers;
                 jobs.n_jobs = 1;
                 if (!request->jobs->own && next_job(session, LIST_NEXT(job, entry)))

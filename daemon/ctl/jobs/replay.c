@@ -4,6 +4,7 @@
 
 #include "daemon/base/log.h"
 #include "daemon/ctl/handlers.h"
+#include "daemon/ctl/jobs/replay.h"
 #include "daemon/ctl/users/access.h"
 #include "proto/ring.h"
 
@@ -138,12 +139,12 @@ static uint32_t smaller(uint32_t a, uint32_t b) {
 }
 
 /* The state of the rank that is furthest behind counts. */
-static void fill(struct session *session, const struct job *job, Dlp__ReplayReply *reply) {
+bool replay_tell(struct server *server, const struct job *job, Dlp__ReplayReply *reply) {
         uint32_t state = REPLAY_DONE, end = REPLAY_WHOLE;
         struct session *other;
         bool is_first = true;
 
-        TAILQ_FOREACH(other, &session->server->sessions, entry) {
+        TAILQ_FOREACH(other, &server->sessions, entry) {
                 const struct replay *replay;
                 uint32_t n;
 
@@ -163,6 +164,9 @@ static void fill(struct session *session, const struct job *job, Dlp__ReplayRepl
         reply->n_to_keep = REPLAY_KEPT_MAX;
         reply->state = (char *)(uintptr_t)STATES[state];
         reply->end = (char *)(uintptr_t)ENDS[end];
+        if (state == REPLAY_DONE)
+                return reply->n_least < reply->n_total;
+        return state != REPLAY_NOTHING;
 }
 
 void handle_replay(struct session *session, const Dlp__Request *request) {
@@ -182,7 +186,7 @@ void handle_replay(struct session *session, const Dlp__Request *request) {
         }
         if (wish->end)
                 end(session, job);
-        fill(session, job, &replay);
+        replay_tell(session->server, job, &replay);
         reply.id = request->id;
         reply.body_case = DLP__REPLY__BODY_REPLAY;
         reply.replay = &replay;

@@ -1,4 +1,4 @@
-#include "daemon/ctl/hold.h"
+#include "daemon/ctl/jobs/hold.h"
 
 #include <string.h>
 
