@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "daemon/data/looks_like.h"
 #include "proto/base/cleanup.h"
 
 struct candidates {
@@ -100,6 +101,13 @@ static bool has_ending(const char *name, const char *ending) {
         return n >= n_ending && strcmp(name + n - n_ending, ending) == 0;
 }
 
+/* With its dot, as it is written. */
+static const char *ending_of(const char *name) {
+        const char *dot = strrchr(name, '.');
+
+        return dot ? dot : "";
+}
+
 static bool is_packed(const char *name) {
         static const char *const ENDINGS[] = { ".gz", ".zst", ".zstd", ".xz", ".bz2", ".lz4", ".br", ".zip" };
 
@@ -112,7 +120,10 @@ static bool is_packed(const char *name) {
 struct names_seen {
         uint32_t which; /* a bit for each of NAMINGS */
         bool are_files;
-        char packed[256]; /* one that is compressed; "": none */
+        char packed[256];  /* one that is compressed; "": none */
+        char picture[256]; /* the first that is a picture's */
+        char folder[256];  /* the first of a folder, in the order of names */
+        bool endings_differ;
 };
 
 static void see_name(struct names_seen *seen, const char *name) {
@@ -125,11 +136,23 @@ static void see_name(struct names_seen *seen, const char *name) {
         }
         if (is_packed(name))
                 snprintf(seen->packed, sizeof(seen->packed), "%.255s", name);
+        if (kind_of_file(name) != FIELD_PICTURE)
+                return;
+        if (!seen->picture[0])
+                snprintf(seen->picture, sizeof(seen->picture), "%.255s", name);
+        else if (!has_ending(name, ending_of(seen->picture)))
+                seen->endings_differ = true;
 }
 
 static int see_entry(void *userdata, const struct dirent *entry) {
-        if (entry->d_name[0] != '.')
-                see_name(userdata, entry->d_name);
+        struct names_seen *seen = userdata;
+
+        if (entry->d_name[0] == '.')
+                return 0;
+        if (entry->d_type != DT_DIR)
+                see_name(seen, entry->d_name);
+        else if (!seen->folder[0] || strcmp(entry->d_name, seen->folder) < 0)
+                snprintf(seen->folder, sizeof(seen->folder), "%s", entry->d_name);
         return 0;
 }
 
@@ -150,6 +173,35 @@ static int ask_names(int root_fd, const struct files *files, struct names_seen *
                         add(by_names, format);
         }
         return r;
+}
+
+/* No format recognises the files: says what is there, and what to write if it is what beginners have. */
+static int say_unknown(const struct files *files, const struct names_seen *seen, struct why *why) {
+        const char *root = files->root;
+
+        if (files->n_names > 0)
+                return why_set(why, -EINVAL, "%s/%s: no format recognises it; set format if you know it", root,
+                               files->names[0]);
+        if (seen->picture[0]) {
+                const char *ending = seen->endings_differ ? ".*" : ending_of(seen->picture);
+
+                return why_set(why, -EINVAL,
+                               "%s: no format recognises it: pictures such as %s lie in the folder itself, and not in "
+                               "a folder for each class. To have them without labels, set format = \"folder\" and "
+                               "pattern = \"{name}%s\"; in Python {\"path\": \"%s\", \"format\": \"folder\", "
+                               "\"pattern\": \"{name}%s\"}",
+                               root, seen->picture, ending, root, ending);
+        }
+        if (seen->folder[0])
+                return why_set(why, -EINVAL,
+                               "%s: no format recognises it: no folder in it, such as %s, has pictures of its own, and "
+                               "there are no archives, tables or arrays; if these folders are parts of the dataset "
+                               "(train, val), name one of them, such as %s/%s, else set format if you know it",
+                               root, seen->folder, root, seen->folder);
+        return why_set(why, -EINVAL,
+                       "%s: no format recognises it: there are no class folders with pictures, archives, tables or "
+                       "arrays; set format if you know it",
+                       root);
 }
 
 int format_tell(const char *name, int root_fd, const struct files *files, const char *options,
@@ -179,10 +231,7 @@ int format_tell(const char *name, int root_fd, const struct files *files, const 
                                "with prepare = \"convert\", or decompress it",
                                files->root, seen.packed);
         if (by_files.n == 0)
-                return why_set(why, -EINVAL,
-                               "%s%s%s: no format recognises it: there are no class folders with pictures, "
-                               "archives, tables or arrays; set format if you know it",
-                               files->root, slash, file);
+                return say_unknown(files, &seen, why);
         *ret_format = by_files.first;
         return 0;
 }

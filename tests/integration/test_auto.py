@@ -70,6 +70,25 @@ def _(box):
     equal(len(daemon.read("said", pipeline="txt: text")), 1, "samples of the named format")
 
 
+@case("pictures without class folders, and folders of parts, are told, and what the message says to write works")
+def _(box):
+    for i, name in enumerate(("a.jpg", "b.png", "c.png")):
+        write(box.path("flat", name), png(4, 4, identity_pixels(i, 4, 4)))
+        write(box.path("same", f"{i}.PNG"), png(4, 4, identity_pixels(i, 4, 4)))
+        write(box.path("parts", "train", "cat", f"{i}.png"), png(4, 4, identity_pixels(i, 4, 4)))
+        write(box.path("parts", "val", "cat", f"{i}.png"), png(4, 4, identity_pixels(i, 4, 4)))
+    daemon = box.daemon({name: {"path": box.path(name), "format": "auto"} for name in ("flat", "same", "parts")} | {
+        "flat-said": {"path": box.path("flat"), "format": "folder", "pattern": "{name}.*"},
+        "same-said": {"path": box.path("same"), "format": "folder", "pattern": "{name}.PNG"},
+        "part-said": {"path": box.path("parts", "train")}})
+    daemon.refused("flat", "pictures such as", "a folder for each class", 'pattern = "{name}.*"')
+    daemon.refused("same", 'format = "folder" and pattern = "{name}.PNG"',
+                   '{"path": "%s", "format": "folder", "pattern": "{name}.PNG"}' % box.path("same"))
+    daemon.refused("parts", "no folder in it, such as train", f"such as {box.path('parts', 'train')}")
+    for name in ("flat-said", "same-said", "part-said"):
+        equal(len(daemon.read(name, pipeline="image: center_crop(4)")), 3, name)
+
+
 @case("files that are empty, damaged or compressed are told by their names, and the message says what is wrong")
 def _(box):
     write(box.path("gaps", "0.jsonl"), b"")

@@ -10,8 +10,8 @@ import sys
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
-from harness import (DLCTL, Skip, Table, case, check_bytes, check_sequence, contains, equal, indices, main, patience,
-                     samples_of, within, write)
+from harness import (DLCTL, Skip, Table, case, check_bytes, check_sequence, contains, equal, identity_pixels, indices, main, patience,
+                     png, samples_of, within, write)
 from private import Home
 from pyclient import Trainer, environment_of, need
 
@@ -121,6 +121,20 @@ def _(box):
     contains(message, "write a path")
     home.set(HOME=None)
     home.refused("~/photos", "HOME is not set")
+
+
+@case("a message about a path says the path once")
+def _(box):
+    home = Home(box)
+    for i in range(3):
+        write(box.path("flat", f"{i}.png"), png(4, 4, identity_pixels(i, 4, 4)))
+    write(box.path("tables", "a.jsonl"), b'{"a": 1,}\n')
+    message = home.refused(box.path("flat"), "pictures such as", '"pattern": "{name}.png"}')
+    equal(message.count(f"{box.path('flat')}: "), 1, message)
+    equal(len(home.read(box.path("flat") + ' {format="folder" pattern="{name}.png"}', pipeline="image: center_crop(4)")), 3,
+          "what it says to write")
+    message = home.refused(box.path("tables"), "a.jsonl: line 1")
+    equal(message.count(box.path("tables")), 1, message)
 
 
 @case("names stay whole in a message, and of names that do not fit the beginning and the end are seen")

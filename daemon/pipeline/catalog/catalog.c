@@ -510,6 +510,17 @@ void catalog_try_again(struct catalog_entry *entry) {
                 open_again(entry);
 }
 
+/* What a text about a dataset says after the dataset's name, which may be the path with which the text begins. */
+static const char *without_path(const struct catalog_entry *entry, const char *name, const char *text) {
+        size_t n = strlen(entry->path);
+
+        if (name[0] != '/' || n < 2 || strncmp(text, entry->path, n) != 0)
+                return text;
+        if (strncmp(text + n, ": ", 2) == 0)
+                return text + n + 2;
+        return text[n] == '/' && text[n + 1] ? text + n + 1 : text;
+}
+
 int catalog_get(struct catalog *catalog, const char *name, struct catalog_dataset **ret_dataset, struct why *why) {
         struct catalog_entry *entry = catalog_find(catalog, name, why);
         struct dlp_progress progress;
@@ -522,7 +533,7 @@ int catalog_get(struct catalog *catalog, const char *name, struct catalog_datase
         if (entry->state == CATALOG_FAILED && !entry->was_told &&
             clock_now_ns() - entry->failed_at_ns < RETRY_AFTER_NS) {
                 entry->was_told = true;
-                return why_set(why, -EIO, "dataset %s: %s", name, entry->text.text);
+                return why_set(why, -EIO, "dataset %s: %s", name, without_path(entry, name, entry->text.text));
         }
         if (entry->state == CATALOG_FAILED) /* too old, or reported already: opened again, without a restart */
                 open_again(entry);
