@@ -440,6 +440,27 @@ struct dlc_launch {
  * sense. Texts are valid until this thread's next call. */
 DLC_API int dlc_get_launch(struct dlc_launch *ret_launch, size_t size);
 
+/* A daemon that this user's loaders may find: the node's, or the user's private one. */
+struct dlc_daemon {
+        const char *absence; /* NULL: it answers; else why not, as a sentence, and the numbers below are 0 */
+        const char *socket;  /* where it was asked; "": there is no folder for a private one */
+        const char *version; /* "": unknown */
+        const char *log;     /* file of a private daemon; "": a node's, whose log is the journal */
+        const char *program; /* that a loader would start as a private daemon; "": not found, or the node's is asked */
+        uint64_t pid;        /* as the daemon's own PID namespace has it */
+        uint64_t up_seconds;
+        uint32_t n_datasets;
+        uint32_t n_jobs; /* that this user may see */
+        uint32_t is_private;
+        uint32_t serves_paths; /* 1: a loader with a path is served by it */
+};
+
+/* Describes one of the two, and starts none: `is_private` asks for the private daemon, else for the one at
+ * DATALOADERD_SOCKET, without the variable for the node's. Fills in the first `size` bytes (pass sizeof(struct
+ * dlc_daemon)). Waits for an answer, 20 s at most. Returns 0, also if none answers; -EINTR for a signal, -ENOMEM. Texts
+ * are valid until this thread's next call. */
+DLC_API int dlc_get_daemon(bool is_private, struct dlc_daemon *ret_daemon, size_t size);
+
 /* Counted since dlc_open(). Times are of CLOCK_MONOTONIC, in nanoseconds. */
 struct dlc_stats {
         uint64_t n_batches;     /* handed out */

@@ -9,14 +9,17 @@ import subprocess
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
-from harness import ROOT, Table, case, contains, equal, expected_order, identity_bytes, identity_pixels, main, within, write
+from harness import (ROOT, Table, case, contains, equal, expected_order, identity_bytes, identity_pixels, main, patience, within,
+                     write)
+from private import PROGRAM, Home
 from pyclient import LIBRARY, PACKAGE, environment_of, need, trainer
 
 
 # ---- the contract ---------------------------------------------------------------------------------------------------
 
 STRUCTS = {"dlc_options": "Options", "dlc_place": "Place", "dlc_tensor": "Tensor", "dlc_batch": "Batch",
-           "dlc_info": "Info", "dlc_launch": "Launch", "dlc_stats": "Stats", "dlc_diagnosis": "Diagnosis", "dlc_once_options": "OnceOptions",
+           "dlc_info": "Info", "dlc_launch": "Launch", "dlc_daemon": "Daemon",
+           "dlc_stats": "Stats", "dlc_diagnosis": "Diagnosis", "dlc_once_options": "OnceOptions",
            "dlc_once_info": "OnceInfo", "dlc_progress": "Progress"}
 
 
@@ -52,15 +55,18 @@ def _(box):
         equal([field[0] for field in getattr(_library, name)._fields_], fields, f"fields of struct {struct}")
 
 
+def version():
+    with open(os.path.join(ROOT, "Makefile"), encoding="utf-8") as file:
+        return re.search(r"^VERSION := (.*)$", file.read(), re.M).group(1)
+
+
 @case("package, Makefile and library have one version")
 def _(box):
-    with open(os.path.join(ROOT, "Makefile"), encoding="utf-8") as file:
-        version = re.search(r"^VERSION := (.*)$", file.read(), re.M).group(1)
     lines = trainer(box, None, """
         from dlclient import _library
         out([dlclient.__version__, _library.load().version_text])
     """)
-    equal(lines, [[version, version]], "versions")
+    equal(lines, [[version(), version()]], "versions")
 
 
 # ---- loops ----------------------------------------------------------------------------------------------------------
@@ -676,22 +682,54 @@ def _(box):
 
 # ---- around it ------------------------------------------------------------------------------------------------------
 
-@case("python -m dlclient says which library, which socket, and whether a daemon answers")
+NOTHING_MISSING = "missing         nothing"
+
+
+def tell(environment):
+    """What python -m dlclient says, and its exit status."""
+    done = subprocess.run([sys.executable, "-m", "dlclient"], env=environment, check=False, stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT, text=True, timeout=patience(60))
+    equal(".no-dataset" in done.stdout or "Traceback" in done.stdout, False, done.stdout)
+    return done.returncode, done.stdout
+
+
+@case("python -m dlclient says which versions, which daemon, which frameworks, and what is missing")
+def _(box):
+    need("numpy")
+    home, folder = Home(box), box.folder_of_files("f", 3)
+
+    def here(**environment):
+        return tell({**home.env, **environment_of(), "XDG_RUNTIME_DIR": home.runtime, "HOME_OF_TEST": home.folder,
+                     "DATALOADERD_SOCKET": "", **environment})
+    status, text = here()
+    equal((status, home.pids()), (0, []), text)
+    contains(text, LIBRARY, "private daemon  none runs; one starts with the first Loader(path)", f"program {PROGRAM}",
+             "frameworks      numpy ", NOTHING_MISSING, "system daemon   none at /run/dataloaderd")
+    home.read(folder)
+    status, text = here()
+    equal(status, 0, text)
+    contains(text, f"private daemon  runs: pid {home.pids()[0]}, dataloaderd {version()}", "1 dataset, 0 jobs",
+             f"socket {home.files('.sock')[0]}", f"log    {home.files('.log')[0]}", NOTHING_MISSING)
+    home.stop()
+    status, text = here(DATALOADERD_PROGRAM="/not/there")
+    equal(status, 3, text)
+    contains(text, "none can be started", "missing         a private daemon could not be started: DATALOADERD_PROGRAM")
+    equal(home.pids(), [], "daemons that were started")
+
+
+@case("python -m dlclient asks the daemon that DATALOADERD_SOCKET names, and no other")
 def _(box):
     need("numpy")
     daemon = box.daemon({"f": box.folder_of_files("f", 3)})
-
-    def run(**environment):
-        return subprocess.run([sys.executable, "-m", "dlclient"], env=environment_of(daemon, **environment), check=False,
-                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=300)
-    done = run()
-    equal(done.returncode, 0, done.stdout)
-    contains(done.stdout, LIBRARY, daemon.socket, "answers; the configuration has: f")
-    done = run(DATALOADERD_SOCKET="/nobody/is/here")
-    equal(done.returncode, 3, done.stdout)
-    contains(done.stdout, "/nobody/is/here")
-    done = run(DATALOADERD_LIBRARY="/not/there.so")
-    equal(done.returncode, 1, done.stdout)
+    status, text = tell(environment_of(daemon))
+    equal(status, 0, text)
+    contains(text, f"runs: pid {daemon.process.pid}", daemon.socket, "DATALOADERD_SOCKET names it", NOTHING_MISSING)
+    status, text = tell(environment_of(daemon, DATALOADERD_SOCKET="/nobody/is/here"))
+    equal(status, 3, text)
+    contains(text, "none: no daemon at /nobody/is/here", "or unset DATALOADERD_SOCKET")
+    status, text = tell(environment_of(daemon, DATALOADERD_LIBRARY="/not/there.so"))
+    equal(status, 1, text)
+    contains(text, "missing         libdlclient cannot be loaded", "/not/there.so", "DATALOADERD_LIBRARY")
 
 
 main()

@@ -8,11 +8,11 @@
 
 #include "client/lib/clock.h"
 #include "client/lib/daemon/holder.h"
+#include "client/lib/daemon/who.h"
 
 #define START_TIMEOUT_MS 60000
 #define PAUSE_MIN_MS     5
 #define PAUSE_MAX_MS     250
-#define WHO_TIMEOUT_MS   5000
 
 static bool is_given(const char *socket) {
         const char *variable = getenv("DATALOADERD_SOCKET");
@@ -22,19 +22,10 @@ static bool is_given(const char *socket) {
 
 /* Does the daemon let this user name paths? One that does not know the question does not. */
 static bool serves_paths(struct dli_connection *connection) {
-        Dlp__WhoRequest body = DLP__WHO_REQUEST__INIT;
-        Dlp__Request request = DLP__REQUEST__INIT;
-        Dlp__Reply *reply = NULL;
+        struct dli_who who;
         struct why reason; /* not used: then the private daemon is asked */
-        bool serves;
 
-        request.body_case = DLP__REQUEST__BODY_WHO;
-        request.who = &body;
-        if (dli_connection_call(connection, &request, WHO_TIMEOUT_MS, &reason, &reply, NULL, 0) != 0)
-                return false;
-        serves = reply->body_case == DLP__REPLY__BODY_WHO && reply->who->serves_paths;
-        dlp__reply__free_unpacked(reply, NULL);
-        return serves;
+        return dli_who_ask(connection, &who, &reason) == 0 && who.serves_paths;
 }
 
 static bool connect_system(struct dli_connection *connection, const char *client) {

@@ -1,44 +1,132 @@
-"""python -m dlclient: which package, which library, which socket, and whether a daemon answers there."""
+"""python -m dlclient: which versions are here, which daemon serves this user, which frameworks, and what is missing.
+Nothing is started for the answer, and no framework is imported."""
 from __future__ import annotations
 
+import ctypes
+import importlib.metadata
+import importlib.util
 import os
+import platform
 import sys
+from typing import List, NamedTuple, Tuple
 
-from . import _library, _opening, _options
-from ._errors import DatasetNotFound, Error
+from . import _library
+from ._errors import Error, error_of
 from ._version import __version__
 
-SOCKET = "/run/dataloaderd/dataloaderd.sock"
+FRAMEWORKS = ("numpy", "torch", "jax", "tensorflow")
 
 
 def main() -> int:
-    print(f"dlclient {__version__} ({os.path.dirname(os.path.abspath(__file__))})")
+    """0: a loader with a path can be served; 3: it cannot; 1: the library is missing."""
+    row("dlclient", f"{__version__}, {os.path.dirname(os.path.abspath(__file__))}")
+    row("python", f"{platform.python_version()}, {sys.executable}")
     try:
         library = _library.load()
+        row("library", f"libdlclient {library.version_text}, {library.path}")
+        missing, can_serve = daemons(library)
     except Error as error:
-        print(f"library: {error}")
+        row("library", "not found")
+        row("missing", str(error))
         return 1
-    print(f"library: libdlclient {library.version_text} ({library.path})")
-    print(f"socket:  {os.environ.get('DATALOADERD_SOCKET') or SOCKET}")
-    return ask(library)
+    row("frameworks", frameworks())
+    for sentence in missing or ["nothing"]:
+        row("missing", sentence)
+    return 0 if can_serve else 3
 
 
-def ask(library: _library.Library) -> int:
-    """Asks for a dataset that no configuration names: if the refusal has the right words, a daemon answered."""
-    wish = _options.Wish(dataset=".no-dataset", batch_size=1, pipeline=None, seed=0, draws=0, shuffle=False,
-                         drop_last=False, dealing="strided", partition="pad", order="torch", shuffle_buffer=None,
-                         rank=0, world_size=1, ranks=None, job="python -m dlclient", socket=None,
-                         on_error="fail", max_errors=None, on_restart="raise", restart_timeout=0.0,
-                         slots=None, open_timeout=0.0)
-    try:
-        _opening.open_rank(library, wish, 0, wish.job, 0, 0, None)
-    except DatasetNotFound as error:
-        print(f"daemon:  answers; {str(error).rpartition('; ')[2]}")  # the end lists the datasets
-        return 0
-    except Error as error:
-        print(f"daemon:  {error}")
-        return 3
-    return 0
+def row(name: str, *lines: str) -> None:
+    for line in lines:
+        print(f"{name:<16}{line}")
+        name = ""
+
+
+# ---- daemons
+
+class Daemon(NamedTuple):
+    """A daemon that answers, or why none does."""
+
+    absence: str
+    socket: str
+    log: str
+    program: str
+    serves_paths: bool
+    summary: str
+
+    def rows(self) -> List[str]:
+        return [self.summary, f"socket {self.socket}"] + ([f"log    {self.log}"] if self.log else [])
+
+
+def ask(library: _library.Library, is_private: bool) -> Daemon:
+    found = _library.Daemon()
+    result = library.get_daemon(is_private, ctypes.byref(found), ctypes.sizeof(found))
+    if result < 0:
+        raise error_of(result, library.error_text())
+    summary = (f"runs: pid {found.pid}, dataloaderd {_library.text_of(found.version)}, for {duration(found.up_seconds)}; "
+               f"{counted(found.n_datasets, 'dataset')}, {counted(found.n_jobs, 'job')}")
+    texts = [_library.text_of(text) for text in (found.absence, found.socket, found.log, found.program)]
+    return Daemon(*texts, serves_paths=bool(found.serves_paths), summary=summary)
+
+
+def daemons(library: _library.Library) -> Tuple[List[str], bool]:
+    """Shows them. Returns what is missing, and whether a loader with a path can be served."""
+    named = os.environ.get("DATALOADERD_SOCKET")
+    node = ask(library, False)
+    if named:
+        row("daemon", *(node.rows() if not node.absence else [f"none: {node.absence}"]))
+        row("", "DATALOADERD_SOCKET names it: all loaders ask it, and no private daemon is started")
+        if node.absence:
+            return [f"a daemon at {named}: start it there, or unset DATALOADERD_SOCKET for a private one"], False
+        if not node.serves_paths:
+            row("", "serves the datasets of its configuration, by name; no paths of this user")
+        return [], True
+    missing, can_serve = private(library)
+    absence = node.absence if node.absence.startswith("no permission") else f"none at {node.socket}"
+    row("system daemon", *(node.rows() if not node.absence else [
+        f"{absence}; only Loader(\"NAME\"), for datasets of a configuration, needs it"]))
+    if not node.absence and node.serves_paths:
+        row("", "serves this user's paths too, so that no private daemon is started")
+        return [], True
+    return missing, can_serve
+
+
+def private(library: _library.Library) -> Tuple[List[str], bool]:
+    daemon = ask(library, True)
+    if not daemon.absence:
+        row("private daemon", *daemon.rows(), "it ends when nobody has needed it for ten minutes, or with `dlctl stop`")
+        return [], True
+    if not daemon.socket or not daemon.program:
+        row("private daemon", "none runs, and none can be started")
+        return [daemon.absence], False
+    row("private daemon", "none runs; one starts with the first Loader(path), such as Loader(\"/data/photos\")",
+        f"program {daemon.program}", f"log     {daemon.log}")
+    return [], True
+
+
+def counted(n: int, what: str) -> str:
+    return f"{n} {what}{'' if n == 1 else 's'}"
+
+
+def duration(seconds: int) -> str:
+    for unit, length in (("day", 86400), ("hour", 3600), ("minute", 60)):
+        if seconds >= length:
+            return counted(seconds // length, unit)
+    return counted(seconds, "second")
+
+
+# ---- frameworks
+
+def frameworks() -> str:
+    found, absent = [], []
+    for name in FRAMEWORKS:
+        if importlib.util.find_spec(name) is None:
+            absent.append(name)
+            continue
+        try:
+            found.append(f"{name} {importlib.metadata.version(name)}")
+        except importlib.metadata.PackageNotFoundError:  # a package of another name, such as tensorflow-cpu
+            found.append(name)
+    return ", ".join(found) + (f"; not installed: {', '.join(absent)}" if absent else "")
 
 
 if __name__ == "__main__":

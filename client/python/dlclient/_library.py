@@ -200,6 +200,24 @@ class Launch(ctypes.Structure):
     ]
 
 
+class Daemon(ctypes.Structure):
+    """struct dlc_daemon"""
+
+    _fields_ = [
+        ("absence", ctypes.c_char_p),
+        ("socket", ctypes.c_char_p),
+        ("version", ctypes.c_char_p),
+        ("log", ctypes.c_char_p),
+        ("program", ctypes.c_char_p),
+        ("pid", ctypes.c_uint64),
+        ("up_seconds", ctypes.c_uint64),
+        ("n_datasets", ctypes.c_uint32),
+        ("n_jobs", ctypes.c_uint32),
+        ("is_private", ctypes.c_uint32),
+        ("serves_paths", ctypes.c_uint32),
+    ]
+
+
 class Stats(ctypes.Structure):
     """struct dlc_stats"""
 
@@ -295,6 +313,7 @@ _FUNCTIONS: List[Tuple[str, Any, List[Any]]] = [
     ("dlc_get_stats", ctypes.c_int, [_LOADER, ctypes.POINTER(Stats), ctypes.c_size_t]),
     ("dlc_diagnose", ctypes.c_int, [_LOADER, ctypes.POINTER(Diagnosis), ctypes.c_size_t]),
     ("dlc_get_launch", ctypes.c_int, [ctypes.POINTER(Launch), ctypes.c_size_t]),
+    ("dlc_get_daemon", ctypes.c_int, [ctypes.c_bool, ctypes.POINTER(Daemon), ctypes.c_size_t]),
     ("dlc_get_part", ctypes.c_int, [_LOADER, ctypes.c_uint32, ctypes.POINTER(Part), ctypes.c_size_t]),
     ("dlc_hold", ctypes.c_char_p, [_LOADER]),
     ("dlc_progress_line", ctypes.c_int, [ctypes.POINTER(Progress), ctypes.c_uint, ctypes.c_bool, ctypes.c_char_p,
@@ -339,6 +358,7 @@ class Functions:
     hold: Any
     progress_line: Any
     get_launch: Any
+    get_daemon: Any
     warning: Any
     n_classes: Any
     class_name: Any
