@@ -2,6 +2,8 @@
 
 #include <errno.h>
 #include <math.h>
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -18,14 +20,41 @@ static int refuse_part(const struct dlp_making_terms *terms, const char *name, s
         return why_set(why, -EINVAL, "mix: there is no part \"%s\"; the parts are:%s", name, names);
 }
 
+/* A part that was named by its path is called by the last word of the path: "b" of `/a/b {split="0:90%"}`. */
+static bool is_last_word(const char *path, const char *name) {
+        const char *options = strstr(path, " {"), *end = options ? options : path + strlen(path);
+        size_t n = strlen(name);
+
+        if (path[0] != '/')
+                return false;
+        while (end > path && end[-1] == '/')
+                end--;
+        return (size_t)(end - path) > n && end[-(ptrdiff_t)n - 1] == '/' && strncmp(end - n, name, n) == 0;
+}
+
 static int find_part(const struct dlp_making_terms *terms, const char *name, struct dlp_part *ret_part,
                      struct why *why) {
-        for (uint32_t i = 0; i < terms->n_parts; i++)
-                if (strcmp(terms->parts[i].name, name) == 0) {
-                        *ret_part = terms->parts[i];
+        const struct dlp_part *found = NULL;
+
+        for (uint32_t i = 0; i < terms->n_parts; i++) {
+                const struct dlp_part *part = &terms->parts[i];
+
+                if (strcmp(part->name, name) == 0) {
+                        *ret_part = *part;
                         return 0;
                 }
-        return refuse_part(terms, name, why);
+                if (!is_last_word(part->name, name))
+                        continue;
+                if (found)
+                        return why_set(why, -EINVAL,
+                                       "mix: two parts end in \"%s\": %s and %s; make links of other names", name,
+                                       found->name, part->name);
+                found = part;
+        }
+        if (!found)
+                return refuse_part(terms, name, why);
+        *ret_part = *found;
+        return 0;
 }
 
 static int find_parts(const struct dlp_mixture_terms *mixing, const struct dlp_making_terms *terms,
