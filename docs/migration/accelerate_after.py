@@ -1,4 +1,6 @@
-"""accelerate launch accelerate_after.py"""
+"""accelerate launch accelerate_after.py FOLDER"""
+import sys
+
 import dlclient
 import torch
 from accelerate import Accelerator
@@ -8,7 +10,7 @@ from model import Net
 
 torch.manual_seed(1)
 accelerator = Accelerator()
-loader = dlclient.Loader("photos", batch_size=16,
+loader = dlclient.Loader(sys.argv[1], batch_size=16,
                          pipeline="random_resized_crop(224) hflip(0.5) to(float32) layout(nchw)")
 model = Net(len(loader.dataset.classes))
 optimizer = torch.optim.AdamW(model.parameters(), lr=0.003)

@@ -1,5 +1,6 @@
-"""dataparallel_after.py"""
+"""dataparallel_after.py FOLDER"""
 import copy
+import sys
 
 import dlclient
 import torch
@@ -10,7 +11,7 @@ from model import Net
 torch.manual_seed(1)
 n_gpus = torch.cuda.device_count()
 devices = [torch.device("cuda", number) for number in range(n_gpus)] if n_gpus > 1 else [torch.device("cpu")] * 2
-loader = dlclient.Loader("photos", batch_size=32 // len(devices), world_size=len(devices), drop_last=True,
+loader = dlclient.Loader(sys.argv[1], batch_size=32 // len(devices), world_size=len(devices), drop_last=True,
                          ranks=list(range(len(devices))), framework="torch", as_tuple=True,
                          pipeline="random_resized_crop(224) hflip(0.5) to(float32) layout(nchw)")
 model = Net(len(loader.dataset.classes)).to(devices[0])

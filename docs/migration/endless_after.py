@@ -1,4 +1,6 @@
-"""endless_after.py"""
+"""endless_after.py FOLDER"""
+import sys
+
 import dlclient
 import torch
 from torch.nn.functional import cross_entropy
@@ -6,7 +8,7 @@ from torch.nn.functional import cross_entropy
 from model import Net
 
 torch.manual_seed(1)
-loader = dlclient.Loader("photos", batch_size=32, epochs=None, steps_per_epoch=10, framework="torch", as_tuple=True,
+loader = dlclient.Loader(sys.argv[1], batch_size=32, epochs=None, steps_per_epoch=10, framework="torch", as_tuple=True,
                          pipeline="random_resized_crop(224) hflip(0.5) to(float32) layout(nchw)")
 model = Net(len(loader.dataset.classes))
 optimizer = torch.optim.AdamW(model.parameters(), lr=0.003)

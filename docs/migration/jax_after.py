@@ -1,9 +1,11 @@
-"""jax_after.py"""
+"""jax_after.py FOLDER"""
+import sys
+
 import dlclient
 import jax
 import jax.numpy as jnp
 
-loader = dlclient.Loader("photos", batch_size=32, pipeline="random_resized_crop(224) hflip(0.5)", drop_last=True,
+loader = dlclient.Loader(sys.argv[1], batch_size=32, pipeline="random_resized_crop(224) hflip(0.5)", drop_last=True,
                          framework="jax")
 
 

@@ -1,4 +1,6 @@
-"""lightning_after.py"""
+"""lightning_after.py FOLDER"""
+import sys
+
 import dlclient
 import lightning
 import torch
@@ -9,7 +11,7 @@ from model import Net
 
 class Module(lightning.LightningModule):
     def setup(self, stage):                     # Lightning has started its processes by now
-        self.loader = dlclient.Loader("photos", batch_size=32, rank=self.global_rank,
+        self.loader = dlclient.Loader(sys.argv[1], batch_size=32, rank=self.global_rank,
                                       world_size=self.trainer.world_size,
                                       pipeline="random_resized_crop(224) hflip(0.5) to(float32) layout(nchw)")
         self.net = Net(len(self.loader.dataset.classes))

@@ -1,4 +1,6 @@
-"""simclr_after.py"""
+"""simclr_after.py FOLDER"""
+import sys
+
 import dlclient
 import torch
 from torch.nn.functional import cross_entropy, normalize
@@ -7,7 +9,7 @@ from model import Net
 
 torch.manual_seed(1)
 pipeline = "random_resized_crop(224) hflip(0.5) to(float32) layout(nchw)"
-ones, others = [dlclient.Loader("photos", batch_size=32, pipeline=pipeline, draws=draws, framework="torch")
+ones, others = [dlclient.Loader(sys.argv[1], batch_size=32, pipeline=pipeline, draws=draws, framework="torch")
                 for draws in (0, 1)]            # the same order, other crops
 model = Net(64)
 optimizer = torch.optim.AdamW(model.parameters(), lr=0.003)

@@ -1,4 +1,6 @@
-"""torchrun --nproc_per_node 2 torchrun_after.py"""
+"""torchrun --nproc_per_node 2 torchrun_after.py FOLDER"""
+import sys
+
 import dlclient
 import torch
 import torch.distributed as dist
@@ -9,7 +11,7 @@ from model import Net
 
 torch.manual_seed(1)
 dist.init_process_group("gloo")
-loader = dlclient.Loader("photos", batch_size=16, pipeline="resize(256) center_crop(224) to(float32) layout(nchw)",
+loader = dlclient.Loader(sys.argv[1], batch_size=16, pipeline="resize(256) center_crop(224) to(float32) layout(nchw)",
                          seed=3, framework="torch", as_tuple=True)
 model = DistributedDataParallel(Net(len(loader.dataset.classes)))
 optimizer = torch.optim.AdamW(model.parameters(), lr=0.003)

@@ -1,4 +1,5 @@
-"""trainer_after.py"""
+"""trainer_after.py FOLDER"""
+import sys
 import tempfile
 
 import dlclient
@@ -27,7 +28,7 @@ class PhotosTrainer(Trainer):
 with tempfile.TemporaryDirectory() as folder:
     args = TrainingArguments(folder, num_train_epochs=1, per_device_train_batch_size=32, learning_rate=0.003,
                              save_strategy="no", report_to=[], disable_tqdm=True)
-    loader = dlclient.Loader("photos", batch_size=args.train_batch_size, framework="torch",
+    loader = dlclient.Loader(sys.argv[1], batch_size=args.train_batch_size, framework="torch",
                              pipeline="random_resized_crop(224) hflip(0.5) to(float32) layout(nchw)")
     model = ResNetForImageClassification(ResNetConfig(
         embedding_size=16, hidden_sizes=[16, 32], depths=[1, 1], layer_type="basic",

@@ -7,6 +7,7 @@ import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
 from harness import ROOT, case, equal, expected_order, identity_pixels, main, png, write
+from private import Home
 from pyclient import need, trainer
 
 
@@ -353,17 +354,19 @@ def _(box):
 def _(box):
     with open(os.path.join(ROOT, "docs", "which-loader.md"), encoding="utf-8") as page:
         calls = re.findall(r"Loader\((?:[^()]|\([^()]*\))*\)", page.read())
-    calls = [call.replace(", ...", "").replace("/data/photos/train", "photos") for call in calls if call != "Loader()"]
-    calls = [call for call in calls if '"corpus"' not in call]       # tokens: test_training_programs.py
-    folder = box.folder_of_pictures("photos", 40, width=260, height=260)
-    daemon = box.daemon({name: folder for name in ("photos", "val", "a", "b")})
-    lines = trainer(box, daemon, """
+    calls = [call.replace(", ...", "").replace("/data/", box.folder + "/") for call in calls if call != "Loader()"]
+    calls = [call for call in calls if "/corpus" not in call         # tokens: test_training_programs.py
+             and '"photos"' not in call]                             # a name
+    home = Home(box)
+    for name in ("photos", "val", "a", "b"):
+        box.folder_of_pictures(name, 40, width=260, height=260)
+    lines = trainer(box, None, """
         from dlclient import Loader
         array, targets, weights = numpy.arange(20), numpy.arange(40), numpy.ones(40)
         for call in json.loads(sys.argv[1]):
             with eval(call) as loader:
                 out([len(next(iter(loader))["image"]) > 0, call])
-    """, json.dumps(calls))
+    """, json.dumps(calls), **home.variables())
     equal([line[0] for line in lines], [True] * len(calls), "calls")
     equal(len(calls) >= 12, True, f"{calls}")
 

@@ -13,6 +13,7 @@ import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
 from harness import ROOT, case, contains, equal, main, photos, within
+from private import Home
 from trainers import environment, need, python_command, run, torchrun_command
 
 PAGE = os.path.join(ROOT, "docs", "migration.md")
@@ -25,8 +26,8 @@ def program(name):
 
 
 def served(box):
-    folder = photos(N_PHOTOS, N_CLASSES)
-    return folder, box.daemon({"photos": folder})
+    """The folder, and a home where the first loader starts a daemon."""
+    return photos(N_PHOTOS, N_CLASSES), Home(box)
 
 
 def losses(lines):
@@ -66,18 +67,18 @@ def _(_box):
 @case("torch: both programs train")
 def _(box):
     need("torch", "torchvision")
-    folder, daemon = served(box)
+    folder, home = served(box)
     for lines in (run(box, python_command(program("torch_before"), folder)),
-                  run(box, python_command(program("torch_after")), daemon)):
+                  run(box, python_command(program("torch_after"), folder), home)):
         equal(sorted(losses(lines)), [(0, 0), (0, 1)], "epochs")
 
 
 @case("torchrun: two processes learn the classes, with the same loss at every step before and after, bit for bit")
 def _(box):
     need("torch", "torchvision")
-    folder, daemon = served(box)
+    folder, home = served(box)
     before = run(box, torchrun_command(box, program("torchrun_before"), folder))
-    after = run(box, torchrun_command(box, program("torchrun_after")), daemon)
+    after = run(box, torchrun_command(box, program("torchrun_after"), folder), home)
     learned(before)
     learned(after)
     ours, theirs = losses(after), losses(before)
@@ -89,17 +90,17 @@ def _(box):
 @case("resuming: a run that is ended in mid-epoch goes on there, and each sample is seen once an epoch")
 def _(box):
     need("torch")
-    _, daemon = served(box)
-    command = python_command(program("resume_after"), box.path("checkpoint"))
+    folder, home = served(box)
+    command = python_command(program("resume_after"), folder, box.path("checkpoint"))
     output = box.path("output")
     for n_batches in (5, 11, 21):  # of 32
         with open(output, "ab") as out:
-            process = box.start(command, env=environment(daemon), cwd=box.folder, stdout=out)
+            process = box.start(command, env=environment(home), cwd=box.folder, stdout=out)
         within(60, lambda n=n_batches: len(read_lines(output)) >= n or process.poll() is not None, "batches")
         equal(process.poll(), None, "exit status before its time")
         process.send_signal(signal.SIGKILL)
         process.wait()
-    seen = read_lines(output) + run(box, command, daemon)
+    seen = read_lines(output) + run(box, command, home)
     for epoch in range(2):
         batches = [line for line in seen if line.startswith(f"epoch {epoch} ")]
         # Killed between the checkpoint and the line, a batch is not on paper.
@@ -124,9 +125,9 @@ def _(box):
 @case("validation: every sample is counted once over two processes; before, the padding was counted too")
 def _(box):
     need("torch", "torchvision")
-    folder, daemon = served(box)
+    folder, home = served(box)
     before = run(box, torchrun_command(box, program("validation_before"), folder))
-    after = run(box, torchrun_command(box, program("validation_after")), daemon)
+    after = run(box, torchrun_command(box, program("validation_after"), folder), home)
     contains("\n".join(before), f"of {N_PHOTOS + 1} samples, of which there are {N_PHOTOS}")
     contains("\n".join(after), f"of {N_PHOTOS} samples, of which there are {N_PHOTOS}")
 
@@ -134,9 +135,9 @@ def _(box):
 @case("uneven ends: ranks whose numbers of batches differ train to the end, and see each sample once")
 def _(box):
     need("torch", "torchvision")
-    folder, daemon = served(box)
+    folder, home = served(box)
     for lines in (run(box, torchrun_command(box, program("uneven_before"), folder)),
-                  run(box, torchrun_command(box, program("uneven_after")), daemon)):
+                  run(box, torchrun_command(box, program("uneven_after"), folder), home)):
         told = sorted(line for line in lines if " had " in line)
         equal(told, ["rank 0 had 121 samples in 16 batches", "rank 1 had 120 samples in 15 batches"], "ranks")
 
@@ -144,34 +145,34 @@ def _(box):
 @case("DataParallel: one process takes the batches of two ranks")
 def _(box):
     need("torch", "torchvision")
-    folder, daemon = served(box)
+    folder, home = served(box)
     equal(len(losses(run(box, python_command(program("dataparallel_before"), folder)))), 1, "losses before")
-    equal(len(losses(run(box, python_command(program("dataparallel_after")), daemon))), 1, "losses after")
+    equal(len(losses(run(box, python_command(program("dataparallel_after"), folder), home))), 1, "losses after")
 
 
 @case("endless: parts of ten steps go on over the ends of epochs")
 def _(box):
     need("torch", "torchvision")
-    folder, daemon = served(box)
+    folder, home = served(box)
     for lines in (run(box, python_command(program("endless_before"), folder)),
-                  run(box, python_command(program("endless_after")), daemon)):
+                  run(box, python_command(program("endless_after"), folder), home)):
         equal(sorted(losses(lines)), [(0, part) for part in range(4)], "parts")
 
 
 @case("SimCLR: both programs see two views of each picture")
 def _(box):
     need("torch", "torchvision")
-    folder, daemon = served(box)
+    folder, home = served(box)
     for lines in (run(box, python_command(program("simclr_before"), folder)),
-                  run(box, python_command(program("simclr_after")), daemon)):
+                  run(box, python_command(program("simclr_after"), folder), home)):
         equal(len(losses(lines)[0, 0]), -(-N_PHOTOS // 32), "batches")
 
 
 def both(box, name, *modules, n_lines):
     need("torch", "torchvision", *modules)
-    folder, daemon = served(box)
+    folder, home = served(box)
     for lines in (run(box, python_command(program(name + "_before"), folder), seconds=200),
-                  run(box, python_command(program(name + "_after")), daemon, seconds=200)):
+                  run(box, python_command(program(name + "_after"), folder), home, seconds=200)):
         equal(len(losses(lines)), n_lines, f"losses in {lines}")
 
 

@@ -50,6 +50,10 @@ class Home:
             else:
                 self.env[name] = value
 
+    def variables(self):
+        """Of the environment, for a program that is to find this home's daemons and starts what environment_of() says."""
+        return {name: self.env[name] for name in ("XDG_RUNTIME_DIR", "HOME", "HOME_OF_TEST")}
+
     def command(self, *words):
         if self.uid is None:
             return list(words)

@@ -7,6 +7,7 @@ import sys
 
 import pyclient
 from harness import patience
+from private import Home
 
 
 def need(*modules):
@@ -16,7 +17,9 @@ def need(*modules):
 
 
 def environment(daemon=None):
-    """What a trainer's process needs to find the package, the library and the daemon."""
+    """What a trainer's process needs to find the package, the library and the daemon, or the home of a private one."""
+    if isinstance(daemon, Home):
+        return pyclient.environment_of(None, OMP_NUM_THREADS="1", **daemon.variables())
     return pyclient.environment_of(daemon, OMP_NUM_THREADS="1")
 
 

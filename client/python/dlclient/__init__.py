@@ -1,7 +1,7 @@
 """dlclient: batches from dataloaderd, in the memory of the program that trains.
 
     import dlclient
-    loader = dlclient.Loader("photos", batch_size=64, pipeline="random_resized_crop(224) hflip(0.5)", seed=0)
+    loader = dlclient.Loader("/data/photos", batch_size=64, pipeline="random_resized_crop(224) hflip(0.5)", seed=0)
     for epoch in range(2):
         loader.set_epoch(epoch)
         for batch in loader:                 # batch["image"] uint8 [64, 224, 224, 3], batch["label"] int64 [64]
