@@ -219,8 +219,8 @@ static int pipeline_start_floors(struct pipeline *pipeline, struct why *why) {
 }
 
 /* With a small memory_limit, read buffers take a quarter of it at most, the buffers of the spare tasks
- * (pipeline/jobs/shares.h) a sixteenth, the workers' own scratch an eighth, and the pool for large pictures a quarter. The
- * rest is for the rings. */
+ * (pipeline/jobs/shares.h) a sixteenth, the workers' own scratch an eighth, and the pool for large pictures a quarter.
+ * The rest is for the rings. */
 static void fit_into_budget(struct pipeline *pipeline) {
         struct pipeline_options *options = &pipeline->options;
         uint64_t limit = options->budget->limit_bytes;

@@ -1,8 +1,8 @@
 /* pipeline/task.h: one sample on its way from its file into its slot.
  *
- * There are more tasks than `read_depth` (pipeline/jobs/shares.h), made once. A task belongs to exactly one of: the planner
- * (free, or to be read again with another sample), the reader, the workers' queue, a worker. Whoever passes it on does
- * not touch it any more. Samples that are only copied share a task (pipeline/rows.h). */
+ * There are more tasks than `read_depth` (pipeline/jobs/shares.h), made once. A task belongs to exactly one of: the
+ * planner (free, or to be read again with another sample), the reader, the workers' queue, a worker. Whoever passes it
+ * on does not touch it any more. Samples that are only copied share a task (pipeline/rows.h). */
 #pragma once
 
 #include <limits.h>
