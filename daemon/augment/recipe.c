@@ -1,5 +1,6 @@
 #include "daemon/augment/recipe.h"
 
+#include "daemon/augment/habits.h"
 #include "daemon/augment/step.h"
 #include "daemon/augment/torchvision.h"
 #include "proto/base/cleanup.h"
@@ -63,23 +64,6 @@ static void list_steps(char *text, size_t size) {
         snprintf(text + n, size - n, "decode, raw");
 }
 
-static int refuse_step(const struct step_text *reader, const char *word, size_t n_word) {
-        char names[32 * ARRAY_SIZE(STEPS) + 32], expected[sizeof(names) + 32];
-        const char *answer = torchvision_answer(word, n_word);
-        struct nearest nearest;
-
-        if (answer)
-                return why_set(reader->why, -EINVAL, "pipeline, column %zu: %.*s %s", step_text_column(reader, word),
-                               word_shown(n_word), word, answer);
-        list_steps(names, sizeof(names));
-        if (n_word > 0)
-                return why_set(reader->why, -EINVAL, "pipeline, column %zu: unknown step \"%.*s\"%s; the steps are %s",
-                               step_text_column(reader, word), word_shown(n_word), word,
-                               nearest_in(&nearest, word, n_word, names), names);
-        snprintf(expected, sizeof(expected), "the name of a step: %s", names);
-        return step_text_refuse_here(reader, expected);
-}
-
 static const struct step_type *find_step(const char *word, size_t n) {
         for (size_t i = 0; i < ARRAY_SIZE(STEPS); i++)
                 if (word_is(word, n, STEPS[i]->name))
@@ -98,6 +82,57 @@ static const struct step_type *find_typed(const char *word, size_t n) {
                 if (typed_is_class(word, n, STEPS[i]->name))
                         type = STEPS[i];
         return type;
+}
+
+/* Of a word as people write it, who do not know where "_" is right and where "-": random-resized-crop. */
+static size_t dashed_length(const char *word) {
+        size_t n = word_length(word);
+
+        while (n > 0 && word[n] == '-' && word_length(word + n + 1) > 0)
+                n += 1 + word_length(word + n + 1);
+        return n;
+}
+
+bool recipe_means(const char *word, char ret_text[RECIPE_MEANT_MAX]) {
+        size_t n = dashed_length(word);
+        const struct step_type *type;
+        char copy[64];
+
+        if (n == 0 || n >= sizeof(copy))
+                return false;
+        for (size_t i = 0; i < n; i++)
+                copy[i] = word[i];
+        for (size_t i = 0; i < n; i++)
+                if (copy[i] == '-')
+                        copy[i] = '_';
+        type = find_typed(copy, n);
+        if (!type)
+                return habit_step(copy, n, ret_text);
+        snprintf(ret_text, RECIPE_MEANT_MAX, "%s", type->example);
+        return n > word_length(word);
+}
+
+static int refuse_step(const struct step_text *reader, const char *word, size_t n_word) {
+        char names[32 * ARRAY_SIZE(STEPS) + 32], expected[sizeof(names) + 32];
+        const char *answer = torchvision_answer(word, n_word);
+        char meant[RECIPE_MEANT_MAX];
+        struct nearest nearest;
+
+        if (answer)
+                return why_set(reader->why, -EINVAL, "pipeline, column %zu: %.*s %s", step_text_column(reader, word),
+                               word_shown(n_word), word, answer);
+        if (recipe_means(word, meant))
+                return why_set(reader->why, -EINVAL,
+                               "pipeline, column %zu: \"%.*s\" is not the name of a step; it is "
+                               "written as in %s",
+                               step_text_column(reader, word), word_shown(dashed_length(word)), word, meant);
+        list_steps(names, sizeof(names));
+        if (n_word > 0)
+                return why_set(reader->why, -EINVAL, "pipeline, column %zu: unknown step \"%.*s\"%s; the steps are %s",
+                               step_text_column(reader, word), word_shown(n_word), word,
+                               nearest_in(&nearest, word, n_word, names), names);
+        snprintf(expected, sizeof(expected), "the name of a step: %s", names);
+        return step_text_refuse_here(reader, expected);
 }
 
 static bool is_mode(const char *word, size_t n) {
@@ -162,15 +197,18 @@ static int refuse_key(const struct step_text *reader, const struct step_type *ty
 static int read_value(struct step_text *reader, const struct step_type *type, unsigned idx, struct step *step,
                       unsigned *given) {
         struct why detail = {};
+        char habit[HABIT_MAX];
         int r;
 
         if (*given & 1u << idx)
                 return why_set(reader->why, -EINVAL, "pipeline, column %zu: %s of %s is given twice",
                                step_text_column(reader, reader->at), type->arguments[idx].name, type->name);
         r = argument_parse(&type->arguments[idx], reader->at, &step->values[idx], &detail);
-        if (r < 0)
-                return why_set(reader->why, r, "pipeline, column %zu: %s", step_text_column(reader, reader->at),
-                               detail.text);
+        if (r < 0) {
+                habit_value(type, idx, &step->values[0], reader->at, habit);
+                return why_set(reader->why, r, "pipeline, column %zu: %s%s", step_text_column(reader, reader->at),
+                               detail.text, habit);
+        }
         reader->at += r;
         *given |= 1u << idx;
         return 0;

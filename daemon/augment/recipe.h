@@ -54,6 +54,12 @@ bool recipe_is_step(const char *word, size_t n);
 /* Does this text of steps begin with one for pictures, also as recipe_parse() reads torchvision's classes? */
 bool recipe_begins(const char *text);
 
+#define RECIPE_MEANT_MAX 160u /* bytes with NUL */
+
+/* What to write for the word at the beginning of the text, which is not a step, but nearly one: "to(float16)" for fp16,
+ * "random_resized_crop(224)" for random-resized-crop. False: nothing is known to be meant. */
+bool recipe_means(const char *word, char ret_text[RECIPE_MEANT_MAX]);
+
 /* Takes NULL. */
 void recipe_free(struct recipe *recipe);
 void recipe_freep(struct recipe **recipe);

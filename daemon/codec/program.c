@@ -406,8 +406,8 @@ static char *blank_but(const char *text, size_t begin, size_t end) {
 }
 
 static int find_named(const struct source *source, struct step_text *reader, size_t n_word, uint32_t *ret_idx) {
+        char names[256], meant[RECIPE_MEANT_MAX];
         struct nearest nearest;
-        char names[256];
 
         nearest_begin(&nearest, reader->at, n_word);
         for (uint32_t i = 0; i < source->schema.n_fields; i++) {
@@ -418,6 +418,11 @@ static int find_named(const struct source *source, struct step_text *reader, siz
                 nearest_offer(&nearest, source->schema.fields[i].name);
         }
         list_fields(&source->schema, false, names, sizeof(names));
+        if (recipe_means(reader->at, meant))
+                return why_set(reader->why, -EINVAL,
+                               "pipeline, column %zu: \"%.*s\" is neither a step nor a field of the dataset, whose "
+                               "fields are %s; the step is written as in %s",
+                               step_text_column(reader, reader->at), word_shown(n_word), reader->at, names, meant);
         return why_set(
                 reader->why, -EINVAL, "pipeline, column %zu: the dataset has no field \"%.*s\"%s; its fields are %s",
                 step_text_column(reader, reader->at), word_shown(n_word), reader->at, nearest_hint(&nearest), names);

@@ -4,9 +4,68 @@ import os
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
-from harness import case, main
+from harness import case, equal, main
 from private import Home
-from pyclient import trainer
+from pyclient import need, trainer
+
+
+# ---- options --------------------------------------------------------------------------------------------------------
+
+@case("a Compose as pipeline= or transform= is answered with its steps as text, and that text gives the same loader")
+def _(box):
+    need("torch")
+    need("torchvision")
+    daemon = box.daemon({"p": box.folder_of_pictures("p", 12, width=40, height=30)})
+    trainer(box, daemon, """
+        import re, torch
+        from torchvision import transforms as t
+        L = dlclient.Loader
+        def told(value, keyword="pipeline"):
+            text = refused(TypeError if keyword == "transform" else dlclient.OptionError, lambda: L("p", 4, **{keyword: value}),
+                           keyword, "write the steps as text")
+            found = re.search('pipeline="([^"]*)"', text)[1]
+            assert "ToTensor" in found or L("p", 4, pipeline=found).pipeline, found
+            return found, text.partition('"; ')[2]
+        flips = [t.RandomResizedCrop(24), t.RandomHorizontalFlip(), t.ToTensor(), t.Normalize([0.5] * 3, [0.25, 0.5, 1])]
+        whole = "random_resized_crop(24) hflip(0.5) to(float32) normalize(mean=0.5:0.5:0.5, std=0.25:0.5:1) layout(nchw)"
+        for value in (t.Compose(flips), flips, t.Compose([t.Compose(flips[:2]), *flips[2:]]),
+                      t.Compose([torch.nn.Sequential(*flips[:2]), *flips[2:]])):
+            for keyword in ("pipeline", "transform"):
+                assert told(value, keyword) == (whole, ""), told(value, keyword)
+        for step, text in [
+                (t.Resize(24), "resize(24)"), (t.Resize((20, 24)), "resize(20:24)"), (t.Resize([24, 24]), "resize(24:24)"),
+                (t.Resize(24, max_size=100), "resize(24, max=100)"), (t.CenterCrop(24), "center_crop(24)"),
+                (t.Resize(24, interpolation=t.InterpolationMode.BICUBIC), "resize(24, interpolation=bicubic)"),
+                (t.RandomResizedCrop(24, scale=(0.5, 1)), "random_resized_crop(24, scale=0.5:1)"),
+                (t.RandomCrop(16, padding=4), "random_crop(16, padding=4)"), (t.Pad(2), "pad(2)"),
+                (t.RandomVerticalFlip(0.25), "vflip(0.25)"), (t.Grayscale(3), "grayscale(3)"),
+                (t.ColorJitter(0.4, hue=0.1), "color_jitter(brightness=0.6:1.4, hue=-0.1:0.1)"),
+                (t.RandomGrayscale(0.2), "random_grayscale(0.2)"), (t.ConvertImageDtype(torch.float16), "to(float16)")]:
+            # what follows makes pictures of one size
+            found, rest = told([step, "center_crop(8)"] if not text.startswith("to") else ["center_crop(8)", step])
+            assert (found, rest) in ((text + " center_crop(8)", ""), ("center_crop(8) " + text, "")), (found, rest, text)
+        found, rest = told(t.Compose([t.CenterCrop(8), t.GaussianBlur(3), t.ToTensor()]))
+        assert found == "center_crop(8) to(float32) layout(nchw)" and rest.startswith("GaussianBlur: not a step"), rest
+        assert told({"image": [t.CenterCrop(8)], "label": None})[0] == "image: center_crop(8); label"
+        assert told(["center_crop(8)", "hflip"])[0] == "center_crop(8) hflip"
+    """)
+
+
+@case("words that are nearly steps, a function as pipeline=: the sentence says what to write")
+def _(box):
+    daemon = box.daemon({"p": box.folder_of_pictures("p", 12)})
+    trainer(box, daemon, """
+        L, E = dlclient.Loader, dlclient.OptionError
+        def augment(picture): return picture
+        refused(E, lambda: L("p", pipeline=augment), "augment() is an object of Python", "random_resized_crop(224)",
+                "augment: not a step", "on the batch")
+        refused(E, lambda: L("p", pipeline=7), "pipeline: 7 is not a string", "random_resized_crop(224)")
+        for pipeline, words in (("fp16", "to(float16)"), ("NCHW", "layout(nchw)"), ("random-resized-crop", "random_resized_crop("),
+                                ("center_crop(4) fp16", "to(float16)"), ("resize(224,224)", "resize(224:224)"),
+                                ("center_crop(4) normalize(imagenet)", "mean=0.485:0.456:0.406"),
+                                ("center_crop(4) to(double)", "tensor.double()")):
+            refused(E, lambda: L("p", pipeline=pipeline), words)
+    """)
 
 
 # ---- parts that are paths -------------------------------------------------------------------------------------------

@@ -11,6 +11,7 @@ from typing import Any, List, Mapping, Optional, Sequence, Union, cast
 
 from . import _launch, _library
 from ._answers import keywords as _keywords
+from ._answers.transforms import pipeline_text
 from ._columns import Columns
 from ._errors import OptionError
 from ._waiting import Teller
@@ -175,7 +176,7 @@ class Wish:
                  open_timeout: object, sampler: object = None, columns: object = None) -> None:
         self.dataset = dataset_names(dataset)
         self.batch_size = integer("batch_size", batch_size, 1, 65536)
-        self.pipeline = optional_text("pipeline", pipeline)
+        self.pipeline = pipeline_text(pipeline)
         self.seed = integer("seed", seed, -2**63, 2**64 - 1) % 2**64  # as torch takes negative ones
         self.draws = integer("draws", draws, 0, 2**64 - 1)
         self.shuffle = flag("shuffle", shuffle)

@@ -9,12 +9,9 @@ import os
 from typing import Any, Callable, Dict, List, TypeVar, cast
 
 from .._errors import OptionError
+from . import transforms
 
 F = TypeVar("F", bound=Callable[..., Any])
-
-_TRANSFORM = ("the daemon transforms: name the steps in the pipeline, such as pipeline=\"random_resized_crop(224) "
-              "hflip(0.5) to(float32) layout(nchw)\" (the last two are ToTensor()); dataloaderd(8) lists the steps, "
-              "and what is missing among them is done on the batch")
 
 # keyword -> what to write instead
 ANSWERS: Dict[str, str] = {
@@ -42,17 +39,18 @@ ANSWERS: Dict[str, str] = {
     # DistributedSampler
     "num_replicas": "world_size; without it the ranks are those of torch.distributed, torchrun, MPI or Slurm",
     # ImageFolder and other datasets
-    "root": "the dataset is the first argument: Loader(\"photos\", ...)",
-    "transform": _TRANSFORM,
-    "transforms": _TRANSFORM,
+    "root": "the dataset is the first argument: Loader(\"/data/photos\", ...)",
+    "transform": transforms.answer(None),   # of an object: with its steps, see _answer()
+    "transforms": transforms.answer(None),
     "target_transform": "targets=ARRAY with one number for each sample replaces the labels, such as "
                         "targets=[f(t) for t in loader.dataset.targets]; or change the batch's labels",
     "loader": "leave it out: the daemon decodes JPEG, PNG, WebP, BMP, PNM, TIFF and GIF by their contents",
-    "is_valid_file": "choose samples by number with indices=ARRAY, or by name in the daemon's configuration (split, "
-                     "pattern)",
+    "is_valid_file": "choose samples by number with indices=ARRAY, or by name: Loader({\"path\": \"/data/photos\", "
+                     "\"format\": \"folder\", \"pattern\": \"{class}/{name}.jpg\"})",
     "allow_empty": "leave it out: a folder without samples is refused when it is opened",
     "download": "leave it out: `dlctl stage` fetches a dataset that has an origin in the daemon's configuration",
-    "train": "name the split in the daemon's configuration (split = \"train\")",
+    "train": "name the folder of the part, such as Loader(\"/data/photos/train\"), or the split: Loader({\"path\": "
+             "\"/data/photos\", \"split\": \"train\"})",
     # samplers
     "weights": "sampler=\"weighted(column=w, n=N)\", columns={\"w\": weights}",
     "replacement": "sampler=\"random(replacement=true, n=N)\"",
@@ -95,6 +93,11 @@ def _refuse_dataset(value: object) -> None:
     if isinstance(value, (str, bytes, os.PathLike, list, tuple, dict)) or value is None:
         return  # checked where the other options are
     kind = type(value).__name__
+    if kind == "Loader" and hasattr(value, "load_state_dict"):
+        raise OptionError("dataset: this is a Loader already: iterate over it, or give the path that it was opened "
+                          "with")
+    if _is_torchs(value, "DataLoader"):
+        value = getattr(value, "dataset", value)
     if not (hasattr(value, "__getitem__") or hasattr(value, "__iter__")):
         return
     where = getattr(value, "root", None)
@@ -103,6 +106,10 @@ def _refuse_dataset(value: object) -> None:
                       f"name of "
                       f"a dataset of its configuration{folder}. What __getitem__ did is said by the pipeline; "
                       f"docs/datasets.md has a table of what can be read")
+
+
+def _answer(name: str, value: Any) -> str:
+    return transforms.answer(value) if name in ("transform", "transforms") else ANSWERS[name]
 
 
 def _known_keywords(function: Callable[..., Any]) -> List[str]:
@@ -124,7 +131,8 @@ def answers_torch(function: F) -> F:
                 meant = f"; did you mean {near[0]}?" if near else f"; there are {', '.join(known)}"
                 raise TypeError(f"Loader() has no keyword {name!r}{meant}")
         if answered:
-            raise TypeError("Loader() has no keyword " + "\n  ".join(f"{name}: {ANSWERS[name]}" for name in answered))
+            raise TypeError("Loader() has no keyword " + "\n  ".join(f"{name}: {_answer(name, keywords[name])}"
+                                                                     for name in answered))
         if len(arguments) > 2:
             raise TypeError(f"Loader() takes dataset and batch_size by their places, and {len(arguments)} values were "
                             f"given so: write the others with their names, such as shuffle=False")

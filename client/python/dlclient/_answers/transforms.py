@@ -1,0 +1,160 @@
+"""The text of a pipeline for torchvision's transforms: what `Compose([...])` is written as here, for the error that a
+program gets that gives the object. torchvision is not imported; its classes are known by their names."""
+from __future__ import annotations
+
+import os
+from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional, Tuple
+
+from .._errors import OptionError
+
+EXAMPLE = "random_resized_crop(224) hflip(0.5) to(float32) layout(nchw)"
+
+
+# ---- arguments
+
+def _number(value: Any) -> str:
+    return f"{float(value):.12g}"
+
+
+def _list(values: Any) -> str:
+    return ":".join(_number(value) for value in (values if hasattr(values, "__iter__") else [values]))
+
+
+def _size(value: Any, is_short: bool = False) -> str:
+    """One number is a square, or, of Resize, the short side."""
+    sides = list(value) if hasattr(value, "__iter__") else [value]
+    if len(sides) == 2 and (is_short or sides[0] != sides[1]):
+        return f"{int(sides[0])}:{int(sides[1])}"
+    return str(int(sides[0]))
+
+
+def _filter(step: Any) -> str:
+    name = str(getattr(getattr(step, "interpolation", None), "value", "bilinear"))
+    return "" if name == "bilinear" else f", interpolation={name}"
+
+
+def _keys(**given: Tuple[Any, Any, Callable[[Any], str]]) -> str:
+    """Arguments that differ from their defaults: name=(value, default, how it is written)."""
+    return "".join(f", {name}={write(value)}" for name, (value, default, write) in given.items()
+                   if value is not None and value != default)
+
+
+def _word(value: Any) -> str:
+    return str(value).lower()
+
+
+def _dtype(value: Any) -> str:
+    return str(value).rpartition(".")[2]
+
+
+# ---- steps
+
+def _random_resized_crop(step: Any) -> str:
+    keys = _keys(scale=(tuple(step.scale), (0.08, 1.0), _list), ratio=(tuple(step.ratio), (3 / 4, 4 / 3), _list))
+    return f"random_resized_crop({_size(step.size)}{keys}{_filter(step)})"
+
+
+def _random_crop(step: Any) -> str:
+    keys = _keys(padding=(step.padding, 0, _list), pad_if_needed=(step.pad_if_needed, False, _word),
+                 padding_mode=(step.padding_mode, "constant", _word))
+    return f"random_crop({_size(step.size)}{keys})"
+
+
+def _color_jitter(step: Any) -> str:
+    names = [name for name in ("brightness", "contrast", "saturation", "hue") if getattr(step, name, None)]
+    return f"color_jitter({', '.join(f'{name}={_list(getattr(step, name))}' for name in names)})"
+
+
+STEPS: Dict[str, Callable[[Any], str]] = {
+    "RandomResizedCrop": _random_resized_crop,
+    "Resize": lambda step: f"resize({_size(step.size, True)}"
+                           f"{_keys(max=(getattr(step, 'max_size', None), None, _number))}{_filter(step)})",
+    "CenterCrop": lambda step: f"center_crop({_size(step.size)})",
+    "RandomCrop": _random_crop,
+    "Pad": lambda step: f"pad({_list(step.padding)}{_keys(padding_mode=(step.padding_mode, 'constant', _word))})",
+    "RandomHorizontalFlip": lambda step: f"hflip({_number(step.p)})",
+    "RandomVerticalFlip": lambda step: f"vflip({_number(step.p)})",
+    "ColorJitter": _color_jitter,
+    "Grayscale": lambda step: f"grayscale({step.num_output_channels})",
+    "RandomGrayscale": lambda step: f"random_grayscale({_number(step.p)})",
+    "SanitizeBoundingBoxes": lambda step: "sanitize",
+}
+
+# These set the form of the pixels, and come last.
+FORMS: Dict[str, Callable[[Any], List[str]]] = {
+    "ToTensor": lambda step: ["to(float32)", "layout(nchw)"],
+    "PILToTensor": lambda step: ["layout(nchw)"],
+    "ToImage": lambda step: ["layout(nchw)"],
+    "ToDtype": lambda step: [f"to({_dtype(step.dtype)})"],
+    "ConvertImageDtype": lambda step: [f"to({_dtype(step.dtype)})"],
+    "Normalize": lambda step: [f"normalize(mean={_list(step.mean)}, std={_list(step.std)})"],
+}
+
+GROUPS = ("Compose", "Sequential")  # whose steps follow each other
+
+
+def _flat(value: Any) -> Iterable[Any]:
+    """The steps that an object is made of, those of groups within it as well."""
+    if type(value).__name__ in GROUPS or isinstance(value, (list, tuple)):
+        for step in getattr(value, "transforms", value):
+            yield from _flat(step)
+    elif value is not None:
+        yield value
+
+
+def _name(step: Any) -> str:
+    return str(getattr(step, "__name__", type(step).__name__))
+
+
+def written(value: Any) -> Tuple[str, List[str]]:
+    """The text of the steps that are known here, and the names of the others."""
+    steps: List[str] = []
+    forms: List[str] = []
+    others: List[str] = []
+    for step in _flat(value):
+        name = type(step).__name__
+        try:
+            if isinstance(step, str):
+                steps.append(step)
+            elif name in STEPS:
+                steps.append(STEPS[name](step))
+            elif name in FORMS:
+                forms += [form for form in FORMS[name](step) if form not in forms]
+            else:
+                others.append(_name(step))
+        except (AttributeError, TypeError, ValueError, IndexError):  # another class of this name
+            others.append(_name(step))
+    forms.sort(key=lambda form: form.startswith("layout"))
+    return " ".join(steps + forms), others
+
+
+# ---- the answer
+
+def answer(value: Any) -> str:
+    """What to write instead of an object, as the rest of a sentence."""
+    if isinstance(value, Mapping):
+        texts = [(field, written(steps)) for field, steps in value.items()]
+        text = "; ".join(f"{field}: {steps}" if steps else str(field) for field, (steps, _) in texts)
+        others = [name for _, (_, names) in texts for name in names]
+    else:
+        text, others = written(value)
+    written_as = (f"write the steps as text, pipeline=\"{text}\"" if text else
+                  f"name the steps, such as pipeline=\"{EXAMPLE}\" (the last two are ToTensor()); dataloaderd(8) "
+                  f"lists them")
+    rest = (f"; {', '.join(dict.fromkeys(others))}: not a step of the daemon, do it on the batch, in the trainer"
+            if others else "")
+    return f"the daemon transforms, without Python: {written_as}{rest}"
+
+
+def pipeline_text(value: object) -> Optional[str]:
+    """The option pipeline, which is a text."""
+    if value is None:
+        return None
+    if not isinstance(value, str):
+        kind = value.__name__ + "()" if hasattr(value, "__name__") else f"a {type(value).__name__}"
+        if isinstance(value, (bytes, os.PathLike, int, float)):
+            raise OptionError(f"pipeline: {value!r} is not a string; steps are written as in pipeline=\"{EXAMPLE}\"")
+        raise OptionError(f"pipeline: {kind} is an object of Python; {answer(value)}")
+    if "\0" in value:
+        raise OptionError(f"pipeline: {value!r} contains a zero byte")
+    return value
