@@ -7,7 +7,7 @@ from .._errors import Error
 from .state import Place
 
 if TYPE_CHECKING:
-    from ._loops import Loops
+    from .._loops import Loops
 
 
 After = Callable[[int, int, int], Tuple[int, int]]  # epoch, position, batches more -> epoch, position
