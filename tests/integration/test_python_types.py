@@ -2,6 +2,7 @@
 """The Python client's types: strict for who checks them, and in the syntax of the oldest Python that is promised. The
 examples of its documentation run."""
 import ast
+import glob
 import os
 import re
 import subprocess
@@ -9,10 +10,10 @@ import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
 from harness import ROOT, Skip, case, contains, equal, main
+from private import Home
 from pyclient import PACKAGE, environment_of, need, trainer
 
-SOURCES = sorted(os.path.join(PACKAGE, "dlclient", name) for name in os.listdir(os.path.join(PACKAGE, "dlclient"))
-                 if name.endswith(".py"))
+SOURCES = sorted(glob.glob(os.path.join(PACKAGE, "dlclient", "**", "*.py"), recursive=True))
 OLDEST = (3, 9)
 
 USER = """
@@ -119,11 +120,12 @@ def examples():
 def _(box):
     need("numpy")
     need("torch")
-    daemon = box.daemon({"photos": box.folder_of_pictures("photos", 70, width=40, height=30)})
+    home, folder = Home(box), box.folder_of_pictures("photos", 70, width=40, height=30)
     found = list(examples())
     equal(len(found), 4, f"examples: {found}")
     for example in found:
-        trainer(box, daemon, example.replace("range(90)", "range(2)") + "\nassert batch.n_samples == 6\n")
+        example = re.sub("/data/photos(/train)?", folder, example.replace("range(90)", "range(2)"))
+        trainer(box, None, example + "\nassert batch.n_samples == 6\n", **home.variables())
 
 
 @case("importing the package loads neither the library nor a framework")

@@ -62,10 +62,10 @@ def ask(library: _library.Library, is_private: bool) -> Daemon:
     result = library.get_daemon(is_private, ctypes.byref(found), ctypes.sizeof(found))
     if result < 0:
         raise error_of(result, library.error_text())
-    summary = (f"runs: pid {found.pid}, dataloaderd {_library.text_of(found.version)}, for {duration(found.up_seconds)}; "
-               f"{counted(found.n_datasets, 'dataset')}, {counted(found.n_jobs, 'job')}")
-    texts = [_library.text_of(text) for text in (found.absence, found.socket, found.log, found.program)]
-    return Daemon(*texts, serves_paths=bool(found.serves_paths), summary=summary)
+    summary = (f"runs: pid {found.pid}, dataloaderd {_library.text_of(found.version)}, for "
+               f"{duration(found.up_seconds)}; {counted(found.n_datasets, 'dataset')}, {counted(found.n_jobs, 'job')}")
+    return Daemon(_library.text_of(found.absence), _library.text_of(found.socket), _library.text_of(found.log),
+                  _library.text_of(found.program), bool(found.serves_paths), summary)
 
 
 def daemons(library: _library.Library) -> Tuple[List[str], bool]:
