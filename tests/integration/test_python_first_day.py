@@ -68,6 +68,56 @@ def _(box):
     """)
 
 
+@case("a dataset that is not a path, an empty list, a framework in other letters: the sentence says what to write")
+def _(box):
+    daemon = box.daemon({"p": box.folder_of_pictures("p", 12)})
+    trainer(box, daemon, """
+        L, E = dlclient.Loader, dlclient.OptionError
+        refused(E, lambda: L([1, 2, 3]), "1 is neither a path nor a name", "numpy.save()")
+        refused(E, lambda: L([numpy.zeros(3)]), "neither a path nor a name")
+        for empty in ("", "  "):
+            refused(E, lambda: L(empty), "the text is empty", "/data/photos")
+        refused(E, lambda: L(L("p")), "a Loader already")
+        refused(E, lambda: L("p", indices=[]), "the list is empty", "None is all samples")
+        for given, meant in (("Torch", "torch"), ("pytorch", "torch"), ("np", "numpy"), ("TensorFlow", "tensorflow"), ("jaxx", "jax")):
+            refused(E, lambda: L("p", framework=given), given, f"did you mean '{meant}'?")
+        refused(E, lambda: L("p", framework="caffe"), "'numpy', 'torch', 'jax', 'tensorflow' are allowed")
+    """)
+
+
+@case("seed=None draws a seed, which loader.seed has; a state keeps it; without seed= it is 0; ranks must be given one")
+def _(box):
+    daemon = box.daemon({"f": box.folder_of_files("f", 60)})
+    trainer(box, daemon, """
+        def order(loader):
+            return [i for batch in loader for i in batch.indices.tolist()]
+        one, other = dlclient.Loader("f", 8, seed=None), dlclient.Loader("f", 8, seed=None)
+        assert one.seed != other.seed and order(one) != order(other), (one.seed, other.seed)
+        assert order(dlclient.Loader("f", 8, seed=one.seed)) == order(dlclient.Loader("f", 8, seed=one.seed))
+        state = one.state_dict()
+        assert dlclient.Loader("f", 8, seed=None, state=state).seed == dlclient.Loader("f", 8, state=state).seed == one.seed
+        assert dlclient.Loader("f", 8).seed == 0
+        assert dlclient.Loader("f", 8, seed=None, ranks=[0, 1]).world_size == 2
+        refused(dlclient.OptionError, lambda: dlclient.Loader("f", 8, seed=None, rank=0, world_size=2), "seed: None draws",
+                "the 2 ranks", "seed=\\"torch\\"")
+        os.environ.update(RANK="0", WORLD_SIZE="3")
+        refused(dlclient.OptionError, lambda: dlclient.Loader("f", 8, seed=None), "the 3 ranks")
+    """)
+
+
+@case("targets= takes the place of labels and numbers, and not of pictures, texts or bytes")
+def _(box):
+    daemon = box.daemon({"p": box.folder_of_pictures("p", 12)})
+    trainer(box, daemon, """
+        mine = numpy.arange(12)
+        for pipeline, name in (("center_crop(4)", "image"), ("raw", "image")):
+            loader = dlclient.Loader("p", 4, pipeline=pipeline, targets={name: mine})
+            refused(dlclient.OptionError, lambda: next(iter(loader)), "targets: 'image' is a field of the dataset", "another name")
+        batch = next(iter(dlclient.Loader("p", 4, pipeline="center_crop(4)", targets={"label": mine, "age": mine})))
+        assert (batch["label"] == batch.served).all() and (batch["age"] == batch.served).all()
+    """)
+
+
 # ---- parts that are paths -------------------------------------------------------------------------------------------
 
 @case("mix() calls a part that is a path by its last word")

@@ -51,9 +51,10 @@ class Loader(Loops):
 
     Order
         seed, shuffle   seed of order and augmentation; the order is that of torch's samplers. Two loaders with the same
-                        seed and pipeline also have the same crops. "torch": the seed of torch.manual_seed(). What the
-                        program does not say of seed, draws, shuffle, order, shuffle_buffer and sampler is taken from
-                        `state`; without one they are 0, 0, True, "torch", None and None
+                        seed and pipeline also have the same crops. "torch": the seed of torch.manual_seed(). None: one
+                        is drawn, in a run of one process, and loader.seed has it. What the program does not say of
+                        seed, draws, shuffle, order, shuffle_buffer and sampler is taken from `state`; without one they
+                        are 0, 0, True, "torch", None and None
         draws           0, 1, ...: another number gives other crops of the same samples in the same order, for several
                         views of each sample
         indices         the numbers of the samples that an epoch has, as torch's Subset and SubsetRandomSampler
@@ -109,8 +110,9 @@ class Loader(Loops):
 
     @answers_torch
     def __init__(self, dataset: _options.DatasetWish, batch_size: Optional[int] = 1, *,
-                 pipeline: Optional[str] = None, seed: Union[int, str, None] = None, draws: Optional[int] = None,
-                 shuffle: Optional[bool] = None, drop_last: bool = False, dealing: str = "strided",
+                 pipeline: Optional[str] = None, seed: Union[int, str, None] = _order.UNSAID,
+                 draws: Optional[int] = None, shuffle: Optional[bool] = None, drop_last: bool = False,
+                 dealing: str = "strided",
                  partition: str = "pad", order: Optional[str] = None, shuffle_buffer: Optional[int] = None,
                  rank: Optional[int] = None, world_size: Optional[int] = None, ranks: Optional[Sequence[int]] = None,
                  job: Optional[str] = None, socket: Optional[str] = None, epochs: Optional[int] = 1,
@@ -174,7 +176,8 @@ class Loader(Loops):
                batch_size=None if self._form.is_single else wish.batch_size, seed=wish.seed, draws=wish.draws,
                shuffle=wish.shuffle, drop_last=wish.drop_last, dealing=wish.dealing, partition=wish.partition,
                order=wish.order, shuffle_buffer=wish.shuffle_buffer, num_workers=0, pin_memory=False,
-               batch_sampler=None, dataset=Dataset(wish.dataset, weakref.WeakMethod(self._first_handle), self._lock),
+               batch_sampler=None, timeout=self._timeout or 0,
+               dataset=Dataset(wish.dataset, weakref.WeakMethod(self._first_handle), self._lock),
                sampler=Sampler(weakref.WeakMethod(self._first_handle), ranks[0].number, world,
                                weakref.WeakMethod(self.set_epoch), weakref.WeakMethod(self._real_epoch), self._lock))
         self._form.names_of = self.dataset.names_of

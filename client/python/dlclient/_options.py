@@ -7,6 +7,7 @@ import difflib
 import math
 import operator
 import os
+import reprlib
 from typing import Any, List, Mapping, Optional, Sequence, Union, cast
 
 from . import _launch, _library
@@ -83,6 +84,9 @@ def _one_dataset(value: object) -> str:
     """A name, a path, or a path with options."""
     if isinstance(value, Mapping):
         return _dataset_of_dict(value)
+    if not isinstance(value, (str, bytes, os.PathLike)):
+        raise OptionError(f"dataset: {reprlib.repr(value)} is neither a path nor a name. The daemon reads files, and "
+                          f"not what a program has in memory: write it with numpy.save(), and give the file's path")
     string = text("dataset", value)
     is_path = isinstance(value, os.PathLike) or ("/" in string and os.path.lexists(os.path.expanduser(string)))
     return "{path=" + _quoted(string) + "}" if is_path else string
@@ -94,6 +98,9 @@ def dataset_names(value: object) -> str:
         if not value:
             raise OptionError("dataset: the list has no name in it")
         return " + ".join(_one_dataset(one) for one in value)
+    if isinstance(value, str) and not value.strip():
+        raise OptionError("dataset: the text is empty; give a path, such as \"/data/photos\" or \"./photos\", or the "
+                          "name of a dataset of the daemon's configuration")
     return text("dataset", value) if isinstance(value, str) else _one_dataset(value)
 
 
@@ -173,7 +180,8 @@ class Wish:
                  shuffle: object, drop_last: object, dealing: object, partition: object, order: object,
                  shuffle_buffer: object, rank: object, world_size: object, ranks: object, job: object, socket: object,
                  on_error: object, max_errors: object, on_restart: object, restart_timeout: object, slots: object,
-                 open_timeout: object, sampler: object = None, columns: object = None) -> None:
+                 open_timeout: object, sampler: object = None, columns: object = None,
+                 is_seed_drawn: bool = False) -> None:
         self.dataset = dataset_names(dataset)
         self.batch_size = integer("batch_size", batch_size, 1, 65536)
         self.pipeline = pipeline_text(pipeline)
@@ -200,6 +208,7 @@ class Wish:
         self.open_timeout = seconds("open_timeout", open_timeout)
         self.sampler = sampler_text(sampler)
         self.columns = Columns(columns)
+        self.is_seed_drawn = is_seed_drawn
 
     def settle(self, library: _library.Library) -> None:
         """Completes rank and world with what only this process can know."""
@@ -209,6 +218,14 @@ class Wish:
             told = int(_launch.launch(library).world_size)
             self.world = told if told > 1 else len(self.ranks)
             self.ranks = rank_list(self.ranks, None, self.world)
+        if self.is_seed_drawn:
+            self._refuse_drawing(self.world if self.world > 0 else int(_launch.launch(library).world_size))
+
+    def _refuse_drawing(self, world: int) -> None:
+        """Each process would draw another seed, and all ranks need the same."""
+        if world > len(self.ranks or [0]):
+            raise OptionError(f"seed: None draws one in each process, and the {world} ranks of a run need the same: "
+                              f"give a number, or seed=\"torch\" after torch.manual_seed() of one number on all ranks")
 
     def options(self, rank: int, job: Optional[str], epoch: int, position: int,
                 teller: Optional[Teller]) -> _library.Options:

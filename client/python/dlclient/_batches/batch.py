@@ -78,12 +78,12 @@ class _Source:
         self.tensors: Optional[Dict[str, _library.Tensor]] = None
 
     def names(self) -> List[str]:
-        return self.form.names(list(self._fields()))
+        return self.form.names(list(self.fields()))
 
     def has(self, name: object) -> bool:
-        return name in self._fields() or name in self.form.targets
+        return name in self.fields() or name in self.form.targets
 
-    def _fields(self) -> Dict[str, _library.Tensor]:
+    def fields(self) -> Dict[str, _library.Tensor]:
         if self.tensors is None:
             tensors = self.record.tensors
             self.tensors = {}
@@ -96,7 +96,7 @@ class _Source:
         """The field as a NumPy array; KeyError if no field has this name."""
         if name in self.form.targets:
             return self.form.targets[name][column(self.record.served, self.record.n_samples)]
-        tensor = self._fields()[name]
+        tensor = self.fields()[name]
         if tensor.places and not tensor.is_whole:
             return self._ragged(name, tensor)
         n = tensor.n_dims
@@ -251,6 +251,13 @@ class Batch(Mapping[str, Any]):
 
     def __dir__(self) -> List[str]:
         return sorted(set(super().__dir__()) | (set() if self._gone else set(self._names())))
+
+    def _replaced(self) -> List[str]:
+        """Fields of the daemon that targets= would replace although they are not a number or a row of numbers."""
+        source = self._usable()
+        fields = source.fields() if source else {}
+        return [name for name in self._form.targets if name in fields and
+                (fields[name].places or fields[name].dtype in (TEXT, TEXTS) or fields[name].n_dims > 2)]
 
     # -- what is known of its samples
 

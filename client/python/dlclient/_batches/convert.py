@@ -2,6 +2,7 @@
 keeps that array alive, and with it the batch's slot."""
 from __future__ import annotations
 
+import difflib
 import importlib
 from typing import Any, Callable, Dict, cast
 
@@ -78,10 +79,17 @@ CONVERTERS: Dict[str, Callable[[Any], Any]] = {
 }
 
 
+_MEANT = {"pytorch": "torch", "pt": "torch", "th": "torch", "lightning": "torch", "np": "numpy", "tf": "tensorflow",
+          "keras": "tensorflow", "jnp": "jax", "flax": "jax"}
+
+
 def converter(framework: str) -> Callable[[Any], Any]:
     """The function from a NumPy array to the framework's; imports it now, so that a missing one is noticed at once."""
     if framework not in CONVERTERS:
-        raise OptionError(f"framework: {framework!r}; {', '.join(map(repr, CONVERTERS))} are allowed")
+        meant = _MEANT.get(framework.lower()) or next(iter(difflib.get_close_matches(framework.lower(), CONVERTERS, 1)),
+                                                      None)
+        raise OptionError(f"framework: {framework!r}{f'; did you mean {meant!r}?' if meant else ''}; "
+                          f"{', '.join(map(repr, CONVERTERS))} are allowed")
     if framework != "numpy":
         module(framework)
     return CONVERTERS[framework]

@@ -74,7 +74,8 @@ class Targets:
 class Form:
     """The options of a loader about its batches. It is shared by all of them."""
 
-    __slots__ = ("convert", "copy", "targets", "as_tuple", "is_single", "copies_all", "raises", "names_of")
+    __slots__ = ("convert", "copy", "targets", "as_tuple", "is_single", "copies_all", "raises", "names_of",
+                 "are_targets_checked")
 
     def __init__(self, convert: Converter = as_it_is, copy: str = "none", targets: Optional[Targets] = None,
                  as_tuple: Union[bool, Tuple[str, ...]] = False, is_single: bool = False,
@@ -83,6 +84,7 @@ class Form:
         self.copy = copy
         self.copies_all = copy == "all"
         self.targets: Dict[str, Any] = targets.arrays if targets is not None else {}
+        self.are_targets_checked = False  # against the fields of the first batch
         self.as_tuple = as_tuple
         self.is_single = is_single
         self.names_of: Optional[Callable[[Any], List[str]]] = None  # set by the loader, which must not be kept alive
@@ -97,12 +99,21 @@ class Form:
         """Fields of a batch that the daemon made of `stored`."""
         return stored + [name for name in self.targets if name not in stored]
 
+    def _check_targets(self, batch: Any) -> None:
+        replaced = batch._replaced()
+        if replaced:
+            raise OptionError(f"targets: {replaced[0]!r} is a field of the dataset that is not one number or row of "
+                              f"numbers for each sample, and yours would take its place: give yours another name")
+        self.are_targets_checked = True
+
     def given(self, batch: Any) -> Any:
         """What the loop gets: the batch itself, or its fields as a tuple, or the exception that takes its place."""
         if batch is None:
             return None
         if self.raises and batch.substitutes is not None:
             raise _damage_of(batch)
+        if self.targets and not self.are_targets_checked:
+            self._check_targets(batch)
         if self.as_tuple is False:
             return batch
         names = list(batch) if self.as_tuple is True else self.as_tuple
