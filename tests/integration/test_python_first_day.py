@@ -118,6 +118,59 @@ def _(box):
     """)
 
 
+# ---- attributes -----------------------------------------------------------------------------------------------------
+
+@case("what torch programs read of a loader, its dataset and its sampler is there, or an AttributeError says what is")
+def _(box):
+    home, folder = Home(box), box.folder_of_pictures("p", 12)
+    daemon = box.daemon({"p": folder})
+    trainer(box, None, """
+        folder = sys.argv[1]
+        loader = dlclient.Loader(folder, 4, pipeline="center_crop(4)")
+        dataset = loader.dataset
+        assert dataset.root == folder and dataset.imgs == dataset.samples and len(dataset.imgs) == 12
+        assert dlclient.Loader({"path": folder, "split": "0:50%"}, 4, pipeline="center_crop(4)").dataset.root == folder
+        assert loader.timeout == 0 and dlclient.Loader(folder, 4, pipeline="center_crop(4)", timeout=9).timeout == 9
+        for name, words in (("collate_fn", "the daemon makes batches"), ("generator", "loader.seed"), ("prefetch_factor", "stats().slots"),
+                            ("worker_init_fn", "no worker processes"), ("no_such_thing", "no_such_thing")):
+            refused(AttributeError, lambda: getattr(loader, name), name, words)
+            assert not hasattr(loader, name) and getattr(loader, name, 3) == 3
+        for name, words in (("transform", "loader.pipeline"), ("target_transform", "targets="), ("loader", "decodes"),
+                            ("data", "numbers("), ("no_such_thing", "no_such_thing")):
+            refused(AttributeError, lambda: getattr(dataset, name), name, words)
+        refused(TypeError, lambda: dataset[0], "Loader(..., indices=[...]")
+        refused(TypeError, lambda: loader[0], "iterated over", "do not wrap it")
+        assert repr(loader.sampler) == "<Sampler of rank 0 of 1: 12 samples of an epoch>", repr(loader.sampler)
+        both = dlclient.Loader([folder, {"path": folder, "split": "0:50%"}], 4, pipeline="center_crop(4)")
+        refused(AttributeError, lambda: both.dataset.root, "made of several")
+    """, folder, **home.variables())
+    lines = trainer(box, daemon, """
+        loader = dlclient.Loader("p", 4, pipeline="center_crop(4)")
+        refused(AttributeError, lambda: loader.dataset.root, "a name of the configuration", "dlctl datasets")
+        sampler = loader.sampler
+        loader.close()
+        out(repr(sampler))
+    """)
+    equal(lines, ["<Sampler of rank 0 of 1: 12 samples of an epoch>"], "of a loader that is closed")
+
+
+@case("torch's DataLoader around a Loader says not to do that")
+def _(box):
+    need("torch")
+    daemon = box.daemon({"p": box.folder_of_pictures("p", 12)})
+    trainer(box, daemon, """
+        from torch.utils.data import DataLoader
+        loader = dlclient.Loader("p", 4, pipeline="center_crop(4)")
+        for arguments in ({}, {"batch_size": 2, "shuffle": True}, {"batch_size": None}):
+            refused(TypeError, lambda: next(iter(DataLoader(loader, **arguments))), "do not wrap it in one")
+        class Things:
+            root = "/data/things"
+            def __len__(self): return 3
+            def __getitem__(self, index): return index
+        refused(dlclient.OptionError, lambda: dlclient.Loader(DataLoader(Things())), "/data/things")
+    """)
+
+
 # ---- parts that are paths -------------------------------------------------------------------------------------------
 
 @case("mix() calls a part that is a path by its last word")

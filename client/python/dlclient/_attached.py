@@ -58,6 +58,7 @@ class Attached:
     num_workers: Fixed[int] = Fixed()       # these three as libraries look for them on torch's DataLoader
     pin_memory: Fixed[bool] = Fixed()
     batch_sampler: Fixed[None] = Fixed()
+    timeout: Fixed[float] = Fixed()         # 0: none
 
     _closed: str            # why it cannot be used; "" if it can
     _wish: Wish

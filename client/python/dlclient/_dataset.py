@@ -3,13 +3,15 @@ from __future__ import annotations
 
 import ctypes
 import errno
+import re
 import weakref
-from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple, Union, overload
+from typing import Any, Callable, Dict, Iterator, List, NamedTuple, NoReturn, Optional, Sequence, Tuple, Union, overload
 
 import numpy
 
 from . import _library
-from ._errors import LoaderClosed, OptionError, error_of
+from ._answers.attributes import DATASET, missing
+from ._errors import Error, LoaderClosed, OptionError, error_of
 from ._fixed import Frozen
 from ._lease import BFLOAT16, TYPES
 from ._library import SAMPLES_ASKED_MAX
@@ -37,6 +39,9 @@ def patiently(handle: Any, function: Any, *arguments: Any) -> None:
         result = function(handle.pointer, *arguments)
     if result < 0:
         raise error_of(int(result), handle.library.error_text())
+
+
+_PATH = re.compile(r"(/.*?)(?: \{[a-z_]+=.*\})?$", re.S)  # and its options, as the daemon's name of a path has them
 
 
 class Part(NamedTuple):
@@ -147,6 +152,30 @@ class Dataset(Frozen):
         """(path, label) of each sample, as ImageFolder.samples; the paths are those within the dataset."""
         return list(zip(self.paths, self.targets.tolist()))
 
+    @property
+    def imgs(self) -> List[Tuple[str, int]]:
+        """As samples."""
+        return self.samples
+
+    @property
+    def root(self) -> str:
+        """The path, if the loader was opened with one."""
+        path = _PATH.match(self.name)
+        if len(self.parts) != 1 or path is None:
+            raise AttributeError("root")  # the text is that of __getattr__(), which Python then asks
+        return path[1]
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "root" and "parts" in vars(self):
+            what = "made of several" if len(self.parts) > 1 else "a name of the configuration"
+            raise AttributeError(f"the dataset has no attribute 'root': {self.name} is {what}, and `dlctl datasets` "
+                                 f"says where it is")
+        raise missing("the dataset", name, DATASET)
+
+    def __getitem__(self, index: object) -> NoReturn:
+        raise TypeError("samples are delivered by the loader alone, which is iterated over; for chosen ones open "
+                        "Loader(..., indices=[...], shuffle=False), with batch_size=None for single ones")
+
     def numbers(self, field: str, samples: Optional[Sequence[int]] = None) -> Any:
         """The numbers of a field that are known without reading the samples (labels, columns of a table), as an array:
         of these samples, or of all."""
@@ -231,6 +260,13 @@ class Sampler(Frozen):
 
     def __len__(self) -> int:
         return self._lengths()[0]
+
+    def __repr__(self) -> str:
+        try:
+            n = f"{len(self)} samples of an epoch"
+        except (TypeError, Error):  # a stream; or the loader is closed
+            n = "an epoch of unknown length"
+        return f"<Sampler of rank {self.rank} of {self.num_replicas}: {n}>"
 
     def _lengths(self) -> Tuple[int, int]:
         """Of the epoch that is running or comes next."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Dict, Generic, NoReturn, Optional, Type, TypeVar, Union, cast, overload
 
+from ._answers.attributes import LOADER, missing
 from ._errors import OptionError
 
 T = TypeVar("T")
@@ -33,7 +34,7 @@ class Fixed(Generic[T]):
         try:
             return cast(T, vars(loader)[self.name])
         except KeyError:
-            raise AttributeError(f"a Loader has no attribute {self.name!r}") from None
+            raise missing("a Loader", self.name, LOADER) from None
 
     def __set__(self, loader: object, value: T) -> None:
         raise refuse("a loader", self.name, f"open another one, with {self.name}=..."
@@ -47,14 +48,14 @@ _KEYWORDS = frozenset("""dataset batch_size pipeline seed draws shuffle drop_las
 
 # Names that are not attributes of a Loader, but that users of its keywords or of torch's DataLoader may try to set.
 NAMES = ("ranks", "epochs", "steps_per_epoch", "on_error", "max_errors", "on_restart", "restart_timeout", "slots",
-         "framework", "copy", "timeout", "open_timeout", "persistent", "progress", "columns", "as_tuple", "indices",
+         "framework", "copy", "open_timeout", "persistent", "progress", "columns", "as_tuple", "indices",
          "targets", "persistent_workers",
          "prefetch_factor", "collate_fn", "worker_init_fn", "generator", "multiprocessing_context", "pin_memory_device",
          "in_order")
 
 
 def refuse_names(kind: Type[Any]) -> None:
-    """Makes a class refuse to set NAMES; reading them remains an AttributeError."""
+    """Makes a class refuse to set NAMES; reading them remains an AttributeError, which says what to read instead."""
     for name in NAMES:
         fixed: Fixed[Any] = Fixed()
         fixed.name = name

@@ -26,7 +26,7 @@ from ._waiting import ProgressWish
 class Loader(Loops):
     """Batches of a dataset that dataloaderd serves.
 
-        with dlclient.Loader("photos", batch_size=64, pipeline="random_resized_crop(224) hflip(0.5)") as loader:
+        with dlclient.Loader("/data/photos", batch_size=64, pipeline="random_resized_crop(224) hflip(0.5)") as loader:
             for epoch in range(2):
                 loader.set_epoch(epoch)
                 for batch in loader:            # batch["image"] uint8 [64, 224, 224, 3], batch["label"] int64 [64]
@@ -238,6 +238,10 @@ class Loader(Loops):
         ranks = f"ranks {self._wish.ranks}" if self._wish.ranks is not None else f"rank {self.rank}"
         return (f"<Loader {self.dataset.name!r}: {ranks} of {self.world_size}, batches of {self.batch_size}, "
                 f"{self.pipeline!r}, epoch {self.epoch}>")
+
+    def __getitem__(self, index: object) -> NoReturn:
+        raise TypeError("a Loader is iterated over and takes the place of torch's DataLoader: do not wrap it in one, "
+                        "write `for batch in loader`")
 
     def __reduce__(self) -> NoReturn:
         raise TypeError("a Loader is a connection of this process to the daemon and cannot be pickled or copied: open "

@@ -1,0 +1,40 @@
+"""What programs read of torch's DataLoader, and of ImageFolder, that there is not here: what to read instead."""
+from __future__ import annotations
+
+from typing import Dict
+
+# of a Loader
+LOADER: Dict[str, str] = {
+    "collate_fn": "the daemon makes batches, and nothing is collated here; loader.pipeline has its steps",
+    "generator": "nothing is drawn here: the order follows from loader.seed and the epoch, which set_epoch() chooses",
+    "worker_init_fn": "there are no worker processes",
+    "multiprocessing_context": "there are no worker processes",
+    "persistent_workers": "there are no worker processes; the daemon's workers stay",
+    "prefetch_factor": "loader.stats().slots is how many batches are prepared ahead or held at once",
+    "pin_memory_device": "nothing is pinned here; tensor.to(device) copies from the daemon's memory",
+    "in_order": "batches always come in order",
+    "transform": "the daemon transforms: loader.pipeline has the steps",
+    "classes": "loader.dataset.classes has them",
+    "class_to_idx": "loader.dataset.class_to_idx has it",
+    "samples": "loader.dataset.samples has them",
+    "targets": "loader.dataset.targets has the labels of the dataset; those of targets= are in each batch",
+}
+
+# of a loader's dataset
+DATASET: Dict[str, str] = {
+    "transform": "the daemon transforms: loader.pipeline has the steps, and Loader(pipeline=...) chooses others",
+    "transforms": "the daemon transforms: loader.pipeline has the steps, and Loader(pipeline=...) chooses others",
+    "target_transform": "labels are as they are stored: Loader(targets=array) gives others, or change the batch's",
+    "loader": "the daemon reads and decodes the files",
+    "extensions": "the daemon tells files by their contents",
+    "data": "samples stay in their files; the loader delivers them, and dataset.numbers(\"NAME\") has the numbers of a "
+            "field that are known without reading them",
+    "indices": "indices= of the loader chose them; list(loader.sampler) has those of this epoch",
+    "datasets": "dataset.parts has the datasets that it is made of",
+    "cumulative_sizes": "dataset.parts says where each begins",
+}
+
+
+def missing(thing: str, name: str, answers: Dict[str, str]) -> AttributeError:
+    known = answers.get(name)
+    return AttributeError(f"{thing} has no attribute {name!r}{': ' + known if known else ''}")
