@@ -175,10 +175,37 @@ static int ask_names(int root_fd, const struct files *files, struct names_seen *
         return r;
 }
 
+/* Is there one format that would recognise the files without the options? Then it says which of them it does not take.
+ */
+static int say_options(int root_fd, const struct files *files, const char *options, struct why *why) {
+        struct candidates by_options = { 0 }, by_files = { 0 };
+        struct format_options parsed;
+        struct why refused;
+        int r;
+
+        if (!options || !*options)
+                return 0;
+        r = ask_all(root_fd, files, NULL, &by_options, &by_files);
+        if (r < 0)
+                return why_errno(why, r, "%s: its format cannot be found out", files->root);
+        if (by_files.n != 1)
+                return 0;
+        r = format_options_parse(options, by_files.first, &parsed, &refused);
+        if (r == 0)
+                format_options_fini(&parsed);
+        return r < 0 ? why_set(why, r, "%s: by its files, %s", files->root, refused.text) : 0;
+}
+
 /* No format recognises the files: says what is there, and what to write if it is what beginners have. */
 static int say_unknown(const struct files *files, const struct names_seen *seen, struct why *why) {
         const char *root = files->root;
 
+        if (files->n_names > 0 && kind_of_file(files->names[0]) == FIELD_PICTURE)
+                return why_set(
+                        why, -EINVAL,
+                        "%s/%s: no format recognises it: a picture alone is not a dataset; name a folder that has "
+                        "a folder of pictures for each class",
+                        root, files->names[0]);
         if (files->n_names > 0)
                 return why_set(why, -EINVAL, "%s/%s: no format recognises it; set format if you know it", root,
                                files->names[0]);
@@ -230,8 +257,10 @@ int format_tell(const char *name, int root_fd, const struct files *files, const 
                                "%s/%s: is compressed, so that no sample can be read by itself; stage the dataset "
                                "with prepare = \"convert\", or decompress it",
                                files->root, seen.packed);
-        if (by_files.n == 0)
-                return say_unknown(files, &seen, why);
+        if (by_files.n == 0) {
+                r = say_options(root_fd, files, options, why);
+                return r < 0 ? r : say_unknown(files, &seen, why);
+        }
         *ret_format = by_files.first;
         return 0;
 }

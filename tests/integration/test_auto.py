@@ -80,11 +80,14 @@ def _(box):
     daemon = box.daemon({name: {"path": box.path(name), "format": "auto"} for name in ("flat", "same", "parts")} | {
         "flat-said": {"path": box.path("flat"), "format": "folder", "pattern": "{name}.*"},
         "same-said": {"path": box.path("same"), "format": "folder", "pattern": "{name}.PNG"},
-        "part-said": {"path": box.path("parts", "train")}})
+        "part-said": {"path": box.path("parts", "train")}, "alone": {"path": box.path("flat", "b.png"), "format": "auto"},
+        "keys": {"path": box.path("parts", "train"), "format": "auto", "label": "class"}})
     daemon.refused("flat", "pictures such as", "a folder for each class", 'pattern = "{name}.*"')
     daemon.refused("same", 'format = "folder" and pattern = "{name}.PNG"',
                    '{"path": "%s", "format": "folder", "pattern": "{name}.PNG"}' % box.path("same"))
     daemon.refused("parts", "no folder in it, such as train", f"such as {box.path('parts', 'train')}")
+    daemon.refused("keys", "by its files, the format imagefolder does not take label")
+    daemon.refused("alone", "a picture alone is not a dataset")
     for name in ("flat-said", "same-said", "part-said"):
         equal(len(daemon.read(name, pipeline="image: center_crop(4)")), 3, name)
 
