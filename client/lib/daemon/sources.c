@@ -310,13 +310,13 @@ void dli_sources_hint(const struct dli_sources *sources, int error, struct why *
 
                 if (stat(name, &status) < 0)
                         continue;
-                why_set(reason, 0, "%s. There is a %s %s here: if that is meant, write ./%s", before.text,
-                        S_ISDIR(status.st_mode) ? "folder" : "file", name, name);
+                why_set(reason, 0, "There is a %s %s here: if that is meant, write ./%s. As a name: %s",
+                        S_ISDIR(status.st_mode) ? "folder" : "file", name, name, before.text);
                 return;
         }
         if (error == -ECONNREFUSED)
                 why_set(reason, 0,
-                        "%s. \"%s\" is a name; a dataset that is named by its path, as in ./%s, needs no "
-                        "configuration",
-                        before.text, sources->datasets.list[0].name, sources->datasets.list[0].name);
+                        "\"%s\" is a name; a dataset that is named by its path, as in ./%s, needs no configuration. As "
+                        "a name: %s",
+                        sources->datasets.list[0].name, sources->datasets.list[0].name, before.text);
 }
