@@ -131,7 +131,14 @@ def _(box):
         assert dataset.root == folder and dataset.imgs == dataset.samples and len(dataset.imgs) == 12
         assert dlclient.Loader({"path": folder, "split": "0:50%"}, 4, pipeline="center_crop(4)").dataset.root == folder
         assert loader.timeout == 0 and dlclient.Loader(folder, 4, pipeline="center_crop(4)", timeout=9).timeout == 9
-        for name, words in (("collate_fn", "the daemon makes batches"), ("generator", "loader.seed"), ("prefetch_factor", "stats().slots"),
+        batch = next(iter(loader))
+        refused(AttributeError, lambda: batch.cuda, "'cuda'; its fields are image, label", "batch.to(")
+        stored = next(iter(dlclient.Loader(folder, 4)))["image"]
+        refused(AttributeError, lambda: stored.shape, "not one array", "bytes until a step decodes them")
+        refused(AttributeError, lambda: stored.no_such_thing, "no_such_thing")
+        refused(dlclient.LoaderClosed, lambda: dlclient.Loader(folder).dataset.classes, "keep it in a variable")
+        refused(TypeError, lambda: dlclient.Loader(folder, device="cuda", split="train"), "batch.to(device)", "split: a key of")
+        for name, words in (("to", "batch.to(device)"), ("classes", "loader.dataset.classes"), ("collate_fn", "the daemon makes batches"), ("generator", "loader.seed"), ("prefetch_factor", "stats().slots"),
                             ("worker_init_fn", "no worker processes"), ("no_such_thing", "no_such_thing")):
             refused(AttributeError, lambda: getattr(loader, name), name, words)
             assert not hasattr(loader, name) and getattr(loader, name, 3) == 3

@@ -21,7 +21,7 @@ def _call(method: weakref.WeakMethod[Any], *arguments: object) -> Any:
     """Calls a method of the loader. Objects that belong to the loader do not keep it alive."""
     function = method()
     if function is None:
-        raise LoaderClosed("the loader that this belonged to is gone")
+        raise LoaderClosed("the loader that this belonged to is gone: keep it in a variable")
     return function(*arguments)
 
 

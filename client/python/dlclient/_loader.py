@@ -7,6 +7,7 @@ import weakref
 from typing import Any, Dict, Mapping, NoReturn, Optional, Sequence, Union
 
 from . import _library, _options, _order
+from ._answers.attributes import LOADER, missing
 from ._answers.keywords import answers_torch
 from ._attached import Saver, opened
 from ._batches import convert as _convert, form as _form
@@ -238,6 +239,9 @@ class Loader(Loops):
         ranks = f"ranks {self._wish.ranks}" if self._wish.ranks is not None else f"rank {self.rank}"
         return (f"<Loader {self.dataset.name!r}: {ranks} of {self.world_size}, batches of {self.batch_size}, "
                 f"{self.pipeline!r}, epoch {self.epoch}>")
+
+    def __getattr__(self, name: str) -> NoReturn:
+        raise missing("a Loader", name, LOADER)
 
     def __getitem__(self, index: object) -> NoReturn:
         raise TypeError("a Loader is iterated over and takes the place of torch's DataLoader: do not wrap it in one, "

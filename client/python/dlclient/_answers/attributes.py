@@ -14,11 +14,30 @@ LOADER: Dict[str, str] = {
     "pin_memory_device": "nothing is pinned here; tensor.to(device) copies from the daemon's memory",
     "in_order": "batches always come in order",
     "transform": "the daemon transforms: loader.pipeline has the steps",
+    "to": "move its batches: batch.to(device), or tensor.to(device) of a field",
+    "cuda": "move its batches: batch.to(\"cuda\"), or tensor.to(\"cuda\") of a field",
+    "device": "batches are in the CPU's memory; batch.to(device) copies one to a device",
     "classes": "loader.dataset.classes has them",
     "class_to_idx": "loader.dataset.class_to_idx has it",
     "samples": "loader.dataset.samples has them",
     "targets": "loader.dataset.targets has the labels of the dataset; those of targets= are in each batch",
 }
+
+# of a batch
+BATCH: Dict[str, str] = {
+    "cuda": "batch.to(\"cuda\") gives its fields as tensors there",
+    "cpu": "its fields are in the CPU's memory",
+    "device": "its fields are in the CPU's memory; batch.to(device) gives them as tensors on a device",
+    "pin_memory": "batch.to(device) copies from the daemon's memory; nothing is pinned",
+}
+
+_ONE_ARRAY = ("its samples differ in length, so that they are not one array: field[i] is that of sample i, and "
+              "padded() makes one of all. Stored pictures are bytes until a step decodes them, as in "
+              "pipeline=\"resize(256) center_crop(224)\"")
+
+# of a field whose samples differ in length
+RAGGED: Dict[str, str] = dict.fromkeys(("shape", "dtype", "ndim", "size", "to", "cuda", "numpy", "float", "permute",
+                                        "device", "mean"), _ONE_ARRAY)
 
 # of a loader's dataset
 DATASET: Dict[str, str] = {

@@ -51,6 +51,14 @@ ANSWERS: Dict[str, str] = {
     "download": "leave it out: `dlctl stage` fetches a dataset that has an origin in the daemon's configuration",
     "train": "name the folder of the part, such as Loader(\"/data/photos/train\"), or the split: Loader({\"path\": "
              "\"/data/photos\", \"split\": \"train\"})",
+    # of other loaders, and of models
+    "device": "leave it out: batches are in the CPU's memory; batch.to(device) copies one, tensor.to(device) a field",
+    "dtype": "a step of the pipeline: to(float32), to(float16), to(bfloat16)",
+    "image_size": "a step of the pipeline: random_resized_crop(224), or resize(256) center_crop(224)",
+    "path": "the dataset is the first argument: Loader(\"/data/photos\", ...)",
+    "split": "a key of the dataset: Loader({\"path\": \"/data/photos\", \"split\": \"0:90%\"})",
+    "format": "a key of the dataset: Loader({\"path\": \"/data/photos\", \"format\": \"folder\", \"pattern\": "
+              "\"{class}/{name}.jpg\"})",
     # samplers
     "weights": "sampler=\"weighted(column=w, n=N)\", columns={\"w\": weights}",
     "replacement": "sampler=\"random(replacement=true, n=N)\"",

@@ -10,6 +10,7 @@ from typing import Any, Callable, Dict, Iterator, List, Mapping, NoReturn, Optio
 import numpy
 
 from .. import _library
+from .._answers.attributes import BATCH
 from .._errors import BatchReleased, StillInUse
 from .._lease import ABSENT, BFLOAT16, TEXT, TEXTS, Lease, column, view
 from . import convert as _convert
@@ -247,7 +248,9 @@ class Batch(Mapping[str, Any]):
         try:
             return self[name]
         except KeyError as error:
-            raise AttributeError(f"a batch has no {name!r}; its fields are {', '.join(self._names())}") from error
+            known = f"; {BATCH[name]}" if name in BATCH else ""
+            raise AttributeError(f"a batch has no {name!r}; its fields are {', '.join(self._names())}"
+                                 f"{known}") from error
 
     def __dir__(self) -> List[str]:
         return sorted(set(super().__dir__()) | (set() if self._gone else set(self._names())))

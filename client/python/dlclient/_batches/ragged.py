@@ -5,6 +5,7 @@ from typing import Any, Callable, List, Optional, Sequence, Tuple, Union, overlo
 
 import numpy
 
+from .._answers.attributes import RAGGED, missing
 from .._errors import FrameworkMissing
 from . import convert as _convert
 
@@ -42,6 +43,9 @@ class Ragged(Sequence[Any]):
 
     def __len__(self) -> int:
         return len(self._arrays)
+
+    def __getattr__(self, name: str) -> Any:
+        raise missing("a Ragged", name, RAGGED)
 
     @property
     def lengths(self) -> List[int]:
