@@ -11,7 +11,8 @@ from pyclient import need
 
 sys.path.insert(0, os.path.join(ROOT, "client", "python"))
 try:
-    from dlclient import StateError, _state
+    from dlclient import StateError
+    from dlclient._places import state as _state
 except ImportError:
     _state = None  # without NumPy: skipped below
 

@@ -154,6 +154,6 @@ def error_of(result: int, text: str) -> Error:
         kind = JobMismatch
     elif number == codes.ENOMEM and text.startswith(("user_memory", "memory_limit")):
         kind = LimitReached
-    elif number == codes.ECONNREFUSED and text.startswith("no permission"):
+    elif number == codes.ECONNREFUSED and "no permission" in text:
         kind = PermissionDenied
     return (kind or Error)(text or f"libdlclient failed with errno {number}", number)
