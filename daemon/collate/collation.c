@@ -27,43 +27,6 @@ static const struct collation_type *find_type(const char *word, size_t n) {
 
 /* ---- finding it ------------------------------------------------------------------------------------------------ */
 
-/* A step of the text: its name, and the parentheses after it. */
-struct word {
-        size_t begin, n, end;
-};
-
-/* After the parentheses that open at `at`. Quotes may hold anything. */
-static size_t skip_parentheses(const char *text, size_t at, size_t end) {
-        bool is_quoted = false;
-        unsigned depth = 0;
-
-        for (; at < end; at++) {
-                is_quoted ^= text[at] == '"';
-                if (is_quoted) {
-                        at += text[at] == '\\' && at + 1 < end;
-                        continue;
-                }
-                depth += text[at] == '(';
-                depth -= text[at] == ')';
-                if (depth == 0)
-                        return at + 1;
-        }
-        return end;
-}
-
-/* Returns false at the end, and where there is no step. */
-static bool next_word(const char *text, size_t at, size_t end, struct word *word) {
-        while (at < end && strchr(BLANKS, text[at]))
-                at++;
-        word->begin = at;
-        word->n = at < end ? word_length(text + at) : 0;
-        if (word->n > end - at)
-                word->n = end - at;
-        at += word->n;
-        word->end = at < end && text[at] == '(' ? skip_parentheses(text, at, end) : at;
-        return word->n > 0;
-}
-
 /* With a first argument that has no name, or one of the step's own, it is the step. */
 static bool is_step(const struct collation_type *type, const char *arguments) {
         size_t n, blanks;
@@ -83,13 +46,13 @@ static bool is_step(const struct collation_type *type, const char *arguments) {
         return false;
 }
 
-static const struct collation_type *type_of(const char *text, const struct word *word) {
+static const struct collation_type *type_of(const char *text, const struct step_word *word) {
         const struct collation_type *type = find_type(text + word->begin, word->n);
 
         return type && type->of_step && is_step(type, text + word->begin + word->n) ? NULL : type;
 }
 
-static int read_word(const char *text, const struct word *word, const struct collation_type *type,
+static int read_word(const char *text, const struct step_word *word, const struct collation_type *type,
                      struct collation *collation, struct why *why) {
         struct step_text reader = { .what = "pipeline", .text = text, .at = text + word->begin + word->n, .why = why };
         struct why detail;
@@ -103,11 +66,11 @@ static int read_word(const char *text, const struct word *word, const struct col
         return r;
 }
 
-static bool is_mlm(const char *text, const struct word *word) {
+static bool is_mlm(const char *text, const struct step_word *word) {
         return word_is(text + word->begin, word->n, COLLATION_MLM.name);
 }
 
-static int refuse_mlm(const char *text, const struct word *word, struct why *why) {
+static int refuse_mlm(const char *text, const struct step_word *word, struct why *why) {
         (void)text;
         return why_set(why, -EINVAL,
                        "pipeline, column %zu: mlm makes labels, which are padded with their tokens: the next step is "
@@ -117,14 +80,14 @@ static int refuse_mlm(const char *text, const struct word *word, struct why *why
 
 int collation_take(const char *text, size_t begin, size_t end, struct collation *ret_collation, size_t *ret_steps_end,
                    struct why *why) {
-        struct word word = { .end = begin }, found = { 0 }, before = { 0 };
+        struct step_word word = { .end = begin }, found = { 0 }, before = { 0 };
         struct collation collation = { 0 };
         const struct collation_type *type = NULL;
         int r = 0;
 
         *ret_collation = (struct collation){ 0 };
         *ret_steps_end = end;
-        while (next_word(text, word.end, end, &word)) {
+        while (step_text_next_word(text, word.end, end, &word)) {
                 if (type)
                         return why_set(why, -EINVAL,
                                        "pipeline, column %zu: \"%.*s\" after %s, which says how samples become a batch "

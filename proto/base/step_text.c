@@ -3,12 +3,14 @@
 #include <errno.h>
 #include <string.h>
 
+#define BLANKS " \t\r\n"
+
 size_t step_text_column(const struct step_text *steps, const char *at) {
         return (size_t)(at - steps->text) + 1;
 }
 
 void step_text_skip_blanks(struct step_text *steps) {
-        steps->at += strspn(steps->at, " \t\r\n");
+        steps->at += strspn(steps->at, BLANKS);
 }
 
 size_t word_length(const char *text) {
@@ -17,6 +19,37 @@ size_t word_length(const char *text) {
 
 bool word_is(const char *word, size_t n, const char *name) {
         return strlen(name) == n && memcmp(word, name, n) == 0;
+}
+
+/* After the parentheses that open at `at`. Quotes may hold anything. */
+static size_t skip_parentheses(const char *text, size_t at, size_t end) {
+        bool is_quoted = false;
+        unsigned depth = 0;
+
+        for (; at < end; at++) {
+                is_quoted ^= text[at] == '"';
+                if (is_quoted) {
+                        at += text[at] == '\\' && at + 1 < end;
+                        continue;
+                }
+                depth += text[at] == '(';
+                depth -= text[at] == ')';
+                if (depth == 0)
+                        return at + 1;
+        }
+        return end;
+}
+
+bool step_text_next_word(const char *text, size_t at, size_t end, struct step_word *ret_word) {
+        while (at < end && strchr(BLANKS, text[at]))
+                at++;
+        ret_word->begin = at;
+        ret_word->n = at < end ? word_length(text + at) : 0;
+        if (ret_word->n > end - at)
+                ret_word->n = end - at;
+        at += ret_word->n;
+        ret_word->end = at < end && text[at] == '(' ? skip_parentheses(text, at, end) : at;
+        return ret_word->n > 0;
 }
 
 int word_shown(size_t n) {

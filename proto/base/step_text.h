@@ -32,5 +32,16 @@ size_t word_length(const char *text) DLP_SYMBOL(word_length);
 /* Is there a word of n characters, and is it this one? */
 bool word_is(const char *word, size_t n, const char *name) DLP_SYMBOL(word_is);
 
+/* A step of a text: its name, and the parentheses after it, if it has some. */
+struct step_word {
+        size_t begin, n; /* its name */
+        size_t end;      /* after the parentheses */
+};
+
+/* The first step of text[at] to text[end - 1], whatever its name is. Returns false at the end, and where there is no
+ * step; `begin` then says where. */
+bool step_text_next_word(const char *text, size_t at, size_t end, struct step_word *ret_word)
+        DLP_SYMBOL(step_text_next_word);
+
 /* How much of a word of n characters is shown in a message, for "%.*s". */
 int word_shown(size_t n) DLP_SYMBOL(word_shown);
