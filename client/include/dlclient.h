@@ -176,7 +176,8 @@ struct dlc_options {
         double max_errors;
 
         /* Which random draws the augmentation uses. Loaders that differ only in this have the same order and different
-         * crops, flips and colours: several views of the same samples, as contrastive learning needs them. Default 0 */
+         * crops, flips and colours. Those of view v of each sample (the step views of the pipeline, v from 0) are those
+         * of a loader whose draws is larger by v. Default 0 */
         uint64_t draws;
 
         /* How many samples the shuffle buffer holds, of a stream or with the order "buffer": 1 .. 16777216.

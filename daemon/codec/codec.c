@@ -9,6 +9,7 @@
 #include "daemon/codec/codec_type.h"
 #include "daemon/codec/masks/array_mask.h"
 #include "daemon/codec/masks/planes.h"
+#include "daemon/codec/steps/views_step.h"
 #include "daemon/codec/tokens.h"
 #include "daemon/decode/sound.h"
 #include "proto/base/cleanup.h"
@@ -282,6 +283,7 @@ int codec_new(const struct source *source, uint32_t idx_field, uint32_t group, c
         if (!codec)
                 return why_errno(why, -ENOMEM, "pipeline");
         codec->field = source->schema.fields[idx_field];
+        snprintf(codec->name, sizeof(codec->name), "%s", codec->field.name);
         codec->idx_field = idx_field;
         codec->group = group;
         codec->idx_lead = codec->idx_boxes = CODEC_NONE;
@@ -366,6 +368,22 @@ uint32_t codec_field(const struct codec *codec) {
         return codec->idx_field;
 }
 
+const char *codec_name(const struct codec *codec) {
+        return codec->name;
+}
+
+uint32_t codec_view(const struct codec *codec) {
+        return codec->view;
+}
+
+int codec_set_view(struct codec *codec, uint32_t view) {
+        int r = views_name(codec->field.name, view, codec->name);
+
+        if (r == 0)
+                codec->view = view;
+        return r;
+}
+
 bool codec_is_stored(const struct codec *codec) {
         return codec->field.is_stored;
 }
@@ -389,7 +407,7 @@ int codec_form(const struct codec *codec, const struct codec_terms *terms, struc
 
         if (r < 0)
                 return r;
-        snprintf(form.name, sizeof(form.name), "%s", codec->field.name);
+        snprintf(form.name, sizeof(form.name), "%s", codec->name);
         form.is_gathered = codec_is_gathered(codec);
         *ret_form = form;
         return 0;

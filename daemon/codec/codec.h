@@ -112,8 +112,14 @@ const char *codec_mask_dtype(const struct codec *codec);
 /* Is it an array of masks, one for each box, which move with a picture? */
 bool codec_is_planes(const struct codec *codec);
 
-/* Which of the source's fields it is. */
+/* Which of the source's fields it is, and how its tensor is called: like the field, unless it is a later view. */
 uint32_t codec_field(const struct codec *codec);
+const char *codec_name(const struct codec *codec);
+
+/* Which view of its field it is (codec/steps/views_step.h), from 0. codec_set_view() is for who makes the program;
+ * -ENAMETOOLONG: the view's name would be too long. */
+uint32_t codec_view(const struct codec *codec);
+int codec_set_view(struct codec *codec, uint32_t view);
 
 /* Are its bytes read? Else the source knows the value. */
 bool codec_is_stored(const struct codec *codec);

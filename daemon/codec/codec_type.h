@@ -95,15 +95,17 @@ struct codec_tokens {
 struct codec {
         const struct codec_type *type;
         struct schema_field field;
-        uint32_t idx_field;          /* of the source */
-        uint32_t group;              /* of fields that draw alike */
-        uint32_t idx_lead;           /* codec_lead() */
-        uint32_t idx_boxes;          /* codec_boxes() */
-        bool is_points, is_of_boxes; /* CODEC_ROWS */
-        struct recipe *recipe;       /* pictures, boxes, and arrays in a part with them; for others NULL */
-        struct value_steps steps;    /* CODEC_TEXT, CODEC_ELEMENTS, CODEC_NPY */
-        uint32_t dtype, n_dims;      /* of what is delivered: CODEC_ELEMENTS, CODEC_NPY */
-        struct sound_steps sound;    /* CODEC_SOUND */
+        char name[DLP_TENSOR_NAME_MAX]; /* of its tensor */
+        uint32_t view;                  /* codec_view() */
+        uint32_t idx_field;             /* of the source */
+        uint32_t group;                 /* of fields that draw alike */
+        uint32_t idx_lead;              /* codec_lead() */
+        uint32_t idx_boxes;             /* codec_boxes() */
+        bool is_points, is_of_boxes;    /* CODEC_ROWS */
+        struct recipe *recipe;          /* pictures, boxes, and arrays in a part with them; for others NULL */
+        struct value_steps steps;       /* CODEC_TEXT, CODEC_ELEMENTS, CODEC_NPY */
+        uint32_t dtype, n_dims;         /* of what is delivered: CODEC_ELEMENTS, CODEC_NPY */
+        struct sound_steps sound;       /* CODEC_SOUND */
         struct codec_tokens tokens;
         int64_t shape[SCHEMA_DIMS_MAX];
         char *text;

@@ -8,6 +8,7 @@
 #include "daemon/augment/recipe.h"
 #include "daemon/codec/masks/array_mask.h"
 #include "daemon/codec/masks/mask_name.h"
+#include "daemon/codec/steps/views_step.h"
 #include "daemon/collate/collation.h"
 #include "daemon/data/field_name.h"
 #include "proto/base/cleanup.h"
@@ -21,6 +22,7 @@ struct program {
         uint32_t n_fields;
         struct codec *codecs[DLP_TENSORS_MAX];
         struct collation collations[DLP_TENSORS_MAX]; /* of each field */
+        struct views views[DLP_TENSORS_MAX];          /* of each field's part */
         uint32_t serving[DLP_TENSORS_MAX];            /* program_serving() */
         struct tokenizers *tokenizers;                /* while it is parsed */
         char *text;
@@ -106,21 +108,49 @@ static size_t name_length(const char *text) {
         return n;
 }
 
-static int add_field(struct program *program, const struct source *source, uint32_t idx_field, uint32_t group,
-                     const char *steps, struct why *why) {
+static int refuse_long_name(const char *name, size_t column, const char *field, struct why *why) {
+        return why_set(why, -EINVAL,
+                       "pipeline, column %zu: \"%s\" is longer than the %u characters that a field's name may have: "
+                       "rename field %s with fields= of the dataset",
+                       column, name, DLP_TENSOR_NAME_MAX - 1, field);
+}
+
+/* What the fields of a part have in common while they are added. */
+struct adding {
+        const char *steps; /* NULL: none */
+        uint32_t group;
+        struct views views;
+        uint32_t view; /* the one that is added */
+};
+
+static int set_view(struct codec *codec, const struct adding *adding, const char *field, struct why *why) {
+        char name[2 * DLP_TENSOR_NAME_MAX];
+
+        if (codec_set_view(codec, adding->view) == 0)
+                return 0;
+        snprintf(name, sizeof(name), "%s_%u", field, adding->view + 1);
+        return refuse_long_name(name, adding->views.column, field, why);
+}
+
+static int add_field(struct program *program, const struct source *source, uint32_t idx_field,
+                     const struct adding *adding, struct why *why) {
         const char *name = source->schema.fields[idx_field].name;
+        struct codec **codec = &program->codecs[program->n_fields];
         int r;
 
         if (program->n_fields == DLP_TENSORS_MAX)
-                return why_set(why, -EINVAL, "pipeline: more than %u fields, which is the limit of a batch",
-                               DLP_TENSORS_MAX);
+                return why_set(
+                        why, -EINVAL, "pipeline: more than %u fields, which is the limit of a batch%s", DLP_TENSORS_MAX,
+                        adding->view > 0 || codec_view(program->codecs[DLP_TENSORS_MAX - 1]) > 0 ? "; each view is one"
+                                                                                                 : "");
         for (uint32_t i = 0; i < program->n_fields; i++)
-                if (codec_field(program->codecs[i]) == idx_field)
+                if (codec_field(program->codecs[i]) == idx_field && codec_view(program->codecs[i]) == adding->view)
                         return why_set(why, -EINVAL, "pipeline: field %s is named twice", name);
-        r = codec_new(source, idx_field, group, steps, program->tokenizers, &program->codecs[program->n_fields], why);
-        if (r == 0)
-                program->n_fields++;
-        return r;
+        r = codec_new(source, idx_field, adding->group, adding->steps, program->tokenizers, codec, why);
+        if (r < 0)
+                return r;
+        program->views[program->n_fields++] = adding->views;
+        return set_view(*codec, adding, name, why);
 }
 
 static int refuse_dropping(uint32_t n_boxes, struct why *why) {
@@ -142,10 +172,6 @@ static void collate_part(struct program *program, uint32_t begin, const struct c
         for (uint32_t i = begin; i < program->n_fields; i++)
                 if (!has_pictures || codec_is_picture(program->codecs[i]) || codec_is_mask(program->codecs[i]))
                         program->collations[i] = *collation;
-}
-
-static const char *field_name(const struct program *program, const struct source *source, uint32_t idx) {
-        return source->schema.fields[codec_field(program->codecs[idx])].name;
 }
 
 /* cu_seqlens comes with the first packed field. All of them lie in the same rows. */
@@ -177,35 +203,87 @@ static void name_added(const char *field, const char *added, char name[2 * DLP_T
 }
 
 /* A tensor that comes with a field has a name and a place among the others. */
-static int check_added(const struct program *program, const struct source *source, struct why *why) {
+static int check_added(const struct program *program, struct why *why) {
         uint32_t n_tensors = program->n_fields;
         char name[2 * DLP_TENSOR_NAME_MAX];
 
-        for (uint32_t i = 0; i < program->n_fields; i++)
+        for (uint32_t i = 0; i < program->n_fields; i++) {
+                const char *field = codec_name(program->codecs[i]);
+
                 for (unsigned k = 0; k < collation_n_added(&program->collations[i]); k++) {
-                        name_added(field_name(program, source, i), collation_added(&program->collations[i], k), name);
+                        name_added(field, collation_added(&program->collations[i], k), name);
                         if (strlen(name) >= DLP_TENSOR_NAME_MAX)
-                                return why_set(why, -EINVAL,
-                                               "pipeline, column %zu: \"%s\" is longer than the %u characters that a "
-                                               "field's name may have: rename field %s with fields= of the dataset",
-                                               program->collations[i].column, name, DLP_TENSOR_NAME_MAX - 1,
-                                               field_name(program, source, i));
+                                return refuse_long_name(name, program->collations[i].column, field, why);
                         for (uint32_t other = 0; other < program->n_fields; other++)
-                                if (strcmp(field_name(program, source, other), name) == 0)
+                                if (strcmp(codec_name(program->codecs[other]), name) == 0)
                                         return why_set(why, -EINVAL,
                                                        "pipeline, column %zu: %s would come with field %s, and field "
                                                        "%s of the dataset is named as well: rename one of them with "
                                                        "fields= of the dataset",
-                                                       program->collations[i].column, name,
-                                                       field_name(program, source, i), name);
+                                                       program->collations[i].column, name, field, name);
                         n_tensors++;
                 }
+        }
         if (n_tensors > DLP_TENSORS_MAX)
                 return why_set(why, -EINVAL,
                                "pipeline: with masks and labels there are %u fields; a batch has %u at "
                                "most",
                                n_tensors, DLP_TENSORS_MAX);
         return 0;
+}
+
+/* ---- views ----------------------------------------------------------------------------------------------------- */
+
+/* The fields from `begin` on are the first view of a part: may it have more? */
+static int check_views(const struct program *program, uint32_t begin, const struct views *views, struct why *why) {
+        bool has_pictures = false;
+
+        if (views->n == 0)
+                return 0;
+        for (uint32_t i = begin; i < program->n_fields; i++)
+                has_pictures |= codec_is_picture(program->codecs[i]);
+        if (!has_pictures)
+                return why_set(why, -EINVAL,
+                               "pipeline, column %zu: views are of pictures, and the part of field %s decodes none: "
+                               "write views after the steps of a picture, as in \"random_resized_crop(224) hflip(0.5) "
+                               "views(%u)\"",
+                               views->column, codec_name(program->codecs[begin]), views->n);
+        if (codec_drops_boxes(program->codecs[begin]))
+                return why_set(
+                        why, -EINVAL,
+                        "pipeline, column %zu: each view would keep other boxes with sanitize, and which rows "
+                        "stay is known for one of them only: leave sanitize out, or open a loader for each view, "
+                        "with draws=0, draws=1 and so on",
+                        views->column);
+        return 0;
+}
+
+/* Views have names of their own, which no other tensor may have. */
+static int check_view_names(const struct program *program, const struct source *source, struct why *why) {
+        for (uint32_t i = 0; i < program->n_fields; i++) {
+                const struct codec *codec = program->codecs[i];
+
+                for (uint32_t other = 0; other < program->n_fields && codec_view(codec) > 0; other++)
+                        if (other != i && strcmp(codec_name(codec), codec_name(program->codecs[other])) == 0)
+                                return why_set(why, -EINVAL,
+                                               "pipeline, column %zu: view %u of field %s would be called %s, and a "
+                                               "field %s of the dataset is delivered as well: rename one of them with "
+                                               "fields= of the dataset",
+                                               program->views[i].column, codec_view(codec) + 1,
+                                               source->schema.fields[codec_field(codec)].name, codec_name(codec),
+                                               codec_name(codec));
+        }
+        return 0;
+}
+
+/* What follows the steps of a part, if the text says it; the caller frees it. NULL: no memory. */
+static char *print_ending(const struct collation *collation, const struct views *views) {
+        _cleanup_(freep) char *last = collation && collation->type ? collation_text(collation) : strdup("");
+        char *text = NULL;
+
+        if (!last || views->n == 0)
+                return TAKE_PTR(last);
+        return asprintf(&text, "%s%sviews(%u)", last, last[0] ? " " : "", views->n) < 0 ? NULL : text;
 }
 
 /* ---- without names --------------------------------------------------------------------------------------------- */
@@ -326,8 +404,7 @@ static int check_mask_dtype(const struct program *program, const struct source *
 /* The text that means the same when it comes back: a step without arguments may be called as a field is. */
 static int print_unnamed(struct program *program, const struct source *source, bool no_main, struct why *why) {
         const char *steps = no_main ? "raw" : codec_text(program->codecs[0]);
-        const struct collation *collation = &program->collations[0];
-        _cleanup_(freep) char *last = collation->type ? collation_text(collation) : strdup(""), *text = NULL;
+        _cleanup_(freep) char *last = print_ending(&program->collations[0], &program->views[0]), *text = NULL;
 
         if (!last || asprintf(&text, "%s%s%s", steps, steps[0] && last[0] ? " " : "", last) < 0) {
                 text = NULL;
@@ -339,36 +416,56 @@ static int print_unnamed(struct program *program, const struct source *source, b
         return why_errno(why, -ENOMEM, "pipeline");
 }
 
+/* The field that the steps are for, in all its views. */
+static int add_main(struct program *program, const struct source *source, struct adding *adding,
+                    const struct collation *collation, struct why *why) {
+        uint32_t idx_main = 0;
+        int r = find_main(&source->schema, &idx_main, why);
+
+        if (r == 0)
+                r = add_field(program, source, idx_main, adding, why);
+        if (r == 0 && codec_drops_boxes(program->codecs[0]))
+                r = refuse_dropping(0, why);
+        if (r == 0)
+                r = check_mask_dtype(program, source, 0, why);
+        if (r == 0)
+                r = check_views(program, 0, &adding->views, why);
+        for (adding->view = 1; adding->view < adding->views.n && r == 0; adding->view++)
+                r = add_field(program, source, idx_main, adding, why);
+        for (uint32_t i = 0; i < program->n_fields; i++)
+                program->collations[i] = *collation;
+        return r;
+}
+
 static int parse_unnamed(struct program *program, const struct source *source, const char *text, struct why *why) {
+        static const struct adding AS_IT_IS;
         bool no_main = is_raw(text) && is_table(&source->schema);
         uint32_t idx_main = source->schema.n_fields;
-        _cleanup_(freep) char *steps = NULL;
+        struct adding adding = { 0 };
         struct collation collation;
+        _cleanup_(freep) char *steps = NULL;
         size_t steps_end;
-        int r = collation_take(text, 0, strlen(text), &collation, &steps_end, why);
+        int r = views_take(text, 0, strlen(text), &adding.views, &steps_end, why);
 
-        if (r == 0 && !no_main)
-                r = find_main(&source->schema, &idx_main, why);
-        if (r == 0) {
-                steps = strndup(text, steps_end);
-                if (!steps)
-                        return why_errno(why, -ENOMEM, "pipeline");
-        }
-        if (r == 0 && !no_main)
-                r = add_field(program, source, idx_main, 0,
-                              collation.type && strspn(steps, BLANKS) == steps_end ? NULL : steps, why);
         if (r == 0)
-                program->collations[0] = collation;
-        if (r == 0 && !no_main && codec_drops_boxes(program->codecs[0]))
-                r = refuse_dropping(0, why);
-        if (r == 0 && !no_main)
-                r = check_mask_dtype(program, source, 0, why);
+                r = collation_take(text, 0, steps_end, &collation, &steps_end, why);
+        if (r < 0)
+                return r;
+        steps = strndup(text, steps_end);
+        if (!steps)
+                return why_errno(why, -ENOMEM, "pipeline");
+        if ((!collation.type && adding.views.n == 0) || strspn(steps, BLANKS) < steps_end)
+                adding.steps = steps;
+        if (!no_main) {
+                r = add_main(program, source, &adding, &collation, why);
+                idx_main = r == 0 ? codec_field(program->codecs[0]) : idx_main;
+        }
         for (uint32_t i = 0; i < source->schema.n_fields && r == 0; i++)
                 if (no_main ? source->schema.fields[i].kind != FIELD_NAME &&
                                       source->schema.fields[i].kind != FIELD_MASKS &&
                                       !source->schema.fields[i].is_on_demand
                             : is_value(&source->schema.fields[i]) && i != idx_main)
-                        r = add_field(program, source, i, 0, NULL, why);
+                        r = add_field(program, source, i, &AS_IT_IS, why);
         return r < 0 ? r : print_unnamed(program, source, no_main, why);
 }
 
@@ -378,8 +475,9 @@ static int parse_unnamed(struct program *program, const struct source *source, c
 struct part {
         size_t begin, end; /* of the whole text */
         size_t steps;      /* after the ':', or `end` */
-        size_t steps_end;  /* where the collation begins, or `end` */
+        size_t steps_end;  /* where the collation or views begin, or `end` */
         struct collation collation;
+        struct views views;
 };
 
 /* The next `wanted` before `end` that is not in parentheses; else `end`. */
@@ -428,17 +526,19 @@ static int find_named(const struct source *source, struct step_text *reader, siz
                 step_text_column(reader, reader->at), word_shown(n_word), reader->at, nearest_hint(&nearest), names);
 }
 
-static int parse_part(struct program *program, const struct source *source, const char *text, const struct part *part,
-                      uint32_t group, struct why *why) {
+/* Adds one view of the fields that the part names. */
+static int add_part(struct program *program, const struct source *source, const char *text, const struct part *part,
+                    uint32_t group, uint32_t view, struct why *why) {
         struct step_text reader = { .what = "pipeline", .text = text, .at = text + part->begin, .why = why };
         const char *names_end = text + (part->steps < part->end ? part->steps - 1 : part->end);
         _cleanup_(freep) char *steps = blank_but(text, part->steps, part->steps_end);
-        bool has_steps;
+        struct adding adding = { .group = group, .views = part->views, .view = view };
 
         if (!steps)
                 return why_errno(why, -ENOMEM, "pipeline");
-        has_steps = strspn(steps, BLANKS) < strlen(steps);
-        if (part->steps < part->end && !has_steps && !part->collation.type)
+        if (strspn(steps, BLANKS) < strlen(steps))
+                adding.steps = steps;
+        if (part->steps < part->end && !adding.steps && !part->collation.type && part->views.n == 0)
                 return why_set(why, -EINVAL,
                                "pipeline, column %zu: expected steps after \":\"; without it the field is "
                                "handed out as it is stored",
@@ -454,7 +554,7 @@ static int parse_part(struct program *program, const struct source *source, cons
                         return step_text_refuse_here(&reader, "the name of a field");
                 r = find_named(source, &reader, n_word, &idx_field);
                 if (r == 0)
-                        r = add_field(program, source, idx_field, group, has_steps ? steps : NULL, why);
+                        r = add_field(program, source, idx_field, &adding, why);
                 if (r < 0)
                         return r;
                 reader.at += n_word;
@@ -550,17 +650,24 @@ static bool may_be_step(const struct program *program, const struct source *sour
 }
 
 /* Those of the part whose last field this is. Not each of its fields may have its collation. */
-static void print_steps(const struct program *program, const uint32_t *parts, uint32_t idx_last, FILE *stream) {
+static int print_steps(const struct program *program, const uint32_t *parts, uint32_t idx_last, FILE *stream) {
         const char *steps = codec_text(program->codecs[idx_last]);
         const struct collation *collation = NULL;
-        char *text;
+        _cleanup_(freep) char *text = NULL;
 
         for (uint32_t i = 0; i <= idx_last; i++)
                 if (parts[i] == parts[idx_last] && program->collations[i].type)
                         collation = &program->collations[i];
-        text = collation ? collation_text(collation) : NULL;
-        fprintf(stream, "%s%s%s%s", steps[0] || text ? ": " : "", steps, steps[0] && text ? " " : "", text ? text : "");
-        free(text);
+        text = print_ending(collation, &program->views[idx_last]);
+        if (!text)
+                return -ENOMEM;
+        fprintf(stream, "%s%s%s%s", steps[0] || text[0] ? ": " : "", steps, steps[0] && text[0] ? " " : "", text);
+        return 0;
+}
+
+/* Is it the last field of its part that the text names? Later views follow it. */
+static bool is_last_named(const struct program *program, const uint32_t *parts, uint32_t idx) {
+        return idx + 1 == program->n_fields || parts[idx + 1] != parts[idx] || codec_view(program->codecs[idx + 1]) > 0;
 }
 
 /* Prints the fields of each part as "a, b: steps"; parts are separated by "; ". */
@@ -568,26 +675,52 @@ static int print_named(struct program *program, const struct source *source, con
         char *text = NULL;
         size_t size;
         FILE *stream = open_memstream(&text, &size);
+        int r = 0;
 
         if (!stream)
                 return why_errno(why, -ENOMEM, "pipeline");
-        for (uint32_t i = 0; i < program->n_fields; i++) {
-                const struct codec *codec = program->codecs[i];
-                bool is_last = i + 1 == program->n_fields || parts[i + 1] != parts[i];
-
-                fprintf(stream, "%s", source->schema.fields[codec_field(codec)].name);
-                if (is_last)
-                        print_steps(program, parts, i, stream);
-                if (i + 1 < program->n_fields)
-                        fprintf(stream, "%s", is_last ? "; " : ", ");
+        for (uint32_t i = 0; i < program->n_fields && r == 0; i++) {
+                if (codec_view(program->codecs[i]) > 0)
+                        continue;
+                fprintf(stream, "%s%s",
+                        i == 0                     ? ""
+                        : parts[i] != parts[i - 1] ? "; "
+                                                   : ", ",
+                        codec_name(program->codecs[i]));
+                if (is_last_named(program, parts, i))
+                        r = print_steps(program, parts, i, stream);
         }
         if (may_be_step(program, source))
                 fprintf(stream, ";");
-        if (fclose(stream) != 0) {
+        if (fclose(stream) != 0 || r < 0) {
                 free(text);
                 return why_errno(why, -ENOMEM, "pipeline");
         }
         program->text = text;
+        return 0;
+}
+
+/* Adds all views of a part, each as if it were the part alone. */
+static int parse_part(struct program *program, const struct source *source, const char *text, const struct part *part,
+                      uint32_t group, struct why *why) {
+        uint32_t n_views = part->views.n > 0 ? part->views.n : 1;
+
+        for (uint32_t view = 0; view < n_views; view++) {
+                uint32_t begin = program->n_fields;
+                int r = add_part(program, source, text, part, group, view, why);
+
+                if (r < 0)
+                        return r;
+                collate_part(program, begin, &part->collation);
+                find_masks(program, source, begin);
+                r = lead_fields(program, source, begin, why);
+                if (r == 0)
+                        r = check_mask_dtype(program, source, begin, why);
+                if (r == 0 && view == 0)
+                        r = check_views(program, begin, &part->views, why);
+                if (r < 0)
+                        return r;
+        }
         return 0;
 }
 
@@ -603,16 +736,11 @@ static int parse_named(struct program *program, const struct source *source, con
                 int r = 0;
 
                 if (colon < part_end)
-                        r = collation_take(text, part.steps, part_end, &part.collation, &part.steps_end, why);
+                        r = views_take(text, part.steps, part_end, &part.views, &part.steps_end, why);
+                if (r == 0 && colon < part_end)
+                        r = collation_take(text, part.steps, part.steps_end, &part.collation, &part.steps_end, why);
                 if (r == 0)
                         r = parse_part(program, source, text, &part, n_with_steps, why);
-                if (r == 0) {
-                        collate_part(program, n_before, &part.collation);
-                        find_masks(program, source, n_before);
-                        r = lead_fields(program, source, n_before, why);
-                        if (r == 0)
-                                r = check_mask_dtype(program, source, n_before, why);
-                }
                 if (r < 0)
                         return r;
                 for (uint32_t i = n_before; i < program->n_fields; i++)
@@ -670,7 +798,9 @@ int program_parse(const char *text, const struct source *source, struct tokenize
         if (r == 0)
                 r = settle_packing(program, why);
         if (r == 0)
-                r = check_added(program, source, why);
+                r = check_view_names(program, source, why);
+        if (r == 0)
+                r = check_added(program, why);
         if (r == 0 && strlen(program->text) >= DLP_PIPELINE_MAX)
                 r = why_set(why, -EINVAL, "pipeline: with all defaults written out it is longer than %u bytes",
                             DLP_PIPELINE_MAX - 1);

@@ -6,6 +6,9 @@
  *      image: resize(256) center_crop(224); caption: raw; label  only the named fields are read and delivered
  *      left, right: hflip(0.5); label                            fields that are named together use the same draws
  *
+ *      image: random_resized_crop(224) views(2); label           several pictures of each sample, with draws of their
+ *                                                                own: image, image_2, label (codec/steps/views_step.h)
+ *
  * Parts are separated by ";", each `[FIELD[, FIELD...]:] STEP...`; a part without steps delivers the field as it is
  * stored. The last step may say how samples become a batch (collate/collation.h): for the pictures of the part and
  * their masks, if it names some, else for all of its fields. A single word that is both a step and a field of the

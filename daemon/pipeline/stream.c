@@ -17,6 +17,13 @@
 #include "proto/base/cleanup.h"
 #include "proto/frame.h"
 
+/* Is it read for this field? All views of a field are from one read. */
+static bool reads_field(const struct program *program, uint32_t idx_field) {
+        const struct codec *codec = program_codec(program, idx_field);
+
+        return codec_is_stored(codec) && codec_view(codec) == 0;
+}
+
 /* May a sample fail after one of its fields has been served, because others come with later reads? */
 static bool has_several_reads(const struct stream_options *options) {
         for (uint32_t k = 0; k < programs_n_parts(options->programs); k++) {
@@ -24,7 +31,7 @@ static bool has_several_reads(const struct stream_options *options) {
                 uint32_t n_stored = 0;
 
                 for (uint32_t i = 0; i < program_n_fields(program); i++)
-                        n_stored += codec_is_stored(program_codec(program, i));
+                        n_stored += reads_field(program, i);
                 if (n_stored > 1 && programs_source(options->programs, k)->has_several_files)
                         return true;
         }
@@ -151,7 +158,7 @@ static uint64_t longest_read(const struct program *program, const struct source 
         if (source->max_span + READER_ALIGN <= TASK_BUFFER_BYTES)
                 return source->max_span;
         for (uint32_t i = 0; i < program_n_fields(program); i++)
-                if (codec_is_stored(program_codec(program, i)))
+                if (reads_field(program, i))
                         fields[n_fields++] = codec_field(program_codec(program, i));
         return source_longest_read(source, fields, n_fields);
 }

@@ -64,11 +64,11 @@ static void worker_count_decoded(struct worker *worker) {
                 counter_add(&worker->counters->n_jpeg_handed_over, counts.n_handed_over);
 }
 
-/* A sample that comes several times in an epoch is cropped and coloured differently each time: its place in the order
- * is a part of the seed then. */
-static uint64_t seed_of(const struct task *task) {
+/* View v has the draws of a job whose `draws` is larger by v. A sample that comes several times in an epoch is cropped
+ * and coloured differently each time: its place in the order is a part of the seed then. */
+static uint64_t seed_of(const struct task *task, uint32_t view) {
         const struct job *job = task->batch->stream->job;
-        uint64_t seed = dlp_philox_seed(job->terms.seed, job->terms.draws);
+        uint64_t seed = dlp_philox_seed(job->terms.seed, job->terms.draws + view);
 
         return job->terms.repeats ? dlp_philox_seed(seed, 1 + task->position) : seed;
 }
@@ -78,7 +78,8 @@ static struct codec_input input_of(struct task *task, uint32_t idx_field) {
         const struct stream *stream = task->batch->stream;
         const struct field_bytes *field = &task->fields[idx_field];
         const struct field_layout *layout = &stream->layout.fields[idx_field];
-        uint32_t lead = codec_lead(program_codec(task->program, idx_field));
+        const struct codec *codec = program_codec(task->program, idx_field);
+        uint32_t lead = codec_lead(codec);
 
         return (struct codec_input){
                 .bytes = task->request.buffer + field->offset,
@@ -88,7 +89,7 @@ static struct codec_input input_of(struct task *task, uint32_t idx_field) {
                 .lead_width = lead == CODEC_NONE ? 0 : task->sizes[lead].width,
                 .lead_height = lead == CODEC_NONE ? 0 : task->sizes[lead].height,
                 .kept = &task->kept,
-                .seed = seed_of(task),
+                .seed = seed_of(task, codec_view(codec)),
                 .epoch = (uint32_t)task->batch->epoch,
                 .row_stride = padding_row_stride(layout),
                 .plane_stride = padding_plane_stride(layout),
@@ -219,14 +220,14 @@ static int check_ragged(struct worker *worker, struct task *task, uint32_t idx_f
         return opened.n_bytes > field->sample_bytes ? codec_refuse_room(codec, &opened, field, why) : 0;
 }
 
-/* Remembers which field failed. The message names it, unless it is the only stored one, which is the sample's file. */
+/* Remembers which field failed, whichever view of it. The message names it, unless it is the only stored one, which is
+ * the sample's file. */
 static void name_field(struct task *task, uint32_t idx_field, struct why *why) {
-        const struct stream *stream = task->batch->stream;
-        const struct schema *schema = &dataset_source(stream->dataset->dataset)->schema;
+        const struct schema *schema = &dataset_source(task->batch->stream->dataset->dataset)->schema;
         struct why bare = *why;
         uint32_t n_stored = 0;
 
-        task->bad_field = stream->layout.fields[idx_field].form.name;
+        task->bad_field = schema->fields[codec_field(program_codec(task->program, idx_field))].name;
         for (uint32_t i = 0; i < schema->n_fields; i++)
                 n_stored += schema->fields[i].is_stored;
         if (n_stored > 1 || !codec_is_stored(program_codec(task->program, idx_field)))
@@ -239,7 +240,9 @@ static const char *only_read(const struct task *task) {
         const char *name = NULL;
 
         for (uint32_t i = 0; i < stream->layout.n_fields; i++) {
-                if (!codec_is_stored(program_codec(task->program, i)) || task->fields[i].is_absent ||
+                const struct codec *codec = program_codec(task->program, i);
+
+                if (!codec_is_stored(codec) || codec_view(codec) > 0 || task->fields[i].is_absent ||
                     task->fields[i].idx_read != task->idx_read)
                         continue;
                 if (name)

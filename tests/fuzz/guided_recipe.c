@@ -1,12 +1,13 @@
 /* Coverage-guided (libFuzzer): any text as a pipeline. What is accepted must be accepted again as it is printed, and
  * must plan every size of picture without a crop outside of it, and boxes with it. The same for
- * the step of sounds, and for the collation at the end of a text. */
+ * the step of sounds, for the collation at the end of a text, and for views. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "daemon/augment/recipe.h"
 #include "daemon/codec/steps/sound_steps.h"
+#include "daemon/codec/steps/views_step.h"
 #include "daemon/collate/collation.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes);
@@ -82,6 +83,18 @@ static void read_collation(const char *text) {
         free(twice);
 }
 
+static void read_views(const char *text) {
+        size_t n = strlen(text), end, end_again;
+        struct views views, again;
+        struct why why;
+
+        if (views_take(text, 0, n, &views, &end, &why) < 0)
+                return;
+        if (end > n || (views.n == 0) != (end == n) || (views.n > 0 && (views.n < 2 || views.n > VIEWS_MAX)) ||
+            views_take(text, 0, end, &again, &end_again, &why) < 0 || again.n > 0)
+                abort();
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes) {
         static const uint32_t sides[] = { 1, 2, 7, 224, 500, 65535 };
         char *text = strndup((const char *)data, n_bytes);
@@ -98,6 +111,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes) {
         }
         read_sound_steps(text);
         read_collation(text);
+        read_views(text);
         recipe_free(recipe);
         recipe_free(again);
         free(text);

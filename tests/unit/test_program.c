@@ -80,6 +80,16 @@ static const struct source PADDED = {
                         .shape = { -1 } } } },
 };
 
+/* Fields that are called like views of others. */
+static const struct source VIEWED = {
+        .schema = { 5,
+                    { { .name = "x", .kind = FIELD_PICTURE, .is_stored = true },
+                      { .name = "x_2", .kind = FIELD_VALUE, .dtype = DLP_DTYPE_INT64 },
+                      { .name = "x_3", .kind = FIELD_BYTES, .is_stored = true },
+                      { .name = "x_2_mask", .kind = FIELD_BYTES, .is_stored = true },
+                      { .name = "a_name_of_thirty_characters_xx", .kind = FIELD_BYTES, .is_stored = true } } },
+};
+
 /* Its fields as "name name", or why there is none. */
 static const char *fields_of(const struct source *source, const char *text, char *ret_text, size_t size) {
         static char names[512];
@@ -94,7 +104,7 @@ static const char *fields_of(const struct source *source, const char *text, char
         names[0] = '\0';
         for (uint32_t i = 0; i < program_n_fields(program); i++)
                 n += (size_t)snprintf(names + n, sizeof(names) - n, "%s%s", i ? " " : "",
-                                      source->schema.fields[codec_field(program_codec(program, i))].name);
+                                      codec_name(program_codec(program, i)));
         snprintf(ret_text, size, "%s", program_text(program));
         program_free(program);
         return names;
@@ -316,6 +326,101 @@ START_TEST(a_collation_is_printed_with_its_part_and_changes_no_draws) {
 }
 END_TEST
 
+START_TEST(views_are_fields_of_their_own_after_the_first_of_their_part) {
+        static const struct {
+                const struct source *source;
+                const char *text, *fields, *normal;
+        } rows[] = {
+                { &PICTURES, "hflip views(2)", "image image_2 label", "hflip(0.5) views(2)" },
+                { &PICTURES, "hflip views( n = 3 ) ", "image image_2 image_3 label", "hflip(0.5) views(3)" },
+                { &PICTURES, "hflip pad views(2)", "image image_2 label",
+                  "hflip(0.5) pad(value=0, multiple=1, to=longest, side=right, truncate=false) views(2)" },
+                { &PICTURES, "label; image: hflip views(2)", "label image image_2",
+                  "label; image: hflip(0.5) views(2)" },
+                { &PAIRS, "left, right: hflip views(2); weight", "left right left_2 right_2 weight",
+                  "left, right: hflip(0.5) views(2); weight" },
+                { &PAIRS, "left: hflip views(2); right: hflip views(3)", "left left_2 right right_2 right_3",
+                  "left: hflip(0.5) views(2); right: hflip(0.5) views(3)" },
+                { &BOXES, "image, boxes, labels: hflip views(2)", "image boxes labels image_2 boxes_2 labels_2",
+                  "image, boxes, labels: hflip(0.5) views(2)" },
+        };
+        char text[512], again[512];
+
+        for (size_t i = 0; i < ARRAY_LENGTH(rows); i++) {
+                ck_assert_str_eq(fields_of(rows[i].source, rows[i].text, text, sizeof(text)), rows[i].fields);
+                ck_assert_str_eq(text, rows[i].normal);
+                ck_assert_str_eq(fields_of(rows[i].source, text, again, sizeof(again)), rows[i].fields);
+                ck_assert_str_eq(again, text);
+        }
+}
+END_TEST
+
+/* What moves with a picture moves with that of its view. */
+START_TEST(each_view_has_masks_and_boxes_that_follow_its_own_picture) {
+        struct program *program = NULL;
+        struct why why;
+
+        ck_assert_int_eq(program_parse("boxes, image: hflip views(3)", &BOXES, NULL, &program, &why), 0);
+        ck_assert_uint_eq(program_n_fields(program), 6);
+        for (uint32_t i = 0; i < 6; i++) {
+                const struct codec *codec = program_codec(program, i);
+
+                ck_assert_uint_eq(codec_view(codec), i / 2);
+                ck_assert_uint_eq(codec_lead(codec), i % 2 ? CODEC_NONE : i + 1);
+                ck_assert_uint_eq(codec_field(codec), i % 2 ? 3 : 1);
+        }
+        for (uint32_t k = 0; k < 6; k++)
+                ck_assert_uint_eq(program_serving(program, k), k < 3 ? 2 * k + 1 : 2 * (k - 3));
+        program_free(program);
+        ck_assert_int_eq(program_parse("jpg, seg.png: hflip views(2)", &MASKS, NULL, &program, &why), 0);
+        for (uint32_t i = 0; i < 4; i++)
+                ck_assert_int_eq(codec_is_mask(program_codec(program, i)), i % 2);
+        program_free(program);
+}
+END_TEST
+
+START_TEST(views_that_cannot_be_are_refused_with_their_column) {
+        static const struct {
+                const struct source *source;
+                const char *text, *words[3];
+        } rows[] = {
+                { &PICTURES, "hflip views(0)", { "column 13", "views(0): 2 to 16", "leave the step out" } },
+                { &PICTURES, "hflip views(1)", { "column 13", "views(1): 2 to 16", "leave the step out" } },
+                { &PICTURES, "hflip views(17)", { "column 13", "views(17): 2 to 16" } },
+                { &PICTURES, "hflip views(99999999999999999999)", { "column 13", "2 to 16" } },
+                { &PICTURES, "hflip views(n=)", { "column 15", "how many" } },
+                { &PICTURES, "hflip views(m=2)", { "column 13", "how many" } },
+                { &PICTURES, "hflip views", { "column 12", "text ends" } },
+                { &PICTURES, "hflip views(2", { "column 14", "text ends" } },
+                { &PICTURES, "hflip views(2)x", { "column 15", "\"x\" after views" } },
+                { &PICTURES, "hflip views(2) !", { "column 16", "\"!\"", "last one of its part" } },
+                { &PICTURES, "image: views(2) hflip; label", { "column 17", "\"hflip\" after views", "last step" } },
+                { &PICTURES, "label; image: views(2)", { "column 15", "decodes none" } },
+                { &PICTURES, "raw views(2)", { "column 5", "decodes none" } },
+                { &PICTURES, "image; label: to(int32) views(2)", { "column 25", "field label decodes none" } },
+                { &PICTURES, "image: hflip views(2); image", { "image is named twice" } },
+                { &BOXES, "image, boxes: hflip sanitize views(2)", { "column 30", "sanitize", "draws=1" } },
+                { &VIEWED, "hflip views(2)", { "view 2 of field x would be called x_2", "field x_2 of the dataset" } },
+                { &VIEWED, "x: hflip views(3); x_3", { "column 10", "called x_3", "field x_3" } },
+                { &VIEWED, "x_3: hflip; x: hflip views(3)", { "called x_3" } },
+                { &VIEWED, "x: hflip pad views(2); x_2_mask", { "x_2_mask would come with field x_2" } },
+                { &VIEWED,
+                  "a_name_of_thirty_characters_xx: hflip views(2)",
+                  { "characters_xx_2\"", "31", "column 39" } },
+                { &PAIRS, "left, right: hflip views(16); label", { "32 fields", "each view is one" } },
+        };
+        char text[512];
+
+        for (size_t i = 0; i < ARRAY_LENGTH(rows); i++) {
+                const char *said = fields_of(rows[i].source, rows[i].text, text, sizeof(text));
+
+                for (size_t k = 0; k < ARRAY_LENGTH(rows[i].words) && rows[i].words[k]; k++)
+                        ck_assert_msg(strstr(said, rows[i].words[k]) != NULL, "\"%s\": %s", rows[i].text, said);
+        }
+        ck_assert_str_eq(fields_of(&VIEWED, "x: hflip views(2); x_3", text, sizeof(text)), "x x_2 x_3");
+}
+END_TEST
+
 START_TEST(more_fields_than_a_batch_has_are_refused) {
         static struct source many;
         char text[512] = "", normal[512];
@@ -341,6 +446,9 @@ int main(void) {
                 { "programs", the_normal_text_means_itself, 0 },
                 { "programs", a_collation_is_printed_with_its_part_and_changes_no_draws, 0 },
                 { "programs", what_is_wrong_is_named_with_its_column_in_the_whole_text, 0 },
+                { "views", views_are_fields_of_their_own_after_the_first_of_their_part, 0 },
+                { "views", each_view_has_masks_and_boxes_that_follow_its_own_picture, 0 },
+                { "views", views_that_cannot_be_are_refused_with_their_column, 0 },
                 { "programs", a_word_that_is_a_step_and_a_field_is_never_guessed, 0 },
                 { "programs", a_picture_is_served_before_its_boxes_and_boxes_before_what_leaves_with_them, 0 },
                 { "programs", a_picture_that_is_called_a_mask_is_one_beside_another_picture, 0 },

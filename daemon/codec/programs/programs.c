@@ -64,7 +64,8 @@ static void list_delivered(const struct programs *programs, uint32_t part, char 
 
         text[0] = '\0';
         for (uint32_t i = 0; i < program_n_fields(programs->parts[part]) && n < size; i++)
-                n += (size_t)snprintf(text + n, size - n, "%s%s", n ? ", " : "", field_of(programs, part, i)->name);
+                n += (size_t)snprintf(text + n, size - n, "%s%s", n ? ", " : "",
+                                      codec_name(program_codec(programs->parts[part], i)));
 }
 
 /* Fields have the same numbers in all parts. */

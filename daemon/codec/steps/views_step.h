@@ -1,0 +1,30 @@
+/* codec/steps/views_step.h: the step views(N): several pictures of each sample, with draws of their own, as contrastive
+ * training wants them.
+ *
+ *      image: random_resized_crop(224) hflip(0.5) views(2); label      delivers image, image_2, label
+ *
+ * It is the last word of a part, also after a collation. View v of a loader (from 0) has the draws of a loader whose
+ * option draws is larger by v. */
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "proto/base/why.h"
+#include "proto/layout.h"
+
+#define VIEWS_MAX 16u /* half of the tensors that a batch may have */
+
+struct views {
+        uint32_t n;    /* 0: the text does not say it */
+        size_t column; /* in the text, for messages */
+};
+
+/* Looks for the step in text[begin] to text[end - 1]. Returns 0 with where the steps before it end (`end` if there is
+ * none); -EINVAL with the column: its argument is wrong, or something follows it. */
+int views_take(const char *text, size_t begin, size_t end, struct views *ret_views, size_t *ret_steps_end,
+               struct why *why);
+
+/* How a view (from 0) of a field is called: image, image_2, image_3. -ENAMETOOLONG: longer than a tensor's name may be.
+ */
+int views_name(const char *field, uint32_t view, char ret_name[DLP_TENSOR_NAME_MAX]);
