@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Several views of each sample: views(N) at the end of a pipeline. View v of a loader has the bits of a loader
+"""Several views of each sample: views(N) in the text, views= of a Loader. View v of a loader has the bits of a loader
 whose draws are larger by v; all views are of one read, and a sample that is damaged is damaged once."""
 import json
 import os
@@ -10,6 +10,7 @@ import zlib
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
 from harness import Table, case, contains, equal, identity_pixels, indices, main, png, write
+from pyclient import need, trainer
 from tars import archive, npy, web
 
 CUT = "random_resized_crop(16) hflip(0.5)"
@@ -223,6 +224,163 @@ def _(box):
             (f"long_name_of_thirty_characters: {CUT} views(2)", ("long_name_of_thirty_characters_2", "31 characters"))):
         daemon.refused("w", *words, pipeline=text, batch=1)
     check_views(daemon, "w", f"x: {CUT}", ["x"], 2, "; t: text", batch=1)
+
+
+# ---- Python ---------------------------------------------------------------------------------------------------------
+
+@case("a batch has a list of the views under the field's name, in each form that a loader can give it")
+def _(box):
+    daemon = box.daemon({"p": box.folder_of_pictures("p", 12, width=40, height=32)}, workers=3)
+    trainer(box, daemon, """
+        cut = "random_resized_crop(16) hflip(0.5)"
+        def load(**options):
+            return dlclient.Loader("p", 4, **dict(dict(pipeline=cut, seed=3, slots=8), **options))
+        plain = [[batch.copy() for batch in load(draws=draws)] for draws in (0, 1, 2)]
+        def check(batches, n=2):
+            assert len(batches) == 3
+            for step, batch in enumerate(batches):
+                assert list(batch) == ["image", "label"] and len(batch) == 2, list(batch)
+                assert type(batch["image"]) is list and len(batch["image"]) == n
+                assert numpy.array_equal(batch["label"], plain[0][step]["label"])
+                for view, image in enumerate(batch["image"]):
+                    assert numpy.array_equal(numpy.asarray(image), plain[view][step]["image"]), (step, view)
+        def whole(loader, n=2):
+            check([batch.copy() for batch in loader], n)
+            loader.set_epoch(0)
+            check([batch.numpy() for batch in loader], n)
+            for step, batch in enumerate(loader):
+                assert batch["image_2"] is batch["image"][1] and "image_2" in batch and batch.image_2 is batch["image_2"]
+                assert batch["image_2"].dtype == numpy.uint8 and batch["image_2"].shape == (4, 16, 16, 3)
+                assert f"image: {n} views, uint8 [4, 16, 16, 3]" in repr(batch), repr(batch)
+                refused(KeyError, lambda: batch[f"image_{n + 1}"], "'image'", "'label'")
+        whole(load(views=2))
+        whole(load(views=3), 3)
+        whole(load(pipeline=cut + " views(2)"))
+        whole(load(pipeline=cut + " views( n = 2 )", views=2))
+        whole(load(pipeline="image: " + cut + "; label", views=2))
+        whole(load(views=2, copy=True))
+        whole(load(views=2, copy=False))
+        assert load(views=2).pipeline.endswith(" views(2)") and "views(2)" in repr(load(views=2))
+        for options in (dict(), dict(copy=True), dict(as_tuple=["label", "image"])):
+            first = options.get("as_tuple", [""])[0] == "label"
+            for step, fields in enumerate(load(views=2, **dict(dict(as_tuple=True), **options))):
+                (labels, (a, b)) = fields if first else fields[::-1]
+                assert numpy.array_equal(a, plain[0][step]["image"]) and numpy.array_equal(b, plain[1][step]["image"])
+                assert numpy.array_equal(labels, plain[0][step]["label"])
+        n = 0
+        for (a, b), target in load(views=2, as_tuple=True):
+            n += len(target)
+        assert n == 12
+        singles = list(dlclient.Loader("p", None, pipeline=cut, seed=3, views=2, copy=True))
+        for i, single in enumerate(singles):
+            for view in range(2):
+                assert numpy.array_equal(single["image"][view], plain[view][i // 4]["image"][i % 4]), (i, view)
+        pair = dlclient.Loader("p", 2, pipeline=cut, seed=3, views=2, ranks=[0, 1])
+        for one, other in pair:
+            assert [image.shape for batch in (one, other) for image in batch["image"]] == [(2, 16, 16, 3)] * 4
+        mine = load(views=2, targets={"image_2": numpy.arange(12), "age": numpy.arange(12) * 2})
+        batch = next(iter(mine))
+        assert list(batch) == ["image", "label", "image_2", "age"] and batch["image_2"].tolist() == batch.served.tolist()
+        assert numpy.array_equal(batch["image"][1], plain[1][0]["image"])
+        mine = next(iter(load(views=2, targets={"image": numpy.arange(12)})))
+        assert mine["image"].tolist() == mine.served.tolist()
+        padded = next(iter(load(pipeline="image: random_crop(8) pad; label", views=2)))
+        assert list(padded) == ["image", "image_mask", "label"] and [mask.all() for mask in padded["image_mask"]] == [True, True]
+        gone = next(iter(load(views=2)))
+        del batch, mine, padded
+        gone.release()
+        refused(dlclient.BatchReleased, lambda: gone["image_2"], "released")
+    """)
+
+
+@case("torch gets the views as tensors of their own")
+def _(box):
+    daemon = box.daemon({"p": box.folder_of_pictures("p", 12, width=40, height=32)}, workers=3)
+    need("torch")
+    trainer(box, daemon, """
+        import torch
+        cut = "random_resized_crop(16) hflip(0.5) to(float16) layout(nchw)"
+        plain = [[batch.copy()["image"] for batch in dlclient.Loader("p", 4, pipeline=cut, draws=draws)] for draws in (0, 1)]
+        for step, ((a, b), labels) in enumerate(dlclient.Loader("p", 4, pipeline=cut, views=2, framework="torch", as_tuple=True)):
+            assert a.dtype == b.dtype == torch.float16 and a.shape == b.shape == (4, 3, 16, 16) and labels.dtype == torch.int64
+            assert numpy.array_equal(a.numpy(), plain[0][step]) and numpy.array_equal(b.numpy(), plain[1][step])
+        for options in (dict(), dict(framework="torch"), dict(framework="torch", copy=True)):
+            for step, batch in enumerate(dlclient.Loader("p", 4, pipeline=cut, views=2, **options)):
+                moved = batch.to("cpu")
+                assert [type(image) for image in moved["image"]] == [torch.Tensor] * 2 and list(moved) == ["image", "label"]
+                assert all(numpy.array_equal(image.numpy(), plain[view][step]) for view, image in enumerate(moved["image"]))
+                assert [type(image) for image in batch.torch()["image"]] == [torch.Tensor] * 2
+    """)
+
+
+@case("JAX gets the views as arrays of their own, which its trees walk into")
+def _(box):
+    daemon = box.daemon({"p": box.folder_of_pictures("p", 12, width=40, height=32)}, workers=3)
+    need("jax")
+    trainer(box, daemon, """
+        import jax
+        loader = dlclient.Loader("p", 4, pipeline="random_resized_crop(16)", views=2, framework="jax")
+        for batch in loader:
+            assert all(isinstance(image, jax.Array) and image.shape == (4, 16, 16, 3) for image in batch["image"])
+            assert len(jax.tree_util.tree_leaves(dict(batch))) == 3
+    """)
+
+
+@case("a state in the middle of an epoch goes on with the same views, also at another world and batch size")
+def _(box):
+    daemon = box.daemon({"p": box.folder_of_pictures("p", 24, width=40, height=32)}, workers=3)
+    trainer(box, daemon, """
+        options = dict(pipeline="random_resized_crop(16) hflip(0.5)", seed=3, views=2)
+        def samples(batch):
+            return {(batch.epoch, int(index)): (one.tobytes(), other.tobytes())
+                    for index, one, other in zip(batch.indices, *batch["image"])}
+        whole = {}
+        for batch in dlclient.Loader("p", 4, epochs=2, **options):
+            whole.update(samples(batch))
+        assert len(whole) == 48
+        loader, seen = dlclient.Loader("p", 4, **options), {}
+        for step, batch in enumerate(loader):
+            seen.update(samples(batch))
+            if step == 2:
+                break
+        state = json.loads(json.dumps(loader.state_dict()))
+        for batch in dlclient.Loader("p", 4, state=state, **options):
+            seen.update(samples(batch))
+        assert seen == {key: whole[key] for key in whole if key[0] == 0}
+        again = {}
+        for batches in dlclient.Loader("p", 3, ranks=[0, 1], state=state, **options):
+            for batch in batches:
+                again.update(samples(batch))
+        assert len(again) == 12 and all(whole[key] == again[key] for key in again)
+        plain = dlclient.Loader("p", 4, **dict(options, views=None))
+        refused(dlclient.StateError, lambda: plain.load_state_dict(state), "pipeline", "views(2)")
+    """)
+
+
+@case("options that contradict each other, and numbers that are none, are refused with what to write")
+def _(box):
+    daemon = box.daemon({"p": box.folder_of_pictures("p", 12, width=40, height=32)})
+    trainer(box, daemon, """
+        def load(**options):
+            return lambda: dlclient.Loader("p", 4, **options)
+        E = dlclient.OptionError
+        refused(E, load(pipeline="hflip views(3)", views=2), "views: 2", "views(3)", "one of them")
+        refused(E, load(pipeline="hflip", views=1), "views: 1", "2 to 16")
+        refused(E, load(pipeline="hflip", views=0), "views: 0", "2 to 16")
+        refused(E, load(pipeline="hflip", views=17), "views: 17", "2 to 16")
+        refused(E, load(pipeline="hflip", views="2"), "views", "whole number")
+        refused(E, load(pipeline="hflip", views=True), "views", "whole number")
+        refused(E, load(views=2), "views", "pipeline=")
+        refused(E, load(pipeline="image; label", views=2), "views", "0 parts", "views(2)")
+        refused(E, load(pipeline="image: hflip; label: to(float32)", views=2), "views", "2 parts", "views(2)")
+        refused(E, load(pipeline="raw", views=2), "decodes none")
+        refused(E, load(pipeline="hflip views(2) vflip"), "last step")
+        refused(TypeError, load(pipeline="hflip", view=2), "did you mean views?")
+        loader = load(pipeline="hflip", views=2)()
+        def change():
+            loader.views = 3
+        refused(E, change, "views", "another one")
+    """)
 
 
 main()

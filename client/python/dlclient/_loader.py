@@ -10,7 +10,7 @@ from . import _library, _options, _order
 from ._answers.attributes import LOADER, missing
 from ._answers.keywords import answers_torch
 from ._attached import Saver, opened
-from ._batches import convert as _convert, form as _form
+from ._batches import convert as _convert, form as _form, views as _views
 from ._dataset import Dataset, Sampler
 from ._errors import OptionError
 from ._fixed import refuse_names, settle
@@ -42,6 +42,9 @@ class Loader(Loops):
                         names it, which one a sample is of
         batch_size      samples in a batch; None: single samples, whose fields have no dimension of the batch
         pipeline        the steps applied to a sample, see dataloaderd(8); None: "raw", the bytes as stored
+        views           2 to 16: that many pictures of each sample, with draws of their own, for contrastive training;
+                        batch["image"] is then a list, and with as_tuple=True `for (a, b), labels in loader` works. The
+                        same as views(2) at the end of the steps
         framework       the type of the fields: "numpy", "torch", "jax" or "tensorflow"
         as_tuple        True: a batch is a tuple of its fields, for `for images, labels in loader`; or a list of names:
                         ["image", "label"]
@@ -56,8 +59,8 @@ class Loader(Loops):
                         is drawn, in a run of one process, and loader.seed has it. What the program does not say of
                         seed, draws, shuffle, order, shuffle_buffer and sampler is taken from `state`; without one they
                         are 0, 0, True, "torch", None and None
-        draws           0, 1, ...: another number gives other crops of the same samples in the same order, for several
-                        views of each sample
+        draws           0, 1, ...: another number gives other crops of the same samples in the same order: those of the
+                        later views of a loader that has views
         indices         the numbers of the samples that an epoch has, as torch's Subset and SubsetRandomSampler
         order           "torch", or "tdperm" for datasets of 10^8 samples and more; "buffer": a shuffle buffer, as
                         streams always have it
@@ -124,10 +127,11 @@ class Loader(Loops):
                  open_timeout: Optional[float] = None, persistent: bool = True,
                  progress: ProgressWish = None, sampler: Optional[str] = None,
                  columns: Optional[Mapping[str, Any]] = None, indices: Any = None, targets: Any = None,
-                 as_tuple: Union[bool, Sequence[str]] = False) -> None:
+                 as_tuple: Union[bool, Sequence[str]] = False, views: Optional[int] = None) -> None:
         self._closed = "the loader was never opened"
         self._wish = _options.Wish(dataset=dataset, batch_size=1 if batch_size is None else batch_size,
-                                   pipeline=pipeline, drop_last=drop_last, dealing=dealing, partition=partition,
+                                   pipeline=_views.with_views(_options.optional_text("pipeline", pipeline), views),
+                                   drop_last=drop_last, dealing=dealing, partition=partition,
                                    rank=rank, world_size=world_size, ranks=ranks, job=job, socket=socket,
                                    on_error=_options.at_damage(on_error), max_errors=max_errors,
                                    on_restart=on_restart, restart_timeout=restart_timeout, slots=slots,
@@ -182,6 +186,7 @@ class Loader(Loops):
                sampler=Sampler(weakref.WeakMethod(self._first_handle), ranks[0].number, world,
                                weakref.WeakMethod(self.set_epoch), weakref.WeakMethod(self._real_epoch), self._lock))
         self._form.names_of = self.dataset.names_of
+        self._form.views = _views.Views(self.pipeline)
         self._is_stream = ranks[0].is_stream
         self._is_made = bool(info.is_made)
         self._refuse_steps()

@@ -91,12 +91,17 @@ class _Source:
             for i in range(self.record.n_tensors):
                 tensor = tensors[i]
                 self.tensors[tensor.name.decode()] = tensor
+            self.form.views.settle(list(self.tensors))
         return self.tensors
 
     def array(self, name: str) -> Any:
         """The field as a NumPy array; KeyError if no field has this name."""
         if name in self.form.targets:
             return self.form.targets[name][column(self.record.served, self.record.n_samples)]
+        return self.stored(name)
+
+    def stored(self, name: str) -> Any:
+        """The same of a field that the daemon delivered."""
         tensor = self.fields()[name]
         if tensor.places and not tensor.is_whole:
             return self._ragged(name, tensor)
@@ -149,6 +154,7 @@ class Batch(Mapping[str, Any]):
 
         batch["image"]      uint8 [n, height, width, 3] with the usual pipelines; also batch.image
         batch["label"]      int64 [n]
+        batch["image"]      with views(2) in the pipeline a list: the two views of each sample, [n, ...] each
         batch.served        int64 [n]: which samples of the dataset it holds; look up your own targets by this (a copy)
         batch.indices       int64 [n]: which samples the order asks for: the same, except for substitutes (a copy)
         batch.substitutes   None, or int64 [n]: the sample that was served in place of a damaged one, -1 elsewhere
@@ -212,10 +218,14 @@ class Batch(Mapping[str, Any]):
         if name in values:
             return values[name]
         source = self._usable()
-        if source is None or not source.has(name):
+        is_known = source is not None and source.has(name)
+        place = self._form.place(name)  # a later view: known when the source has been asked
+        if place is not None:
+            return self[place[0]][place[1]]
+        if not is_known:
             places = "; as_tuple=True gives fields by their places" if isinstance(name, int) else ""
             raise KeyError(f"{name!r}: this batch has {', '.join(map(repr, self._names()))}{places}")
-        value = values[name] = self._show(self._form.convert, source.array(name))
+        value = values[name] = self._field(name, self._form.convert)
         return value
 
     def __iter__(self) -> Iterator[str]:
@@ -231,7 +241,7 @@ class Batch(Mapping[str, Any]):
 
     def __contains__(self, name: object) -> bool:
         source = self._usable()
-        return source.has(name) if source else name in self._values
+        return source.has(name) if source else name in self._values or self._form.place(str(name)) is not None
 
     def _names(self) -> List[str]:
         source = self._usable()
@@ -241,6 +251,14 @@ class Batch(Mapping[str, Any]):
         """A field as the loop gets it: of a single sample without the batch's dimension."""
         value = _put(convert, array)
         return value[0] if self._form.is_single and self._source is not None else value
+
+    def _field(self, name: str, convert: Converter, prepare: Converter = as_it_is) -> Any:
+        """A field as the loop gets it, made of NumPy arrays; one that has views is a list of them."""
+        members, source = self._form.members(name), self._source
+        if members is None:
+            return self._show(convert, prepare(source.array(name) if source is not None else self._values[name]))
+        arrays = [source.stored(member) for member in members] if source is not None else self._values[name]
+        return [self._show(convert, prepare(array)) for array in arrays]
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):
@@ -309,9 +327,7 @@ class Batch(Mapping[str, Any]):
 
     def _mapped(self, function: Converter) -> Dict[str, Any]:
         """The fields as NumPy arrays, with a function applied to each."""
-        source = self._usable()
-        return {name: self._show(function, source.array(name) if source else self._values[name])
-                for name in self._names()}
+        return {name: self._field(name, function) for name in self._names()}
 
     def _as(self, framework: str) -> Dict[str, Any]:
         convert = _convert.converter(framework)
@@ -338,7 +354,11 @@ class Batch(Mapping[str, Any]):
     def to(self, device: Any, non_blocking: bool = False) -> Dict[str, Any]:
         """The fields as torch tensors on a device. They are always copies, so the slot is released together with the
         batch. non_blocking is accepted because libraries pass it; the copies are complete when this returns."""
-        return {name: _put(lambda tensor: tensor.to(device, copy=True), value) for name, value in self.torch().items()}
+        def copied(value: Any) -> Any:
+            return _put(lambda tensor: tensor.to(device, copy=True), value)
+
+        return {name: copied(value) if self._form.members(name) is None else [copied(view) for view in value]
+                for name, value in self.torch().items()}
 
     def model_inputs(self, field: str = "tokens") -> Dict[str, Any]:
         """A field that `pad` has padded, under the names of Hugging Face's models: input_ids, attention_mask (int64, a
@@ -356,10 +376,7 @@ class Batch(Mapping[str, Any]):
 
     def copy(self) -> Dict[str, Any]:
         """Copies of the fields as NumPy arrays, which may be kept."""
-        source = self._usable()
-        if source is None:
-            return {name: _owned(value) for name, value in self._values.items()}
-        return {name: self._show(as_it_is, _owned(source.array(name))) for name in source.names()}
+        return {name: self._field(name, as_it_is, _owned) for name in self._names()}
 
     def state_dict(self) -> State:
         """The state that continues after this batch, for programs that take batches ahead of their use: save the state
@@ -402,8 +419,7 @@ class Batch(Mapping[str, Any]):
         source = self._source
         if source is not None:
             self._known()
-            self._values = {name: self._show(self._form.convert, _owned(source.array(name)))
-                            for name in source.names()}
+            self._values = {name: self._field(name, self._form.convert, _owned) for name in source.names()}
             self._source = None
             source.lease.release()
 
@@ -436,6 +452,8 @@ def _describe(value: Any) -> str:
         return repr(value)
     if isinstance(value, Texts):
         return f"{len(value)} texts"
+    if type(value) is list and value and hasattr(value[0], "shape"):
+        return f"{len(value)} views, {_describe(value[0])}"
     if isinstance(value, TextLists):
         return f"{len(value)} lists of texts"
     return f"{getattr(value, 'dtype', type(value).__name__)} {list(getattr(value, 'shape', ()))}"

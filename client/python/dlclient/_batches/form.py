@@ -8,6 +8,7 @@ from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple, Union
 import numpy
 
 from .._errors import OptionError, SampleDamaged
+from .views import Views
 
 Converter = Callable[[Any], Any]
 
@@ -74,7 +75,7 @@ class Targets:
 class Form:
     """The options of a loader about its batches. It is shared by all of them."""
 
-    __slots__ = ("convert", "copy", "targets", "as_tuple", "is_single", "copies_all", "raises", "names_of",
+    __slots__ = ("convert", "copy", "targets", "as_tuple", "is_single", "copies_all", "raises", "names_of", "views",
                  "are_targets_checked")
 
     def __init__(self, convert: Converter = as_it_is, copy: str = "none", targets: Optional[Targets] = None,
@@ -88,6 +89,7 @@ class Form:
         self.as_tuple = as_tuple
         self.is_single = is_single
         self.names_of: Optional[Callable[[Any], List[str]]] = None  # set by the loader, which must not be kept alive
+        self.views = Views()  # set by the loader, once it is open
         self.raises = raises  # on_error="raise": the daemon substitutes, and such a batch is not handed out
 
     def is_small(self, shape: Tuple[int, ...], n_bytes: int) -> bool:
@@ -97,7 +99,16 @@ class Form:
 
     def names(self, stored: List[str]) -> List[str]:
         """Fields of a batch that the daemon made of `stored`."""
-        return stored + [name for name in self.targets if name not in stored]
+        shown = [name for name in stored if name not in self.views.places]
+        return shown + [name for name in self.targets if name not in shown]
+
+    def members(self, name: str) -> Optional[Tuple[str, ...]]:
+        """The stored fields that this one is a list of; None: it is one field."""
+        return None if name in self.targets else self.views.groups.get(name)
+
+    def place(self, name: str) -> Optional[Tuple[str, int]]:
+        """The field whose list has this one as a later view, and where."""
+        return None if name in self.targets else self.views.places.get(name)
 
     def _check_targets(self, batch: Any) -> None:
         replaced = batch._replaced()
