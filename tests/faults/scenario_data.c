@@ -84,7 +84,7 @@ void scenario_tables(struct scene *scene) {
         static const struct form FORMS[] = {
                 { "lists", "parquet/lists-small-dictionary.parquet\"", NULL, 37 },
                 { "texts", "parquet/strings-delta-v2.parquet\"", NULL, 37 },
-                { "pictures", "parquet/hub\" split = \"train\"", "image: resize(12:12)", 12 },
+                { "pictures", "parquet/hub\" split = \"train\"", "image: resize(12:12) views(2)", 12 },
                 { "ordered", "arrow_indices/shuffled\"", NULL, 25 },
         };
 
