@@ -148,6 +148,16 @@ def _(box):
     equal(len(daemon.read("w", pipeline=f"png: {CUT} views(2)", batch=4, on_error="skip")), 11, "samples of a run that skips")
 
 
+@case("a file that cannot be read is told with its field, although several views wait for it")
+def _(box):
+    folder = box.folder_of_pictures("p", 12, width=40, height=32)
+    daemon = box.daemon({"p": folder}, workers=3)
+    equal(len(daemon.read("p", pipeline=f"{CUT} views(3)", batch=4)), 12, "samples at first")
+    os.unlink(os.path.join(folder, "class000", "000004.png"))
+    equal(len(daemon.read("p", pipeline=f"{CUT} views(3)", batch=4, on_error="skip")), 11, "samples of which one is gone")
+    equal([(each["index"], each["field"]) for each in daemon.objects("errors", "p")], [(4, "image")], "the ledger")
+
+
 def tiff(width, height, rgb, n_strips, damaged=None):
     """In compressed strips, one of which may be damaged: crops that do not touch it can be decoded."""
     n_bytes = height // n_strips * width * 3
