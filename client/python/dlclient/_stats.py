@@ -32,8 +32,8 @@ class Stats:
     ready: int              # batches that are ready now
     held: int               # batches that are held now, by the batch itself or by arrays
     slots: int
-    wait_share: float       # of the time, 0 to 1, that the rank of this node that waits most has waited for batches; while
-                            # all ranks are at the same step, of each step the longest wait of a rank
+    wait_share: float       # of the time, 0 to 1, that the rank of this node that waits most has waited for batches;
+                            # while all ranks are at the same step, of each step the longest wait of a rank
     input_bound: str        # "not": below 5 %; "moderately": below 20 %; "highly"
     limit: str              # what limits the job: "trainer", "reading", "decoding", "step", "latency", "rank", "order",
                             # "outage", "restart", "ended", "nothing yet"; see dlctl(1)
