@@ -9,6 +9,7 @@ from typing import Any, Dict, Mapping, NoReturn, Optional, Sequence, Union
 from . import _library, _options, _order
 from ._answers.attributes import LOADER, missing
 from ._answers.keywords import answers_torch
+from ._answers.transforms import pipeline_text
 from ._attached import Saver, opened
 from ._batches import convert as _convert, form as _form, views as _views
 from ._dataset import Dataset, Sampler
@@ -130,7 +131,7 @@ class Loader(Loops):
                  as_tuple: Union[bool, Sequence[str]] = False, views: Optional[int] = None) -> None:
         self._closed = "the loader was never opened"
         self._wish = _options.Wish(dataset=dataset, batch_size=1 if batch_size is None else batch_size,
-                                   pipeline=_views.with_views(_options.optional_text("pipeline", pipeline), views),
+                                   pipeline=_views.with_views(pipeline_text(pipeline), views),
                                    drop_last=drop_last, dealing=dealing, partition=partition,
                                    rank=rank, world_size=world_size, ranks=ranks, job=job, socket=socket,
                                    on_error=_options.at_damage(on_error), max_errors=max_errors,
