@@ -26,8 +26,8 @@ class Scraper(http.client.HTTPConnection):
 
     def connect(self):
         self.sock = socket.socket(socket.AF_UNIX)
+        self.sock.connect(self.path)  # blocking: with a timeout it would fail at once when others stand in line
         self.sock.settimeout(patience(30))
-        self.sock.connect(self.path)
 
     def get(self, path="/metrics", method="GET"):
         self.request(method, path)
@@ -48,7 +48,7 @@ def scrape(path):
 def send(path, data, shut=True):
     """Bytes as they are; returns all that comes back."""
     with socket.socket(socket.AF_UNIX) as connection:
-        connection.connect(path)  # blocking: with a timeout it would fail at once when others stand in line
+        connection.connect(path)  # blocking, as above
         connection.settimeout(patience(30))
         connection.sendall(data)
         if shut:
