@@ -198,12 +198,16 @@ struct dlc_options {
         int n_columns;                    /* 0 .. 16 */
 
         dlc_wait_fn on_wait; /* may be NULL; gets the same userdata as on_progress */
+
+        /* true: what the last steps of a picture ask for (to, normalize, layout) is left to the caller, who does it on
+         * a device: see dlc_get_left_form(). Ranks of a job may differ in it. */
+        bool leave_forms;
 };
 
 #define DLC_OPTIONS_INIT                                                                                               \
         {                                                                                                              \
                 sizeof(struct dlc_options), NULL, NULL, 1, 0, NULL, NULL, -1, -1, true, false, NULL, NULL, NULL, 0, 0, \
-                        0, -1, NULL, NULL, 0, NULL, 300000, 0.0, 0, 0, NULL, NULL, NULL, 0, NULL                       \
+                        0, -1, NULL, NULL, 0, NULL, 300000, 0.0, 0, 0, NULL, NULL, NULL, 0, NULL, false                \
         }
 
 /* Attaches as a rank. The daemon begins to fill the rank's slots before this returns.
@@ -562,6 +566,31 @@ struct dlc_part {
 /* Describes part `idx`, from 0; a loader of one dataset has this one part. `size` is sizeof(struct dlc_part). The texts
  * stay valid until dlc_close(). Returns 0; -ENOENT if there are no more parts; -EINVAL. Never blocks. */
 DLC_API int dlc_get_part(const struct dlc_loader *loader, uint32_t idx, struct dlc_part *ret_part, size_t size);
+
+/* What the option leave_forms leaves to the caller, for one tensor: in the batch it is uint8 [n, height, width,
+ * n_channels], and level l of channel c becomes element c * 256 + l of the table. Pictures that are padded, ragged or
+ * may be absent are not among these, nor are those whose pipeline ends without to, normalize and layout: they come as
+ * the pipeline says. */
+struct dlc_left_form {
+        const char *tensor;
+        uint32_t dtype;      /* of the finished tensor, and of the table: uint8, float16, bfloat16 or float32 */
+        uint32_t n_channels; /* 1 or 3 */
+        bool channels_first; /* the finished tensor is [n, n_channels, height, width] */
+        const void *table;   /* n_channels * 256 elements */
+        size_t table_bytes;
+};
+
+/* Describes form `idx`, from 0. `size` is sizeof(struct dlc_left_form). Texts and table stay valid until dlc_close().
+ * Returns 0; -ENOENT if there are no more; -EINVAL. Never blocks. */
+DLC_API int dlc_get_left_form(const struct dlc_loader *loader, uint32_t idx, struct dlc_left_form *ret_form,
+                              size_t size);
+
+/* The memory from which batches are taken now (memory_base of dlc_get_info()), for callers that register it with a
+ * device: it stays mapped until dlc_let_memory(), also after a restart of the daemon and after dlc_detach(). Each call
+ * holds it once more. dlc_close() unmaps it in any case: unregister before. -ESHUTDOWN, -ECONNRESET: there is none now.
+ * Never blocks. dlc_let_memory() takes the same `base`, from any thread; -EINVAL: it is not held. */
+DLC_API int dlc_hold_memory(struct dlc_loader *loader, void **ret_base, uint64_t *ret_bytes);
+DLC_API int dlc_let_memory(struct dlc_loader *loader, const void *base);
 
 /* The parts of dlc_get_info() that are needed most often; 0 or NULL if loader is NULL. */
 DLC_API uint64_t dlc_epoch_batches(const struct dlc_loader *loader);

@@ -71,6 +71,7 @@ static void message_make(struct message *message, struct dlc_loader *loader) {
         attach->n_columns = loader->columns.n;
         attach->columns_digest = loader->columns.digest;
         attach->takes_replays = true;
+        attach->leave_forms = options->leave_forms;
         loader->connection.sent_fd = loader->columns.fd;
         message->request.body_case = DLP__REQUEST__BODY_ATTACH;
         message->request.attach = attach;
@@ -258,6 +259,8 @@ static int take_over(struct dlc_loader *loader, const Dlp__Attached *attached, s
                                "the daemon at %s says that %s has %llu samples, which is impossible",
                                loader->connection.path, options->dataset, (unsigned long long)attached->n_samples);
         r = keep_texts(loader, attached);
+        if (r == 0)
+                r = dli_forms_keep(&loader->forms, attached, &loader->reason);
         if (r < 0)
                 return r;
         r = map_ring(loader, attached, descriptors, &ring);

@@ -10,7 +10,8 @@
  *   watch.c     what dlc_fd() polls                release.c  batches given back
  *   absent.c    ranks that never came              progress.c what the caller is told meanwhile
  *   diagnose.c  what holds up its job, and diagnose/, the answer of dlctl diagnose
- *   daemon/     which daemon, and which datasets */
+ *   daemon/     which daemon, and which datasets
+ *   device/     what is left to a caller with a device */
 #pragma once
 
 #include <stdatomic.h>
@@ -23,6 +24,7 @@
 #include "client/lib/connection.h"
 #include "client/lib/daemon/find.h"
 #include "client/lib/daemon/sources.h"
+#include "client/lib/device/forms.h"
 #include "client/lib/environment.h"
 #include "client/lib/orders/columns.h"
 #include "client/lib/orders/made.h"
@@ -104,6 +106,7 @@ struct dlc_loader {
         char *digest, *pipeline, *job, *sampler, *dataset; /* owned: info points to these */
         struct dlc_part *parts;                            /* owned, with their texts; NULL: one dataset */
         uint32_t n_parts;
+        struct dli_forms forms;
         char **classes; /* owned, n_classes of them; NULL until dlc_classes() fetches them */
         uint64_t n_classes;
         bool has_classes;

@@ -98,7 +98,8 @@ static int wait_attached(struct dlc_loader *loader, const struct wait *wait) {
         r = dli_connection_drain(&loader->connection, &loader->reason);
         if (r < 0)
                 return at_the_end(loader, r);
-        if (atomic_load_explicit(&ring->n_users, memory_order_acquire) > ring->n_slots) /* the loader is one user */
+        if (atomic_load_explicit(&ring->n_users, memory_order_acquire) % DLI_HOLD >
+            ring->n_slots) /* the loader is one */
                 return why_set(&loader->reason, -ENOBUFS,
                                "all %u slots are held by the caller: release a batch first, or open with more n_slots",
                                ring->n_slots);

@@ -135,6 +135,7 @@ void dlc_close(struct dlc_loader *loader) {
         dli_options_free(&loader->options);
         free(loader->digest);
         dli_parts_free(loader);
+        dli_forms_free(&loader->forms);
         free(loader->pipeline);
         free(loader->job);
         free(loader->sampler);
@@ -161,6 +162,20 @@ void dlc_detach(struct dlc_loader *loader) {
 
 const struct dlc_info *dlc_get_info(const struct dlc_loader *loader) {
         return loader ? &loader->info : NULL;
+}
+
+int dlc_get_left_form(const struct dlc_loader *loader, uint32_t idx, struct dlc_left_form *ret_form, size_t size) {
+        const struct dlc_left_form *form;
+
+        if (!loader || !ret_form)
+                return dli_refuse(-EINVAL, "dlc_get_left_form: loader and ret_form must not be NULL");
+        if (idx >= loader->forms.n)
+                return -ENOENT;
+        form = &loader->forms.items[idx];
+        if (size > sizeof(*form))
+                memset((uint8_t *)ret_form + sizeof(*form), 0, size - sizeof(*form));
+        memcpy(ret_form, form, size < sizeof(*form) ? size : sizeof(*form));
+        return 0;
 }
 
 uint64_t dlc_epoch_batches(const struct dlc_loader *loader) {

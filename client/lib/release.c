@@ -33,6 +33,33 @@ int dlc_release(struct dlc_loader *loader, const struct dlc_batch *batch) {
         return 0;
 }
 
+int dlc_hold_memory(struct dlc_loader *loader, void **ret_base, uint64_t *ret_bytes) {
+        int r = dli_loader_enter(loader, "dlc_hold_memory", false);
+
+        if (r < 0)
+                return r;
+        if (!ret_base || !ret_bytes)
+                return dli_refuse(-EINVAL, "dlc_hold_memory: ret_base and ret_bytes must not be NULL");
+        if (loader->state == DLI_AWAY)
+                return dli_refuse(-ECONNRESET, "dlc_hold_memory: the daemon is away, and its memory with it");
+        r = dli_ring_hold(dli_ring_of(loader));
+        if (r < 0)
+                return dli_refuse(r, "dlc_hold_memory: it is held %u times already", DLI_HOLDS);
+        *ret_base = loader->info.memory_base;
+        *ret_bytes = loader->info.memory_bytes;
+        return 0;
+}
+
+int dlc_let_memory(struct dlc_loader *loader, const void *base) {
+        if (!loader || !base)
+                return dli_refuse(-EINVAL, "dlc_let_memory: loader and base must not be NULL");
+        if (dli_loader_check(loader) < 0)
+                return dli_loader_in_child();
+        if (dli_rings_let(rings(loader), base) < 0)
+                return dli_refuse(-EINVAL, "dlc_let_memory: this memory is not held");
+        return 0;
+}
+
 const char *dlc_sample_error(struct dlc_loader *loader, const struct dlc_batch *batch, uint32_t idx_sample) {
         struct dlp_columns columns;
         struct dli_lease *lease;

@@ -70,6 +70,7 @@ static int map_ring(struct dli_ring *ring, const struct dli_offer *offer, struct
                 return why_set(reason, -EPROTO, "the daemon's ring is damaged");
         ring->control = control;
         ring->page = ring->payload_mapping.base;
+        ring->slots = (uint8_t *)ring->payload_mapping.base + control->slots_offset;
         ring->n_slots = control->n_slots;
         return 0;
 }
@@ -124,6 +125,26 @@ void dli_ring_leave(struct dli_ring *ring) {
         /* acq_rel: everything that other threads did with the memory happens before it is unmapped. */
         if (atomic_fetch_sub_explicit(&ring->n_users, 1, memory_order_acq_rel) == 1)
                 let_go(ring);
+}
+
+int dli_ring_hold(struct dli_ring *ring) {
+        if (atomic_load_explicit(&ring->n_users, memory_order_relaxed) / DLI_HOLD >= DLI_HOLDS)
+                return -EMFILE;
+        atomic_fetch_add_explicit(&ring->n_users, DLI_HOLD, memory_order_relaxed);
+        return 0;
+}
+
+int dli_rings_let(struct dli_ring *ring, const void *slots) {
+        for (; ring; ring = ring->older) {
+                uint32_t n_users = atomic_load_explicit(&ring->n_users, memory_order_relaxed);
+
+                if (ring->slots != slots || n_users < DLI_HOLD)
+                        continue;
+                if (atomic_fetch_sub_explicit(&ring->n_users, DLI_HOLD, memory_order_acq_rel) == DLI_HOLD)
+                        let_go(ring);
+                return 0;
+        }
+        return -EINVAL;
 }
 
 void dli_rings_free(struct dli_ring *ring, bool is_here) {

@@ -36,10 +36,14 @@ struct dli_lease {
  * caches are cold, as they are after a training step. */
 _Static_assert(offsetof(struct dli_lease, tensors) == 2 * DLP_CACHE_LINE, "a lease begins with two full lines");
 
+#define DLI_HOLD  0x10000u /* above all leases and the loader */
+#define DLI_HOLDS 0x7fffu  /* at most */
+
 struct dli_ring {
         /* What each dlc_next() reads. */
         const struct dlp_control *control; /* read-only mapping */
         struct dlp_client_page *page;      /* head of the payload */
+        const void *slots;                 /* which follow it; kept when they are unmapped, as their name */
         struct dli_lease *leases;          /* n_slots */
         int64_t *served;                   /* n_slots columns of batch_size, for batches with substitutes */
         uint32_t n_slots;
@@ -47,8 +51,9 @@ struct dli_ring {
         uint64_t n_before; /* batches that the loader took from older rings */
         uint64_t stream;   /* since the last seek: batches of other streams are leftovers from before it */
 
-        _Alignas(DLP_CACHE_LINE) _Atomic uint32_t n_users; /* any thread: dlc_release() */
-        int release_event;                                 /* eventfd, any thread */
+        /* Any thread: dlc_release(). Callers that hold the memory as such count DLI_HOLD each. */
+        _Alignas(DLP_CACHE_LINE) _Atomic uint32_t n_users;
+        int release_event; /* eventfd, any thread */
         struct dli_mapping control_mapping;
         struct dli_mapping payload_mapping;
         struct dli_ring *older; /* NULL: this was the first ring */
@@ -71,6 +76,11 @@ int dli_ring_new(const struct dli_offer *offer, struct why *reason, struct dli_r
 
 /* Removes one user; the last one unmaps the memory. Any thread. */
 void dli_ring_leave(struct dli_ring *ring);
+
+/* Adds a user that holds the memory as such, and removes it as dli_ring_leave() does. -EMFILE: too many do. -EINVAL: no
+ * ring of these has this memory, or nobody holds it. Any thread. */
+int dli_ring_hold(struct dli_ring *ring);
+int dli_rings_let(struct dli_ring *ring, const void *slots);
 
 /* Frees this ring and all older ones, even if they still have users. `is_here`: false in the child of a fork, where
  * their memory is not mapped and something else may be in its place. */

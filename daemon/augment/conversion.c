@@ -64,9 +64,16 @@ void conversion_finish(struct conversion *conversion) {
 
                         if (conversion->format.dtype == DLP_DTYPE_FLOAT32)
                                 conversion->wide[channel][level] = bits;
+                        else if (conversion->format.dtype == DLP_DTYPE_UINT8)
+                                conversion->plain[channel][level] = (uint8_t)level;
                         else
                                 conversion->narrow[channel][level] = half_of(conversion, bits);
                 }
+}
+
+void conversion_table(const struct conversion *conversion, const void **ret_table, size_t *ret_n_bytes) {
+        *ret_table = conversion->plain;
+        *ret_n_bytes = (size_t)conversion->format.n_channels * 256 * dlp_dtype_bytes(conversion->format.dtype);
 }
 
 /* ---- converting pixels --------------------------------------------------------------------------------------- */

@@ -44,7 +44,8 @@ struct conversion {
         struct pixel_format format;
         bool has_dtype, has_layout, is_normalized; /* set by a step */
         float mean[CHANNELS_MAX], deviation[CHANNELS_MAX];
-        union {
+        union { /* levels of uint8 stay as they are */
+                uint8_t plain[CHANNELS_MAX][256];
                 uint32_t wide[CHANNELS_MAX][256]; /* the bits of a float32 */
                 uint16_t narrow[CHANNELS_MAX][256];
         };
@@ -58,6 +59,9 @@ void conversion_set_mode(struct conversion *conversion, enum pixel_mode mode);
 
 /* Call it after all steps: sets what no step has set, and makes the table. */
 void conversion_finish(struct conversion *conversion);
+
+/* Its table for pictures of 8 bits: for each channel 256 elements of the output's type. */
+void conversion_table(const struct conversion *conversion, const void **ret_table, size_t *ret_n_bytes);
 
 /* Does the conversion change nothing? Then the last stage may write the output itself. */
 bool conversion_is_none(const struct conversion *conversion);

@@ -50,6 +50,8 @@ struct recipe {
         bool has_mask_dtype;              /* decode(mask=uint16) */
         uint32_t idx_mask_dtype;          /* of MASK_DTYPES */
         struct conversion conversion;
+        struct conversion left; /* to the client; see has_left */
+        bool has_left;
         char text[NORMAL_TEXT_MAX];
 };
 
@@ -606,6 +608,35 @@ enum recipe_kind recipe_kind(const struct recipe *recipe) {
 
 const char *recipe_text(const struct recipe *recipe) {
         return recipe->text;
+}
+
+bool recipe_can_leave_form(const struct recipe *recipe) {
+        const struct pixel_format *format = &recipe->conversion.format;
+
+        return recipe->kind == RECIPE_PIXELS && (format->mode == PIXELS_RGB || format->mode == PIXELS_L) &&
+               (format->dtype != DLP_DTYPE_UINT8 || format->channels_first);
+}
+
+void recipe_leave_form(struct recipe *recipe) {
+        enum pixel_mode mode = recipe->conversion.format.mode;
+
+        recipe->left = recipe->conversion;
+        recipe->has_left = true;
+        conversion_init(&recipe->conversion);
+        conversion_set_mode(&recipe->conversion, mode);
+        conversion_finish(&recipe->conversion);
+}
+
+bool recipe_left_form(const struct recipe *recipe, struct picture_form *ret_form) {
+        const struct pixel_format *format = &recipe->left.format;
+
+        if (!recipe->has_left)
+                return false;
+        *ret_form = (struct picture_form){ .dtype = format->dtype,
+                                           .n_channels = format->n_channels,
+                                           .channels_first = format->channels_first };
+        conversion_table(&recipe->left, &ret_form->table, &ret_form->table_bytes);
+        return true;
 }
 
 int recipe_output(const struct recipe *recipe, uint32_t *ret_height, uint32_t *ret_width) {

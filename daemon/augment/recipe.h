@@ -96,6 +96,24 @@ bool recipe_drops_boxes(const struct recipe *recipe);
 /* Type and layout of its samples. Owned by the recipe; for RECIPE_PIXELS. */
 const struct pixel_format *recipe_format(const struct recipe *recipe);
 
+/* How a picture's pixels become the elements of its tensor: what the last steps (to, normalize, layout) ask for. */
+struct picture_form {
+        enum dlp_dtype dtype;
+        uint32_t n_channels;
+        bool channels_first;
+        const void *table; /* n_channels tables of 256 elements of the dtype: what a level becomes */
+        size_t table_bytes;
+};
+
+/* Leaves these steps to whoever gets the pictures: from now on the recipe makes uint8 height x width x channels, and
+ * its text stays as it is. Only if recipe_can_leave_form(): there is something to leave, and the channels are plain
+ * numbers of 8 bits; and while one thread alone knows the recipe. */
+bool recipe_can_leave_form(const struct recipe *recipe);
+void recipe_leave_form(struct recipe *recipe);
+
+/* What was left. The table belongs to the recipe. False: nothing was. */
+bool recipe_left_form(const struct recipe *recipe, struct picture_form *ret_form);
+
 /* ---- phase one ----------------------------------------------------------------------------------------------- */
 
 /* Source box -> resampled to width x height -> window of that -> pasted onto a canvas with a border -> mirrored ->

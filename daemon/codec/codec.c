@@ -342,6 +342,19 @@ bool codec_is_mask(const struct codec *codec) {
         return codec->type == &CODEC_MASK;
 }
 
+/* A sample that may lack its picture has a place of its own in the slot: such pictures are finished here. */
+bool codec_can_leave_form(const struct codec *codec) {
+        return codec->type == &CODEC_PICTURE && !codec->field.may_be_absent && recipe_can_leave_form(codec->recipe);
+}
+
+void codec_leave_form(struct codec *codec) {
+        recipe_leave_form(codec->recipe);
+}
+
+bool codec_left_form(const struct codec *codec, struct picture_form *ret_form) {
+        return codec->type == &CODEC_PICTURE && recipe_left_form(codec->recipe, ret_form);
+}
+
 const char *codec_mask_dtype(const struct codec *codec) {
         enum dlp_dtype dtype;
 

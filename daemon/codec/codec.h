@@ -17,6 +17,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "daemon/augment/recipe.h"
 #include "daemon/base/stage_clock.h"
 #include "daemon/collate/layout.h"
 #include "daemon/data/source.h"
@@ -105,6 +106,12 @@ bool codec_is_upright(const struct codec *codec);
 /* Makes a picture a mask, which moves with another picture. Is it one? */
 void codec_set_mask(struct codec *codec);
 bool codec_is_mask(const struct codec *codec);
+
+/* Can what a picture's last steps ask for (to, normalize, layout) be left to the client, as by recipe_leave_form()?
+ * codec_leave_form() does so, and is for who makes the program. codec_left_form() says what was left. */
+bool codec_can_leave_form(const struct codec *codec);
+void codec_leave_form(struct codec *codec);
+bool codec_left_form(const struct codec *codec, struct picture_form *ret_form);
 
 /* The dtype that its part asks for masks: "uint16"; NULL: none is given. */
 const char *codec_mask_dtype(const struct codec *codec);

@@ -32,6 +32,11 @@ void program_free(struct program *program);
  * program. */
 const char *program_text(const struct program *program);
 
+/* The same as codec_can_leave_form() and codec_leave_form() for a field of the program. Only pictures that are stacked
+ * can be left: padding has its value after these steps. Before anybody asks for a form. */
+bool program_can_leave_form(const struct program *program, uint32_t idx);
+void program_leave_form(struct program *program, uint32_t idx);
+
 /* Fields of a batch, 1 to DLP_TENSORS_MAX, in the sequence in which they are delivered. */
 uint32_t program_n_fields(const struct program *program);
 const struct codec *program_codec(const struct program *program, uint32_t idx);

@@ -165,6 +165,10 @@ int collation_apply(const struct collation *collation, struct field_form *form, 
                        form->name, detail.text);
 }
 
+bool collation_is_stack(const struct collation *collation) {
+        return !collation->type || collation->type == &COLLATION_STACK;
+}
+
 bool collation_is_pack(const struct collation *collation) {
         return collation->type == &COLLATION_PACK;
 }

@@ -43,6 +43,9 @@ char *collation_text(const struct collation *collation);
 unsigned collation_n_added(const struct collation *collation);
 const char *collation_added(const struct collation *collation, unsigned idx);
 
+/* Does every sample have the shape of the others, as without a word in the text? */
+bool collation_is_stack(const struct collation *collation);
+
 /* Is it pack? Do two of them need the same rows? */
 bool collation_is_pack(const struct collation *collation);
 bool collation_packs_alike(const struct collation *one, const struct collation *other);

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/mman.h>
 #include <sys/time.h>
 #include <unistd.h>
 
@@ -627,6 +628,51 @@ START_TEST(a_farewell_is_a_restart_only_if_it_says_so) {
 }
 END_TEST
 
+START_TEST(memory_that_is_held_stays_over_restarts) {
+        struct stand_in_manners manners = { .n_samples = 100, .n_slots = 2 };
+        struct stand_in *stand_in = stand_in_start(&manners);
+        struct dlc_options options = waiting_options(stand_in, 3);
+        struct dlc_loader *loader = open_loader(&options);
+        const struct dlc_batch *held[2], *batch;
+        void *first, *again, *second;
+        uint64_t n_first, n_second;
+        uint8_t seen;
+
+        ck_assert_int_eq(dlc_hold_memory(loader, &first, &n_first), 0);
+        ck_assert_int_eq(dlc_hold_memory(loader, &again, &n_first), 0);
+        ck_assert_ptr_eq(first, again);
+        ck_assert_ptr_eq(first, dlc_get_info(loader)->memory_base);
+        ck_assert_uint_eq(n_first, dlc_get_info(loader)->memory_bytes);
+        held[0] = take(loader); /* who holds memory holds no slot */
+        held[1] = take(loader);
+        ck_assert_int_eq(dlc_next(loader, 0, &batch), -ENOBUFS);
+        seen = *(const uint8_t *)held[0]->tensors[0].data;
+        ck_assert((uint8_t *)held[0]->tensors[0].data - (uint8_t *)first < (ptrdiff_t)n_first);
+        dlc_release(loader, held[0]);
+        dlc_release(loader, held[1]);
+        restart(stand_in);
+        check_steps(loader, 0, 2, 12);
+        ck_assert_uint_eq(dlc_get_info(loader)->n_restarts, 1);
+        ck_assert_int_eq(dlc_hold_memory(loader, &second, &n_second), 0);
+        ck_assert_ptr_ne(first, second);
+        for (uint64_t i = 0; i < n_first; i += 4096) /* is still mapped */
+                seen ^= ((const uint8_t *)first)[i];
+        (void)seen;
+        ck_assert_int_eq(dlc_let_memory(loader, first), 0);
+        ck_assert_int_eq(dlc_let_memory(loader, again), 0);
+        ck_assert_int_eq(dlc_let_memory(loader, first), -EINVAL);
+        ck_assert_ptr_nonnull(strstr(dlc_last_error(), "not held"));
+        ck_assert_int_eq(msync(first, 4096, MS_ASYNC), -1); /* is unmapped */
+        dlc_detach(loader);
+        ck_assert_int_eq(msync(second, 4096, MS_ASYNC), 0);
+        ck_assert_int_eq(dlc_hold_memory(loader, &again, &n_first), -ESHUTDOWN);
+        ck_assert_int_eq(dlc_let_memory(loader, second), 0);
+        ck_assert_int_eq(msync(second, 4096, MS_ASYNC), -1);
+        dlc_close(loader);
+        stand_in_stop(stand_in);
+}
+END_TEST
+
 START_TEST(detaching_and_closing_work_while_the_daemon_is_away) {
         struct stand_in_manners manners = { .n_samples = 60, .n_slots = 2 };
         struct stand_in *stand_in = stand_in_start(&manners);
@@ -668,6 +714,7 @@ int main(void) {
                 { "ending", a_refusal_of_the_terms_is_final, 4 },
                 { "ending", another_dataset_than_before_is_final, 2 },
                 { "ending", a_farewell_is_a_restart_only_if_it_says_so, 2 },
+                { "ending", memory_that_is_held_stays_over_restarts, 0 },
                 { "ending", detaching_and_closing_work_while_the_daemon_is_away, 2 },
         };
 

@@ -421,6 +421,75 @@ START_TEST(views_that_cannot_be_are_refused_with_their_column) {
 }
 END_TEST
 
+/* What each picture leaves to the client, as "image:float16x3 first"; "": no picture leaves anything. */
+static const char *left_by(const struct source *source, const char *text) {
+        static char left[512];
+        char before[512];
+        struct program *program = NULL;
+        struct picture_form form;
+        struct why why;
+        size_t n = 0;
+
+        ck_assert_msg(program_parse(text, source, NULL, &program, &why) == 0, "%s: %s", text, why.text);
+        snprintf(before, sizeof(before), "%s", program_text(program));
+        left[0] = '\0';
+        for (uint32_t i = 0; i < program_n_fields(program); i++) {
+                const struct codec_terms terms = { .source = source, .batch_size = 4, .max_pixels = 1 << 20 };
+                const struct codec *codec = program_codec(program, i);
+                struct field_form field = { 0 };
+
+                ck_assert(!codec_left_form(codec, &form));
+                if (!program_can_leave_form(program, i))
+                        continue;
+                program_leave_form(program, i);
+                ck_assert(!program_can_leave_form(program, i));
+                ck_assert(codec_left_form(codec, &form));
+                ck_assert_uint_eq(form.table_bytes, form.n_channels * 256 * dlp_dtype_bytes(form.dtype));
+                ck_assert_int_eq(program_form(program, i, &terms, &field, &why), 0);
+                ck_assert_uint_eq(field.dtype, DLP_DTYPE_UINT8);
+                ck_assert_int_eq(field.shape[2], form.n_channels);
+                n += (size_t)snprintf(left + n, sizeof(left) - n, "%s%s:%sx%u%s", n ? ", " : "", codec_name(codec),
+                                      dlp_dtype_name(form.dtype), form.n_channels, form.channels_first ? " first" : "");
+        }
+        ck_assert_str_eq(program_text(program), before);
+        program_free(program);
+        return left;
+}
+
+START_TEST(pictures_leave_to_the_client_what_their_last_steps_ask_for) {
+        static const struct source MAYBE = {
+                .schema = { 1,
+                            { { .name = "image", .kind = FIELD_PICTURE, .is_stored = true, .may_be_absent = true } } },
+        };
+        static const struct {
+                const struct source *source;
+                const char *text, *left;
+        } ROWS[] = {
+                { &PICTURES, "center_crop(8) to(float16) layout(nchw)", "image:float16x3 first" },
+                { &PICTURES, "center_crop(8) normalize(mean=0.5, std=0.5)", "image:float32x3" },
+                { &PICTURES, "center_crop(8) layout(nchw)", "image:uint8x3 first" },
+                { &PICTURES, "decode(mode=L) center_crop(8) to(bfloat16)", "image:bfloat16x1" },
+                { &PICTURES, "center_crop(8) hflip(0.5)", "" },
+                { &PICTURES, "center_crop(8) to(uint8)", "" },
+                { &PICTURES, "raw", "" },
+                { &PICTURES, "decode(mode=RGBA) center_crop(8) to(float32)", "" },
+                { &PICTURES, "decode(mode=I;16) center_crop(8) to(float32)", "" },
+                { &PICTURES, "center_crop(8) to(float32) stack", "image:float32x3" },
+                { &PICTURES, "resize(short=8) to(float32) pad(value=0)", "" },
+                { &PICTURES, "resize(short=8) to(float32) ragged", "" },
+                { &PICTURES, "center_crop(8) to(float32) views(2)", "image:float32x3, image_2:float32x3" },
+                { &PAIRS, "left: center_crop(8) to(float32); right: center_crop(8)", "left:float32x3" },
+                { &MASKS, "jpg, left.mask: center_crop(8) to(float16)", "jpg:float16x3" },
+                { &MAYBE, "center_crop(8) to(float32)", "" },
+        };
+
+        for (size_t i = 0; i < ARRAY_LENGTH(ROWS); i++)
+                ck_assert_msg(strcmp(left_by(ROWS[i].source, ROWS[i].text), ROWS[i].left) == 0,
+                              "%s: \"%s\", not \"%s\"", ROWS[i].text, left_by(ROWS[i].source, ROWS[i].text),
+                              ROWS[i].left);
+}
+END_TEST
+
 START_TEST(more_fields_than_a_batch_has_are_refused) {
         static struct source many;
         char text[512] = "", normal[512];
@@ -452,6 +521,7 @@ int main(void) {
                 { "programs", a_word_that_is_a_step_and_a_field_is_never_guessed, 0 },
                 { "programs", a_picture_is_served_before_its_boxes_and_boxes_before_what_leaves_with_them, 0 },
                 { "programs", a_picture_that_is_called_a_mask_is_one_beside_another_picture, 0 },
+                { "programs", pictures_leave_to_the_client_what_their_last_steps_ask_for, 0 },
                 { "programs", more_fields_than_a_batch_has_are_refused, 0 },
         };
 

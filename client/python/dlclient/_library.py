@@ -85,6 +85,7 @@ class Options(ctypes.Structure):
         ("columns", ctypes.POINTER(Column)),
         ("n_columns", ctypes.c_int),
         ("on_wait", WaitFunction),
+        ("leave_forms", ctypes.c_bool),
     ]
 
 

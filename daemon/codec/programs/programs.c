@@ -137,6 +137,20 @@ int programs_parse(const char *text, const struct source *source, struct tokeniz
         return 0;
 }
 
+void programs_leave_forms(struct programs *programs) {
+        uint32_t n_left = 0;
+
+        for (uint32_t i = 0; i < program_n_fields(programs->parts[0]) && n_left < DLP_LEFT_FORMS_MAX; i++) {
+                bool can = true;
+
+                for (uint32_t k = 0; k < programs->n_parts; k++)
+                        can = can && program_can_leave_form(programs->parts[k], i);
+                for (uint32_t k = 0; k < programs->n_parts && can; k++)
+                        program_leave_form(programs->parts[k], i);
+                n_left += can;
+        }
+}
+
 /* ---- one form for all parts ------------------------------------------------------------------------------------ */
 
 /* "float32 [-1, 4]" */

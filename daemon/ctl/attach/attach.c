@@ -68,6 +68,8 @@ static int attach_prepare(struct attach *attach, const Dlp__Attach *wish, struct
         r = programs_parse(wish->pipeline, source, server->options.tokenizers, &attach->options.programs, why);
         if (r < 0)
                 return r;
+        if (wish->leave_forms)
+                programs_leave_forms(attach->options.programs);
         snprintf(terms.pipeline, sizeof(terms.pipeline), "%s", program_text(programs_first(attach->options.programs)));
         snprintf(terms.digest, sizeof(terms.digest), "%s", source->digest);
         terms.n_samples = source->n_samples;

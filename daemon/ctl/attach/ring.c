@@ -37,6 +37,30 @@ static void tell_parts(Dlp__Attached *attached, const struct source *source, str
         attached->n_parts = source->n_parts;
 }
 
+struct told_forms {
+        Dlp__LeftForm messages[DLP_LEFT_FORMS_MAX], *pointers[DLP_LEFT_FORMS_MAX];
+};
+
+/* What the client has to do itself. */
+static void tell_forms(Dlp__Attached *attached, const struct program *program, struct told_forms *forms) {
+        for (uint32_t i = 0; i < program_n_fields(program) && attached->n_left_forms < DLP_LEFT_FORMS_MAX; i++) {
+                Dlp__LeftForm *message = &forms->messages[attached->n_left_forms];
+                struct picture_form form;
+
+                if (!codec_left_form(program_codec(program, i), &form))
+                        continue;
+                dlp__left_form__init(message);
+                message->tensor = (char *)(uintptr_t)codec_name(program_codec(program, i));
+                message->dtype = form.dtype;
+                message->n_channels = form.n_channels;
+                message->channels_first = form.channels_first;
+                message->table.data = (uint8_t *)(uintptr_t)form.table;
+                message->table.len = form.table_bytes;
+                forms->pointers[attached->n_left_forms++] = message;
+        }
+        attached->left_forms = forms->pointers;
+}
+
 static bool decodes(const struct stream *stream) {
         const struct program *program = programs_first(stream->programs);
 
@@ -68,6 +92,7 @@ static void hand_over(struct session *session, uint64_t id, struct stream *strea
         Dlp__Reply reply = DLP__REPLY__INIT;
         Dlp__Attached attached = DLP__ATTACHED__INIT;
         struct told_parts parts;
+        struct told_forms forms;
         struct why doubt;
 
         attached.n_samples = stream->n_samples;
@@ -83,6 +108,7 @@ static void hand_over(struct session *session, uint64_t id, struct stream *strea
         attached.job = stream->job->name;
         attached.dataset = stream->job->terms.dataset;
         tell_parts(&attached, dataset_source(stream->dataset->dataset), &parts);
+        tell_forms(&attached, programs_first(stream->programs), &forms);
         attached.order_is_made = stream->job->terms.is_made;
         attached.deals_batches = stream->job->terms.deals_batches;
         attached.uses_batch_size = stream->job->terms.uses_batch_size;
