@@ -106,6 +106,7 @@ endif
 SRC_fuzz := $(wildcard tests/fuzz/fuzz_*.c)
 SRC_guided := $(wildcard tests/fuzz/guided_*.c)
 SRC_fuzz_support := $(filter-out $(SRC_fuzz) $(SRC_guided) tests/fuzz/replay_main.c,$(wildcard tests/fuzz/*.c))
+SRC_cuda_driver := $(wildcard tests/cuda/*.c)
 SRC_examples := $(wildcard client/examples/*.c)
 
 comma := ,
@@ -124,6 +125,7 @@ FUZZ := $(patsubst tests/fuzz/%.c,$(B)/fuzz/%,$(SRC_fuzz))
 GUIDED := $(patsubst tests/fuzz/%.c,$(B)/fuzz/%,$(SRC_guided))
 REPLAY := $(patsubst tests/fuzz/guided_%.c,$(B)/fuzz/replay_%,$(SRC_guided))
 TOOLS := $(patsubst tests/tools/%.c,$(B)/tools/%,$(SRC_tools))
+CUDA_DRIVER := $(B)/cuda/libcuda.so.1
 EXAMPLES := $(patsubst client/examples/%.c,$(B)/examples/%,$(SRC_examples))
 
 SONAME := libdlclient.so.$(SOVERSION)
@@ -271,8 +273,14 @@ $(B)/faults/faults: $(OBJ_faults) $(OBJ_support) $(B)/libstaging.a $(B)/libdaemo
 	$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -rdynamic $(addprefix -Wl$(comma)--wrap=,$(FAULTS_WRAPPED)) -o $@ $^ $(LIBS_daemon) \
 		$(LIBS_stage) -lcjson -lcheck -lsubunit -lrt -lm
 
-unit: $(UNIT)
-tools: $(TOOLS)
+# Stands in for the driver of a GPU: whoever looks for libcuda.so.1 on this path finds it. It stays loaded, for it has threads.
+$(CUDA_DRIVER): $(call obj,$(SRC_cuda_driver))
+	@mkdir -p $(@D)
+	$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -shared -Wl,-soname,$(@F) -Wl,-z,defs,-z,nodelete -o $@ $^
+$(filter $(B)/tests/test_cuda%,$(UNIT)): | $(CUDA_DRIVER)
+
+unit: $(UNIT) $(CUDA_DRIVER)
+tools: $(TOOLS) $(CUDA_DRIVER)
 fuzz-programs: $(FUZZ) $(REPLAY)
 guided-programs: $(GUIDED)
 bench-programs: $(BENCH_PROGRAMS)
