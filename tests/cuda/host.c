@@ -118,8 +118,8 @@ static struct mapping look(uint64_t at, uint64_t n_bytes) {
                 if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %4s %*s %*s %" SCNu64, &first, &last, rights, &inode) != 4 ||
                     last <= reached)
                         continue;
-                if (first > reached)
-                        break; /* a hole */
+                if (first > reached || rights[0] != 'r')
+                        break; /* a hole, or as good as one */
                 mapping.read_only |= rights[1] != 'w';
                 mapping.private_file |= rights[3] == 'p' && inode != 0;
                 reached = last;
