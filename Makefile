@@ -293,7 +293,7 @@ include systemd/packaging.mk
 include packaging/wheel/wheel.mk
 include packaging/deb.mk
 
-SOURCES := $(shell find proto daemon client packaging tests -name '*.[ch]' 2>/dev/null)
+SOURCES := $(shell find proto daemon client packaging tests -name '*.[ch]' -o -name '*.cu' 2>/dev/null)
 
 format: ## lay out all C files as .clang-format says
 	clang-format -i $(SOURCES)

@@ -8,7 +8,8 @@ The floors, from the ground up:
 A file may include its own folder and the floors below it; the siblings of one floor never include each other. Staging is
 a program of its own, in rooms (ROOMS says who includes whom). The daemon sees one of them, staging/record. The
 client's library stands on proto and on the public header, dlctl above it (it is linked with the library's own connection,
-so that there is one), the examples on the public header alone. daemon and client never meet, and nothing of the product includes tests. What is made of
+so that there is one), the examples on the public header alone. The library
+for GPUs stands on proto, on the public header and on the kernels, which stand on nothing. daemon and client never meet, and nothing of the product includes tests. What is made of
 proto/dataloader.proto counts as proto. Every include of our own is written from the root.
 
 Prints file:line for each offence and ends with 1 if there is one.
@@ -33,6 +34,8 @@ ROOMS = {
 CLIENT = {
     "client/include": (),
     "client/lib": ("proto", "client/include"),
+    "client/cuda": ("proto", "client/include", "client/cuda/kernels"),
+    "client/cuda/kernels": (),
     "client/dlctl": ("proto", "client/include", "client/lib"),
     "client/examples": ("client/include",),
 }
@@ -45,7 +48,8 @@ def unit_of(path):
     parts = path.split("/")
     if parts[0] == "proto":
         return "proto"
-    return "/".join(parts[:3] if "/".join(parts[:2]) == "daemon/staging" or parts[:3] == ["daemon", "base", "machine"] else parts[:2])
+    is_room = parts[:2] == ["daemon", "staging"] or parts[:3] in (["daemon", "base", "machine"], ["client", "cuda", "kernels"])
+    return "/".join(parts[:3] if is_room else parts[:2])
 
 
 def allowed(unit):
@@ -104,7 +108,7 @@ def sources(root):
         for folder, folders, files in os.walk(os.path.join(root, top)):
             folders.sort()
             for name in sorted(files):
-                if name.endswith((".c", ".h", ".cpp")):
+                if name.endswith((".c", ".h", ".cpp", ".cu")):
                     yield os.path.relpath(os.path.join(folder, name), root)
 
 

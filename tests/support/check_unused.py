@@ -5,7 +5,7 @@ What a header of proto, daemon or client declares and nothing but tests calls is
 it belongs to the tests, or it goes. Looked at are the sources alone, without comments: a declaration or a definition
 begins in the first column of a line, a use does not, and neither does a name in a table or in _cleanup_().
 
-The public header is for others, and EXCEPTIONS says why of each further one. Prints file:line for each offence and ends with 1
+The public header is for others, kernel.h is what kernels may be written with, and EXCEPTIONS says why of each further one. Prints file:line for each offence and ends with 1
 if there is one; also if an exception is none any more.
 """
 import collections
@@ -14,7 +14,7 @@ import re
 import sys
 
 PRODUCT = ("proto", "daemon", "client")
-PUBLIC = "client/include/"
+PUBLIC = ("client/include/", "client/cuda/kernels/kernel.h")
 EXCEPTIONS = {}
 DECLARED = re.compile(r"^(?!#|typedef|static_assert|_Static_assert)[A-Za-z_].*?\b([a-z_][a-z0-9_]*)\(")
 WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -25,7 +25,7 @@ def sources(root):
     for top in PRODUCT:
         for folder, _, names in os.walk(os.path.join(root, top)):
             for name in sorted(names):
-                if name.endswith((".c", ".h")):
+                if name.endswith((".c", ".h", ".cu")):
                     yield os.path.relpath(os.path.join(folder, name), root)
 
 

@@ -47,7 +47,7 @@ PHRASES = (
 JOINT = re.compile(r'"\s*\n\s*"|\n[ \t]*(?:\*(?!/)|#|//|\.\\")?[ \t]*')
 # In C these are for people; what lies between them is code, where names may be as they like.
 PROSE = re.compile(r'/\*.*?\*/|"(?:\\.|[^"\\\n])*"', re.S)
-TEXT = (".c", ".h", ".py", ".md", ".proto", ".conf", ".1", ".3", ".5", ".8")
+TEXT = (".c", ".h", ".cu", ".py", ".md", ".proto", ".conf", ".1", ".3", ".5", ".8")
 
 
 def joined(text):
@@ -82,7 +82,7 @@ def prose_of_c(text):
 def offences_of(root, path):
     with open(os.path.join(root, path), encoding="utf-8") as file:
         text = file.read()
-    text, lines = joined(prose_of_c(text) if path.endswith((".c", ".h")) else text)
+    text, lines = joined(prose_of_c(text) if path.endswith((".c", ".h", ".cu")) else text)
     for pattern, advice in PHRASES:
         for match in re.finditer(pattern, text, re.M):
             yield lines[match.start()], text[match.start():match.start() + 60].split("\n")[0], advice
