@@ -94,6 +94,9 @@ SRC_staging := $(filter-out $(addprefix daemon/staging/nodes/cluster_mpi,.c _wor
 endif
 SRC_client := $(wildcard client/lib/*.c client/lib/*/*.c)
 SRC_dlctl := $(wildcard client/dlctl/*.c client/dlctl/*/*.c client/dlctl/*/*/*.c)
+# What the library for GPUs is linked with: which kernel runs how, and the images. cpu.c is for tests.
+SRC_kernels := $(filter-out client/cuda/kernels/cpu.c,$(wildcard client/cuda/kernels/*.c))
+SRC_kernels_cpu := client/cuda/kernels/cpu.c $(wildcard client/cuda/kernels/*.cu)
 SRC_support := $(wildcard tests/support/*.c)
 SRC_unit := $(wildcard tests/unit/test_*.c)
 SRC_bench := $(wildcard tests/bench/*.c)
@@ -116,6 +119,8 @@ OBJ_daemon := $(call obj,$(SRC_daemon))
 OBJ_staging := $(call obj,$(SRC_staging))
 OBJ_client := $(call obj,$(SRC_client))
 OBJ_dlctl := $(call obj,$(SRC_dlctl))
+OBJ_kernels := $(call obj,$(SRC_kernels)) $(O)/obj/client/cuda/kernels/images.o
+OBJ_kernels_cpu := $(patsubst %.cu,$(O)/obj/%.cu.o,$(call obj,$(SRC_kernels_cpu)))
 OBJ_support := $(call obj,$(SRC_support))
 OBJ_fuzz_support := $(call obj,$(SRC_fuzz_support) tests/support/maker.c)
 
@@ -152,6 +157,8 @@ $(B)/completion/%: $(B)/dlctl
 $(B)/libdaemon.a: $(OBJ_daemon)
 $(B)/libstaging.a: $(OBJ_staging)
 $(B)/libproto.a: $(OBJ_proto)
+$(B)/libkernels.a: $(OBJ_kernels)
+$(B)/libkernels-cpu.a: $(OBJ_kernels_cpu)
 $(B)/libdlclient.a: $(OBJ_client) $(OBJ_proto)
 $(B)/%.a:
 	@mkdir -p $(@D)
@@ -185,6 +192,17 @@ $(O)/obj/generated/%.o: $(O)/generated/proto/%.c
 $(O)/obj/%.o: %.c Makefile | $(GENERATED)
 	@mkdir -p $(@D)
 	$(CC) $(CPPFLAGS) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
+
+# Kernels as C, for tests: nvcc makes the images of the same files (`make kernels`).
+$(O)/obj/%.cu.o: %.cu Makefile
+	@mkdir -p $(@D)
+	$(CC) $(CPPFLAGS) $(ALL_CFLAGS) -MMD -MP -x c -c -o $@ $<
+
+$(O)/obj/%.o: %.S Makefile
+	@mkdir -p $(@D)
+	$(CC) $(CPPFLAGS) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
+
+$(O)/obj/client/cuda/kernels/images.o: $(wildcard client/cuda/kernels/images/*)
 
 # Warnings about MPI's own headers are not ours to mend.
 $(O)/obj/daemon/staging/nodes/cluster_mpi%o: CPPFLAGS += $(patsubst -I%,-isystem %,$(CPPFLAGS_mpi))
@@ -227,6 +245,7 @@ $(B)/tests/%: $(O)/obj/tests/unit/%.o $(OBJ_support) $(B)/libstaging.a $(B)/libd
 
 # What dlctl alone computes is in no library.
 $(B)/tests/test_web_past: $(call obj,client/dlctl/web/past.c client/dlctl/diagnose/jobs_seen.c)
+$(B)/tests/test_finish_kernels: $(B)/libkernels.a $(B)/libkernels-cpu.a
 $(B)/tests/test_top $(B)/tests/test_top_page: $(call obj,client/dlctl/diagnose/confirming.c $(addprefix client/dlctl/top/,look/glance.c rates.c shown.c line.c amounts.c head.c table.c words.c details.c help.c state.c page.c))
 
 $(B)/bench/%: $(O)/obj/tests/bench/%.o $(B)/libstaging.a $(B)/libdaemon.a $(B)/libdlclient.a $(B)/libproto.a
@@ -305,11 +324,14 @@ tidy: ## clang-tidy's bug finders over the daemon and the library
 	clang-tidy --quiet --checks='-*,bugprone-*,clang-analyzer-*,-bugprone-easily-swappable-parameters,-bugprone-reserved-identifier' \
 		$(SRC_daemon) $(SRC_staging) $(SRC_client) $(SRC_proto) -- -std=c11 $(CPPFLAGS)
 
+kernels: ## the images of the GPU's kernels, after a change of one: needs nvcc (CUDA 12.8 or later)
+	$(PYTHON) client/cuda/kernels/make_images.py
+
 help: ## this list
 	@sed -nE 's/^([a-z][a-z-]*):[^#]*## (.*)/\1\t\2/p' $(MAKEFILE_LIST) | sort -u | \
 		awk -F'\t' '{ printf "  %-18s %s\n", $$1, $$2 }'
 	@echo "  VARIANT=release|debug|asan|tsan|fallback chooses the build below build/; CFLAGS, DESTDIR, PREFIX as usual"
 
-.PHONY: all lib unit tools fuzz-programs guided-programs bench-programs format format-check tidy help
+.PHONY: all lib kernels unit tools fuzz-programs guided-programs bench-programs format format-check tidy help
 .SECONDARY:
 .DELETE_ON_ERROR:

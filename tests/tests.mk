@@ -22,7 +22,7 @@ SCRIPTS := $(patsubst tests/integration/%.py,%,$(sort $(wildcard tests/integrati
 # Not test_memory: what a sanitizer keeps beside each allocation is not the daemon's memory.
 # test_cluster and test_staging_nodes: MPI leaks on its way out. By hand they run with detect_leaks=0.
 ASAN_SCRIPTS := $(filter-out test_boot test_bench_report test_install test_layers_selftest test_systemd test_order test_wheel test_deb test_completion \
-	test_cluster test_staging_nodes test_memory test_hardening test_failing_fs test_training_programs test_python%,$(SCRIPTS))
+	test_cluster test_staging_nodes test_memory test_hardening test_failing_fs test_training_programs test_kernels test_python%,$(SCRIPTS))
 TSAN_SCRIPTS := $(filter test_serving test_crashes test_damage test_skipping test_workers test_packed test_staging,$(SCRIPTS))
 FALLBACK_SCRIPTS := $(filter test_serving test_damage test_packed,$(SCRIPTS))
 FALLBACK_UNIT := $(filter test_io% test_reader%,$(UNIT_NAMES))
@@ -50,7 +50,7 @@ FAULTS_OCCURRENCES ?= 2
 ASAN_TESTS += $(FAULTS_TESTS)
 # What runs on one thread has nothing to tell the thread sanitizer: pixels, orders, texts, parsers, plans.
 ONE_THREAD := test_arrow test_bars test_baseline_kernels test_baseline_tables test_chunks test_classes test_coco test_codec test_cpus test_cursor test_epoch_plan test_decode% test_documents test_flac \
-	test_cluster test_fetch_words test_folder test_imagefolder test_index_columns test_json test_launch_% test_listing \
+	test_cluster test_fetch_words test_finish_kernels test_folder test_imagefolder test_index_columns test_json test_launch_% test_listing \
 	test_megatron test_moves test_npy% test_order test_page_cache test_philox \
 	test_plan test_progress test_recipe test_resize% test_settings test_shard test_sound test_stamp test_tdperm \
 	test_tfrecord test_groupers test_samplers test_torch_random test_journal test_tree test_tree_publish test_view test_web_past
@@ -131,6 +131,9 @@ check-neon: ## does resizing give the same pixels with 64-bit ARM's instructions
 		$(NEON_SOURCES) -lm
 	@tests/support/neon.sh build/neon/resize_only
 
+check-kernels: ## were the GPU's images made of the kernels as they are? with nvcc: does it make the same again?
+	@$(RUN) $(call scripts_in,release,test_kernels)
+
 check-layers: ## do includes go downward only, does only the epoch plan compute positions, is all called, and would it be noticed?
 	@$(RUN) $(LAYERS_TESTS) $(call scripts_in,release,test_layers_selftest)
 
@@ -204,7 +207,7 @@ clean: ## remove build/
 	rm -rf build
 
 .PHONY: deps check check-unit check-integration check-asan check-ubsan check-tsan check-valgrind check-fallback \
-	check-frameworks check-formats check-viewers check-neon check-layers soak demo bench bench-peers coverage faults fuzz fuzz-keep fuzz-jpeg fuzz-smoke clean
+	check-frameworks check-formats check-viewers check-neon check-kernels check-layers soak demo bench bench-peers coverage faults fuzz fuzz-keep fuzz-jpeg fuzz-smoke clean
 
 # ---- what they need ------------------------------------------------------------------------------------------------
 

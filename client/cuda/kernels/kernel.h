@@ -21,8 +21,9 @@
  * CPU a loop over the threads does. That gives four rules:
  *
  *   - Outside of phases only what is the same for all threads of a block: loops with a number of rounds that all agree
- *     on, offsets made of DLK_BLOCK. Nothing there writes to `shared` or to memory; it may read what a phase left in
- * it. A phase may change no local variable of the body. What a thread keeps from phase to phase lies in `shared`.
+ *     on, offsets made of DLK_BLOCK. Nothing there writes to `shared` or to memory. It may read what a phase left in
+ *     them if the next phase does not write it, since no barrier lies between the two. A phase changes no local
+ *     variable of the body. What a thread keeps from phase to phase lies in `shared`.
  *   - Threads see each other's writes in the next phase; in the same one, only through the atomics below.
  *   - `continue` ends a phase for a thread. `break`, `return` and `goto` out of a phase would pass by the barrier.
  *   - Blocks know nothing of each other, and there is no warp: no shuffles, no votes.
@@ -60,10 +61,19 @@ struct dlk_8 {
         uint32_t word[2];
 };
 
+/* The thread among all of a grid of one dimension, and how many those are: for loops that go through all that is to be
+ * done with a grid of any size. */
+#define DLK_GRID_THREAD    (DLK_BLOCK * DLK_N_THREADS + DLK_THREAD)
+#define DLK_N_GRID_THREADS (DLK_N_BLOCKS * DLK_N_THREADS)
+
 #ifdef __CUDACC__
 
 /* A function of the device. Always inlined: a call would put its arguments, and every struct, into local memory. */
 #define DLK_FUNCTION static __device__ __forceinline__
+/* Before a loop over a local array: only what is indexed by numbers known to the compiler lies in registers. */
+#define DLK_UNROLL _Pragma("unroll")
+/* Before a loop that runs rarely: nvcc would else write its body several times. */
+#define DLK_LOOP _Pragma("unroll 1")
 /* A table that is part of the image. Threads that read different entries at once wait for each other. */
 #define DLK_CONSTANT static __constant__ const
 
@@ -101,7 +111,7 @@ DLK_FUNCTION uint32_t dlk_atomic_or(uint32_t *at, uint32_t value) {
         return atomicOr(at, value);
 }
 
-/* Bytes that are read or written once: they are the first to leave the caches. */
+/* Bytes that are read once: they are the first to leave the caches. */
 DLK_FUNCTION struct dlk_16 dlk_load_16(const void *from) {
         uint4 all = __ldcs((const uint4 *)from);
         struct dlk_16 got = { { all.x, all.y, all.z, all.w } };
@@ -109,12 +119,20 @@ DLK_FUNCTION struct dlk_16 dlk_load_16(const void *from) {
         return got;
 }
 
-DLK_FUNCTION void dlk_store_16(void *to, struct dlk_16 value) {
-        __stcs((uint4 *)to, make_uint4(value.word[0], value.word[1], value.word[2], value.word[3]));
+DLK_FUNCTION struct dlk_8 dlk_load_8(const void *from) {
+        uint2 all = __ldcs((const uint2 *)from);
+        struct dlk_8 got = { { all.x, all.y } };
+
+        return got;
 }
 
-DLK_FUNCTION void dlk_store_8(void *to, struct dlk_8 value) {
-        __stcs((uint2 *)to, make_uint2(value.word[0], value.word[1]));
+DLK_FUNCTION uint32_t dlk_load_4(const void *from) {
+        return __ldcs((const uint32_t *)from);
+}
+
+/* What is written is somebody's input soon: it may stay in the caches. */
+DLK_FUNCTION void dlk_store_16(void *to, struct dlk_16 value) {
+        *(uint4 *)to = make_uint4(value.word[0], value.word[1], value.word[2], value.word[3]);
 }
 
 #else
@@ -124,6 +142,8 @@ DLK_FUNCTION void dlk_store_8(void *to, struct dlk_8 value) {
 #include <string.h>
 
 #define DLK_FUNCTION static inline
+#define DLK_UNROLL
+#define DLK_LOOP
 #define DLK_CONSTANT static const
 
 /* Where the CPU is in a grid. Blocks run one after another, so what a block leaves in `shared` is filled with other
@@ -217,12 +237,23 @@ static inline struct dlk_16 dlk_load_16(const void *from) {
         return got;
 }
 
-static inline void dlk_store_16(void *to, struct dlk_16 value) {
-        assert((uintptr_t)to % sizeof(value) == 0);
-        memcpy(to, &value, sizeof(value));
+static inline struct dlk_8 dlk_load_8(const void *from) {
+        struct dlk_8 got;
+
+        assert((uintptr_t)from % sizeof(got) == 0);
+        memcpy(&got, from, sizeof(got));
+        return got;
 }
 
-static inline void dlk_store_8(void *to, struct dlk_8 value) {
+static inline uint32_t dlk_load_4(const void *from) {
+        uint32_t got;
+
+        assert((uintptr_t)from % sizeof(got) == 0);
+        memcpy(&got, from, sizeof(got));
+        return got;
+}
+
+static inline void dlk_store_16(void *to, struct dlk_16 value) {
         assert((uintptr_t)to % sizeof(value) == 0);
         memcpy(to, &value, sizeof(value));
 }
