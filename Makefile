@@ -93,6 +93,7 @@ else
 SRC_staging := $(filter-out $(addprefix daemon/staging/nodes/cluster_mpi,.c _words.c _spread.c),$(SRC_staging))
 endif
 SRC_client := $(wildcard client/lib/*.c client/lib/*/*.c)
+SRC_cuda := $(wildcard client/cuda/*.c)
 SRC_dlctl := $(wildcard client/dlctl/*.c client/dlctl/*/*.c client/dlctl/*/*/*.c)
 # What the library for GPUs is linked with: which kernel runs how, and the images. cpu.c is for tests.
 SRC_kernels := $(filter-out client/cuda/kernels/cpu.c,$(wildcard client/cuda/kernels/*.c))
@@ -118,6 +119,7 @@ OBJ_proto := $(call obj,$(SRC_proto)) $(O)/obj/generated/dataloader.pb-c.o
 OBJ_daemon := $(call obj,$(SRC_daemon))
 OBJ_staging := $(call obj,$(SRC_staging))
 OBJ_client := $(call obj,$(SRC_client))
+OBJ_cuda := $(call obj,$(SRC_cuda))
 OBJ_dlctl := $(call obj,$(SRC_dlctl))
 OBJ_kernels := $(call obj,$(SRC_kernels)) $(O)/obj/client/cuda/kernels/images.o
 OBJ_kernels_cpu := $(patsubst %.cu,$(O)/obj/%.cu.o,$(call obj,$(SRC_kernels_cpu)))
@@ -134,11 +136,14 @@ CUDA_DRIVER := $(B)/cuda/libcuda.so.1
 EXAMPLES := $(patsubst client/examples/%.c,$(B)/examples/%,$(SRC_examples))
 
 SONAME := libdlclient.so.$(SOVERSION)
-PRODUCT := $(B)/dataloaderd $(B)/dataloaderd-stage $(B)/dlctl $(B)/$(SONAME) $(B)/libdlclient.so $(B)/libdlclient.a $(B)/dlclient.pc
+SONAME_cuda := libdlclient-cuda.so.$(SOVERSION)
+LIBRARIES := $(B)/$(SONAME) $(B)/libdlclient.so $(B)/libdlclient.a $(B)/dlclient.pc \
+	$(B)/$(SONAME_cuda) $(B)/libdlclient-cuda.so $(B)/dlclient-cuda.pc
+PRODUCT := $(B)/dataloaderd $(B)/dataloaderd-stage $(B)/dlctl $(LIBRARIES)
 
-all: $(PRODUCT) $(EXAMPLES) ## the daemon, dlctl, the client library and the examples
+all: $(PRODUCT) $(EXAMPLES) ## the daemon, dlctl, the client libraries and the examples
 
-lib: $(B)/$(SONAME) $(B)/libdlclient.so $(B)/libdlclient.a $(B)/dlclient.pc ## the client library alone
+lib: $(LIBRARIES) ## the client libraries alone
 
 $(B)/dataloaderd: $(O)/obj/daemon/main.o $(B)/libdaemon.a $(B)/libproto.a
 	$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) $(HARD_PROGRAM) -o $@ $^ $(LIBS_daemon)
@@ -171,9 +176,19 @@ $(B)/$(SONAME): $(OBJ_client) $(OBJ_proto) client/lib/libdlclient.map
 $(B)/libdlclient.so: $(B)/$(SONAME)
 	ln -sf $(SONAME) $@
 
-$(B)/dlclient.pc: client/lib/dlclient.pc.in Makefile
+# Linked to no library of CUDA: the driver is looked for at run time.
+$(B)/$(SONAME_cuda): $(OBJ_cuda) $(B)/libkernels.a $(B)/libproto.a $(B)/libdlclient.so client/cuda/libdlclient-cuda.map
+	$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -shared -Wl,-soname,$(SONAME_cuda) -Wl,--version-script=client/cuda/libdlclient-cuda.map \
+		-Wl,-z,defs -o $@ $(OBJ_cuda) $(B)/libkernels.a $(B)/libproto.a -L$(B) -ldlclient -ldl
+
+$(B)/libdlclient-cuda.so: $(B)/$(SONAME_cuda)
+	ln -sf $(SONAME_cuda) $@
+
+$(B)/dlclient-cuda.pc: client/cuda/dlclient-cuda.pc.in
+$(B)/dlclient.pc: client/lib/dlclient.pc.in
+$(B)/%.pc: Makefile
 	@mkdir -p $(@D)
-	sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@LIBDIR@|$(LIBDIR)|' -e 's|@VERSION@|$(VERSION)|' $< >$@
+	sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@LIBDIR@|$(LIBDIR)|' -e 's|@VERSION@|$(VERSION)|' $(filter %.in,$^) >$@
 
 $(B)/examples/%: $(O)/obj/client/examples/%.o $(B)/$(SONAME) $(B)/libdlclient.so
 	@mkdir -p $(@D)
@@ -245,6 +260,7 @@ $(B)/tests/%: $(O)/obj/tests/unit/%.o $(OBJ_support) $(B)/libstaging.a $(B)/libd
 
 # What dlctl alone computes is in no library.
 $(B)/tests/test_web_past: $(call obj,client/dlctl/web/past.c client/dlctl/diagnose/jobs_seen.c)
+$(B)/tests/test_cuda_loader: $(OBJ_cuda) $(B)/libkernels.a
 $(B)/tests/test_finish_kernels: $(B)/libkernels.a $(B)/libkernels-cpu.a
 $(B)/tests/test_top $(B)/tests/test_top_page: $(call obj,client/dlctl/diagnose/confirming.c $(addprefix client/dlctl/top/,look/glance.c rates.c shown.c line.c amounts.c head.c table.c words.c details.c help.c state.c page.c))
 
@@ -260,6 +276,11 @@ $(B)/bench/ready_batches: $(O)/obj/tests/bench/ready_batches.o $(OBJ_support) $(
 $(B)/tools/%: $(O)/obj/tests/tools/%.o $(B)/libstaging.a $(B)/libdaemon.a $(B)/libproto.a
 	@mkdir -p $(@D)
 	$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $^ $(LIBS_daemon) $(LIBS_stage)
+
+# As a user's program is linked; it also calls the driver, by the library's own table.
+$(B)/tools/cuda_batches: $(O)/obj/tests/tools/cuda_batches.o $(call obj,client/cuda/driver.c) $(B)/libproto.a $(LIBRARIES)
+	@mkdir -p $(@D)
+	$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $(filter %.o %/libproto.a,$^) -L$(B) -ldlclient-cuda -ldlclient -ldl -Wl,-rpath,'$$ORIGIN/..'
 
 $(O)/obj/tests/tools/failing_fs.o: CPPFLAGS += $(shell $(PKG_CONFIG) --cflags fuse3 2>/dev/null)
 $(B)/tools/failing_fs: LIBS_stage += $(shell $(PKG_CONFIG) --libs fuse3 2>/dev/null)
@@ -293,9 +314,10 @@ $(B)/faults/faults: $(OBJ_faults) $(OBJ_support) $(B)/libstaging.a $(B)/libdaemo
 		$(LIBS_stage) -lcjson -lcheck -lsubunit -lrt -lm
 
 # Stands in for the driver of a GPU: whoever looks for libcuda.so.1 on this path finds it. It stays loaded, for it has threads.
-$(CUDA_DRIVER): $(call obj,$(SRC_cuda_driver))
+$(CUDA_DRIVER): $(call obj,$(SRC_cuda_driver)) $(B)/libkernels-cpu.a
 	@mkdir -p $(@D)
-	$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -shared -Wl,-soname,$(@F) -Wl,-z,defs,-z,nodelete -o $@ $^
+	$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -shared -Wl,-soname,$(@F) -Wl,-z,defs,-z,nodelete -o $@ $(filter %.o,$^) \
+		-Wl,--whole-archive $(B)/libkernels-cpu.a -Wl,--no-whole-archive
 $(filter $(B)/tests/test_cuda%,$(UNIT)): | $(CUDA_DRIVER)
 
 unit: $(UNIT) $(CUDA_DRIVER)

@@ -30,8 +30,10 @@ INSTALLED = \
 	0755:$(RELEASE)/dlctl:$(BINDIR)/dlctl \
 	$(foreach program,$(STAGER),0755:$(program):$(SBINDIR)/dataloaderd-stage) \
 	0644:$(RELEASE)/$(SONAME):$(LIBDIR)/$(SONAME) \
+	0644:$(RELEASE)/$(SONAME_cuda):$(LIBDIR)/$(SONAME_cuda) \
 	0644:$(RELEASE)/libdlclient.a:$(LIBDIR)/libdlclient.a \
 	0644:client/include/dlclient.h:$(INCLUDEDIR)/dlclient.h \
+	0644:client/include/dlclient-cuda.h:$(INCLUDEDIR)/dlclient-cuda.h \
 	0644:systemd/dataloaderd.socket:$(UNITDIR)/dataloaderd.socket \
 	0644:systemd/dataloaderd.sysusers:$(SYSUSERSDIR)/dataloaderd.conf \
 	0644:systemd/dataloaderd.tmpfiles:$(TMPFILESDIR)/dataloaderd.conf \
@@ -49,15 +51,19 @@ part = $(word $(2),$(subst :, ,$(1)))
 install_one = install -D -m $(call part,$(1),1) $(call part,$(1),2) "$(DESTDIR)$(call part,$(1),3)"
 CONFIG_TARGET = $(DESTDIR)$(SYSCONFDIR)/dataloaderd/dataloaderd.conf
 UNIT_TARGETS = $(foreach unit,$(UNITS),$(DESTDIR)$(UNITDIR)/$(unit))
-PC_TARGET = $(DESTDIR)$(LIBDIR)/pkgconfig/dlclient.pc
+PC_FOLDER = $(DESTDIR)$(LIBDIR)/pkgconfig
 
 
 install: all $(STAGER) $(COMPLETIONS:%=$(RELEASE)/completion/%) ## put everything in its place (DESTDIR, PREFIX, SYSCONFDIR, UNITDIR, LIBDIR)
 	@$(foreach entry,$(INSTALLED),$(call install_one,$(entry)) && ) true
 	@ln -sf $(SONAME) "$(DESTDIR)$(LIBDIR)/libdlclient.so"
-	@mkdir -p "$(DESTDIR)$(UNITDIR)" "$(dir $(PC_TARGET))"
-	@sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@LIBDIR@|$(LIBDIR)|' -e 's|@VERSION@|$(VERSION)|' \
-		client/lib/dlclient.pc.in >"$(PC_TARGET)" && chmod 0644 "$(PC_TARGET)"
+	@ln -sf $(SONAME_cuda) "$(DESTDIR)$(LIBDIR)/libdlclient-cuda.so"
+	@mkdir -p "$(DESTDIR)$(UNITDIR)" "$(PC_FOLDER)"
+	@for source in client/lib/dlclient.pc client/cuda/dlclient-cuda.pc; do \
+		target="$(PC_FOLDER)/$${source##*/}"; \
+		sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@LIBDIR@|$(LIBDIR)|' -e 's|@VERSION@|$(VERSION)|' "$$source.in" >"$$target" && \
+		chmod 0644 "$$target" || exit 1; \
+	done
 	@for unit in $(UNITS); do \
 		sed -e 's|/usr/sbin/dataloaderd|$(SBINDIR)/dataloaderd|' -e 's|/etc/dataloaderd/|$(SYSCONFDIR)/dataloaderd/|' \
 			"systemd/$$unit" >"$(DESTDIR)$(UNITDIR)/$$unit" && chmod 0644 "$(DESTDIR)$(UNITDIR)/$$unit" || exit 1; \
@@ -75,8 +81,10 @@ install: all $(STAGER) $(COMPLETIONS:%=$(RELEASE)/completion/%) ## put everythin
 	fi
 
 uninstall: ## remove what install brought; a configuration that was edited stays
-	@rm -f $(foreach entry,$(INSTALLED),"$(DESTDIR)$(call part,$(entry),3)") "$(DESTDIR)$(LIBDIR)/libdlclient.so" \
-		$(foreach target,$(UNIT_TARGETS),"$(target)") "$(PC_TARGET)" "$(CONFIG_TARGET).new"
+	@rm -f $(foreach entry,$(INSTALLED),"$(DESTDIR)$(call part,$(entry),3)") \
+		"$(DESTDIR)$(LIBDIR)/libdlclient.so" "$(DESTDIR)$(LIBDIR)/libdlclient-cuda.so" \
+		$(foreach target,$(UNIT_TARGETS),"$(target)") "$(PC_FOLDER)/dlclient.pc" "$(PC_FOLDER)/dlclient-cuda.pc" \
+		"$(CONFIG_TARGET).new"
 	@if cmp -s config/dataloaderd.conf "$(CONFIG_TARGET)"; then rm -f "$(CONFIG_TARGET)"; fi
 	@rm -rf $(foreach folder,$(PYTHON_FOLDERS),"$(DESTDIR)$(PYTHONDIR)/$(folder)/__pycache__")
 	@rmdir --ignore-fail-on-non-empty $(foreach folder,$(filter-out dlclient,$(PYTHON_FOLDERS)) dlclient,"$(DESTDIR)$(PYTHONDIR)/$(folder)") "$(DESTDIR)$(DOCDIR)/examples" "$(DESTDIR)$(DOCDIR)" \

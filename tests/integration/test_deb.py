@@ -14,7 +14,7 @@ from harness import ROOT, Skip, case, check_bytes, check_sequence, contains, equ
 from machine import CONFIG, N, machine, read
 from pages import block
 
-PACKAGES = {"dataloaderd", "dataloaderd-stage", "libdlclient0", "libdlclient-dev", "python3-dlclient"}
+PACKAGES = {"dataloaderd", "dataloaderd-stage", "libdlclient0", "libdlclient-cuda0", "libdlclient-dev", "python3-dlclient"}
 TOOLS = {"dh": "debhelper", "dpkg-buildpackage": "dpkg-dev", "dh_python3": "dh-python"}
 UNIT_LINKS = "etc/systemd/system/*/dataloaderd*"
 _built = {}

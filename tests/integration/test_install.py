@@ -13,10 +13,13 @@ PLACES = """
 usr/sbin/dataloaderd 755
 usr/bin/dlctl 755
 STAGER
+usr/lib/MULTIARCH/libdlclient-cuda.so.0 644
 usr/lib/MULTIARCH/libdlclient.so.0 644
 usr/lib/MULTIARCH/libdlclient.a 644
 usr/lib/MULTIARCH/pkgconfig/dlclient.pc 644
+usr/lib/MULTIARCH/pkgconfig/dlclient-cuda.pc 644
 usr/include/dlclient.h 644
+usr/include/dlclient-cuda.h 644
 etc/dataloaderd/dataloaderd.conf 644
 lib/systemd/system/dataloaderd.service 644
 lib/systemd/system/dataloaderd.socket 644
@@ -78,6 +81,7 @@ def _(box):
             equal(oct(os.stat(os.path.join(root, path)).st_mode & 0o777)[2:], mode, f"mode of {path}")
     link = os.path.join(root, "usr/lib", multiarch(), "libdlclient.so")
     equal(os.readlink(link), "libdlclient.so.0", "the link for the linker")
+    equal(os.readlink(link.replace(".so", "-cuda.so")), "libdlclient-cuda.so.0", "the other link for the linker")
     make("uninstall", f"DESTDIR={root}")
     equal(files_of(root), [], "files that uninstall left")
 
@@ -143,15 +147,19 @@ def _(box):
     contains(done.stdout, "20")
 
 
-@case("the library exports what its header declares and nothing else")
+@case("each library exports what its header declares and nothing else, and none needs CUDA")
 def _(box):
     release_only()
-    with open(os.path.join(ROOT, "client/include/dlclient.h"), encoding="utf-8") as header:
-        declared = {line.split("(")[0].split()[-1].lstrip("*") for line in header if line.startswith("DLC_API ")}
-    output = subprocess.run(["nm", "-D", "--defined-only", os.path.join(ROOT, "build/release/libdlclient.so.0")],
-                            check=True, stdout=subprocess.PIPE, universal_newlines=True).stdout
-    exported = {line.split()[2].split("@")[0] for line in output.splitlines() if line.split()[1] != "A"}
-    equal(exported, declared, "exported symbols")
+    for header, library in (("dlclient.h", "libdlclient.so.0"), ("dlclient-cuda.h", "libdlclient-cuda.so.0")):
+        with open(os.path.join(ROOT, "client/include", header), encoding="utf-8") as file:
+            declared = {line.split("(")[0].split()[-1].lstrip("*") for line in file if line.startswith("DLC_API ")}
+        path = os.path.join(ROOT, "build/release", library)
+        output = subprocess.run(["nm", "-D", "--defined-only", path], check=True, stdout=subprocess.PIPE,
+                                universal_newlines=True).stdout
+        exported = {line.split()[2].split("@")[0] for line in output.splitlines() if line.split()[1] != "A"}
+        equal(exported, declared, f"symbols that {library} exports")
+        needed = subprocess.run(["objdump", "-p", path], check=True, stdout=subprocess.PIPE, universal_newlines=True).stdout
+        equal("libcud" in needed, False, f"{library} needs CUDA")
 
 
 @case("libdlclient.a leaves nothing in a program's name space but names that begin with dlc_, dli_, dlp_")

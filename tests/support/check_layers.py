@@ -76,7 +76,7 @@ def target_of(root, name, quoted, path):
         return "proto"
     if os.path.exists(os.path.join(root, name)):
         return unit_of(name)
-    if os.path.basename(name) == "dlclient.h" and unit_of(path).startswith("client/"):
+    if os.path.basename(name) in ("dlclient.h", "dlclient-cuda.h") and unit_of(path).startswith("client/"):
         return "client/include"  # as its users write it
     if quoted:
         return f'"{name}" is not below the root: write includes from there'

@@ -1,0 +1,198 @@
+#!/usr/bin/env python3
+"""Batches on a device: libdlclient-cuda on a driver of the tests' own (tests/cuda), which begins all work late, so that
+memory that is used again too early is seen. What arrives is compared with what a loader without a device gives."""
+import os
+import subprocess
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
+from harness import BUILD, ROOT, VARIANT, Skip, Table, case, contains, equal, main, patience
+
+sys.path.insert(0, os.path.join(ROOT, "tests", "cuda"))
+from break_rules import RULES, build
+
+PROGRAM = os.path.join(BUILD, "tools", "cuda_batches")
+DRIVER = os.path.join(BUILD, "cuda")
+CROP = "random_resized_crop(33) hflip(0.5)"
+
+
+class Device:
+    """What became of a run with the stand-in."""
+
+    def __init__(self, box, arguments, driver=True, library=None, **environment):
+        report = box.path("report")
+        if os.path.exists(report):
+            os.unlink(report)
+        env = dict(os.environ, DLT_CUDA_REPORT=report)
+        if driver:
+            env["LD_LIBRARY_PATH"] = DRIVER + (":" + library if library else "")
+        env.update({f"DLT_CUDA_{name.upper()}": str(value) for name, value in environment.items()})
+        self.done = subprocess.run([PROGRAM, *arguments], env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                                   universal_newlines=True, timeout=patience(60), check=False)
+        self.output = self.done.stdout
+        self.counts = {}
+        if os.path.exists(report):
+            with open(report, encoding="ascii") as file:
+                self.counts = dict(line.rstrip("\n").partition(" ")[::2] for line in file)
+
+    def count(self, name):
+        return int(self.counts[name])
+
+    def check(self, **numbers):
+        """It compared all batches, broke no rule of the driver and left nothing behind."""
+        equal(self.done.returncode, 0, f"exit status: {self.output}")
+        equal((self.count("n_violations"), self.counts.get("first_violation", "")), (0, ""), "rules of the driver that were broken")
+        for left in ("contexts", "streams", "events", "modules", "allocations", "registrations", "left"):
+            equal(self.count(f"n_{left}"), 0, f"{left} that are left")
+        equal("remark" in self.output, False, self.output)
+        words = self.output.split()
+        for name, number in numbers.items():
+            equal(int(words[words.index(name) + 1]), number, name)
+        return self
+
+
+def run(box, daemon, pipeline, *keys, dataset="p", **environment):
+    return Device(box, [daemon.socket, dataset, pipeline, *keys], **environment)
+
+
+@case("whatever the pipeline's end, a batch on the device has the bytes that the CPU delivers")
+def _(box):
+    daemon = box.daemon({"p": box.folder_of_pictures("p", 26, width=40, height=32)}, workers=2)
+    table = Table()
+    for pipeline in (f"{CROP} to(float16) layout(nchw)",
+                     f"{CROP} to(float32) layout(nchw)",
+                     f"{CROP} to(bfloat16)",
+                     f"{CROP} normalize(mean=0.485:0.456:0.406, std=0.229:0.224:0.225) to(float16) layout(nchw)",
+                     f"{CROP} normalize(mean=0.5:0.4:0.3, std=0.2:0.3:0.1)",
+                     f"{CROP} layout(nchw)",
+                     CROP,
+                     "decode(mode=L) center_crop(30:20) to(float16)",
+                     "decode(mode=RGBA) center_crop(30:20) to(float16) layout(nchw)",
+                     f"{CROP} to(float16) views(2)",
+                     "image: center_crop(8) to(float32); label: to(int32)",
+                     "center_crop(20) to(float32) pad(value=0.5, max=40:40)"):
+        with table.row(pipeline):
+            device = run(box, daemon, pipeline, "batch=6", "epochs=2").check(batches=10)
+            equal(device.count("n_copies_late") % 10, 0, "copies of batches that the device made itself")
+            equal(device.count("n_copies_late") >= 20, True, "there are so many")
+    table.done()
+
+
+@case("only uint8 crosses the link, in copies that the device makes itself, one batch ahead")
+def _(box):
+    daemon = box.daemon({"p": box.folder_of_pictures("p", 64, width=40, height=32)}, workers=2)
+    device = run(box, daemon, "center_crop(32) to(float32) layout(nchw)", "batch=8", "epochs=1", "pause=20").check(batches=8)
+    small, whole = device.count("bytes_to_device"), 64 * 32 * 32 * 3
+    equal(whole <= small <= whole + 64 * 8 + 4096, True, f"bytes to the device: {small}, of pixels {whole}")
+    ahead = int(device.output.split()[5])
+    equal(ahead >= 5, True, f"copied ahead of the question: {ahead} of 8")
+    device = run(box, daemon, "center_crop(32) to(float32) layout(nchw)", "batch=8", "epochs=1", "forms=0").check()
+    equal(device.count("bytes_to_device") >= 4 * whole, True, "the daemon finishes pictures for who does not ask")
+
+
+@case("slots, stages and outputs are never used again too early: kept batches, side streams, a small ring, long delays")
+def _(box):
+    daemon = box.daemon({"p": box.folder_of_pictures("p", 60, width=40, height=32)}, workers=2)
+    table = Table()
+    pipeline = f"{CROP} to(float16) layout(nchw)"
+    for keys in (["slots=2"], ["slots=2", "held=1"], ["held=3", "streams=4"], ["held=5", "streams=3", "slots=3"],
+                 ["streams=0"], ["allocate=1"], ["allocate=1", "held=2", "streams=2"],
+                 ["allocate=1", "break=5"], ["break=7", "held=2"],
+                 ["break=3", "slots=2", "streams=2"]):
+        for seed, delay in ((1, 1000), (2, 6000)):
+            with table.row((*keys, f"delays up to {delay} us")):
+                run(box, daemon, pipeline, "batch=4", "epochs=2", *keys, seed=seed, delay_us=delay).check()
+    table.done()
+
+
+@case("each rule that keeps a batch from being overwritten is needed: without it, wrong bytes are seen")
+def _(box):
+    if VARIANT != "release":
+        raise Skip("the libraries without a rule are built once, in release")
+    daemon = box.daemon({"p": box.folder_of_pictures("p", 60, width=40, height=32)}, workers=2)
+    table = Table()
+    for rule in RULES:
+        folder = box.path(rule[0])
+        os.mkdir(folder)
+        build(ROOT, BUILD, folder, rule)
+        with table.row(rule[0]):
+            caught = None
+            for seed in range(1, 21):
+                keys = ["batch=4", "epochs=2", ["slots=2", "held=1", "streams=2"][seed % 3]]
+                device = run(box, daemon, f"{CROP} to(float16) layout(nchw)", *keys, library=folder, seed=seed, delay_us=3000)
+                if device.done.returncode == 1:
+                    caught = device.output
+                    break
+            equal(caught is not None, True, f"seen in 20 runs, of which the last says {device.output}")
+            contains(caught, "byte ")
+    table.done()
+
+
+@case("a daemon that dies comes back with other memory, which is registered in place of the old one")
+def _(box):
+    daemon = box.daemon({"p": box.folder_of_pictures("p", 200, width=40, height=32)}, workers=2)
+    env = dict(os.environ, LD_LIBRARY_PATH=DRIVER, DLT_CUDA_REPORT=box.path("report"), DLT_CUDA_DELAY_US="3000")
+    process = box.start([PROGRAM, daemon.socket, "p", f"{CROP} to(float16)", "batch=4", "epochs=2", "pause=10", "wait=1"],
+                        env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, universal_newlines=True)
+    first = process.stdout.readline()
+    equal(first, "batch 10\n", "the first line")
+    daemon.kill()
+    daemon.start()
+    output, _ = process.communicate(timeout=patience(60))
+    equal(process.returncode, 0, output)
+    contains(output, "batches 100 ")
+    with open(box.path("report"), encoding="ascii") as file:
+        counts = dict(line.rstrip("\n").partition(" ")[::2] for line in file)
+    equal((counts["n_violations"], counts["n_registrations"], counts["n_left"]), ("0", "0", "0"), "violations, and what is left")
+    equal(int(counts["calls.cuMemHostRegister"]) >= 2, True, "registrations")
+
+
+@case("a trainer that is killed in the middle of a copy leaves the daemon as it was")
+def _(box):
+    daemon = box.daemon({"p": box.folder_of_pictures("p", 64, width=40, height=32)}, workers=2)
+    for number in range(5):
+        device = run(box, daemon, f"{CROP} to(float16)", "batch=4", f"kill={2 + number}", delay_us=20000)
+        equal(device.done.returncode, 0, device.output)
+    run(box, daemon, f"{CROP} to(float16)", "batch=4").check()
+
+
+@case("no driver, an old one, no device, a wrong one, no memory: a sentence that says what to do")
+def _(box):
+    daemon = box.daemon({"p": box.folder_of_pictures("p", 16, width=40, height=32)}, workers=2)
+    table = Table()
+    for environment, keys, words in (
+            (dict(driver=False), [], ("no GPU", "libcuda.so.1", "--gpus", "on the CPU")),
+            (dict(devices=0), [], ("no GPU", "CUDA_VISIBLE_DEVICES")),
+            (dict(version=10020), [], ("too old", "10.2", "11.0")),
+            (dict(fail="cuInit:1:999"), [], ("no GPU", "cannot be initialised", "CUDA_ERROR_UNKNOWN")),
+            ({}, ["device=7"], ("device 7 does not exist", "sees 1")),
+            (dict(devices=2, memory=4096), [], ("memory", "CUDA_ERROR_OUT_OF_MEMORY")),
+            (dict(fail="cuDevicePrimaryCtxRetain:1:2"), [], ("opening the device", "out of memory")),
+            (dict(fail="cuStreamCreate:1:2"), [], ("making a stream",)),
+            (dict(fail="cuModuleLoadData:1:209,cuModuleLoadData:2:222"), [], ("loading the kernels",)),
+            (dict(fail="cuMemcpyHtoDAsync_v2:6:700"), [], ("copying a batch", "CUDA_ERROR_ILLEGAL_ADDRESS")),
+            (dict(fail="cuMemcpyHtoDAsync_v2:6:2"), [], ("copying a batch", "out of memory")),
+            (dict(fail="cuMemcpyHtoDAsync_v2:6:700:sticky"), [], ("CUDA_ERROR_ILLEGAL_ADDRESS",)),
+            (dict(fail="cuLaunchKernel:2:719"), [], ("finishing a batch",)),
+            (dict(fail="cuLaunchKernel:2:719:sticky"), [], ("CUDA_ERROR_",)),
+            (dict(fail="cuEventQuery:1:700:sticky"), [], ("CUDA_ERROR_ILLEGAL_ADDRESS",))):
+        with table.row((environment, keys)):
+            device = run(box, daemon, f"{CROP} to(float16)", "batch=4", *keys, **environment)
+            equal(device.done.returncode, 3, f"exit status: {device.output}")
+            contains(device.output, "refused: ", *words)
+    table.done()
+    equal(daemon.dlctl("status").returncode, 0, "the daemon")
+
+
+@case("memory that cannot be registered is copied from all the same, and the reason is told; PTX stands in for a fatbin")
+def _(box):
+    daemon = box.daemon({"p": box.folder_of_pictures("p", 16, width=40, height=32)}, workers=2)
+    device = run(box, daemon, f"{CROP} to(float16)", "batch=4", fail="cuMemHostRegister_v2:1:801")
+    equal(device.done.returncode, 0, device.output)
+    contains(device.output, "registered 0 remark: CUDA: registering the memory of the batches", "CUDA_ERROR_NOT_SUPPORTED")
+    equal(device.count("n_violations"), 0, "rules that were broken")
+    run(box, daemon, f"{CROP} to(float16)", "batch=4", fail="cuModuleLoadData:1:209").check(batches=8)
+
+
+if __name__ == "__main__":
+    main()

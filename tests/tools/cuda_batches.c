@@ -1,0 +1,346 @@
+/* cuda_batches: takes batches on a device, and from another loader the same ones on the CPU, and compares all bytes.
+ *
+ *      cuda_batches SOCKET DATASET PIPELINE [key=value ...]
+ *
+ *      batch=N       samples a batch (8)             held=N        batches that are kept while others come (0)
+ *      epochs=N      (2)                             slots=N       of each ring (4)
+ *      allocate=1    outputs are the caller's        streams=N     the trainer's, in turns; 0: the default stream (1)
+ *      pause=MS      after each batch (0)            break=N       leaves the first epoch after N batches, with a seek
+ *      forms=0       the daemon finishes pictures    kill=N        ends without closing anything, after N batches
+ *      late=N        compares a batch N batches later, so that nothing waits for the device meanwhile (4)
+ *      wait=1        says "batch 10" when it is there, and waits for a daemon that goes away
+ *
+ * The trainer's work is a copy of the batch to memory of its own on the device, queued on its stream right before the
+ * batch is released: if a slot, a stage or an output is used again too early, the bytes that arrive are wrong. Prints
+ * "batches N bytes N ahead N registered N", or the first difference, and ends with 1; with 3 and the sentence if the
+ * library refuses. */
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "client/cuda/driver.h"
+#include "client/include/dlclient-cuda.h"
+
+#define HELD_MAX    32
+#define KEPT_MAX    64 /* held, and late */
+#define STREAMS_MAX 8
+#define TENSORS_MAX 32
+
+struct wish {
+        int batch, epochs, held, slots, allocate, streams, pause, stop, forms, kill, wait, late;
+};
+
+/* A batch that is being copied back. */
+struct kept {
+        const struct dlc_cuda_batch *batch; /* NULL: none */
+        cu_stream stream;
+        cu_pointer copies[TENSORS_MAX]; /* on the device */
+        uint8_t *expected[TENSORS_MAX];
+        size_t n_bytes[TENSORS_MAX];
+        void *outputs[TENSORS_MAX]; /* of the caller's own, to be freed after it */
+        uint32_t n_tensors;
+        uint64_t epoch, step;
+};
+
+static const struct driver *driver;
+static int n_outputs; /* that were allocated and not freed */
+
+__attribute__((noreturn)) static void refuse(const char *text) {
+        printf("refused: %s\n", text);
+        exit(3);
+}
+
+static void check(cu_result result, const char *what) {
+        struct why why;
+
+        if (driver_refuse(driver, result, what, &why) < 0)
+                refuse(why.text);
+}
+
+static int allocate(void *userdata, const struct dlc_tensor *tensor, size_t n_bytes, void *stream, void **ret_data) {
+        cu_pointer pointer = 0;
+
+        (void)tensor;
+        (void)stream;
+        check(driver->allocate(&pointer, n_bytes), "allocate");
+        ++*(int *)userdata;
+        *ret_data = (void *)(uintptr_t)pointer;
+        return 0;
+}
+
+static void free_output(void *userdata, void *data, void *stream) {
+        (void)stream; /* cuMemFree() waits for all work */
+        check(driver->release((cu_pointer)(uintptr_t)data), "free");
+        --*(int *)userdata;
+}
+
+/* The bytes of a tensor of the CPU's, without what is between samples. */
+static uint8_t *expect(const struct dlc_batch *batch, const struct dlc_tensor *tensor, size_t *ret_n) {
+        size_t n = dlc_dtype_bytes(tensor->dtype), n_sample;
+        uint8_t *bytes;
+
+        for (uint32_t i = 1; i < tensor->n_dims; i++)
+                n *= (size_t)tensor->shape[i];
+        n_sample = n;
+        *ret_n = n_sample * (size_t)tensor->shape[0];
+        bytes = malloc(*ret_n + 1);
+        assert(bytes && (tensor->is_whole || tensor->shape[0] == batch->n_samples));
+        for (int64_t i = 0; i < tensor->shape[0]; i++)
+                memcpy(bytes + (size_t)i * n_sample, (const uint8_t *)tensor->data + i * tensor->strides[0], n_sample);
+        return bytes;
+}
+
+static void compare_tensor(const struct kept *kept, uint32_t idx) {
+        size_t n = kept->n_bytes[idx];
+        uint8_t *bytes = malloc(n);
+
+        assert(bytes);
+        check(driver->copy_out(bytes, kept->copies[idx], n, kept->stream), "copying a batch back");
+        check(driver->stream_synchronize(kept->stream), "copying a batch back");
+        for (size_t i = 0; i < n; i++)
+                if (bytes[i] != kept->expected[idx][i]) {
+                        printf("epoch %llu, step %llu, tensor %u, byte %zu of %zu: %u, not %u\n",
+                               (unsigned long long)kept->epoch, (unsigned long long)kept->step, idx, i, n, bytes[i],
+                               kept->expected[idx][i]);
+                        exit(1);
+                }
+        free(bytes);
+        check(driver->release(kept->copies[idx]), "free");
+}
+
+static void compare(struct kept *kept) {
+        for (uint32_t i = 0; i < kept->n_tensors; i++) {
+                if (kept->n_bytes[i] > 0)
+                        compare_tensor(kept, i);
+                free(kept->expected[i]);
+        }
+        kept->n_tensors = 0;
+}
+
+/* Everything that the trainer asked of the batch has been done: is it what it should be? */
+static void finish(struct kept *kept) {
+        if (kept->n_tensors == 0)
+                return;
+        check(driver->stream_synchronize(kept->stream), "waiting for the trainer's stream");
+        compare(kept);
+        for (uint32_t i = 0; i < TENSORS_MAX; i++)
+                if (kept->outputs[i])
+                        free_output(&n_outputs, kept->outputs[i], kept->stream);
+        memset(kept->outputs, 0, sizeof(kept->outputs));
+}
+
+/* Samples may lie apart on the device as well. */
+static void copy(struct kept *kept, uint32_t idx, const struct dlc_tensor *tensor) {
+        size_t n_sample = kept->n_bytes[idx] / (size_t)tensor->shape[0];
+
+        check(driver->allocate(&kept->copies[idx], kept->n_bytes[idx]), "allocate");
+        for (int64_t i = 0; i < tensor->shape[0]; i++)
+                check(driver->copy_over(kept->copies[idx] + (cu_pointer)i * n_sample,
+                                        (cu_pointer)(uintptr_t)tensor->data + (cu_pointer)(i * tensor->strides[0]),
+                                        n_sample, kept->stream),
+                      "the trainer's work");
+}
+
+/* Queues the trainer's work with the batch. */
+static void work(struct kept *kept, const struct dlc_cuda_batch *batch, const struct dlc_batch *expected) {
+        assert(batch->batch.n_tensors == expected->n_tensors && batch->batch.n_tensors <= TENSORS_MAX);
+        kept->n_tensors = expected->n_tensors;
+        kept->epoch = expected->epoch;
+        kept->step = expected->step;
+        for (uint32_t i = 0; i < expected->n_tensors; i++) {
+                const struct dlc_tensor *mine = &batch->batch.tensors[i], *theirs = &expected->tensors[i];
+                bool is_host = batch->host_tensors >> i & 1;
+
+                if (mine->dtype != theirs->dtype || mine->n_dims != theirs->n_dims ||
+                    memcmp(mine->shape, theirs->shape, mine->n_dims * sizeof(*mine->shape)) != 0) {
+                        printf("tensor %s is described otherwise\n", mine->name);
+                        exit(1);
+                }
+                kept->expected[i] = is_host || theirs->places ? NULL : expect(expected, theirs, &kept->n_bytes[i]);
+                if (!kept->expected[i])
+                        kept->n_bytes[i] = 0;
+                if (kept->n_bytes[i] > 0)
+                        copy(kept, i, mine);
+        }
+}
+
+static void compare_arrays(const struct dlc_batch *mine, const struct dlc_batch *theirs) {
+        if (mine->epoch == theirs->epoch && mine->step == theirs->step && mine->n_samples == theirs->n_samples &&
+            mine->position == theirs->position &&
+            memcmp(mine->indices, theirs->indices, mine->n_samples * sizeof(int64_t)) == 0 &&
+            memcmp(mine->served, theirs->served, mine->n_samples * sizeof(int64_t)) == 0)
+                return;
+        printf("epoch %llu, step %llu: another batch than epoch %llu, step %llu\n", (unsigned long long)mine->epoch,
+               (unsigned long long)mine->step, (unsigned long long)theirs->epoch, (unsigned long long)theirs->step);
+        exit(1);
+}
+
+static int wished(const char *arguments[], const char *key, int initial) {
+        for (; *arguments; arguments++)
+                if (strncmp(*arguments, key, strlen(key)) == 0 && (*arguments)[strlen(key)] == '=')
+                        return atoi(*arguments + strlen(key) + 1);
+        return initial;
+}
+
+static struct dlc_loader *open_loader(char *arguments[], const struct wish *wish, bool leave_forms, const char *job) {
+        struct dlc_options options = DLC_OPTIONS_INIT;
+        struct dlc_loader *loader;
+
+        options.socket = arguments[1];
+        options.dataset = arguments[2];
+        options.pipeline = arguments[3];
+        options.batch_size = wish->batch;
+        options.n_slots = wish->slots;
+        options.leave_forms = leave_forms;
+        options.job = job;
+        options.rank = 0;
+        options.world_size = 1;
+        if (dlc_open(&options, &loader) < 0)
+                refuse(dlc_last_error());
+        return loader;
+}
+
+struct run {
+        struct wish wish;
+        struct dlc_loader *plain;
+        struct dlc_cuda *cuda;
+        struct kept kept[KEPT_MAX];
+        cu_stream streams[STREAMS_MAX];
+        uint64_t n_batches;
+};
+
+static void take_one(struct run *run, const struct dlc_cuda_batch *batch, cu_stream stream) {
+        struct kept *kept = &run->kept[run->n_batches % (uint64_t)(run->wish.held + run->wish.late + 1)];
+        const struct dlc_batch *expected;
+
+        if (dlc_next(run->plain, -1, &expected) != 0)
+                refuse(dlc_last_error());
+        compare_arrays(&batch->batch, expected);
+        finish(kept);
+        memset(kept, 0, sizeof(*kept));
+        kept->stream = stream;
+        work(kept, batch, expected);
+        if (dlc_release(run->plain, expected) < 0)
+                refuse(dlc_last_error());
+        for (uint32_t i = 0; i < batch->batch.n_tensors && run->wish.allocate; i++)
+                kept->outputs[i] = batch->batch.tensors[i].data;
+        run->n_batches++;
+        if (run->wish.wait && run->n_batches == 10)
+                printf("batch 10\n");
+        if (run->wish.pause > 0)
+                usleep((useconds_t)run->wish.pause * 1000);
+        if (run->wish.kill > 0 && run->n_batches == (uint64_t)run->wish.kill)
+                _exit(0);
+}
+
+static void epoch(struct run *run, uint64_t epoch) {
+        const struct dlc_cuda_batch *batch, *held[HELD_MAX] = { NULL };
+        cu_stream streams[HELD_MAX];
+        int n = run->wish.held, r;
+
+        if (dlc_cuda_set_epoch(run->cuda, epoch) < 0)
+                refuse(dlc_cuda_last_error());
+        if (dlc_set_epoch(run->plain, epoch) < 0)
+                refuse(dlc_last_error());
+        for (int i = 0;; i++) {
+                cu_stream stream = run->streams[run->n_batches % STREAMS_MAX];
+                int at = i % (n + 1);
+
+                r = dlc_cuda_next(run->cuda, -1, stream, &batch);
+                if (r != 0)
+                        break;
+                take_one(run, batch, stream);
+                if (held[at] && dlc_cuda_release(run->cuda, held[at], streams[at]) < 0)
+                        refuse(dlc_cuda_last_error());
+                held[at] = batch;
+                streams[at] = stream;
+                if (n == 0) {
+                        if (dlc_cuda_release(run->cuda, batch, stream) < 0)
+                                refuse(dlc_cuda_last_error());
+                        held[at] = NULL;
+                }
+                if (epoch == 0 && run->wish.stop == i + 1)
+                        break;
+        }
+        if (r < 0)
+                refuse(dlc_cuda_last_error());
+        for (int i = 0; i <= n; i++)
+                if (held[i] && dlc_cuda_release(run->cuda, held[i], streams[i]) < 0)
+                        refuse(dlc_cuda_last_error());
+        if (r == DLC_END_OF_EPOCH) {
+                const struct dlc_batch *none;
+
+                if (dlc_next(run->plain, -1, &none) != DLC_END_OF_EPOCH) {
+                        printf("epoch %llu ends too early\n", (unsigned long long)epoch);
+                        exit(1);
+                }
+        }
+}
+
+int main(int n_arguments, char *arguments[]) {
+        static const char *none[] = { NULL };
+        const char **keys = n_arguments > 4 ? (const char **)(uintptr_t)(arguments + 4) : none;
+        struct dlc_cuda_options options = DLC_CUDA_OPTIONS_INIT;
+        struct dlc_cuda_info info;
+        struct dlc_loader *loader;
+        struct run run = { 0 };
+        struct why why;
+
+        if (n_arguments < 4)
+                return 2;
+        setvbuf(stdout, NULL, _IOLBF, 0);
+        run.wish = (struct wish){ .batch = wished(keys, "batch", 8),
+                                  .epochs = wished(keys, "epochs", 2),
+                                  .held = wished(keys, "held", 0),
+                                  .slots = wished(keys, "slots", 4),
+                                  .allocate = wished(keys, "allocate", 0),
+                                  .streams = wished(keys, "streams", 1),
+                                  .pause = wished(keys, "pause", 0),
+                                  .stop = wished(keys, "break", 0),
+                                  .forms = wished(keys, "forms", 1),
+                                  .kill = wished(keys, "kill", 0),
+                                  .wait = wished(keys, "wait", 0),
+                                  .late = wished(keys, "late", 4) };
+        loader = open_loader(arguments, &run.wish, run.wish.forms != 0, "device");
+        run.plain = open_loader(arguments, &run.wish, false, "plain");
+        options.n_batches = run.wish.held > 0 ? run.wish.held + 2 : 1; /* the oldest is released after the next */
+        options.device = wished(keys, "device", -1);
+        if (run.wish.allocate) {
+                options.allocate = allocate;
+                options.free = free_output;
+                options.userdata = &n_outputs;
+        }
+        if (dlc_cuda_open(loader, &options, &run.cuda) < 0)
+                refuse(dlc_cuda_last_error());
+        if (driver_find(&driver, &why) < 0)
+                refuse(why.text);
+        cu_context context;
+        check(driver->context_retain(&context, 0), "context");
+        check(driver->context_push(context), "context");
+        for (int i = 0; i < STREAMS_MAX && run.wish.streams > 0; i++) {
+                if (i < run.wish.streams)
+                        check(driver->stream_create(&run.streams[i], CU_STREAM_NON_BLOCKING), "stream");
+                else
+                        run.streams[i] = run.streams[i % run.wish.streams];
+        }
+        for (int e = 0; e < run.wish.epochs; e++)
+                epoch(&run, (uint64_t)e);
+        for (int i = 0; i < KEPT_MAX; i++)
+                finish(&run.kept[i]);
+        dlc_cuda_get_info(run.cuda, &info, sizeof(info));
+        printf("batches %llu bytes %llu ahead %llu registered %llu%s%s\n", (unsigned long long)run.n_batches,
+               (unsigned long long)info.copied_bytes, (unsigned long long)info.n_ahead,
+               (unsigned long long)info.registered_bytes, info.remark[0] ? " remark: " : "", info.remark);
+        dlc_cuda_close(run.cuda);
+        if (n_outputs > 0)
+                refuse("outputs of the caller's are left");
+        dlc_close(loader);
+        dlc_close(run.plain);
+        for (int i = 0; i < run.wish.streams && i < STREAMS_MAX; i++)
+                check(driver->stream_destroy(run.streams[i]), "stream");
+        driver->context_pop(&context);
+        driver->context_release(0);
+        return 0;
+}
