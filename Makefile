@@ -190,9 +190,10 @@ $(B)/%.pc: Makefile
 	@mkdir -p $(@D)
 	sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@LIBDIR@|$(LIBDIR)|' -e 's|@VERSION@|$(VERSION)|' $(filter %.in,$^) >$@
 
-$(B)/examples/%: $(O)/obj/client/examples/%.o $(B)/$(SONAME) $(B)/libdlclient.so
+$(B)/examples/cuda_trainer: LIBS_example := -ldlclient-cuda
+$(B)/examples/%: $(O)/obj/client/examples/%.o $(LIBRARIES)
 	@mkdir -p $(@D)
-	$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) $(HARD_PROGRAM) -o $@ $< -L$(B) -ldlclient -Wl,-rpath,'$$ORIGIN/..'
+	$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) $(HARD_PROGRAM) -o $@ $< -L$(B) $(LIBS_example) -ldlclient -Wl,-rpath,'$$ORIGIN/..'
 
 # ---- objects, with the headers that they depend on -----------------------------------------------------------------
 

@@ -7,6 +7,7 @@ import sys
 import tarfile
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
+from gpu import STAND_IN, has_real_driver
 from harness import ROOT, VARIANT, Skip, case, check_sequence, contains, equal, main
 
 PLACES = """
@@ -34,6 +35,7 @@ usr/share/man/man8/dataloaderd.8 644
 usr/share/man/man8/dataloaderd-stage.8 644
 usr/share/man/man5/dataloaderd.conf.5 644
 usr/share/doc/dataloaderd/README.md 644
+usr/share/doc/dataloaderd/examples/cuda_trainer.c 644
 usr/share/doc/dataloaderd/examples/trainer.c 644
 usr/share/doc/dataloaderd/metrics.md 644
 usr/share/dataloaderd/alerts.yml 644
@@ -145,6 +147,32 @@ def _(box):
                           stderr=subprocess.STDOUT, universal_newlines=True)
     equal(done.returncode, 0, done.stdout)
     contains(done.stdout, "20")
+
+
+@case("the program for GPUs builds through pkg-config, says why there is none, and runs with a driver")
+def _(box):
+    release_only()
+    root = box.path("root")
+    make("install", f"DESTDIR={root}")
+    libraries = os.path.join(root, "usr/lib", multiarch())
+    env = dict(os.environ, PKG_CONFIG_SYSROOT_DIR=root, PKG_CONFIG_PATH=os.path.join(libraries, "pkgconfig"),
+               PKG_CONFIG_ALLOW_SYSTEM_CFLAGS="1", PKG_CONFIG_ALLOW_SYSTEM_LIBS="1")
+    flags = subprocess.run(["pkg-config", "--cflags", "--libs", "dlclient-cuda", "dlclient"], env=env, check=True,
+                           stdout=subprocess.PIPE, universal_newlines=True).stdout.split()
+    source = os.path.join(root, "usr/share/doc/dataloaderd/examples/cuda_trainer.c")
+    subprocess.run(["gcc", "-std=c11", "-Wall", "-Wextra", "-Werror", "-o", box.path("trainer"), source] + flags,
+                   check=True, timeout=300)
+    daemon = box.daemon({"d": box.folder_of_pictures("d", 20, width=300, height=300)})
+    for driver, status, words in ((None, 1, ("no GPU", "libcuda.so.1")),
+                                  (STAND_IN, 0, ("epoch 1, step 9: image float16 [2, 3, 224, 224]",))):
+        if driver is None and has_real_driver():
+            continue
+        done = subprocess.run([box.path("trainer"), "d", "2"], check=False, stdout=subprocess.PIPE, timeout=300,
+                              env=dict(os.environ, LD_LIBRARY_PATH=f"{libraries}:{driver}" if driver else libraries,
+                                       DATALOADERD_SOCKET=daemon.socket),
+                              stderr=subprocess.STDOUT, universal_newlines=True)
+        equal(done.returncode, status, done.stdout)
+        contains(done.stdout, *words)
 
 
 @case("each library exports what its header declares and nothing else, and none needs CUDA")

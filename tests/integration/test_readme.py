@@ -15,13 +15,14 @@ from harness import BUILD, ROOT, VARIANT, Skip, case, contains, equal, main, pat
 from pages import block, blocks, text_of
 from private import Home
 
-PAGES = ("README.md", "docs/c.md", "docs/datasets.md", "docs/node.md", "docs/monitoring.md", "docs/metrics.md")
+PAGES = ("README.md", "docs/c.md", "docs/gpu.md", "docs/datasets.md", "docs/node.md", "docs/monitoring.md", "docs/metrics.md")
 
 # What no test runs as it stands on the page, by page and first words, and what is tested instead.
 NOT_RUN = {
     ("README.md", "make demo"): "installs packages and runs this test among all others",
     ("README.md", "proto/"): "a list of folders: below",
     ("docs/c.md", "cc -o trainer"): "test_install.py builds examples/trainer.c with the flags of what it installed",
+    ("docs/gpu.md", "cc -o cuda_trainer"): "test_install.py builds and runs examples/cuda_trainer.c",
     ("docs/node.md", "dlctl stage photos"): "the origin is nobody's: test_staging.py stages, test_systemd.py has the unit",
     ("docs/monitoring.md", "dlctl web"): "test_web.py",
     ("docs/monitoring.md", "dlctl diagnose  "): "test_diagnose.py",

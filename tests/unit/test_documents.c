@@ -590,36 +590,44 @@ START_TEST(hacking_has_a_row_for_each_fuzzer_and_no_other) {
 }
 END_TEST
 
-/* ---- the public header --------------------------------------------------------------------------------------- */
+/* ---- the public headers -------------------------------------------------------------------------------------- */
 
-#define HEADER       "client/include/dlclient.h"
-#define LIBRARY_PAGE "client/man/libdlclient.3"
+static const struct library {
+        const char *header, *page, *options; /* the struct of its options */
+        size_t n_functions, n_options;       /* it has more */
+} LIBRARIES[] = {
+        { "client/include/dlclient.h", "client/man/libdlclient.3", "struct dlc_options {", 10, 15 },
+        { "client/include/dlclient-cuda.h", "client/man/libdlclient-cuda.3", "struct dlc_cuda_options {", 5, 3 },
+};
 
 START_TEST(the_manual_has_each_function_of_the_header) {
-        char *header = read_text(HEADER), *page = read_page(LIBRARY_PAGE), name[64];
+        const struct library *library = &LIBRARIES[_i];
+        char *header = read_text(library->header), *page = read_page(library->page), name[64], why[128];
         size_t n = 0;
 
+        snprintf(why, sizeof(why), "which %s declares", library->header);
         for (char *at = strstr(header, "\nDLC_API "); at; at = strstr(at + 1, "\nDLC_API ")) {
                 char *end = at + strcspn(at, "("), *begin = end;
 
                 while (begin > at && (isalnum((unsigned char)begin[-1]) || begin[-1] == '_'))
                         begin--;
                 snprintf(name, sizeof(name), "%.*s", (int)(end - begin), begin);
-                expect_word(LIBRARY_PAGE, page, name, "which " HEADER " declares");
+                expect_word(library->page, page, name, why);
                 n++;
         }
-        ck_assert_uint_gt(n, 10);
+        ck_assert_uint_gt(n, library->n_functions);
         free(page);
         free(header);
 }
 END_TEST
 
-/* Field names: the word before each ';' of the struct, "(*x)" aside, which this struct does not have. */
-START_TEST(the_manual_has_each_option_of_dlc_open) {
-        char *header = read_text(HEADER), *page = read_page(LIBRARY_PAGE), name[64], *at, *end;
+/* Field names: the word before each ';' of the struct, "(*x)" aside, which these structs do not have. */
+START_TEST(the_manual_has_each_option_of_the_header) {
+        const struct library *library = &LIBRARIES[_i];
+        char *header = read_text(library->header), *page = read_page(library->page), name[64], *at, *end;
         size_t n = 0;
 
-        at = strstr(header, "struct dlc_options {");
+        at = strstr(header, library->options);
         ck_assert_ptr_nonnull(at);
         end = strstr(at, "\n};");
         ck_assert_ptr_nonnull(end);
@@ -635,10 +643,10 @@ START_TEST(the_manual_has_each_option_of_dlc_open) {
                 snprintf(name, sizeof(name), "%.*s", (int)(stop - begin), begin);
                 if (strcmp(name, "size") == 0) /* DLC_OPTIONS_INIT's */
                         continue;
-                expect_word(LIBRARY_PAGE, page, name, "which is an option");
+                expect_word(library->page, page, name, "which is an option");
                 n++;
         }
-        ck_assert_uint_gt(n, 15);
+        ck_assert_uint_gt(n, library->n_options);
         free(page);
         free(header);
 }
@@ -665,8 +673,10 @@ int main(void) {
         tcase_add_test(tcase, the_manual_has_each_option_of_dlctl_and_no_other);
         tcase_add_test(tcase, the_manual_has_each_option_of_dataloaderd);
         tcase_add_test(tcase, the_manual_has_each_option_of_dataloaderd_stage);
-        tcase_add_test(tcase, the_manual_has_each_function_of_the_header);
-        tcase_add_test(tcase, the_manual_has_each_option_of_dlc_open);
+        tcase_add_loop_test(tcase, the_manual_has_each_function_of_the_header, 0,
+                            (int)(sizeof(LIBRARIES) / sizeof(LIBRARIES[0])));
+        tcase_add_loop_test(tcase, the_manual_has_each_option_of_the_header, 0,
+                            (int)(sizeof(LIBRARIES) / sizeof(LIBRARIES[0])));
         suite_add_tcase(suite, tcase);
         runner = srunner_create(suite);
         srunner_run_all(runner, CK_ENV);
