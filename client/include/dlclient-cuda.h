@@ -29,6 +29,9 @@
  * make `stream` wait for them before. the daemon's slot         is given back when the copy from it has been done,
  * which an event says; never earlier, whatever the caller does.
  *
+ * `stream` is one of the device's primary context, which the runtime's interface, torch and JAX use; an event cannot be
+ * recorded across contexts.
+ *
  * So a batch may be kept as long as it is wanted, and nothing has to be synchronised for the library's sake.
  *
  * MEMORY on the device is the library's own, and is used again from batch to batch; or the caller's (`allocate`), who
