@@ -90,7 +90,7 @@ void scenario_stage_folder(struct scene *scene) {
 }
 
 void scenario_stage_packed(struct scene *scene) {
-        stage(scene, "photos", "prepare = \"resize(short=16) jpeg(90)\"", false);
+        stage(scene, "photos", "prepare = \"resize(short=16) jpeg(90) gpu_jpeg\"", false);
 }
 
 void scenario_stage_converted(struct scene *scene) {

@@ -200,6 +200,76 @@ def _(box):
             raise AssertionError(f"{path}: PSNR {psnr(numpy, got, expected):.1f} dB")
 
 
+def row_offsets(jpeg):
+    """Of the segment that says where rows of MCUs begin (proto/jpeg/row_index.h), and where they count from; None."""
+    at, offsets = 2, None
+    while jpeg[at + 1] != 0xda:
+        length = struct.unpack_from(">H", jpeg, at + 2)[0]
+        if jpeg[at + 1] == 0xef and jpeg[at + 4:at + 12] == b"dlprows\0":
+            offsets = struct.unpack_from(f"<{struct.unpack_from('<I', jpeg, at + 16)[0] + 1}I", jpeg, at + 20)
+        at += 2 + length
+    return offsets, at + 2 + struct.unpack_from(">H", jpeg, at + 2)[0]
+
+
+@case("gpu_jpeg: Pillow reads the same pixels and orientation, and each row of MCUs lies where the file says")
+def _(box):
+    Image, numpy = pillow()
+    rng, folder, out = random.Random(21), box.path("in"), box.path("out")
+    os.makedirs(os.path.join(folder, "a"))
+    taken = set()
+    for name, (change, options) in kinds(Image, numpy).items():
+        change(draw(numpy, rng, rng.randint(20, 300), rng.randint(20, 300))).save(os.path.join(folder, "a", name), **options)
+        if name.endswith(".jpg") and name != "cmyk.jpg":
+            taken.add(f"a/{name}")
+    report = prepare(folder, out, "gpu_jpeg")
+    equal((report["kept"], report["first"][:36]), (str(len(kinds(Image, numpy)) - len(taken)), "a/alpha.png: cannot be transcoded: n"),
+          "what was kept as it is")
+    for path, content in samples(out).items():
+        with open(os.path.join(folder, path), "rb") as file:
+            source = file.read()
+        if path not in taken:
+            equal(content, source, f"bytes of {path}")
+            continue
+        before, got = Image.open(io.BytesIO(source)), Image.open(io.BytesIO(content))
+        equal((got.mode, got.size, got.getexif().get(0x0112)), (before.mode, before.size, before.getexif().get(0x0112)), path)
+        equal(bool((numpy.asarray(got) == numpy.asarray(before)).all()), True, f"pixels of {path}")
+        offsets, scan = row_offsets(content)
+        for number, offset in enumerate(offsets[1:-1]):
+            equal(content[scan + offset - 2:scan + offset], bytes([0xff, 0xd0 + number % 8]), f"{path}, row {number}")
+        equal(scan + offsets[-1], len(content), f"the end of {path}")
+
+
+@case("gpu_jpeg: after resizing all kinds of pictures can be transcoded, and have the pixels that they have without it")
+def _(box):
+    Image, numpy = pillow()
+    rng, folder = random.Random(22), box.path("in")
+    os.makedirs(os.path.join(folder, "a"))
+    for name, (change, options) in kinds(Image, numpy).items():
+        change(draw(numpy, rng, rng.randint(20, 300), rng.randint(20, 300))).save(os.path.join(folder, "a", name), **options)
+    prepare(folder, box.path("plain"), "resize(short=64) jpeg(90)")
+    report = prepare(folder, box.path("rows"), "resize(short=64) jpeg(90) gpu_jpeg")
+    equal(report["kept"], "0", "samples that were kept as they are")
+    plain, rows = samples(box.path("plain")), samples(box.path("rows"))
+    equal(list(rows), list(plain), "names")
+    for path, content in rows.items():
+        equal(row_offsets(content)[0] is not None, True, f"offsets in {path}")
+        equal(bool((numpy.asarray(Image.open(io.BytesIO(content))) == numpy.asarray(Image.open(io.BytesIO(plain[path])))).all()),
+              True, f"pixels of {path}")
+
+
+@case("gpu_jpeg: photographs keep their pixels")
+def _(box):
+    Image, numpy = pillow()
+    folder = photos(40, 4)
+    equal(prepare(folder, box.path("out"), "gpu_jpeg", 1 << 20)["kept"], "0", "samples that were kept as they are")
+    n_before, n_after = 0, 0
+    for path, content in samples(box.path("out")).items():
+        before = Image.open(os.path.join(folder, path))
+        equal(bool((numpy.asarray(Image.open(io.BytesIO(content))) == numpy.asarray(before)).all()), True, f"pixels of {path}")
+        n_before, n_after = n_before + os.path.getsize(os.path.join(folder, path)), n_after + len(content)
+    print(f"        {n_after / n_before - 1:+.2%} bytes")
+
+
 @case("thousands of small files are packed as they are, each once and in order")
 def _(box):
     folder, out = box.folder_of_files("in", 5000, n_classes=7), box.path("out")

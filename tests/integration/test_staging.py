@@ -684,6 +684,29 @@ def _(box):
     equal(staging.run().result, "up-to-date", "the second run")
 
 
+@case("prepared for a GPU: every picture keeps its pixels to the bit, and what cannot be transcoded is named")
+def _(box):
+    folder = pictures(box)
+    from PIL import Image  # pylint: disable=import-outside-toplevel
+    for number, options in enumerate(({"progressive": True}, {"subsampling": 0}, {"subsampling": 1}, {"optimize": True})):
+        Image.effect_noise((200 + number, 151), 50).convert("RGB").save(
+            os.path.join(folder, "class1", f"kind{number}.jpg"), "JPEG", **options)
+    Image.effect_noise((99, 77), 50).save(os.path.join(folder, "class2", "grey.jpg"), "JPEG")
+    Image.effect_noise((99, 77), 50).convert("CMYK").save(os.path.join(folder, "class2", "ink.jpg"), "JPEG")
+    Image.effect_noise((99, 77), 50).save(os.path.join(folder, "class0", "000.png"))
+    staging = Staging(box, "file://" + folder, prepare="gpu_jpeg")
+    contains(staging.run().text, "2 samples could not be prepared and are packed as they are",
+             "class0/000.png: cannot be transcoded: not a JPEG")
+    plain = box.daemon({"photos": folder})
+    daemon = box.daemon({"photos": staging.dataset()}, name="staged")
+    expected = plain.read("photos", pipeline="decode", batch=1, seed=3)
+    equal(len(expected), 37, "samples")
+    equal(daemon.read("photos", pipeline="decode", batch=1, seed=3), expected, "digests of pixels, order and labels")
+    stored = [(line["index"], line["fields"]["image"]) for line in daemon.read("photos", pipeline="raw", batch=1)]
+    before = dict((line["index"], line["fields"]["image"]) for line in plain.read("photos", pipeline="raw", batch=1))
+    equal(sum(before[index] == image for index, image in stored), 2, "samples whose bytes stay")
+
+
 @case("prepared: a second and a third version fetch the difference from the origin, though shards are what is served")
 def _(box):
     folder = pictures(box, 60)

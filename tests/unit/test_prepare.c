@@ -37,6 +37,9 @@ START_TEST(steps_are_read_with_and_without_their_keys) {
                 { "jpeg(1)", { .quality = 1, .encodes_all = true } },
                 { "jpeg(100)", { .quality = 100, .encodes_all = true } },
                 { "resize(16384)", { .short_side = 16384, .quality = 95 } },
+                { " gpu_jpeg\n", { .quality = 95, .transcodes = true } },
+                { "resize(64) gpu_jpeg", { .short_side = 64, .quality = 95, .transcodes = true } },
+                { "jpeg(90) gpu_jpeg", { .quality = 90, .encodes_all = true, .transcodes = true } },
                 { " convert\n", { .converts = true } },
                 { "command: tar c \"$DATALOADERD_FILE\" | cat ", { .command = "tar c \"$DATALOADERD_FILE\" | cat " } },
                 { "command :x", { .command = "x" } },
@@ -52,6 +55,7 @@ START_TEST(steps_are_read_with_and_without_their_keys) {
                 ck_assert_uint_eq(steps.short_side, rows[i].steps.short_side);
                 ck_assert_uint_eq(steps.quality, rows[i].steps.quality);
                 ck_assert_int_eq(steps.encodes_all, rows[i].steps.encodes_all);
+                ck_assert_int_eq(steps.transcodes, rows[i].steps.transcodes);
                 ck_assert_int_eq(steps.converts, rows[i].steps.converts);
                 ck_assert_pstr_eq(steps.command, rows[i].steps.command);
         }
@@ -62,7 +66,8 @@ START_TEST(a_wrong_text_is_refused_with_its_column_and_what_was_expected) {
         static const struct {
                 const char *text, *column, *says;
         } rows[] = {
-                { "jpg(90)", "column 1:", "unknown step \"jpg\" (did you mean \"jpeg\"?); the steps are resize, jpeg" },
+                { "jpg(90)",
+                  "column 1:", "unknown step \"jpg\" (did you mean \"jpeg\"?); the steps are resize, jpeg, gpu_jpeg;" },
                 { "resize", "column 1:", "resize needs its short, as in resize(short=256)" },
                 { "resize()", "column 1:", "resize needs its short" },
                 { "resize(256", "column 11:", "the text ends; expected \")\"" },
@@ -77,9 +82,14 @@ START_TEST(a_wrong_text_is_refused_with_its_column_and_what_was_expected) {
                 { "jpeg(101)", "column 6:", "quality, a whole number from 1 to 100" },
                 { "jpeg(9.5)", "column 7:", "\".\"; expected \")\"" },
                 { "jpeg(90) jpeg(90)", "column 10:", "jpeg is given twice" },
-                { "jpeg(90) resize(256)", "column 10:", "after \"jpeg\", which is the last step" },
+                { "jpeg(90) resize(256)",
+                  "column 10:", "\"resize\" after \"jpeg\"; the sequence is resize, jpeg, gpu_jpeg" },
+                { "gpu_jpeg jpeg(90)", "column 10:", "\"jpeg\" after \"gpu_jpeg\"; the sequence is" },
+                { "gpu_jpeg gpu_jpeg", "column 10:", "gpu_jpeg is given twice" },
+                { "gpu_jpeg(1)", "column 9:", "\"(\"; expected a blank and the next step, or the end" },
+                { "gpu-jpeg", "column 1:", "unknown step \"gpu\"" },
                 { "resize(1) resize(2)", "column 11:", "resize is given twice" },
-                { "resize(256) \x01", "column 13:", "byte 0x01; expected the name of a step: resize, jpeg" },
+                { "resize(256) \x01", "column 13:", "byte 0x01; expected the name of a step: resize, jpeg, gpu_jpeg" },
                 { ",", "column 1:", "expected the name of a step" },
                 { "convert jpeg(90)", "column 9:", "convert stands alone" },
                 { "jpeg(90) convert", "column 10:", "unknown step \"convert\"" },
@@ -685,13 +695,19 @@ static bool never(void *userdata) {
         return false;
 }
 
-/* Of a picture in several scans all coefficients lie in memory: 3 bytes a pixel at 4:2:0. */
+/* Of a picture in several scans, and of one that is transcoded, all coefficients lie in memory: 3 bytes a pixel at
+ * 4:2:0. */
+static const struct steps COSTLY_STEPS[] = {
+        { .short_side = 64, .quality = 90, .encodes_all = true },
+        { .quality = 95, .transcodes = true },
+        { .quality = 95, .encodes_all = true, .transcodes = true },
+};
+
 START_TEST(a_picture_that_takes_more_memory_than_one_may_is_left_as_it_is) {
-        static const struct steps steps = { .short_side = 64, .quality = 90, .encodes_all = true };
         struct jpegs_spec spec = { .quality = 20, .h = 2, .v = 2, .content = JPEGS_SMOOTH, .seed = 5 };
         struct maker *maker = NULL;
 
-        ck_assert_int_eq(maker_new(&steps, &maker, NULL), 0);
+        ck_assert_int_eq(maker_new(&COSTLY_STEPS[_i], &maker, NULL), 0);
         for (uint32_t i = 0; i < 2; i++) {
                 struct purse purse = {};
                 struct maker_job job = { .pay = pay_from_purse, .is_cancelled = never, .userdata = &purse };
@@ -739,7 +755,7 @@ int main(void) {
                 { "again", a_file_that_cannot_be_read_as_the_index_says_ends_it_with_its_name, 4 },
                 { "again", a_cancelled_run_leaves_no_half_shard_and_can_go_on, 0 },
                 { "again", what_is_packed_already_is_refused, 0 },
-                { "memory", a_picture_that_takes_more_memory_than_one_may_is_left_as_it_is, 0 },
+                { "memory", a_picture_that_takes_more_memory_than_one_may_is_left_as_it_is, ARRAY_SIZE(COSTLY_STEPS) },
         };
 
         return suite_run("prepare", rows, ARRAY_SIZE(rows));

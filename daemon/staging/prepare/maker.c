@@ -11,6 +11,7 @@
 #include "daemon/base/bytes.h"
 #include "daemon/decode/decode.h"
 #include "daemon/staging/prepare/encoder.h"
+#include "daemon/staging/prepare/transcoder.h"
 #include "proto/base/cleanup.h"
 
 #define TRIM_FROM                                                                                                      \
@@ -22,7 +23,8 @@ struct maker {
         struct decoder *decoder;
         struct resizer *resizer;
         struct encoder *encoder;
-        struct block pixels; /* of what was resized */
+        struct transcoder *transcoder; /* NULL: not asked for */
+        struct block pixels;           /* of what was resized */
 };
 
 /* A picture on its way through a maker: a sink of the decoder's rows. */
@@ -31,7 +33,7 @@ struct making {
         const struct maker_job *job;
         uint32_t width, height;         /* of the picture */
         uint32_t new_width, new_height; /* of what it becomes */
-        uint64_t need;                  /* bytes that this may take; 0: nothing was begun */
+        uint64_t need;                  /* bytes that this may take, paid for; 0: nothing was begun */
 };
 
 /* ---- state --------------------------------------------------------------------------------------------------- */
@@ -59,6 +61,7 @@ void maker_free(struct maker *maker) {
                 return;
         free_parts(maker);
         encoder_free(maker->encoder);
+        transcoder_free(maker->transcoder);
         free(maker);
 }
 
@@ -70,7 +73,11 @@ int maker_new(const struct steps *steps, struct maker **ret_maker, struct why *w
                 return why_set(why, -ENOMEM, "no memory for preparing samples");
         maker->steps = steps;
         r = encoder_new(&maker->encoder);
-        if (r == 0)
+        if (r == 0 && steps->transcodes)
+                r = transcoder_new(&maker->transcoder);
+        if (r < 0)
+                why_set(why, r, "no memory for preparing samples");
+        else
                 r = new_parts(maker, why);
         if (r < 0) {
                 maker_free(maker);
@@ -213,6 +220,65 @@ static int make(struct making *making, struct block *ret_file, size_t *ret_n_byt
         return r < 0 ? r : encoder_end(maker->encoder, ret_file, ret_n_bytes, why);
 }
 
+/* Resizes and encodes, as far as that is asked for. */
+static int encode(struct making *making, struct block *ret_file, size_t *ret_n_bytes, struct why *why) {
+        struct maker *maker = making->maker;
+        struct image_info info;
+        int r;
+
+        if (!maker->steps->short_side && !maker->steps->encodes_all)
+                return MAKER_AS_IT_IS;
+        r = decoder_open(maker->decoder, making->job->bytes, making->job->n_bytes, &info, why);
+        if (r == 0) {
+                making->width = info.width;
+                making->height = info.height;
+                choose_size(making);
+                if (!is_resized(making) && !maker->steps->encodes_all)
+                        r = MAKER_AS_IT_IS;
+                else
+                        r = make(making, ret_file, ret_n_bytes, why);
+        }
+        decoder_close(maker->decoder);
+        encoder_forget(maker->encoder);
+        return r;
+}
+
+static int pay_for_transcoding(struct making *making, uint64_t n_bytes, struct why *why) {
+        char text[BYTES_TEXT_MAX], limit[BYTES_TEXT_MAX];
+        uint64_t n_all = making->job->n_paid + making->need + n_bytes;
+
+        if (n_all > MAKER_BYTES)
+                return why_set(why, -EFBIG, "transcoding may take %s of memory; the limit is %s",
+                               format_bytes(text, n_all), format_bytes(limit, MAKER_BYTES));
+        making->need += n_bytes;
+        return making->job->pay(making->job->userdata, n_bytes);
+}
+
+/* Transcodes what was encoded, whose file is replaced, or else the sample's own bytes. */
+static int transcode(struct making *making, bool is_encoded, struct block *file, size_t *n_bytes, struct why *why) {
+        struct transcoder *transcoder = making->maker->transcoder;
+        const struct maker_job *job = making->job;
+        struct block made = {};
+        uint64_t need;
+        size_t n_made;
+        int r;
+
+        r = transcoder_open(transcoder, is_encoded ? file->bytes : job->bytes, is_encoded ? *n_bytes : job->n_bytes,
+                            &need, why);
+        if (r == 0)
+                r = pay_for_transcoding(making, need, why);
+        if (r == 0)
+                r = transcoder_make(transcoder, job->is_cancelled, job->userdata, &made, &n_made, why);
+        transcoder_forget(transcoder);
+        if (is_encoded)
+                block_free(file);
+        if (r == 0) {
+                *file = made;
+                *n_bytes = n_made;
+        }
+        return r == TRANSCODER_CANNOT ? MAKER_CANNOT : r;
+}
+
 /* Damage, formats and sizes are the training job's business; the rest is ours. */
 static bool is_of_the_sample(int error) {
         return error == -EBADMSG || error == -ENOTSUP || error == -EFBIG;
@@ -221,26 +287,21 @@ static bool is_of_the_sample(int error) {
 int maker_make(struct maker *maker, const struct maker_job *job, struct block *ret_file, size_t *ret_n_bytes,
                struct why *why) {
         struct making making = { .maker = maker, .job = job };
-        struct image_info info;
+        struct block file = {};
+        size_t n_bytes = 0;
         int r, r_settle;
 
-        r = decoder_open(maker->decoder, job->bytes, job->n_bytes, &info, why);
-        if (r == 0) {
-                making.width = info.width;
-                making.height = info.height;
-                choose_size(&making);
-                if (!is_resized(&making) && !maker->steps->encodes_all)
-                        r = MAKER_AS_IT_IS;
-                else
-                        r = make(&making, ret_file, ret_n_bytes, why);
-        }
-        decoder_close(maker->decoder);
-        encoder_forget(maker->encoder);
+        r = encode(&making, &file, &n_bytes, why);
+        if (maker->transcoder && (r == 0 || r == MAKER_AS_IT_IS))
+                r = transcode(&making, r == 0, &file, &n_bytes, why);
         r_settle = settle(maker, making.need, why);
         if (r_settle < 0) {
-                if (r == 0)
-                        block_free(ret_file);
+                block_free(&file);
                 return r_settle;
+        }
+        if (r == 0) {
+                *ret_file = file;
+                *ret_n_bytes = n_bytes;
         }
         return r < 0 && is_of_the_sample(r) ? MAKER_CANNOT : r;
 }

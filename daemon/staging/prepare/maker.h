@@ -1,8 +1,8 @@
-/* staging/prepare/maker.h: what one worker makes of a sample: decode, resize, encode. Private to this floor.
+/* staging/prepare/maker.h: what one worker makes of a sample: decode, resize, encode, transcode. Private to this floor.
  *
- * Pixels mean what they mean to the daemon that decodes the sample unprepared (decode/decode.h): grey, palette and CMYK
- * become RGB, alpha is dropped, the EXIF orientation is not applied (nor kept: Pillow and the daemon ignore it), colour
- * profiles are ignored. */
+ * Where a picture is encoded again, pixels mean what they mean to the daemon that decodes the sample unprepared
+ * (decode/decode.h): grey, palette and CMYK become RGB, alpha is dropped, the EXIF orientation is not applied (nor
+ * kept: Pillow and the daemon ignore it), colour profiles are ignored. */
 #pragma once
 
 #include <stdbool.h>
@@ -15,7 +15,7 @@
 
 /* Positive outcomes of maker_make(): pack the sample's own bytes. */
 #define MAKER_AS_IT_IS 1 /* nothing is to be done to it */
-#define MAKER_CANNOT   2 /* it cannot be decoded within MAKER_BYTES; `why` says why */
+#define MAKER_CANNOT   2 /* it cannot be decoded or transcoded within MAKER_BYTES; `why` says why */
 
 #define MAKER_BYTES (88ull << 20) /* the most that a single sample may take: 24 Mpixel in several scans do */
 #define MAKER_KEEPS (512u << 10)  /* bytes that a maker keeps between samples, at most */
@@ -25,7 +25,8 @@ struct maker_job {
         size_t n_bytes;
         uint64_t n_paid; /* memory that the bytes themselves take, of MAKER_BYTES */
 
-        /* Called once, before memory is used, with what else it may take. May block. A negative errno ends it. */
+        /* Called before memory is used, with what else it may take: once, and once more for transcoding. May block. A
+         * negative errno ends it. */
         int (*pay)(void *userdata, uint64_t n_bytes);
         bool (*is_cancelled)(void *userdata); /* asked every few rows */
         void *userdata;

@@ -5,12 +5,15 @@
  * resize(short=N): the shorter side becomes N, Pillow's bilinear with antialiasing, as torchvision's Resize on a PIL
  * image; a picture is never enlarged. jpeg(QUALITY): every picture is encoded with libjpeg-turbo, 4:2:0, as Pillow's
  * save(quality=). Without jpeg() only what was resized is encoded, at quality 95, and a picture that is small enough
- * keeps its bytes. "" packs only.
+ * keeps its bytes. gpu_jpeg: every JPEG, as it is or as the steps before it made it, is transcoded without loss so that
+ * its rows of MCUs can be decoded side by side (transcoder.h); all other samples keep their bytes and are counted. ""
+ * packs only.
  *
- * Pixels mean what they mean unprepared (decode/decode.h): grey, palette and CMYK become RGB, alpha is dropped, the
- * EXIF orientation is not applied; metadata are not kept. A sample that cannot be decoded, or not within the memory of
- * one sample (88 MiB: a JPEG of 24 Mpixel in several scans fits, a WebP of 12 does not), is packed as it is, and
- * counted: what is damaged is the training job's business (its on_error decides).
+ * Where a picture is encoded again, pixels mean what they mean unprepared (decode/decode.h): grey, palette and CMYK
+ * become RGB, alpha is dropped, the EXIF orientation is not applied; metadata are not kept. A sample that cannot be
+ * decoded or transcoded, or not within the memory of one sample (88 MiB: a JPEG of 24 Mpixel in several scans fits, a
+ * WebP of 12 does not; transcoding ends at about 20 Mpixel), is packed as it is, and counted: what is damaged is the
+ * training job's business (its on_error decides).
  *
  * Samples keep index, path and label. Shard k holds a run of samples that follows from the index and shard_bytes alone,
  * so that all nodes agree who makes which without talk, and the same inputs give the same bytes on every node. */
@@ -38,7 +41,7 @@ struct prepare_options {
 
 struct prepare_report {
         uint64_t n_samples;    /* of this node; also those in shards that an earlier run left */
-        uint64_t n_kept_as_is; /* could not be decoded; in this run's shards alone */
+        uint64_t n_kept_as_is; /* could not be prepared; in this run's shards alone */
         struct why first_kept; /* which and why; "" if none */
 };
 

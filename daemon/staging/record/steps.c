@@ -8,33 +8,38 @@
 #include "proto/base/nearest.h"
 #include "proto/base/step_text.h"
 
+#define STEP_NAMES "resize, jpeg, gpu_jpeg"
+
+/* In the sequence in which they are written. */
 enum {
         RESIZE,
         JPEG,
+        GPU_JPEG,
         N_STEPS
 };
 
-/* Every step has one argument, a whole number that must be given; its key may be left out. */
+/* A step has one argument, a whole number that must be given, and whose key may be left out; or none. */
 struct step_type {
-        const char *name, *argument, *example;
-        uint32_t maximum; /* the least is 1 */
+        const char *name, *argument, *example; /* argument NULL: none */
+        uint32_t maximum;                      /* the least is 1 */
 };
 
 static const struct step_type STEPS[N_STEPS] = {
         [RESIZE] = { "resize", "short", "resize(short=256)", STEPS_SHORT_MAX },
         [JPEG] = { "jpeg", "quality", "jpeg(90)", 100 },
+        [GPU_JPEG] = { "gpu_jpeg", NULL, "gpu_jpeg", 0 },
 };
 
 static int refuse_word(const struct step_text *text, const char *word, size_t n_word) {
         struct nearest nearest;
 
         if (n_word == 0)
-                return step_text_refuse_here(text, "the name of a step: resize, jpeg");
+                return step_text_refuse_here(text, "the name of a step: " STEP_NAMES);
         return why_set(text->why, -EINVAL,
-                       "prepare, column %zu: unknown step \"%.*s\"%s; the steps are resize, jpeg; or write convert, or "
-                       "command: and a shell command",
+                       "prepare, column %zu: unknown step \"%.*s\"%s; the steps are " STEP_NAMES
+                       "; or write convert, or command: and a shell command",
                        step_text_column(text, word), word_shown(n_word), word,
-                       nearest_in(&nearest, word, n_word, "resize jpeg convert"));
+                       nearest_in(&nearest, word, n_word, "resize jpeg gpu_jpeg convert"));
 }
 
 static int refuse_missing(const struct step_text *text, const struct step_type *type, const char *word) {
@@ -98,15 +103,16 @@ static int read_argument(struct step_text *text, const struct step_type *type, c
         return 0;
 }
 
-/* A picture is resized before it is encoded, and each once. `given`: what was found so far, 0 for nothing. */
+/* A picture is resized, then encoded, then transcoded, and each once. `given`: what was found so far, 0 for nothing. */
 static int check_place(const struct step_text *text, unsigned idx, const char *word, const uint32_t given[N_STEPS]) {
         if (given[idx])
                 return why_set(text->why, -EINVAL, "prepare, column %zu: %s is given twice",
                                step_text_column(text, word), STEPS[idx].name);
-        if (given[JPEG])
-                return why_set(text->why, -EINVAL,
-                               "prepare, column %zu: \"%s\" after \"jpeg\", which is the last step; expected the end",
-                               step_text_column(text, word), STEPS[idx].name);
+        for (unsigned later = idx + 1; later < N_STEPS; later++)
+                if (given[later])
+                        return why_set(text->why, -EINVAL,
+                                       "prepare, column %zu: \"%s\" after \"%s\"; the sequence is " STEP_NAMES,
+                                       step_text_column(text, word), STEPS[idx].name, STEPS[later].name);
         return 0;
 }
 
@@ -124,7 +130,8 @@ static int read_step(struct step_text *text, uint32_t given[N_STEPS]) {
         if (r < 0)
                 return r;
         text->at += n_word;
-        r = read_argument(text, &STEPS[idx], word, &given[idx]);
+        given[idx] = 1;
+        r = STEPS[idx].argument ? read_argument(text, &STEPS[idx], word, &given[idx]) : 0;
         if (r < 0)
                 return r;
         if (*text->at && !strchr(" \t\r\n", *text->at))
@@ -176,10 +183,11 @@ int steps_parse(const char *text, struct steps *ret_steps, struct why *why) {
                 step_text_skip_blanks(&reader);
         }
         *ret_steps = (struct steps){
-                .packs_only = !given[RESIZE] && !given[JPEG],
+                .packs_only = !given[RESIZE] && !given[JPEG] && !given[GPU_JPEG],
                 .short_side = given[RESIZE],
                 .quality = given[JPEG] ? given[JPEG] : STEPS_QUALITY_DEFAULT,
                 .encodes_all = given[JPEG] > 0,
+                .transcodes = given[GPU_JPEG] > 0,
         };
         return 0;
 }

@@ -21,6 +21,7 @@ struct steps {
         uint32_t short_side; /* pixels; 0: pictures keep their size */
         uint32_t quality;    /* of libjpeg, 1 to 100 */
         bool encodes_all;    /* jpeg() is written: what keeps its size is encoded as well; else it is packed as it is */
+        bool transcodes;     /* gpu_jpeg is written: a JPEG becomes one whose rows can be decoded side by side */
 };
 
 /* Is this a text of steps? -EINVAL with the position and what was expected. */

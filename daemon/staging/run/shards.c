@@ -54,7 +54,7 @@ static void say_kept(struct run *run, const struct prepare_report *report) {
 
         if (report->n_kept_as_is == 0)
                 return;
-        shorten(text, sizeof(text), "%llu samples could not be decoded and are packed as they are; the first: %s",
+        shorten(text, sizeof(text), "%llu samples could not be prepared and are packed as they are; the first: %s",
                 (unsigned long long)report->n_kept_as_is, report->first_kept.text);
         run_say(run, "warning", text);
 }
