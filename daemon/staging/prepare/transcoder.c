@@ -13,7 +13,7 @@
 #include <xxhash.h>
 
 #include "daemon/staging/prepare/row_index.h"
-#include "proto/jpeg/row_index.h"
+#include "proto/jpeg/jpeg.h"
 
 #define SCANS_MAX   64          /* of a progressive JPEG, as in maker.c */
 #define SPARE_BYTES (64u << 10) /* that a file may become longer: tables and offsets of a tiny one */
@@ -345,6 +345,15 @@ static void write_target(struct transcoder *transcoder, jvirt_barray_ptr *coeffi
         jpeg_destroy_compress(target);
 }
 
+/* Who decodes in rows takes it: it reads with the same function. */
+static void check_rows(struct transcoder *transcoder) {
+        struct dlp_jpeg jpeg;
+        struct why why;
+
+        if (dlp_jpeg_read(transcoder->file.bytes, transcoder->n_bytes, &jpeg, &why) < 0)
+                refuse(transcoder, TRANSCODER_CANNOT, "%s", why.text);
+}
+
 int transcoder_make(struct transcoder *transcoder, bool (*is_cancelled)(void *userdata), void *userdata,
                     struct block *ret_file, size_t *ret_n_bytes, struct why *why) {
         XXH128_hash_t before, after;
@@ -366,6 +375,7 @@ int transcoder_make(struct transcoder *transcoder, bool (*is_cancelled)(void *us
         if (!XXH128_isEqual(before, after))
                 refuse(transcoder, TRANSCODER_CANNOT, "what was written is not what was read");
 
+        check_rows(transcoder);
         block_shrink(&transcoder->file, transcoder->n_bytes);
         *ret_file = transcoder->file;
         *ret_n_bytes = transcoder->n_bytes;
