@@ -1,15 +1,19 @@
-/* Any bytes as a JPEG in rows, as who decodes it in rows reads it. The first byte says whether they are such a file
- * already, or any JPEG, which is transcoded before: then it has to be read, and must keep its size. */
+/* Any bytes as a JPEG in rows, as who decodes it in rows reads it, and the kernels that decode it, run on the CPU: what
+ * they find good has the pixels that our decoder gives. The first byte says whether the bytes are such a file already,
+ * or any JPEG, which is transcoded before: then it has to be read, and to be good. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/decode/decode.h"
 #include "daemon/staging/prepare/transcoder.h"
 #include "proto/jpeg/jpeg.h"
 #include "tests/support/jpeg_codes.h"
+#include "tests/support/rows_decoding.h"
 
-#define NEED_MAX (64ull << 20) /* bytes that transcoding may take */
+#define NEED_MAX   (64ull << 20) /* bytes that transcoding may take */
+#define PIXELS_MAX (1u << 16)    /* of what is decoded */
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes);
 
@@ -54,14 +58,53 @@ static void check(const struct dlp_jpeg *jpeg, const uint8_t *bytes, size_t n_by
         must(sum < UINT32_MAX, "the sum");
 }
 
+/* No row of what is good has anything that libjpeg would warn of. */
+static void compare(const struct rows_decoding *decoding, const uint8_t *bytes, size_t n_bytes) {
+        static struct decoder *decoder;
+        struct decode_limits limits = DECODE_LIMITS_DEFAULT;
+        const struct dlk_jpeg_picture *picture = &decoding->picture;
+        size_t n_pixels = (size_t)picture->jpeg.width * picture->jpeg.height;
+        struct image_info info;
+        uint8_t *pixels = malloc(n_pixels * PIXEL_BYTES);
+
+        if (!decoder && decoder_new(&limits, DECODE_JPEG_AUTO, &decoder, NULL) < 0)
+                _Exit(2);
+        if (decoder_open(decoder, bytes, n_bytes, &info, NULL) == 0) {
+                must(info.width == picture->jpeg.width && info.height == picture->jpeg.height, "another size");
+                if (decoder_read_into(decoder, pixels, (size_t)info.width * PIXEL_BYTES, NULL) == 0)
+                        must(memcmp(pixels, picture->pixels, n_pixels * PIXEL_BYTES) == 0, "other pixels");
+        }
+        decoder_close(decoder);
+        free(pixels);
+}
+
+static enum dlk_jpeg_status decode(const uint8_t *bytes, size_t n_bytes) {
+        struct rows_decoding decoding;
+        enum dlk_jpeg_status status = DLK_JPEG_GOOD;
+
+        if (rows_decoding_open(&decoding, bytes, n_bytes) < 0)
+                abort();
+        if ((uint64_t)decoding.picture.jpeg.width * decoding.picture.jpeg.height <= PIXELS_MAX) {
+                struct box whole = { 0, 0, decoding.picture.jpeg.width, decoding.picture.jpeg.height };
+
+                status = rows_decoding_run(&decoding, whole);
+                if (status == DLK_JPEG_GOOD)
+                        compare(&decoding, bytes, n_bytes);
+        }
+        rows_decoding_free(&decoding);
+        return status;
+}
+
 static void read_rows(const uint8_t *bytes, size_t n_bytes) {
         struct dlp_jpeg jpeg;
         struct why why = { 0 };
 
-        if (dlp_jpeg_read(bytes, n_bytes, &jpeg, &why) == 0)
+        if (dlp_jpeg_read(bytes, n_bytes, &jpeg, &why) == 0) {
                 check(&jpeg, bytes, n_bytes);
-        else
+                decode(bytes, n_bytes);
+        } else {
                 must(why.text[0] != 0, "refused without a word");
+        }
 }
 
 static bool never(void *userdata) {
@@ -91,6 +134,7 @@ static void transcode(const uint8_t *bytes, size_t n_bytes) {
         must(n_file <= need, "more memory than was said");
         must(dlp_jpeg_read(file.bytes, n_file, &jpeg, NULL) == 0, "what was made cannot be read");
         check(&jpeg, file.bytes, n_file);
+        must(decode(file.bytes, n_file) == DLK_JPEG_GOOD, "what was made is damaged");
         block_free(&file);
 }
 

@@ -270,6 +270,17 @@ def _(box):
     print(f"        {n_after / n_before - 1:+.2%} bytes")
 
 
+@case("gpu_jpeg: the kernels that decode rows give photographs the pixels that the daemon gives the source, resized ones too")
+def _(box):
+    tool = os.path.join(BUILD, "tools/decode_rows")
+    if not os.path.exists(tool):
+        raise Skip(f"{tool} was not built")
+    done = subprocess.run([tool, photos(40, 4)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, universal_newlines=True,
+                          timeout=300, check=False)
+    equal(done.returncode, 0, f"exit status; {done.stderr}{done.stdout}")
+    contains(done.stdout, "files 40\n", "left 0\n", "other 0\n")
+
+
 @case("thousands of small files are packed as they are, each once and in order")
 def _(box):
     folder, out = box.folder_of_files("in", 5000, n_classes=7), box.path("out")
