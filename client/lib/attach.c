@@ -157,6 +157,8 @@ int dli_attach_ask(struct dlc_loader *loader) {
         message.attach.first_position = loader->plan.base;
         message.attach.first_step = loader->step;
         message.attach.digest = loader->digest;
+        message.attach.leave_forms = loader->forms.n >
+                                     0; /* a daemon that knew nothing of it finished pictures itself */
         message.attach.part_digests = message.part_digests;
         message.attach.n_part_digests = dli_parts_digests(loader, message.part_digests);
         /* As many epochs as the old request would have prepared. If a seek went beyond them, only this epoch. */

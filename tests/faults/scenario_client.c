@@ -87,6 +87,48 @@ void scenario_client_asks(struct scene *scene) {
         end_client(scene);
 }
 
+/* A client with a device: what is left to it, and memory that it holds. */
+void scenario_client_device(struct scene *scene) {
+        struct dlc_options options;
+        struct dlc_loader *loader;
+        struct dlc_left_form form;
+        const struct dlc_batch *batch;
+        uint64_t n_bytes;
+        void *base;
+        int r;
+
+        scene_begin(scene, true);
+        scene->client_counts = true;
+        scene_begin_trouble(scene);
+        options = scene_options(scene, SCENE_PHOTOS);
+        options.pipeline = "resize(12:12) to(float16)";
+        options.leave_forms = true;
+        points_exempt = false;
+        r = dlc_open(&options, &loader);
+        points_exempt = true;
+        if (r < 0) {
+                scene_check_failure(scene, "open", r, dlc_last_error(), false);
+                end_client(scene);
+                return;
+        }
+        if (dlc_get_left_form(loader, 0, &form, sizeof(form)) < 0 || form.table_bytes != 3 * 256 * 2)
+                scene_problem(scene, "no form was left");
+        points_exempt = false;
+        r = dlc_hold_memory(loader, &base, &n_bytes);
+        points_exempt = true;
+        if (r < 0)
+                scene_check_failure(scene, "hold_memory", r, dlc_error(loader), false);
+        while ((r = dlc_next(loader, 20000, &batch)) == 0) {
+                if (batch->tensors[0].dtype != DLC_UINT8)
+                        scene_problem(scene, "a picture of dtype %u", batch->tensors[0].dtype);
+                dlc_release(loader, batch);
+        }
+        if (r < 0)
+                scene_check_failure(scene, "next", r, dlc_error(loader), false);
+        dlc_close(loader);
+        end_client(scene);
+}
+
 void scenario_client_fork(struct scene *scene) {
         struct dlc_options options;
         struct dlc_loader *loader;

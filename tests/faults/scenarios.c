@@ -301,6 +301,7 @@ const struct scenario SCENARIOS[] = {
         { "stop", stop },
         { "client", scenario_client },
         { "client-asks", scenario_client_asks },
+        { "client-device", scenario_client_device },
         { "client-fork", scenario_client_fork },
         { "client-restart", scenario_client_restart },
         { "once", scenario_once },

@@ -11,6 +11,7 @@ void scene_must_serve(struct scene *scene);
 
 void scenario_client(struct scene *scene);
 void scenario_client_asks(struct scene *scene);
+void scenario_client_device(struct scene *scene);
 void scenario_client_fork(struct scene *scene);
 void scenario_client_restart(struct scene *scene);
 void scenario_once(struct scene *scene);
