@@ -42,6 +42,8 @@ static int needed(const struct call_type *type, struct entered *entered) {
                 violation("%s was called by a host function", type->name);
                 return CUDA_ERROR_NOT_PERMITTED;
         }
+        if (the.ended)
+                return CUDA_ERROR_DEINITIALIZED;
         if (the.sticky)
                 return CUDA_ERROR_ILLEGAL_ADDRESS;
         if (type->needs >= STARTED && !the.started)
@@ -112,6 +114,6 @@ __attribute__((destructor)) static void end(void) {
         pthread_mutex_lock(&the_lock);
         if (!atomic_load(&the.forked))
                 report_write();
-        the.sticky = true;
+        the.ended = true;
         pthread_mutex_unlock(&the_lock);
 }

@@ -38,6 +38,7 @@ static const struct {
         ERROR(CUDA_ERROR_INVALID_VALUE, "invalid argument"),
         ERROR(CUDA_ERROR_OUT_OF_MEMORY, "out of memory"),
         ERROR(CUDA_ERROR_NOT_INITIALIZED, "initialization error"),
+        ERROR(CUDA_ERROR_DEINITIALIZED, "driver shutting down"),
         ERROR(CUDA_ERROR_NO_DEVICE, "no CUDA-capable device is detected"),
         ERROR(CUDA_ERROR_INVALID_DEVICE, "invalid device ordinal"),
         ERROR(CUDA_ERROR_INVALID_IMAGE, "device kernel image is invalid"),

@@ -90,6 +90,7 @@ struct ledger {
         struct dlt_cuda_counts counts;
         uint64_t n_calls[N_CALLS];
         bool started, sticky;
+        bool ended; /* the process is about to */
         atomic_bool forked;
 };
 

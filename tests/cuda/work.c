@@ -48,7 +48,7 @@ static void execute(struct stream *stream, struct work *work) {
         pthread_mutex_unlock(&the_lock);
         stream_pause(stream, delay_us);
         pthread_mutex_lock(&the_lock);
-        executes = !the.sticky;
+        executes = !the.sticky && !the.ended;
         pthread_mutex_unlock(&the_lock);
         if (work->run)
                 work->run(stream, work->argument, executes);
