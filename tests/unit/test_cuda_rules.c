@@ -218,6 +218,24 @@ START_TEST(memory_is_freed_once) {
 }
 END_TEST
 
+START_TEST(memory_is_not_used_after_its_free_is_queued) {
+        struct cuda_gate gate;
+        uint64_t memory;
+        void *stream;
+
+        cuda_driver_begin_current(QUICK);
+        stream = new_stream();
+        memory = new_memory(100);
+        cuda_gate_shut(&gate, stream);
+        OK(cuda.cuMemFreeAsync(memory, stream));
+        FAILS(cuda.cuMemsetD8Async(memory, 0, 100, stream), CUDA_ERROR_INVALID_VALUE);
+        cuda_gate_open(&gate);
+        OK(cuda.cuStreamSynchronize(stream));
+        one_violation("within one allocation");
+        ck_assert_uint_eq(cuda_driver_counts().n_allocations, 0);
+}
+END_TEST
+
 START_TEST(a_copy_must_stay_within_an_allocation) {
         uint8_t bytes[200] = {};
         uint64_t memory;
@@ -589,6 +607,7 @@ int main(int argc, char **argv) {
                 { "memory", memory_is_used_up_and_comes_back },
                 { "memory", memory_is_freed_after_the_work_that_is_queued },
                 { "memory", memory_is_freed_once },
+                { "memory", memory_is_not_used_after_its_free_is_queued },
                 { "memory", a_copy_must_stay_within_an_allocation },
                 { "memory", memory_that_is_freed_before_its_copy_is_an_illegal_address },
                 { "memory", a_byte_beside_an_allocation_is_missed },
