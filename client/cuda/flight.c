@@ -171,7 +171,7 @@ static int ask_for_output(struct flight *flight, const struct routes *routes, co
                 const struct route *route = &routes->items[i];
                 int r;
 
-                if (route->kind == ROUTE_HOST)
+                if (route->kind == ROUTE_HOST || route->output_bytes == 0)
                         continue;
                 r = source->allocate(source->userdata, &flight->tensors[i], route->output_bytes, source->stream,
                                      &flight->outputs[i]);

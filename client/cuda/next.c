@@ -63,8 +63,9 @@ static int check_held(struct dlc_cuda *cuda) {
                        cuda->n_flights - 1);
 }
 
-/* One that can be queued: the caller and the ring are done with it. -ENOBUFS: there is none now. */
-static int find_idle(struct dlc_cuda *cuda, struct flight **ret_flight) {
+/* One that can be queued: the caller and the ring are done with it. `wait`: if need be until the copy from its last
+ * slot has been done. -ENOBUFS: the caller has all of them; -EAGAIN: not now. */
+static int find_idle(struct dlc_cuda *cuda, bool wait, struct flight **ret_flight) {
         struct flight *idle = NULL;
         int r;
 
@@ -78,9 +79,9 @@ static int find_idle(struct dlc_cuda *cuda, struct flight **ret_flight) {
         }
         if (!idle)
                 return -ENOBUFS;
-        r = settle(cuda, idle, true);
-        if (r < 0)
-                return r;
+        r = settle(cuda, idle, wait);
+        if (r <= 0)
+                return r < 0 ? r : -EAGAIN;
         *ret_flight = idle;
         return 0;
 }
@@ -94,8 +95,8 @@ static int from_loader(struct dlc_cuda *cuda, int r) {
 static int take(struct dlc_cuda *cuda, int timeout_ms) {
         int r = dlc_next(cuda->loader, timeout_ms, &cuda->taken);
 
-        if (r != -ENOBUFS)
-                return from_loader(cuda, r);
+        if (r != -ENOBUFS || timeout_ms == 0)
+                return from_loader(cuda, r == -ENOBUFS ? -EAGAIN : r);
         /* The ring is small, and copies from all of its slots are under way. */
         r = settle_all(cuda, true);
         return r < 0 ? r : from_loader(cuda, dlc_next(cuda->loader, timeout_ms, &cuda->taken));
@@ -133,10 +134,11 @@ static int queue(struct dlc_cuda *cuda, struct flight *flight, cu_stream stream)
         return 0;
 }
 
-/* Takes the next batch and queues its copy. 0 with cuda->ahead, DLC_END_OF_EPOCH, or a negative errno. */
+/* Takes the next batch and queues its copy. 0 with cuda->ahead, DLC_END_OF_EPOCH, or a negative errno. With a timeout
+ * of 0 it waits for nothing. */
 static int go_ahead(struct dlc_cuda *cuda, int timeout_ms, cu_stream stream) {
         struct flight *flight = NULL;
-        int r = find_idle(cuda, &flight);
+        int r = find_idle(cuda, timeout_ms != 0, &flight);
 
         if (r == 0 && !cuda->taken)
                 r = take(cuda, timeout_ms);

@@ -62,9 +62,10 @@ extern "C" {
 
 struct dlc_cuda;
 
-/* Memory for one tensor of a batch: `n_bytes` on the device, aligned to 256 bytes. Called from within dlc_cuda_next(),
- * by its thread, with the device's context current; the memory must be usable in the order of `stream`. The tensor's
- * dtype and shape are set, data is not. Returns 0, or a negative errno, which dlc_cuda_next() returns. */
+/* Memory for one tensor of a batch that has any bytes: `n_bytes` on the device, aligned to 256 bytes. Called from
+ * within dlc_cuda_next(), by its thread, with the device's context current; the memory must be usable in the order of
+ * `stream`. The tensor's dtype and shape are set, data is not. Returns 0, or a negative errno, which dlc_cuda_next()
+ * returns. */
 typedef int (*dlc_cuda_allocate_fn)(void *userdata, const struct dlc_tensor *tensor, size_t n_bytes, void *stream,
                                     void **ret_data);
 
