@@ -9,10 +9,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "client/cuda/kernels/cpu.h"
 #include "proto/base/cleanup.h"
 #include "tests/cuda/abi.h"
 #include "tests/cuda/calls.h"
-#include "tests/cuda/kernels.h"
 #include "tests/cuda/standin.h"
 
 #define MAX_DEVICES  8

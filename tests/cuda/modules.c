@@ -38,10 +38,8 @@ static const struct dlk_cpu_kernel *look_up(const struct dlk_cpu_kernel *kernels
 }
 
 static const struct dlk_cpu_kernel *find_kernel(const char *name) {
-        const struct dlk_cpu_kernel *kernel = NULL;
+        const struct dlk_cpu_kernel *kernel = look_up(dlk_cpu_kernels, dlk_n_cpu_kernels, name);
 
-        if (&dlk_n_cpu_kernels)
-                kernel = look_up(dlk_cpu_kernels, dlk_n_cpu_kernels, name);
         for (uint32_t i = 0; i < n_tables && !kernel; i++)
                 kernel = look_up(tables[i].kernels, tables[i].n, name);
         return kernel;

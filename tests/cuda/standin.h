@@ -22,8 +22,8 @@
 
 #include <stdint.h>
 
+#include "client/cuda/kernels/cpu.h"
 #include "tests/cuda/abi.h"
-#include "tests/cuda/kernels.h"
 
 #define DLT_CUDA_TEXT 200 /* bytes of a violation's text */
 
