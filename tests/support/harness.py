@@ -397,17 +397,19 @@ class Daemon:
         """Waits until it sleeps for this time: a tick of CPU time and n_wake_ups are ignored. What it had to do before may
         take a while on a busy machine; one that never sleeps never gets there."""
         def is_quiet():
-            ticks, n_before = self.cpu_ticks(), self.wake_ups()
+            ticks, n_before, begin = self.cpu_ticks(), self.wake_ups(), time.monotonic()
             time.sleep(seconds)
-            return self.cpu_ticks() - ticks <= 1 and self.wake_ups() - n_before <= n_wake_ups
+            took = time.monotonic() - begin  # on a busy machine more than asked for
+            n_allowed = -(-n_wake_ups * took // seconds)
+            return self.cpu_ticks() - ticks <= 1 and self.wake_ups() - n_before <= n_allowed
         within(60, is_quiet, f"{seconds} s in which {self.name} sleeps")
 
     def wake_ups(self):
-        """Times that any of its threads went to sleep, or was made to, since the start."""
+        """Times that any of its threads went to sleep since the start. One that others only push off the CPU stays awake."""
         n = 0
         for thread in os.listdir(f"/proc/{self.pid}/task"):
             with open(f"/proc/{self.pid}/task/{thread}/status", encoding="ascii", errors="replace") as status:
-                n += sum(int(line.split()[1]) for line in status if "ctxt_switches" in line)
+                n += sum(int(line.split()[1]) for line in status if line.startswith("voluntary_ctxt_switches"))
         return n
 
     def n_descriptors(self):
