@@ -265,17 +265,17 @@ START_TEST(blocking_streams_alone_wait_for_the_legacy_stream) {
         cuda_driver_begin_current(QUICK);
         blocking = new_stream(0);
         other = new_stream(CUDA_STREAM_NON_BLOCKING);
-        memory = new_memory(200);
+        memory = new_memory(300); /* a part for each: nothing orders them */
         cuda_gate_shut(&gate, NULL);
         OK(cuda.cuMemsetD8Async(memory, 1, 100, blocking));
-        OK(cuda.cuMemsetD8Async(memory, 1, 100, CUDA_STREAM_PER_THREAD));
+        OK(cuda.cuMemsetD8Async(memory + 200, 1, 100, CUDA_STREAM_PER_THREAD));
         OK(cuda.cuMemsetD8Async(memory + 100, 1, 100, other));
         OK(cuda.cuStreamSynchronize(other));
         ck_assert_int_eq(cuda.cuStreamQuery(blocking), CUDA_ERROR_NOT_READY);
         ck_assert_int_eq(cuda.cuStreamQuery(CUDA_STREAM_PER_THREAD), CUDA_ERROR_NOT_READY);
         cuda_gate_open(&gate);
         OK(cuda.cuCtxSynchronize());
-        ck_assert_uint_eq(count_of(memory, 200, 1), 200);
+        ck_assert_uint_eq(count_of(memory, 300, 1), 300);
 }
 END_TEST
 
