@@ -88,7 +88,7 @@ int dlc_cuda_open(struct dlc_loader *loader, const struct dlc_cuda_options *opti
         r = read_options(options, &read);
         if (r < 0)
                 return r;
-        cuda = calloc(1, sizeof(*cuda));
+        cuda = calloc(1, sizeof(*cuda) + ((size_t)read.n_batches + 1) * sizeof(struct flight));
         if (!cuda)
                 return cuda_refuse(-ENOMEM, "no memory for a loader");
         cuda->loader = loader;

@@ -22,8 +22,6 @@ struct dlc_cuda {
         struct pinned pinned;
         struct finish_forms forms;
         struct output_source output;
-        struct flight flights[CUDA_BATCHES_MAX + 1]; /* one more than the caller may hold: that which is ahead */
-        uint32_t n_flights;
         struct flight *ahead;          /* queued, comes next; NULL: none is */
         const struct dlc_batch *taken; /* of the loader, but not queued: the device had no memory; NULL: none */
         int pending; /* what the loader returned after the batch that is ahead, not told yet; 0: nothing */
@@ -33,6 +31,8 @@ struct dlc_cuda {
         uint32_t turn;            /* number of seeks so far: batches from before do not count for the place */
         uint64_t n_copied, copied_bytes, n_ahead;
         struct why why;
+        uint32_t n_flights;
+        struct flight flights[]; /* one more than the caller may hold: that which is ahead */
 };
 
 /* Makes the text in cuda->why the last error of the calling thread. Returns `error`. */

@@ -30,7 +30,7 @@ static int choose(struct device *device, int ordinal, struct why *why) {
         if (r < 0)
                 return r;
         device->ordinal = ordinal >= 0 ? ordinal : own_ordinal(n_devices);
-        if (device->ordinal >= n_devices)
+        if (device->ordinal < 0 || device->ordinal >= n_devices)
                 return why_set(
                         why, -EINVAL,
                         "device %d does not exist: this process sees %d, from 0 on (CUDA_VISIBLE_DEVICES says which)",

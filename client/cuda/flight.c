@@ -8,9 +8,8 @@
 #include "client/cuda/finish.h"
 #include "client/cuda/route.h"
 
-#define DEVICE_GRAIN                                                                                                   \
-        (1ull << 20) /* device memory grows by this, so that batches of varying size seldom make it grow               \
-                      */
+/* Device memory grows by this, so that batches of varying size seldom make it grow. */
+#define DEVICE_GRAIN (1ull << 20)
 
 int flight_open(struct flight *flight, const struct device *device, struct why *why) {
         cu_event *events[] = { &flight->copied, &flight->finished, &flight->freed, &flight->allocated };

@@ -9,7 +9,7 @@
  * The stage is used again when working has read it: copying waits for the last `finished`. So nothing on the host waits
  * for anything, and a batch crosses the link while the trainer's stream is still busy with memory that it will get.
  *
- * All calls but flight_find_tensor()'s are made within device_enter(), by the thread that uses the loader. */
+ * All calls are made within device_enter(), by the thread that uses the loader. */
 #pragma once
 
 #include <stdatomic.h>

@@ -21,13 +21,14 @@
  * WHO WAITS FOR WHOM. `stream` is the stream on which the caller uses a batch: a CUstream or cudaStream_t, NULL for the
  * legacy default stream. The library has two streams of its own.
  *
- *         dlc_cuda_next() returns   as soon as the copy and the kernel are queued; it does not wait for them. Work that
- *                                   is queued on `stream` afterwards runs after they are done. Work on any other stream
- *                                   must be made to wait for `stream` by the caller, by an event.
- *         dlc_cuda_release()        returns at once, while the work of `stream` may still be running. The batch's
- * memory is written again only after all that was queued on `stream` before the call. If other streams use the batch,
- * make `stream` wait for them before. the daemon's slot         is given back when the copy from it has been done,
- * which an event says; never earlier, whatever the caller does.
+ *         dlc_cuda_next()      returns when copy and kernel are queued, and does not wait for them. Work that is
+ *                              queued on `stream` afterwards runs after them. For work on any other stream, the
+ *                              caller makes that stream wait for `stream`, by an event.
+ *         dlc_cuda_release()   returns at once; the work of `stream` may still be running. The batch's memory is
+ *                              written again only after all that was queued on `stream` before the call. If
+ *                              other streams use the batch, make `stream` wait for them before the call.
+ *         the daemon's slot    is given back when the copy from it has been done, which an event says; never
+ *                              earlier, whatever the caller does.
  *
  * `stream` is one of the device's primary context, which the runtime's interface, torch and JAX use; an event cannot be
  * recorded across contexts.
