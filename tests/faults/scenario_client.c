@@ -20,6 +20,21 @@ static void end_client(struct scene *scene) {
         scene_must_serve(scene);
 }
 
+/* With failures. NULL: it could not be opened, and the scenario has ended. */
+static struct dlc_loader *open_client(struct scene *scene, const struct dlc_options *options) {
+        struct dlc_loader *loader;
+        int r;
+
+        points_exempt = false;
+        r = dlc_open(options, &loader);
+        points_exempt = true;
+        if (r == 0)
+                return loader;
+        scene_check_failure(scene, "open", r, dlc_last_error(), false);
+        end_client(scene);
+        return NULL;
+}
+
 void scenario_client(struct scene *scene) {
         begin_client(scene);
         scene_read(scene, SCENE_FILES, 0, 2, false);
@@ -39,14 +54,9 @@ void scenario_client_asks(struct scene *scene) {
 
         begin_client(scene);
         options = scene_options(scene, SCENE_FILES);
-        points_exempt = false;
-        r = dlc_open(&options, &loader);
-        points_exempt = true;
-        if (r < 0) {
-                scene_check_failure(scene, "open", r, dlc_last_error(), false);
-                end_client(scene);
+        loader = open_client(scene, &options);
+        if (!loader)
                 return;
-        }
         points_exempt = false;
         n = dlc_n_classes(loader);
         points_exempt = true;
@@ -103,14 +113,9 @@ void scenario_client_device(struct scene *scene) {
         options = scene_options(scene, SCENE_PHOTOS);
         options.pipeline = "resize(12:12) to(float16)";
         options.leave_forms = true;
-        points_exempt = false;
-        r = dlc_open(&options, &loader);
-        points_exempt = true;
-        if (r < 0) {
-                scene_check_failure(scene, "open", r, dlc_last_error(), false);
-                end_client(scene);
+        loader = open_client(scene, &options);
+        if (!loader)
                 return;
-        }
         if (dlc_get_left_form(loader, 0, &form, sizeof(form)) < 0 || form.table_bytes != 3 * 256 * 2)
                 scene_problem(scene, "no form was left");
         points_exempt = false;
@@ -138,14 +143,9 @@ void scenario_client_fork(struct scene *scene) {
 
         begin_client(scene);
         options = scene_options(scene, SCENE_FILES);
-        points_exempt = false;
-        r = dlc_open(&options, &loader);
-        points_exempt = true;
-        if (r < 0) {
-                scene_check_failure(scene, "open", r, dlc_last_error(), false);
-                end_client(scene);
+        loader = open_client(scene, &options);
+        if (!loader)
                 return;
-        }
         pid = fork();
         if (pid == 0) {
                 points_exempt = false;
