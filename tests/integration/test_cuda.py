@@ -2,12 +2,15 @@
 """Batches on a device: libdlclient-cuda on a driver of the tests' own (tests/cuda), which begins all work late, so that
 memory that is used again too early is seen. What arrives is compared with what a loader without a device gives."""
 import os
+import random
+import struct
 import subprocess
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
 from gpu import STAND_IN, has_real_driver
-from harness import BUILD, ROOT, VARIANT, Skip, Table, case, contains, equal, main, patience
+from harness import BUILD, ROOT, VARIANT, Skip, Table, case, contains, equal, identity_pixels, main, patience, png
+from tars import archive, npy, web
 
 sys.path.insert(0, os.path.join(ROOT, "tests", "cuda"))
 from break_rules import RULES, build
@@ -75,6 +78,37 @@ def _(box):
             device = run(box, daemon, pipeline, "batch=6", "epochs=2").check(batches=10)
             equal(device.count("n_copies_late") % 10, 0, "copies of batches that the device made itself")
             equal(device.count("n_copies_late") >= 20, True, "there are so many")
+    table.done()
+
+
+@case("fields of every layout arrive: text and bytes on the host, ragged and absent ones, damaged samples, several datasets")
+def _(box):
+    dice = random.Random(5)
+    members = []
+    for i in range(23):
+        members.append((f"{i:03d}.png", png(12, 10, identity_pixels(i, 12, 10))))
+        members.append((f"{i:03d}.txt", b"caption " + b"x" * dice.randrange(300)))
+        members.append((f"{i:03d}.cls", b"%d" % (i % 3)))
+        if i % 4:  # the others do not have it
+            n = dice.randrange(7)
+            members.append((f"{i:03d}.boxes.npy", npy("<f4", f"({n}, 4)", struct.pack(f"<{4 * n}f", *range(4 * n)))))
+    archive(box.path("w", "a.tar"), members)
+    damaged = box.folder_of_pictures("p", 24, width=40, height=32)
+    with open(sorted(os.path.join(at, name) for at, _, names in os.walk(damaged) for name in names)[5], "wb") as file:
+        file.write(b"no picture")
+    daemon = box.daemon({"w": web(box.path("w")), "p": damaged,
+                         "q": box.folder_of_pictures("q", 9, width=40, height=32)}, workers=2)
+    half = "center_crop(8) to(float16) layout(nchw)"
+    table = Table()
+    for dataset, pipeline, n_host in (
+            ("w", f"png: {half}; txt: text; cls; boxes.npy", 12),
+            ("w", f"png: {half}; txt: raw; boxes.npy: ragged", 12),
+            ("w", "boxes.npy; png: center_crop(8)", 0),
+            ("p", f"image: {half}; label", 0),
+            ("p + q", f"image: {half}; label; __dataset__", 0)):
+        for keys in ([], ["held=2"]):
+            with table.row((dataset, pipeline, keys)):
+                run(box, daemon, pipeline, "batch=4", "epochs=2", *keys, dataset=dataset).check(host=n_host)
     table.done()
 
 
@@ -191,7 +225,7 @@ def _(box):
     daemon = box.daemon({"p": box.folder_of_pictures("p", 16, width=40, height=32)}, workers=2)
     device = run(box, daemon, f"{CROP} to(float16)", "batch=4", fail="cuMemHostRegister_v2:1:801")
     equal(device.done.returncode, 0, device.output)
-    contains(device.output, "registered 0 remark: CUDA: registering the memory of the batches", "CUDA_ERROR_NOT_SUPPORTED")
+    contains(device.output, "registered 0 host 0 remark: CUDA: registering the memory of the batches", "CUDA_ERROR_NOT_SUPPORTED")
     equal(device.count("n_violations"), 0, "rules that were broken")
     run(box, daemon, f"{CROP} to(float16)", "batch=4", fail="cuModuleLoadData:1:209").check(batches=8)
 

@@ -45,7 +45,8 @@ struct kept {
 };
 
 static const struct driver *driver;
-static int n_outputs; /* that were allocated and not freed */
+static int n_outputs;             /* that were allocated and not freed */
+static unsigned long long n_host; /* tensors that stayed on the host */
 
 __attribute__((noreturn)) static void refuse(const char *text) {
         printf("refused: %s\n", text);
@@ -76,19 +77,43 @@ static void free_output(void *userdata, void *data, void *stream) {
         --*(int *)userdata;
 }
 
-/* The bytes of a tensor of the CPU's, without what is between samples. */
-static uint8_t *expect(const struct dlc_batch *batch, const struct dlc_tensor *tensor, size_t *ret_n) {
-        size_t n = dlc_dtype_bytes(tensor->dtype), n_sample;
-        uint8_t *bytes;
+/* A tensor in pieces: its samples, or its rows if it is of the batch as a whole. */
+static uint32_t n_pieces(const struct dlc_batch *batch, const struct dlc_tensor *tensor) {
+        return tensor->is_whole ? (uint32_t)tensor->shape[0] : batch->n_samples;
+}
 
+/* Where a piece is, from the tensor's data. Returns its bytes; 0: the sample lacks the field, or is empty. */
+static size_t piece_at(const struct dlc_tensor *tensor, uint32_t idx, uint64_t *ret_offset) {
+        size_t n = dlc_dtype_bytes(tensor->dtype);
+
+        if (tensor->places && !tensor->is_whole) {
+                *ret_offset = tensor->places[idx].offset;
+                return tensor->places[idx].offset == DLC_ABSENT ? 0 : tensor->places[idx].n_bytes;
+        }
+        *ret_offset = idx * (uint64_t)tensor->strides[0];
         for (uint32_t i = 1; i < tensor->n_dims; i++)
                 n *= (size_t)tensor->shape[i];
-        n_sample = n;
-        *ret_n = n_sample * (size_t)tensor->shape[0];
-        bytes = malloc(*ret_n + 1);
-        assert(bytes && (tensor->is_whole || tensor->shape[0] == batch->n_samples));
-        for (int64_t i = 0; i < tensor->shape[0]; i++)
-                memcpy(bytes + (size_t)i * n_sample, (const uint8_t *)tensor->data + i * tensor->strides[0], n_sample);
+        return n;
+}
+
+/* All pieces of a tensor on the CPU, one after the other. */
+static uint8_t *expect(const struct dlc_batch *batch, const struct dlc_tensor *tensor, size_t *ret_n) {
+        size_t n_bytes = 0, at = 0;
+        uint64_t offset;
+        uint8_t *bytes;
+
+        for (uint32_t i = 0; i < n_pieces(batch, tensor); i++)
+                n_bytes += piece_at(tensor, i, &offset);
+        bytes = malloc(n_bytes + 1);
+        assert(bytes);
+        for (uint32_t i = 0; i < n_pieces(batch, tensor); i++) {
+                size_t n = piece_at(tensor, i, &offset);
+
+                if (n > 0)
+                        memcpy(bytes + at, (const uint8_t *)tensor->data + offset, n);
+                at += n;
+        }
+        *ret_n = n_bytes;
         return bytes;
 }
 
@@ -131,38 +156,67 @@ static void finish(struct kept *kept) {
         memset(kept->outputs, 0, sizeof(kept->outputs));
 }
 
-/* Samples may lie apart on the device as well. */
-static void copy(struct kept *kept, uint32_t idx, const struct dlc_tensor *tensor) {
-        size_t n_sample = kept->n_bytes[idx] / (size_t)tensor->shape[0];
+/* Copies all pieces to memory of the trainer's, in the order of its stream. */
+static void copy(struct kept *kept, uint32_t idx, const struct dlc_batch *batch) {
+        const struct dlc_tensor *tensor = &batch->tensors[idx];
+        size_t at = 0;
 
         check(driver->allocate(&kept->copies[idx], kept->n_bytes[idx]), "allocate");
-        for (int64_t i = 0; i < tensor->shape[0]; i++)
-                check(driver->copy_over(kept->copies[idx] + (cu_pointer)i * n_sample,
-                                        (cu_pointer)(uintptr_t)tensor->data + (cu_pointer)(i * tensor->strides[0]),
-                                        n_sample, kept->stream),
-                      "the trainer's work");
+        for (uint32_t i = 0; i < n_pieces(batch, tensor); i++) {
+                uint64_t offset;
+                size_t n = piece_at(tensor, i, &offset);
+
+                if (n > 0)
+                        check(driver->copy_over(kept->copies[idx] + at, (cu_pointer)(uintptr_t)tensor->data + offset, n,
+                                                kept->stream),
+                              "the trainer's work");
+                at += n;
+        }
 }
 
-/* Queues the trainer's work with the batch. */
+static void differs(const struct dlc_tensor *tensor, const char *what) {
+        printf("tensor %s: %s\n", tensor->name, what);
+        exit(1);
+}
+
+/* Everything but the elements. */
+static void compare_descriptions(const struct dlc_tensor *mine, const struct dlc_tensor *theirs, uint32_t n_samples) {
+        size_t n_shape = mine->n_dims * sizeof(*mine->shape);
+
+        if (strcmp(mine->name, theirs->name) != 0 || mine->dtype != theirs->dtype || mine->n_dims != theirs->n_dims ||
+            memcmp(mine->shape, theirs->shape, n_shape) != 0 || mine->is_whole != theirs->is_whole)
+                differs(mine, "described otherwise");
+        if (!mine->places != !theirs->places || !mine->extents != !theirs->extents)
+                differs(mine, "another layout");
+        if (mine->extents && memcmp(mine->extents, theirs->extents, n_samples * sizeof(*mine->extents)) != 0)
+                differs(mine, "other extents");
+        for (uint32_t i = 0; mine->places && i < n_samples; i++)
+                if (mine->places[i].n_bytes != theirs->places[i].n_bytes ||
+                    (mine->places[i].offset == DLC_ABSENT) != (theirs->places[i].offset == DLC_ABSENT))
+                        differs(mine, "other places");
+}
+
+/* Queues the trainer's work with the batch. What stays on the host is compared at once. */
 static void work(struct kept *kept, const struct dlc_cuda_batch *batch, const struct dlc_batch *expected) {
         assert(batch->batch.n_tensors == expected->n_tensors && batch->batch.n_tensors <= TENSORS_MAX);
         kept->n_tensors = expected->n_tensors;
         kept->epoch = expected->epoch;
         kept->step = expected->step;
         for (uint32_t i = 0; i < expected->n_tensors; i++) {
-                const struct dlc_tensor *mine = &batch->batch.tensors[i], *theirs = &expected->tensors[i];
-                bool is_host = batch->host_tensors >> i & 1;
+                compare_descriptions(&batch->batch.tensors[i], &expected->tensors[i], expected->n_samples);
+                kept->expected[i] = expect(expected, &expected->tensors[i], &kept->n_bytes[i]);
+                if (batch->host_tensors >> i & 1) {
+                        size_t n;
+                        uint8_t *mine = expect(&batch->batch, &batch->batch.tensors[i], &n);
 
-                if (mine->dtype != theirs->dtype || mine->n_dims != theirs->n_dims ||
-                    memcmp(mine->shape, theirs->shape, mine->n_dims * sizeof(*mine->shape)) != 0) {
-                        printf("tensor %s is described otherwise\n", mine->name);
-                        exit(1);
-                }
-                kept->expected[i] = is_host || theirs->places ? NULL : expect(expected, theirs, &kept->n_bytes[i]);
-                if (!kept->expected[i])
+                        if (n != kept->n_bytes[i] || memcmp(mine, kept->expected[i], n) != 0)
+                                differs(&batch->batch.tensors[i], "other bytes on the host");
+                        free(mine);
                         kept->n_bytes[i] = 0;
-                if (kept->n_bytes[i] > 0)
-                        copy(kept, i, mine);
+                        n_host++;
+                } else if (kept->n_bytes[i] > 0) {
+                        copy(kept, i, &batch->batch);
+                }
         }
 }
 
@@ -170,7 +224,8 @@ static void compare_arrays(const struct dlc_batch *mine, const struct dlc_batch 
         if (mine->epoch == theirs->epoch && mine->step == theirs->step && mine->n_samples == theirs->n_samples &&
             mine->position == theirs->position &&
             memcmp(mine->indices, theirs->indices, mine->n_samples * sizeof(int64_t)) == 0 &&
-            memcmp(mine->served, theirs->served, mine->n_samples * sizeof(int64_t)) == 0)
+            memcmp(mine->served, theirs->served, mine->n_samples * sizeof(int64_t)) == 0 &&
+            mine->n_substituted == theirs->n_substituted && !mine->substitutes == !theirs->substitutes)
                 return;
         printf("epoch %llu, step %llu: another batch than epoch %llu, step %llu\n", (unsigned long long)mine->epoch,
                (unsigned long long)mine->step, (unsigned long long)theirs->epoch, (unsigned long long)theirs->step);
@@ -194,6 +249,7 @@ static struct dlc_loader *open_loader(char *arguments[], const struct wish *wish
         options.batch_size = wish->batch;
         options.n_slots = wish->slots;
         options.leave_forms = leave_forms;
+        options.on_error = "substitute";
         options.job = job;
         options.rank = 0;
         options.world_size = 1;
@@ -225,7 +281,8 @@ static void take_one(struct run *run, const struct dlc_cuda_batch *batch, cu_str
         if (dlc_release(run->plain, expected) < 0)
                 refuse(dlc_last_error());
         for (uint32_t i = 0; i < batch->batch.n_tensors && run->wish.allocate; i++)
-                kept->outputs[i] = batch->batch.tensors[i].data;
+                if (!(batch->host_tensors >> i & 1))
+                        kept->outputs[i] = batch->batch.tensors[i].data;
         run->n_batches++;
         if (run->wish.wait && run->n_batches == 10)
                 printf("batch 10\n");
@@ -330,9 +387,9 @@ int main(int n_arguments, char *arguments[]) {
         for (int i = 0; i < KEPT_MAX; i++)
                 finish(&run.kept[i]);
         dlc_cuda_get_info(run.cuda, &info, sizeof(info));
-        printf("batches %llu bytes %llu ahead %llu registered %llu%s%s\n", (unsigned long long)run.n_batches,
+        printf("batches %llu bytes %llu ahead %llu registered %llu host %llu%s%s\n", (unsigned long long)run.n_batches,
                (unsigned long long)info.copied_bytes, (unsigned long long)info.n_ahead,
-               (unsigned long long)info.registered_bytes, info.remark[0] ? " remark: " : "", info.remark);
+               (unsigned long long)info.registered_bytes, n_host, info.remark[0] ? " remark: " : "", info.remark);
         dlc_cuda_close(run.cuda);
         if (n_outputs > 0)
                 refuse("outputs of the caller's are left");
