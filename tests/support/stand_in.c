@@ -325,6 +325,7 @@ static void answer_attach(struct session *session, const Dlp__Request *request) 
         manners->first_step = attach->first_step;
         manners->n_epochs = attach->n_epochs;
         manners->max_errors = attach->max_errors;
+        manners->leave_forms = attach->leave_forms;
         n_attempts = atomic_fetch_add(&session->stand_in->n_attach_attempts, 1);
         if (n_attempts < manners->n_retries) {
                 refuse(session, request->id, EAGAIN, "photos: indexing, 12 files so far", true);
@@ -362,6 +363,10 @@ static void answer_attach(struct session *session, const Dlp__Request *request) 
         attached.memory = (char *)(uintptr_t) "4 KiB pages";
         attached.job = attach->job;
         attached.answers_waits = manners->answers_waits;
+        if (attach->leave_forms) {
+                attached.left_forms = (Dlp__LeftForm **)(uintptr_t)manners->forms;
+                attached.n_left_forms = manners->n_forms;
+        }
         reply.protocol = manners->protocol ? manners->protocol : DLP_PROTOCOL_VERSION;
         reply.id = request->id;
         reply.body_case = DLP__REPLY__BODY_ATTACHED;

@@ -50,6 +50,10 @@ struct stand_in_manners {
         bool short_payload; /* whose file is shorter than promised */
         bool silent;        /* never answers */
 
+        Dlp__LeftForm *const *forms; /* what it leaves to a client that asks for it, */
+        uint32_t n_forms;            /* how many */
+        bool leave_forms;            /* did the last attach ask for it? */
+
         const Dlp__Progress *progress; /* goes with "ask again", and answers a wait; NULL: none */
         bool answers_waits;            /* says that it knows that question */
         _Atomic uint64_t n_waits;      /* of them, counted */

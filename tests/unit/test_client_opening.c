@@ -46,6 +46,92 @@ START_TEST(memory_that_could_fault_is_refused) {
 }
 END_TEST
 
+/* float16 of one channel, for the tensor "image". */
+static void make_form(Dlp__LeftForm *form, uint8_t table[512]) {
+        dlp__left_form__init(form);
+        for (uint32_t i = 0; i < 512; i++)
+                table[i] = (uint8_t)(i * 7);
+        form->tensor = (char *)(uintptr_t) "image";
+        form->dtype = DLC_FLOAT16;
+        form->n_channels = 1;
+        form->channels_first = true;
+        form->table.data = table;
+        form->table.len = 512;
+}
+
+START_TEST(what_is_left_to_the_caller_is_kept_and_only_who_asks_for_it_gets_it) {
+        Dlp__LeftForm form, *forms[] = { &form };
+        struct stand_in_manners manners = { .n_samples = 100, .forms = forms, .n_forms = 1 };
+        struct stand_in *stand_in = stand_in_start(&manners);
+        struct dlc_options options = options_for(stand_in, 4);
+        struct dlc_left_form seen;
+        struct dlc_loader *loader;
+        uint8_t table[512];
+
+        make_form(&form, table);
+        loader = open_loader(&options);
+        ck_assert(!manners.leave_forms);
+        ck_assert_int_eq(dlc_get_left_form(loader, 0, &seen, sizeof(seen)), -ENOENT);
+        dlc_close(loader);
+
+        options.leave_forms = true;
+        loader = open_loader(&options);
+        ck_assert_int_eq(dlc_get_left_form(loader, 0, &seen, sizeof(seen)), 0);
+        ck_assert_str_eq(seen.tensor, "image");
+        ck_assert_uint_eq(seen.dtype, DLC_FLOAT16);
+        ck_assert_uint_eq(seen.n_channels, 1);
+        ck_assert(seen.channels_first);
+        ck_assert_uint_eq(seen.table_bytes, 512);
+        ck_assert_mem_eq(seen.table, table, 512);
+        ck_assert_int_eq(dlc_get_left_form(loader, 1, &seen, sizeof(seen)), -ENOENT);
+        ck_assert_int_eq(dlc_get_left_form(NULL, 0, &seen, sizeof(seen)), -EINVAL);
+        dlc_close(loader);
+        stand_in_stop(stand_in);
+}
+END_TEST
+
+START_TEST(what_cannot_be_left_is_refused) {
+        Dlp__LeftForm form, *forms[DLP_LEFT_FORMS_MAX + 1];
+        struct stand_in_manners manners = { .n_samples = 100, .forms = forms, .n_forms = 1 };
+        struct stand_in *stand_in = stand_in_start(&manners);
+        struct dlc_options options = options_for(stand_in, 4);
+        uint8_t table[3 * 256 * 4];
+
+        options.leave_forms = true;
+        for (uint32_t i = 0; i <= DLP_LEFT_FORMS_MAX; i++)
+                forms[i] = &form;
+        for (int i = 0; i < 7; i++) {
+                make_form(&form, table);
+                switch (i) {
+                case 0:
+                        form.dtype = DLC_FLOAT64;
+                        break;
+                case 1:
+                        form.dtype = 99;
+                        break;
+                case 2:
+                        form.n_channels = 2;
+                        form.table.len = 1024;
+                        break;
+                case 3:
+                        form.table.len = 511;
+                        break;
+                case 4:
+                        form.n_channels = 3;
+                        break;
+                case 5:
+                        form.tensor = (char *)(uintptr_t) "a_name_that_is_longer_than_that_of_a_tensor";
+                        break;
+                default:
+                        manners.n_forms = DLP_LEFT_FORMS_MAX + 1;
+                        break;
+                }
+                check_refused(&options, -EPROTO, "to the device");
+        }
+        stand_in_stop(stand_in);
+}
+END_TEST
+
 START_TEST(a_refusal_carries_the_daemons_text_and_code) {
         struct stand_in_manners manners = { .n_samples = 100, .refuse_code = ENOMEM };
         struct stand_in *stand_in = stand_in_start(&manners);
@@ -193,6 +279,8 @@ int main(void) {
         const struct suite_row rows[] = {
                 { "opening", other_versions_are_refused_naming_both },
                 { "opening", memory_that_could_fault_is_refused },
+                { "opening", what_is_left_to_the_caller_is_kept_and_only_who_asks_for_it_gets_it },
+                { "opening", what_cannot_be_left_is_refused },
                 { "opening", a_refusal_carries_the_daemons_text_and_code },
                 { "opening", opening_waits_for_an_index_and_shows_it },
                 { "opening", opening_gives_up_when_it_was_told_to },

@@ -628,6 +628,47 @@ START_TEST(a_farewell_is_a_restart_only_if_it_says_so) {
 }
 END_TEST
 
+START_TEST(a_daemon_that_comes_back_leaves_to_the_caller_what_was_left_before) {
+        uint8_t table[512] = { 1, 2, 3 };
+        Dlp__LeftForm form = DLP__LEFT_FORM__INIT, *forms[] = { &form };
+        struct stand_in_manners manners = { .n_samples = 100, .n_slots = 2 };
+        struct stand_in *stand_in = stand_in_start(&manners);
+        struct dlc_options options = waiting_options(stand_in, 4);
+        const struct dlc_batch *batch;
+        struct dlc_loader *loader;
+
+        form.tensor = (char *)(uintptr_t) "image";
+        form.dtype = DLC_FLOAT16;
+        form.n_channels = 1;
+        form.table.data = table;
+        form.table.len = sizeof(table);
+        options.leave_forms = true;
+        loader = open_loader(&options); /* whose daemon knows nothing of it */
+        check_steps(loader, 0, 0, 2);
+        stand_in_kill(stand_in);
+        manners.forms = forms;
+        manners.n_forms = 1;
+        stand_in_revive(stand_in);
+        check_steps(loader, 0, 2, 9);
+        ck_assert(!manners.leave_forms); /* nor does the next one hear of it */
+        dlc_close(loader);
+
+        loader = open_loader(&options);
+        check_steps(loader, 0, 0, 2);
+        restart(stand_in);
+        check_steps(loader, 0, 2, 9);
+        ck_assert(manners.leave_forms);
+        stand_in_kill(stand_in);
+        table[100] = 9;
+        stand_in_revive(stand_in);
+        while (dlc_next(loader, PATIENCE_MS, &batch) == 0) /* what lay ready */
+                dlc_release(loader, batch);
+        check_fails(loader, -EPROTO, "leaves other steps");
+        dlc_close(loader);
+        stand_in_stop(stand_in);
+}
+END_TEST
+
 START_TEST(memory_that_is_held_stays_over_restarts) {
         struct stand_in_manners manners = { .n_samples = 100, .n_slots = 2 };
         struct stand_in *stand_in = stand_in_start(&manners);
@@ -714,6 +755,7 @@ int main(void) {
                 { "ending", a_refusal_of_the_terms_is_final, 4 },
                 { "ending", another_dataset_than_before_is_final, 2 },
                 { "ending", a_farewell_is_a_restart_only_if_it_says_so, 2 },
+                { "going on", a_daemon_that_comes_back_leaves_to_the_caller_what_was_left_before, 0 },
                 { "ending", memory_that_is_held_stays_over_restarts, 0 },
                 { "ending", detaching_and_closing_work_while_the_daemon_is_away, 2 },
         };
