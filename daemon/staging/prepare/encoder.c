@@ -9,15 +9,13 @@
 #include <jerror.h>
 #include <jpeglib.h>
 
-#define FIRST_BYTES (64u << 10) /* of the file's memory: most pictures fit, the others double it */
+#include "daemon/staging/prepare/jpeg_file.h"
 
 struct encoder {
         struct jpeg_compress_struct jpeg; /* of one picture: standard tables are only set where there are none, so a
                                            * used one would code with the tables of the picture before */
         struct jpeg_error_mgr errors;
-        struct jpeg_destination_mgr destination;
-        struct block file;
-        size_t n_bytes;  /* of the file; set at its end */
+        struct jpeg_file file;
         jmp_buf give_up; /* where on_error() goes; set by each entry point */
         int error;       /* negative errno that goes with the message */
         char message[JMSG_LENGTH_MAX];
@@ -42,34 +40,12 @@ static void on_output(j_common_ptr jpeg) {
         (void)jpeg;
 }
 
-/* Room for more; `n_bytes` are there. */
-static void make_room(struct encoder *encoder, size_t n_bytes) {
-        if (block_grow(&encoder->file, n_bytes ? 2 * n_bytes : FIRST_BYTES) < 0) {
-                snprintf(encoder->message, sizeof(encoder->message), "no memory for a file of more than %zu bytes",
-                         n_bytes);
-                encoder->error = -ENOMEM;
-                longjmp(encoder->give_up, 1);
-        }
-        encoder->destination.next_output_byte = encoder->file.bytes + n_bytes;
-        encoder->destination.free_in_buffer = encoder->file.capacity - n_bytes;
-}
-
-static void destination_begin(j_compress_ptr jpeg) {
-        make_room(jpeg->client_data, 0);
-}
-
-/* The library calls it when all of the room is used, whatever the manager says. */
-static boolean destination_empty(j_compress_ptr jpeg) {
+static void on_no_room(j_compress_ptr jpeg, int error, size_t n_bytes) {
         struct encoder *encoder = jpeg->client_data;
 
-        make_room(encoder, encoder->file.capacity);
-        return TRUE;
-}
-
-static void destination_end(j_compress_ptr jpeg) {
-        struct encoder *encoder = jpeg->client_data;
-
-        encoder->n_bytes = encoder->file.capacity - encoder->destination.free_in_buffer;
+        snprintf(encoder->message, sizeof(encoder->message), "no memory for a file of more than %zu bytes", n_bytes);
+        encoder->error = error;
+        longjmp(encoder->give_up, 1);
 }
 
 /* ---- state --------------------------------------------------------------------------------------------------- */
@@ -84,18 +60,14 @@ int encoder_new(struct encoder **ret_encoder) {
         encoder->errors.emit_message = on_message;
         encoder->errors.output_message = on_output;
         encoder->jpeg.client_data = encoder;
-        encoder->destination = (struct jpeg_destination_mgr){
-                .init_destination = destination_begin,
-                .empty_output_buffer = destination_empty,
-                .term_destination = destination_end,
-        };
+        jpeg_file_init(&encoder->file, SIZE_MAX, on_no_room);
         *ret_encoder = encoder;
         return 0;
 }
 
 void encoder_forget(struct encoder *encoder) {
         jpeg_destroy_compress(&encoder->jpeg); /* takes a zeroed and a destroyed one */
-        block_free(&encoder->file);
+        jpeg_file_forget(&encoder->file);
 }
 
 void encoder_free(struct encoder *encoder) {
@@ -125,7 +97,7 @@ int encoder_begin(struct encoder *encoder, uint32_t width, uint32_t height, uint
                 return fail(encoder, why);
 
         jpeg_create_compress(jpeg); /* keeps err and client_data */
-        jpeg->dest = &encoder->destination;
+        jpeg->dest = &encoder->file.manager;
         jpeg->image_width = width;
         jpeg->image_height = height;
         jpeg->input_components = PIXEL_BYTES;
@@ -156,10 +128,7 @@ int encoder_end(struct encoder *encoder, struct block *ret_file, size_t *ret_n_b
                 return fail(encoder, why);
         jpeg_finish_compress(&encoder->jpeg);
         jpeg_destroy_compress(&encoder->jpeg);
-        block_shrink(&encoder->file, encoder->n_bytes);
-        *ret_file = encoder->file;
-        *ret_n_bytes = encoder->n_bytes;
-        encoder->file = (struct block){};
+        jpeg_file_take(&encoder->file, ret_file, ret_n_bytes);
         return 0;
 }
 
@@ -169,5 +138,5 @@ uint64_t encoder_need(uint32_t width, uint32_t height) {
         uint64_t n_pixels = (uint64_t)(width + 16) * (height + 16);
         uint64_t n_waiting = is_optimised(width, height) ? 3 * n_pixels : 0;
 
-        return n_waiting + 2 * n_pixels + (uint64_t)width * 16 * 12 + FIRST_BYTES;
+        return n_waiting + 2 * n_pixels + (uint64_t)width * 16 * 12 + JPEG_FILE_FIRST_BYTES;
 }

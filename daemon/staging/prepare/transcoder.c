@@ -12,6 +12,7 @@
 #include <jpeglib.h>
 #include <xxhash.h>
 
+#include "daemon/staging/prepare/jpeg_file.h"
 #include "daemon/staging/prepare/row_index.h"
 #include "proto/jpeg/jpeg.h"
 
@@ -38,13 +39,10 @@ struct transcoder {
         struct jpeg_compress_struct target;
         struct jpeg_error_mgr errors;
         struct jpeg_progress_mgr progress;
-        struct jpeg_destination_mgr destination;
         XXH3_state_t *digest;
         bool is_open;
 
-        struct block file;
-        size_t max_bytes;  /* of it */
-        size_t n_bytes;    /* of it; set at its end */
+        struct jpeg_file file;
         size_t segment_at; /* its APP15 */
 
         bool (*is_cancelled)(void *userdata);
@@ -95,38 +93,10 @@ static void on_progress(j_common_ptr jpeg) {
                 refuse(transcoder, -ECANCELED, "cancelled");
 }
 
-/* Room for more; `n_bytes` are there. */
-static void make_room(struct transcoder *transcoder, size_t n_bytes) {
-        size_t n = 2 * n_bytes < transcoder->max_bytes ? 2 * n_bytes : transcoder->max_bytes;
-
-        if (n_bytes >= transcoder->max_bytes)
-                refuse(transcoder, TRANSCODER_CANNOT, "would become larger than %zu bytes", transcoder->max_bytes);
-        if (block_grow(&transcoder->file, n > SPARE_BYTES ? n : SPARE_BYTES) < 0)
-                refuse(transcoder, -ENOMEM, "no memory for a file of %zu bytes", n);
-        transcoder->destination.next_output_byte = transcoder->file.bytes + n_bytes;
-        transcoder->destination.free_in_buffer = transcoder->file.capacity - n_bytes;
-}
-
-static void destination_begin(j_compress_ptr jpeg) {
-        make_room(jpeg->client_data, 0);
-}
-
-/* The library calls it when all of the room is used, whatever the manager says. */
-static boolean destination_empty(j_compress_ptr jpeg) {
-        struct transcoder *transcoder = jpeg->client_data;
-
-        make_room(transcoder, transcoder->file.capacity);
-        return TRUE;
-}
-
-static size_t n_written(const struct transcoder *transcoder) {
-        return transcoder->file.capacity - transcoder->destination.free_in_buffer;
-}
-
-static void destination_end(j_compress_ptr jpeg) {
-        struct transcoder *transcoder = jpeg->client_data;
-
-        transcoder->n_bytes = n_written(transcoder);
+static void on_no_room(j_compress_ptr jpeg, int error, size_t n_bytes) {
+        if (error == -ENOMEM)
+                refuse(jpeg->client_data, error, "no memory for a file of more than %zu bytes", n_bytes);
+        refuse(jpeg->client_data, TRANSCODER_CANNOT, "would become larger than %zu bytes", n_bytes);
 }
 
 /* ---- state --------------------------------------------------------------------------------------------------- */
@@ -135,7 +105,7 @@ void transcoder_forget(struct transcoder *transcoder) {
         transcoder->is_open = false;
         jpeg_destroy_decompress(&transcoder->source); /* both take a zeroed and a destroyed one */
         jpeg_destroy_compress(&transcoder->target);
-        block_free(&transcoder->file);
+        jpeg_file_forget(&transcoder->file);
 }
 
 void transcoder_free(struct transcoder *transcoder) {
@@ -162,11 +132,6 @@ int transcoder_new(struct transcoder **ret_transcoder) {
         transcoder->errors.output_message = on_output;
         transcoder->source.client_data = transcoder->target.client_data = transcoder;
         transcoder->progress.progress_monitor = on_progress;
-        transcoder->destination = (struct jpeg_destination_mgr){
-                .init_destination = destination_begin,
-                .empty_output_buffer = destination_empty,
-                .term_destination = destination_end,
-        };
         *ret_transcoder = transcoder;
         return 0;
 }
@@ -244,8 +209,9 @@ int transcoder_open(struct transcoder *transcoder, const uint8_t *bytes, size_t 
                 refuse(transcoder, TRANSCODER_CANNOT, "not a JPEG");
         open_source(transcoder, bytes, n_bytes);
         check_header(transcoder);
-        transcoder->max_bytes = n_bytes + n_bytes / 2 + SPARE_BYTES;
-        *ret_need = coefficient_bytes(&transcoder->source) + saved_bytes(&transcoder->source) + transcoder->max_bytes;
+        jpeg_file_init(&transcoder->file, n_bytes + n_bytes / 2 + SPARE_BYTES, on_no_room);
+        *ret_need = coefficient_bytes(&transcoder->source) + saved_bytes(&transcoder->source) +
+                    transcoder->file.most_bytes;
         transcoder->is_open = true;
         return 0;
 }
@@ -318,7 +284,7 @@ static void write_kept(struct transcoder *transcoder) {
 static void reserve_index(struct transcoder *transcoder, uint32_t n_rows) {
         uint32_t n_bytes = DLP_JPEG_ROWS_BYTES(n_rows);
 
-        transcoder->segment_at = n_written(transcoder);
+        transcoder->segment_at = jpeg_file_written(&transcoder->file);
         jpeg_write_m_header(&transcoder->target, APP(15), n_bytes);
         for (uint32_t i = 0; i < n_bytes; i++)
                 jpeg_write_m_byte(&transcoder->target, 0);
@@ -328,7 +294,7 @@ static void write_target(struct transcoder *transcoder, jvirt_barray_ptr *coeffi
         struct jpeg_compress_struct *target = &transcoder->target;
 
         jpeg_create_compress(target); /* keeps err and client_data */
-        target->dest = &transcoder->destination;
+        target->dest = &transcoder->file.manager;
         target->progress = &transcoder->progress;
         jpeg_copy_critical_parameters(&transcoder->source, target);
         if (target->num_components == 1) /* a single component has blocks for MCUs, whatever its factors are */
@@ -339,7 +305,7 @@ static void write_target(struct transcoder *transcoder, jvirt_barray_ptr *coeffi
         reserve_index(transcoder, target->total_iMCU_rows);
         write_kept(transcoder);
         jpeg_finish_compress(target);
-        if (row_index_fill(transcoder->file.bytes, transcoder->n_bytes, transcoder->segment_at,
+        if (row_index_fill(transcoder->file.block.bytes, transcoder->file.n_bytes, transcoder->segment_at,
                            target->total_iMCU_rows) < 0)
                 refuse(transcoder, TRANSCODER_CANNOT, "what was written has no marker after each row");
         jpeg_destroy_compress(target);
@@ -350,7 +316,7 @@ static void check_rows(struct transcoder *transcoder) {
         struct dlp_jpeg jpeg;
         struct why why;
 
-        if (dlp_jpeg_read(transcoder->file.bytes, transcoder->n_bytes, &jpeg, &why) < 0)
+        if (dlp_jpeg_read(transcoder->file.block.bytes, transcoder->file.n_bytes, &jpeg, &why) < 0)
                 refuse(transcoder, TRANSCODER_CANNOT, "%s", why.text);
 }
 
@@ -370,16 +336,13 @@ int transcoder_make(struct transcoder *transcoder, bool (*is_cancelled)(void *us
         before = sum_up(transcoder, coefficients);
         write_target(transcoder, coefficients);
 
-        open_source(transcoder, transcoder->file.bytes, transcoder->n_bytes);
+        open_source(transcoder, transcoder->file.block.bytes, transcoder->file.n_bytes);
         after = sum_up(transcoder, jpeg_read_coefficients(&transcoder->source));
         if (!XXH128_isEqual(before, after))
                 refuse(transcoder, TRANSCODER_CANNOT, "what was written is not what was read");
 
         check_rows(transcoder);
-        block_shrink(&transcoder->file, transcoder->n_bytes);
-        *ret_file = transcoder->file;
-        *ret_n_bytes = transcoder->n_bytes;
-        transcoder->file = (struct block){};
+        jpeg_file_take(&transcoder->file, ret_file, ret_n_bytes);
         transcoder_forget(transcoder);
         return 0;
 }
