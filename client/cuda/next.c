@@ -135,7 +135,7 @@ static int queue(struct dlc_cuda *cuda, struct flight *flight, cu_stream stream)
 }
 
 /* Takes the next batch and queues its copy. 0 with cuda->ahead, DLC_END_OF_EPOCH, or a negative errno. With a timeout
- * of 0 it waits for nothing, but for the copies from the memory of a daemon that ended. */
+ * of 0 it waits for nothing, except for copies from the memory of a daemon that has ended. */
 static int go_ahead(struct dlc_cuda *cuda, int timeout_ms, cu_stream stream) {
         struct flight *flight = NULL;
         int r = find_idle(cuda, timeout_ms != 0, &flight);
