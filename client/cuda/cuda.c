@@ -58,7 +58,7 @@ static int open_inside(struct dlc_cuda *cuda) {
         int r = finish_forms_open(&cuda->forms, &cuda->device, cuda->loader, &cuda->why);
 
         for (uint32_t i = 0; i < cuda->n_flights && r == 0; i++)
-                r = flight_open(&cuda->flights[i], &cuda->device, &cuda->why);
+                r = flight_open(&cuda->flights[i], &cuda->device, cuda->loader, &cuda->why);
         if (r == 0)
                 r = pinned_open(&cuda->pinned, &cuda->device, cuda->loader, &cuda->why);
         return r;

@@ -11,10 +11,11 @@
 /* Device memory grows by this, so that batches of varying size seldom make it grow. */
 #define DEVICE_GRAIN (1ull << 20)
 
-int flight_open(struct flight *flight, const struct device *device, struct why *why) {
+int flight_open(struct flight *flight, const struct device *device, struct dlc_loader *loader, struct why *why) {
         cu_event *events[] = { &flight->copied, &flight->finished, &flight->freed, &flight->allocated };
         int r = 0;
 
+        flight->loader = loader;
         for (size_t i = 0; i < sizeof(events) / sizeof(events[0]) && r == 0; i++)
                 r = driver_refuse(device->driver, device->driver->event_create(events[i], CU_EVENT_DISABLE_TIMING),
                                   "making an event", why);
@@ -88,8 +89,35 @@ static void *keep(struct carver *carver, const void *from, size_t n_bytes) {
         return kept;
 }
 
+/* A pointer for each sample, then the texts. A good batch has neither. */
+static size_t errors_bytes(const struct dlc_batch *slot) {
+        return slot->substitutes ? slot->n_samples * sizeof(char *) + DLP_SLOT_ERRORS_MAX * DLP_SLOT_ERROR_BYTES : 0;
+}
+
+static void keep_errors(struct flight *flight, const struct dlc_batch *slot, struct carver *carver) {
+        uint32_t n_kept = 0;
+
+        flight->errors = slot->substitutes ? (const char **)carver->at : NULL;
+        if (!flight->errors)
+                return;
+        carver->at += slot->n_samples * sizeof(char *);
+        for (uint32_t i = 0; i < slot->n_samples; i++) {
+                const char *text = slot->substitutes[i] < 0 ? NULL : dlc_sample_error(flight->loader, slot, i);
+                size_t n_bytes;
+
+                flight->errors[i] = NULL;
+                if (!text || n_kept++ >= DLP_SLOT_ERRORS_MAX)
+                        continue;
+                n_bytes = strnlen(text, DLP_SLOT_ERROR_BYTES - 1);
+                memcpy(carver->at, text, n_bytes);
+                carver->at[n_bytes] = '\0';
+                flight->errors[i] = (const char *)carver->at;
+                carver->at += DLP_SLOT_ERROR_BYTES;
+        }
+}
+
 static size_t kept_bytes(const struct dlc_batch *slot, const struct routes *routes) {
-        size_t n = slot->n_samples, n_bytes = routes->host_bytes + 3 * n * sizeof(int64_t);
+        size_t n = slot->n_samples, n_bytes = routes->host_bytes + 3 * n * sizeof(int64_t) + errors_bytes(slot);
 
         for (uint32_t i = 0; i < slot->n_tensors; i++) {
                 n_bytes += slot->tensors[i].places ? n * sizeof(struct dlc_place) : 0;
@@ -110,6 +138,7 @@ static void keep_arrays(struct flight *flight, const struct dlc_batch *slot, con
         batch->indices = keep(&carver, slot->indices, n * sizeof(int64_t));
         batch->substitutes = keep(&carver, slot->substitutes, n * sizeof(int64_t));
         batch->served = keep(&carver, slot->served, n * sizeof(int64_t));
+        keep_errors(flight, slot, &carver);
         for (uint32_t i = 0; i < slot->n_tensors; i++) {
                 struct dlc_tensor *tensor = &flight->tensors[i];
 

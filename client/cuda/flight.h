@@ -60,6 +60,7 @@ struct output_source {
 struct flight {
         struct dlc_cuda_batch batch;  /* first: a pointer to it is a pointer to its flight */
         _Atomic uint32_t state;       /* enum flight_state; any thread: dlc_cuda_release() */
+        struct dlc_loader *loader;    /* whose batches it takes */
         const struct dlc_batch *slot; /* of the ring, not given back yet; NULL: it is */
         uint64_t epoch, position;     /* place before this batch, */
         uint32_t turn;                /* and how many seeks there were before it */
@@ -69,11 +70,12 @@ struct flight {
         void *outputs[DLP_TENSORS_MAX]; /* if they are the caller's; NULL: there is none */
         struct device_memory stage, output;
         struct host_memory host;
+        const char **errors; /* why samples were substituted, in `host`; NULL: none was */
         struct dlc_tensor tensors[DLP_TENSORS_MAX];
         int64_t shapes[DLP_TENSORS_MAX][DLP_DIMS_MAX], strides[DLP_TENSORS_MAX][DLP_DIMS_MAX];
 };
 
-int flight_open(struct flight *flight, const struct device *device, struct why *why);
+int flight_open(struct flight *flight, const struct device *device, struct dlc_loader *loader, struct why *why);
 
 /* The device has finished with it. */
 void flight_close(struct flight *flight, const struct device *device);

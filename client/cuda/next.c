@@ -222,6 +222,18 @@ static struct flight *find_flight(struct dlc_cuda *cuda, const struct dlc_cuda_b
         return NULL;
 }
 
+const char *dlc_cuda_sample_error(struct dlc_cuda *cuda, const struct dlc_cuda_batch *batch, uint32_t sample) {
+        const struct flight *flight = cuda ? find_flight(cuda, batch) : NULL;
+        const struct driver *driver;
+        struct why unused;
+
+        if (!flight || driver_find(&driver, &unused) < 0 ||
+            atomic_load_explicit(&flight->state, memory_order_acquire) != FLIGHT_HELD ||
+            sample >= flight->batch.batch.n_samples)
+                return NULL;
+        return flight->errors ? flight->errors[sample] : NULL;
+}
+
 /* Its memory may be written again after what `stream` has been asked for. Memory of the caller's is not written. */
 static int mark_freed(struct dlc_cuda *cuda, struct flight *flight, cu_stream stream) {
         const struct driver *driver = cuda->device.driver;

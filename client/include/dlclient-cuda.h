@@ -118,6 +118,10 @@ DLC_API int dlc_cuda_next(struct dlc_cuda *cuda, int timeout_ms, void *stream, c
  * before. */
 DLC_API int dlc_cuda_release(struct dlc_cuda *cuda, const struct dlc_cuda_batch *batch, void *stream);
 
+/* As dlc_sample_error(), which knows only the loader's own batches: why a sample of a held batch was substituted, or
+ * NULL. Valid until the batch is released. Never blocks. */
+DLC_API const char *dlc_cuda_sample_error(struct dlc_cuda *cuda, const struct dlc_cuda_batch *batch, uint32_t sample);
+
 /* As the functions of the same names without cuda: a batch that was copied ahead, but not handed out, counts as not
  * taken. */
 DLC_API int dlc_cuda_set_epoch(struct dlc_cuda *cuda, uint64_t epoch);

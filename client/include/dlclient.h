@@ -354,7 +354,8 @@ DLC_API int dlc_await_length(struct dlc_loader *loader, int timeout_ms);
 DLC_API int dlc_release(struct dlc_loader *loader, const struct dlc_batch *batch);
 
 /* Why a sample of a held batch was substituted: a text such as "dog/7.jpg: truncated". NULL if it was not, or if
- * the text was not kept (16 are kept for each batch). Valid as long as the batch. */
+ * the text was not kept (16 are kept for each batch). Valid as long as the batch. For batches of libdlclient-cuda there
+ * is dlc_cuda_sample_error(). */
 DLC_API const char *dlc_sample_error(struct dlc_loader *loader, const struct dlc_batch *batch, uint32_t idx_sample);
 
 /* Selects the epoch (at most 2^32-1) whose batches follow, from its beginning. It costs nothing for the epoch that

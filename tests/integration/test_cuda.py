@@ -112,6 +112,19 @@ def _(box):
     table.done()
 
 
+@case("why samples were substituted is told as long as a batch is kept, although its slot was filled again")
+def _(box):
+    pictures = box.folder_of_pictures("p", 60, width=40, height=32)
+    files = sorted(os.path.join(at, name) for at, _, names in os.walk(pictures) for name in names)
+    damaged = files[2::7]
+    for number, name in enumerate(damaged):
+        with open(name, "wb") as file:
+            file.write(b"no picture" if number % 2 else b"")
+    daemon = box.daemon({"p": pictures}, workers=2)
+    for keys in ([], ["held=3", "slots=2"], ["held=2", "allocate=1"]):
+        run(box, daemon, f"{CROP} to(float16)", "batch=4", "epochs=2", *keys).check(batches=30, errors=2 * len(damaged))
+
+
 @case("only uint8 crosses the link, in copies that the device makes itself, one batch ahead")
 def _(box):
     daemon = box.daemon({"p": box.folder_of_pictures("p", 64, width=40, height=32)}, workers=2)
@@ -225,7 +238,7 @@ def _(box):
     daemon = box.daemon({"p": box.folder_of_pictures("p", 16, width=40, height=32)}, workers=2)
     device = run(box, daemon, f"{CROP} to(float16)", "batch=4", fail="cuMemHostRegister_v2:1:801")
     equal(device.done.returncode, 0, device.output)
-    contains(device.output, "registered 0 host 0 remark: CUDA: registering the memory of the batches", "CUDA_ERROR_NOT_SUPPORTED")
+    contains(device.output, "registered 0 host 0 errors 0 remark: CUDA: registering the memory of the batches", "CUDA_ERROR_NOT_SUPPORTED")
     equal(device.count("n_violations"), 0, "rules that were broken")
     run(box, daemon, f"{CROP} to(float16)", "batch=4", fail="cuModuleLoadData:1:209").check(batches=8)
 

@@ -12,8 +12,8 @@
  *
  * The trainer's work is a copy of the batch to memory of its own on the device, queued on its stream right before the
  * batch is released: if a slot, a stage or an output is used again too early, the bytes that arrive are wrong. Prints
- * "batches N bytes N ahead N registered N", or the first difference, and ends with 1; with 3 and the sentence if the
- * library refuses. */
+ * "batches N bytes N ahead N registered N host N errors N", or the first difference, and ends with 1; with 3 and the
+ * sentence if the library refuses. */
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -34,7 +34,9 @@ struct wish {
 
 /* A batch that is being copied back. */
 struct kept {
-        const struct dlc_cuda_batch *batch; /* NULL: none */
+        const struct dlc_cuda_batch *batch; /* NULL: released */
+        char **errors; /* of its samples, as the CPU's loader told them; NULL: none is substituted */
+        uint32_t n_samples;
         cu_stream stream;
         cu_pointer copies[TENSORS_MAX]; /* on the device */
         uint8_t *expected[TENSORS_MAX];
@@ -45,8 +47,8 @@ struct kept {
 };
 
 static const struct driver *driver;
-static int n_outputs;             /* that were allocated and not freed */
-static unsigned long long n_host; /* tensors that stayed on the host */
+static int n_outputs;                       /* that were allocated and not freed */
+static unsigned long long n_host, n_errors; /* tensors that stayed on the host; texts of substituted samples */
 
 __attribute__((noreturn)) static void refuse(const char *text) {
         printf("refused: %s\n", text);
@@ -232,6 +234,40 @@ static void compare_arrays(const struct dlc_batch *mine, const struct dlc_batch 
         exit(1);
 }
 
+/* Why samples were substituted, as the loader without a device says it. */
+static void keep_errors(struct kept *kept, struct dlc_loader *plain, const struct dlc_batch *expected) {
+        kept->n_samples = expected->n_samples;
+        if (expected->n_substituted == 0)
+                return;
+        kept->errors = calloc(expected->n_samples, sizeof(*kept->errors));
+        assert(kept->errors);
+        for (uint32_t i = 0; i < expected->n_samples; i++) {
+                const char *text = dlc_sample_error(plain, expected, i);
+
+                kept->errors[i] = text ? strdup(text) : NULL;
+        }
+}
+
+/* Right before the batch is released: its slot may have been filled again long ago. */
+static void compare_errors(struct kept *kept, struct dlc_cuda *cuda) {
+        for (uint32_t i = 0; i < kept->n_samples; i++) {
+                const char *mine = dlc_cuda_sample_error(cuda, kept->batch, i);
+                char *theirs = kept->errors ? kept->errors[i] : NULL;
+
+                if (!mine != !theirs || (mine && strcmp(mine, theirs) != 0)) {
+                        printf("epoch %llu, step %llu, sample %u: the error \"%s\", not \"%s\"\n",
+                               (unsigned long long)kept->epoch, (unsigned long long)kept->step, i, mine ? mine : "",
+                               theirs ? theirs : "");
+                        exit(1);
+                }
+                n_errors += mine != NULL;
+                free(theirs);
+        }
+        free(kept->errors);
+        kept->errors = NULL;
+        kept->batch = NULL;
+}
+
 static int wished(const char *arguments[], const char *key, int initial) {
         for (; *arguments; arguments++)
                 if (strncmp(*arguments, key, strlen(key)) == 0 && (*arguments)[strlen(key)] == '=')
@@ -278,6 +314,8 @@ static void take_one(struct run *run, const struct dlc_cuda_batch *batch, cu_str
         memset(kept, 0, sizeof(*kept));
         kept->stream = stream;
         work(kept, batch, expected);
+        kept->batch = batch;
+        keep_errors(kept, run->plain, expected);
         if (dlc_release(run->plain, expected) < 0)
                 refuse(dlc_last_error());
         for (uint32_t i = 0; i < batch->batch.n_tensors && run->wish.allocate; i++)
@@ -290,6 +328,14 @@ static void take_one(struct run *run, const struct dlc_cuda_batch *batch, cu_str
                 usleep((useconds_t)run->wish.pause * 1000);
         if (run->wish.kill > 0 && run->n_batches == (uint64_t)run->wish.kill)
                 _exit(0);
+}
+
+static void give_back(struct run *run, const struct dlc_cuda_batch *batch, cu_stream stream) {
+        for (int i = 0; i < KEPT_MAX; i++)
+                if (run->kept[i].batch == batch)
+                        compare_errors(&run->kept[i], run->cuda);
+        if (dlc_cuda_release(run->cuda, batch, stream) < 0)
+                refuse(dlc_cuda_last_error());
 }
 
 static void epoch(struct run *run, uint64_t epoch) {
@@ -309,13 +355,12 @@ static void epoch(struct run *run, uint64_t epoch) {
                 if (r != 0)
                         break;
                 take_one(run, batch, stream);
-                if (held[at] && dlc_cuda_release(run->cuda, held[at], streams[at]) < 0)
-                        refuse(dlc_cuda_last_error());
+                if (held[at])
+                        give_back(run, held[at], streams[at]);
                 held[at] = batch;
                 streams[at] = stream;
                 if (n == 0) {
-                        if (dlc_cuda_release(run->cuda, batch, stream) < 0)
-                                refuse(dlc_cuda_last_error());
+                        give_back(run, batch, stream);
                         held[at] = NULL;
                 }
                 if (epoch == 0 && run->wish.stop == i + 1)
@@ -324,8 +369,8 @@ static void epoch(struct run *run, uint64_t epoch) {
         if (r < 0)
                 refuse(dlc_cuda_last_error());
         for (int i = 0; i <= n; i++)
-                if (held[i] && dlc_cuda_release(run->cuda, held[i], streams[i]) < 0)
-                        refuse(dlc_cuda_last_error());
+                if (held[i])
+                        give_back(run, held[i], streams[i]);
         if (r == DLC_END_OF_EPOCH) {
                 const struct dlc_batch *none;
 
@@ -387,9 +432,10 @@ int main(int n_arguments, char *arguments[]) {
         for (int i = 0; i < KEPT_MAX; i++)
                 finish(&run.kept[i]);
         dlc_cuda_get_info(run.cuda, &info, sizeof(info));
-        printf("batches %llu bytes %llu ahead %llu registered %llu host %llu%s%s\n", (unsigned long long)run.n_batches,
-               (unsigned long long)info.copied_bytes, (unsigned long long)info.n_ahead,
-               (unsigned long long)info.registered_bytes, n_host, info.remark[0] ? " remark: " : "", info.remark);
+        printf("batches %llu bytes %llu ahead %llu registered %llu host %llu errors %llu%s%s\n",
+               (unsigned long long)run.n_batches, (unsigned long long)info.copied_bytes,
+               (unsigned long long)info.n_ahead, (unsigned long long)info.registered_bytes, n_host, n_errors,
+               info.remark[0] ? " remark: " : "", info.remark);
         dlc_cuda_close(run.cuda);
         if (n_outputs > 0)
                 refuse("outputs of the caller's are left");

@@ -4,6 +4,7 @@
 #include <check.h>
 #include <errno.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -255,6 +256,77 @@ START_TEST(any_thread_may_release) {
 }
 END_TEST
 
+START_TEST(substitutes_are_told_with_their_reason_long_after_the_slot_is_gone) {
+        struct scene scene = { .manners = { .n_samples = 40, .substitute_each = 5 } };
+        const struct dlc_cuda_batch *held[10];
+        char expected[40];
+
+        scene_open_with(&scene, QUICK, 2, 10); /* both slots are filled again five times */
+        for (uint64_t step = 0; step < 10; step++)
+                held[step] = take_next(&scene);
+        for (uint64_t step = 0; step < 10; step++)
+                for (uint32_t i = 0; i < 4; i++) {
+                        const char *text = dlc_cuda_sample_error(scene.cuda, held[step], i);
+                        uint64_t index = step * 4 + i;
+
+                        snprintf(expected, sizeof(expected), "sample %llu is damaged", (unsigned long long)index);
+                        if (index % 5 == 0)
+                                ck_assert_str_eq(text, expected);
+                        else
+                                ck_assert_ptr_null(text);
+                }
+        ck_assert_ptr_null(dlc_cuda_sample_error(scene.cuda, held[0], 4));
+        ck_assert_ptr_null(dlc_cuda_sample_error(scene.cuda, NULL, 0));
+        ck_assert_ptr_null(dlc_cuda_sample_error(NULL, held[0], 0));
+        for (uint64_t step = 0; step < 10; step++)
+                give_back(&scene, held[step]);
+        ck_assert_ptr_null(dlc_cuda_sample_error(scene.cuda, held[0], 0));
+        scene_close(&scene);
+}
+END_TEST
+
+START_TEST(sixteen_reasons_are_kept_for_a_batch) {
+        struct scene scene = { .manners = { .n_samples = 20, .substitute_each = 1 } };
+        struct dlc_cuda_options options = DLC_CUDA_OPTIONS_INIT;
+        struct dlc_options wish;
+        const struct dlc_cuda_batch *batch;
+        char expected[40];
+
+        cuda_driver_begin_current(QUICK);
+        scene.stand_in = stand_in_start(&scene.manners);
+        wish = options_for(scene.stand_in, 20);
+        scene.loader = open_loader(&wish);
+        ck_assert_int_eq(dlc_cuda_open(scene.loader, &options, &scene.cuda), 0);
+        OK(cuda.cuStreamCreate(&scene.stream, CUDA_STREAM_NON_BLOCKING));
+        batch = take_next(&scene);
+        ck_assert_uint_eq(batch->batch.n_substituted, 20);
+        for (uint32_t i = 0; i < 20; i++) {
+                snprintf(expected, sizeof(expected), "sample %u is damaged", i);
+                if (i < 16)
+                        ck_assert_str_eq(dlc_cuda_sample_error(scene.cuda, batch, i), expected);
+                else
+                        ck_assert_ptr_null(dlc_cuda_sample_error(scene.cuda, batch, i));
+        }
+        give_back(&scene, batch);
+        scene_close(&scene);
+}
+END_TEST
+
+START_TEST(a_good_batch_has_no_reasons_whatever_its_memory_was_used_for) {
+        struct scene scene = { .manners = { .n_samples = 40, .substitute_each = 40 } };
+
+        scene_open_with(&scene, QUICK, 4, 1);
+        for (uint64_t step = 0; step < 10; step++) {
+                const struct dlc_cuda_batch *batch = take_next(&scene);
+
+                for (uint32_t i = 0; i < 4; i++)
+                        ck_assert_int_eq(dlc_cuda_sample_error(scene.cuda, batch, i) != NULL, step == 0 && i == 0);
+                give_back(&scene, batch);
+        }
+        scene_close(&scene);
+}
+END_TEST
+
 /* ---- who waits for whom ---------------------------------------------------------------------------------------- */
 
 START_TEST(slots_go_back_and_batches_are_copied_ahead_while_the_trainers_stream_is_stuck) {
@@ -443,6 +515,9 @@ int main(void) {
                 { "places", a_batch_from_before_a_seek_does_not_count_for_the_place, 0 },
                 { "releases", a_batch_is_released_once_and_only_so_many_are_held, 0 },
                 { "releases", any_thread_may_release, 0 },
+                { "releases", substitutes_are_told_with_their_reason_long_after_the_slot_is_gone, 0 },
+                { "releases", sixteen_reasons_are_kept_for_a_batch, 0 },
+                { "releases", a_good_batch_has_no_reasons_whatever_its_memory_was_used_for, 0 },
                 { "waiting", slots_go_back_and_batches_are_copied_ahead_while_the_trainers_stream_is_stuck, 0 },
                 { "waiting", what_was_released_is_not_written_before_the_trainers_stream_is_done_with_it, 0 },
                 { "waiting", a_wait_for_a_batch_ends_as_the_loaders_would, 0 },
