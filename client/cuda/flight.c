@@ -25,7 +25,8 @@ int flight_open(struct flight *flight, const struct device *device, struct dlc_l
 void flight_close(struct flight *flight, const struct device *device) {
         cu_event events[] = { flight->copied, flight->finished, flight->freed, flight->allocated };
 
-        /* First, as it waits for what the trainer's streams still do with it: no event is pending then. */
+        /* Memory waits for what the trainer's streams still do with it. An event that is still to come on one of them
+         * does not: the driver frees it when it has come, and nobody asks for it any more. */
         if (flight->output.base)
                 device->driver->release(flight->output.base);
         if (flight->stage.base)

@@ -98,7 +98,9 @@ DLC_API int dlc_cuda_open(struct dlc_loader *loader, const struct dlc_cuda_optio
                           struct dlc_cuda **ret_cuda);
 
 /* Waits until the device has done what was queued with the library's own streams, and frees everything, also memory of
- * batches that the caller still holds. Does nothing if it is NULL. */
+ * batches that the caller still holds, unless it is the caller's (`allocate`). Streams of the caller's may be busy:
+ * where the library's wait for them, or memory that is freed is used there, so does the call. Does nothing if it is
+ * NULL. */
 DLC_API void dlc_cuda_close(struct dlc_cuda *cuda);
 
 /* A batch whose tensors are on the device. */

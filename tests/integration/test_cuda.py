@@ -152,6 +152,18 @@ def _(box):
     table.done()
 
 
+@case("a loader is closed while the trainer's streams are still busy with its batches")
+def _(box):
+    archive(box.path("w", "a.tar"), [(f"{i:03d}.txt", b"caption %d" % i) for i in range(26)])
+    daemon = box.daemon({"p": box.folder_of_pictures("p", 26, width=40, height=32), "w": web(box.path("w"))}, workers=2)
+    table = Table()
+    for dataset, pipeline in (("p", f"{CROP} to(float16)"), ("w", "txt: text")):  # of the latter nothing is on the device
+        for keys in ([], ["held=2"], ["allocate=1"], ["allocate=1", "held=2", "streams=3"], ["break=3"], ["break=3", "allocate=1"]):
+            with table.row((pipeline, *keys)):
+                run(box, daemon, pipeline, "batch=4", "epochs=1", "hasty=1", *keys, dataset=dataset, delay_us=20000).check()
+    table.done()
+
+
 @case("each rule that keeps a batch from being overwritten is needed: without it, wrong bytes are seen")
 def _(box):
     if VARIANT != "release":

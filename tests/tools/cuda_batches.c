@@ -9,6 +9,7 @@
  *      forms=0       the daemon finishes pictures    kill=N        ends without closing anything, after N batches
  *      late=N        compares a batch N batches later, so that nothing waits for the device meanwhile (4)
  *      wait=1        says "batch 10" when it is there, and waits for a daemon that goes away
+ *      hasty=1      closes right after the last release, while the trainer's streams are still busy
  *
  * The trainer's work is a copy of the batch to memory of its own on the device, queued on its stream right before the
  * batch is released: if a slot, a stage or an output is used again too early, the bytes that arrive are wrong. Prints
@@ -29,7 +30,7 @@
 #define TENSORS_MAX 32
 
 struct wish {
-        int batch, epochs, held, slots, allocate, streams, pause, stop, forms, kill, wait, late;
+        int batch, epochs, held, slots, allocate, streams, pause, stop, forms, kill, wait, late, hasty;
 };
 
 /* A batch that is being copied back. */
@@ -404,7 +405,8 @@ int main(int n_arguments, char *arguments[]) {
                                   .forms = wished(keys, "forms", 1),
                                   .kill = wished(keys, "kill", 0),
                                   .wait = wished(keys, "wait", 0),
-                                  .late = wished(keys, "late", 4) };
+                                  .late = wished(keys, "late", 4),
+                                  .hasty = wished(keys, "hasty", 0) };
         loader = open_loader(arguments, &run.wish, run.wish.forms != 0, "device");
         run.plain = open_loader(arguments, &run.wish, false, "plain");
         options.n_batches = run.wish.held > 0 ? run.wish.held + 2 : 1; /* the oldest is released after the next */
@@ -429,7 +431,7 @@ int main(int n_arguments, char *arguments[]) {
         }
         for (int e = 0; e < run.wish.epochs; e++)
                 epoch(&run, (uint64_t)e);
-        for (int i = 0; i < KEPT_MAX; i++)
+        for (int i = 0; i < KEPT_MAX && !run.wish.hasty; i++)
                 finish(&run.kept[i]);
         dlc_cuda_get_info(run.cuda, &info, sizeof(info));
         printf("batches %llu bytes %llu ahead %llu registered %llu host %llu errors %llu%s%s\n",
@@ -437,6 +439,8 @@ int main(int n_arguments, char *arguments[]) {
                (unsigned long long)info.n_ahead, (unsigned long long)info.registered_bytes, n_host, n_errors,
                info.remark[0] ? " remark: " : "", info.remark);
         dlc_cuda_close(run.cuda);
+        for (int i = 0; i < KEPT_MAX; i++)
+                finish(&run.kept[i]);
         if (n_outputs > 0)
                 refuse("outputs of the caller's are left");
         dlc_close(loader);
