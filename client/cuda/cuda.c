@@ -122,17 +122,19 @@ static void close_inside(struct dlc_cuda *cuda) {
 void dlc_cuda_close(struct dlc_cuda *cuda) {
         const struct driver *driver;
         struct why unused;
-        bool is_inside;
+        bool is_here, is_inside;
 
         if (!cuda)
                 return;
-        is_inside = cuda->device.context && driver_find(&driver, &unused) == 0 &&
-                    device_enter(&cuda->device, &unused) == 0;
+        is_here = cuda->device.context && driver_find(&driver, &unused) == 0; /* not in the child of a fork() */
+        is_inside = is_here && device_enter(&cuda->device, &unused) == 0;
         if (is_inside) {
                 cuda_drop_ahead(cuda);
                 close_inside(cuda);
         }
         for (uint32_t i = 0; i < cuda->n_flights; i++) {
+                if (is_here)
+                        flight_free_outputs(&cuda->flights[i], &cuda->output);
                 if (cuda->flights[i].slot)
                         dlc_release(cuda->loader, cuda->flights[i].slot);
                 free(cuda->flights[i].host.base);

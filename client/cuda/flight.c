@@ -211,8 +211,11 @@ static int ask_for_output(struct flight *flight, const struct routes *routes, co
         return 0;
 }
 
-/* What is queued may still write to it. */
-static void free_outputs(struct flight *flight, const struct output_source *source) {
+void flight_hand_out(struct flight *flight) {
+        memset(flight->outputs, 0, sizeof(flight->outputs));
+}
+
+void flight_free_outputs(struct flight *flight, const struct output_source *source) {
         for (uint32_t i = 0; i < DLP_TENSORS_MAX; i++) {
                 if (flight->outputs[i] && source->free)
                         source->free(source->userdata, flight->outputs[i], flight->stream);
@@ -223,8 +226,8 @@ static void free_outputs(struct flight *flight, const struct output_source *sour
 void flight_give_up(struct flight *flight, const struct device *device, const struct output_source *source) {
         if (!source->allocate)
                 return;
-        device->driver->stream_wait(flight->stream, flight->finished, 0);
-        free_outputs(flight, source);
+        device->driver->stream_wait(flight->stream, flight->finished, 0); /* what is queued may still write to it */
+        flight_free_outputs(flight, source);
 }
 
 static int find_output(struct flight *flight, const struct device *device, const struct routes *routes,
@@ -232,12 +235,11 @@ static int find_output(struct flight *flight, const struct device *device, const
         int r;
 
         if (source->allocate) {
-                memset(flight->outputs, 0, sizeof(flight->outputs));
                 flight->stream = source->stream;
                 r = ask_for_output(flight, routes, source);
                 if (r == 0)
                         return 0;
-                free_outputs(flight, source);
+                flight_free_outputs(flight, source);
                 return why_set(why, r, "no memory on the device for a batch: the caller's allocate() returned %d", r);
         }
         r = device_reserve(&flight->output, device, routes->output_bytes, why);

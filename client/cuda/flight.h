@@ -67,7 +67,7 @@ struct flight {
         cu_event copied, finished, freed, allocated;
         bool is_freed_recorded, is_finished_recorded;
         cu_stream stream;               /* for which the outputs were allocated, */
-        void *outputs[DLP_TENSORS_MAX]; /* if they are the caller's; NULL: there is none */
+        void *outputs[DLP_TENSORS_MAX]; /* if they are the caller's, until handed out; NULL: there is none */
         struct device_memory stage, output;
         struct host_memory host;
         const char **errors; /* why samples were substituted, in `host`; NULL: none was */
@@ -87,8 +87,14 @@ int flight_queue(struct flight *flight, const struct device *device, const struc
                  const struct output_source *source, const struct dlc_batch *slot, uint64_t *ret_copied_bytes,
                  struct why *why);
 
+/* The batch is handed out: memory of the caller's is the caller's again. */
+void flight_hand_out(struct flight *flight);
+
 /* The batch that is queued will not be handed out: memory of the caller's goes back. */
 void flight_give_up(struct flight *flight, const struct device *device, const struct output_source *source);
+
+/* The same for one that could not be queued to its end, when nothing writes to that memory any more. */
+void flight_free_outputs(struct flight *flight, const struct output_source *source);
 
 /* Has the copy from the slot been done? 1, 0, or -EIO. `wait`: waits for it. */
 int flight_is_copied(const struct flight *flight, const struct device *device, bool wait, struct why *why);

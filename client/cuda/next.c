@@ -190,6 +190,7 @@ static int next(struct dlc_cuda *cuda, int timeout_ms, cu_stream stream, const s
                 cuda->epoch = flight->batch.batch.epoch;
                 cuda->position = flight->batch.batch.position;
         }
+        flight_hand_out(flight);
         atomic_store_explicit(&flight->state, FLIGHT_HELD, memory_order_release);
         *ret_batch = &flight->batch;
         look_ahead(cuda, stream);

@@ -71,8 +71,8 @@ typedef int (*dlc_cuda_allocate_fn)(void *userdata, const struct dlc_tensor *ten
                                     void **ret_data);
 
 /* Takes back memory that `allocate` gave for a batch that nobody will get, because of a seek, an error or
- * dlc_cuda_close(): it is free in the order of `stream`, the one it was allocated for. From within one of these calls.
- */
+ * dlc_cuda_close(): it is free in the order of `stream`, the one it was allocated for. From within one of these calls;
+ * after -EIO from within dlc_cuda_close(), and the device's context may be lost then. */
 typedef void (*dlc_cuda_free_fn)(void *userdata, void *data, void *stream);
 
 /* Begin with DLC_CUDA_OPTIONS_INIT. */

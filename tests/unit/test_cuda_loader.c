@@ -435,6 +435,65 @@ START_TEST(after_a_failed_call_nothing_follows_and_the_daemon_learns_of_it) {
 }
 END_TEST
 
+struct given {
+        int n_given, n_back;
+};
+
+static int give(void *userdata, const struct dlc_tensor *tensor, size_t n_bytes, void *stream, void **ret_data) {
+        struct given *given = userdata;
+        uint64_t pointer;
+
+        if (cuda.cuMemAlloc(&pointer, n_bytes) != CUDA_SUCCESS)
+                return -ENOMEM;
+        given->n_given++;
+        *ret_data = (void *)(uintptr_t)pointer;
+        return 0;
+}
+
+static void take_back(void *userdata, void *data, void *stream) {
+        struct given *given = userdata;
+
+        given->n_back++;
+        cuda.cuMemFree((uintptr_t)data); /* fails if the context is lost */
+}
+
+/* Each call while a batch is queued fails once; in a lost context too. */
+START_TEST(what_the_caller_allocated_comes_back_after_an_error) {
+        static const char *const FAILING[] = { "cuMemcpyHtoDAsync_v2:5:700", "cuMemcpyHtoDAsync_v2:5:700:sticky",
+                                               "cuStreamWaitEvent:9:1",      "cuEventRecord:6:1",
+                                               "cuMemcpyDtoDAsync_v2:4:1",   "cuMemcpyDtoDAsync_v2:4:719:sticky" };
+        char setting[80];
+        const char *const settings[] = { QUICK[0], setting, NULL };
+        struct scene scene = { .manners = { .n_samples = 40 } };
+        struct dlc_cuda_options options = DLC_CUDA_OPTIONS_INIT;
+        struct dlc_options wish;
+        struct given given = { 0 };
+        const struct dlc_cuda_batch *batch;
+        int r, n_handed_out = 0;
+
+        snprintf(setting, sizeof(setting), "DLT_CUDA_FAIL=%s", FAILING[_i]);
+        cuda_driver_begin_current(settings);
+        scene.stand_in = stand_in_start(&scene.manners);
+        wish = options_for(scene.stand_in, 4);
+        scene.loader = open_loader(&wish);
+        options.allocate = give;
+        options.free = take_back;
+        options.userdata = &given;
+        ck_assert_int_eq(dlc_cuda_open(scene.loader, &options, &scene.cuda), 0);
+        while ((r = dlc_cuda_next(scene.cuda, PATIENCE_MS, NULL, &batch)) == 0) {
+                n_handed_out += (int)batch->batch.n_tensors;
+                give_back(&scene, batch);
+        }
+        ck_assert_int_eq(r, -EIO);
+        dlc_cuda_close(scene.cuda);
+        ck_assert_int_gt(given.n_back, 0);
+        ck_assert_int_eq(given.n_given - given.n_back, n_handed_out);
+        ck_assert_uint_eq(cuda_driver_counts().n_violations, 0);
+        dlc_close(scene.loader);
+        stand_in_stop(scene.stand_in);
+}
+END_TEST
+
 START_TEST(memory_that_is_not_there_now_may_be_there_later) {
         static const char *const FULL[] = { "DLT_CUDA_DELAY_US=200",
                                             "DLT_CUDA_FAIL=cuMemAlloc_v2:1:2,cuMemAlloc_v2:2:2", NULL };
@@ -523,6 +582,7 @@ int main(void) {
                 { "waiting", a_wait_for_a_batch_ends_as_the_loaders_would, 0 },
                 { "errors", a_failed_job_is_told_after_the_batches_that_were_good, 0 },
                 { "errors", after_a_failed_call_nothing_follows_and_the_daemon_learns_of_it, 0 },
+                { "errors", what_the_caller_allocated_comes_back_after_an_error, 6 },
                 { "errors", memory_that_is_not_there_now_may_be_there_later, 0 },
                 { "errors", wrong_options_are_named, 0 },
                 { "forks", the_child_of_a_fork_can_only_close, 0 },
