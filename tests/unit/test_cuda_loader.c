@@ -4,9 +4,11 @@
 #include <check.h>
 #include <errno.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -398,6 +400,49 @@ START_TEST(a_wait_for_a_batch_ends_as_the_loaders_would) {
 }
 END_TEST
 
+static void on_signal(int number) {
+        (void)number;
+}
+
+/* The next batch, however often a signal ends the wait. */
+static const struct dlc_cuda_batch *take_between_signals(struct scene *scene) {
+        const struct dlc_cuda_batch *batch = NULL;
+        int r;
+
+        do
+                r = dlc_cuda_next(scene->cuda, PATIENCE_MS, scene->stream, &batch);
+        while (r == -EINTR);
+        ck_assert_msg(r == 0, "%d: %s", r, dlc_cuda_error(scene->cuda));
+        return batch;
+}
+
+START_TEST(a_signal_ends_a_wait_and_no_batch_is_lost) {
+        struct scene scene = { .manners = { .hold = true, .pause_us = 10000 } };
+        struct sigaction action = { .sa_handler = on_signal }, before;
+        struct itimerval timer = { .it_value.tv_usec = 3000, .it_interval.tv_usec = 3000 }, off = { 0 };
+        const struct dlc_cuda_batch *batch;
+
+        scene_open_with(&scene, QUICK, 2, 1);
+        sigaction(SIGALRM, &action, &before);
+        setitimer(ITIMER_REAL, &timer, NULL);
+        ck_assert_int_eq(dlc_cuda_next(scene.cuda, PATIENCE_MS, scene.stream, &batch), -EINTR);
+        ck_assert_ptr_nonnull(strstr(dlc_cuda_error(scene.cuda), "interrupted"));
+        check_place(&scene, 0, 0);
+        atomic_store(&scene.manners.hold, false);
+        for (uint64_t epoch = 0; epoch < 2; epoch++) {
+                for (uint64_t step = 0; step < 10; step++) {
+                        batch = take_between_signals(&scene);
+                        check_device_batch(&scene, batch, epoch, step);
+                        give_back(&scene, batch);
+                }
+                check_ends(&scene);
+        }
+        setitimer(ITIMER_REAL, &off, NULL);
+        sigaction(SIGALRM, &before, NULL);
+        scene_close(&scene);
+}
+END_TEST
+
 /* ---- errors ---------------------------------------------------------------------------------------------------- */
 
 START_TEST(a_failed_job_is_told_after_the_batches_that_were_good) {
@@ -580,6 +625,7 @@ int main(void) {
                 { "waiting", slots_go_back_and_batches_are_copied_ahead_while_the_trainers_stream_is_stuck, 0 },
                 { "waiting", what_was_released_is_not_written_before_the_trainers_stream_is_done_with_it, 0 },
                 { "waiting", a_wait_for_a_batch_ends_as_the_loaders_would, 0 },
+                { "waiting", a_signal_ends_a_wait_and_no_batch_is_lost, 0 },
                 { "errors", a_failed_job_is_told_after_the_batches_that_were_good, 0 },
                 { "errors", after_a_failed_call_nothing_follows_and_the_daemon_learns_of_it, 0 },
                 { "errors", what_the_caller_allocated_comes_back_after_an_error, 6 },
