@@ -202,12 +202,18 @@ struct dlc_options {
         /* true: what the last steps of a picture ask for (to, normalize, layout) is left to the caller, who does it on
          * a device: see dlc_get_left_form(). Ranks of a job may differ in it. */
         bool leave_forms;
+
+        /* PCI bus id of the device that will read the batches, such as "0000:1b:00.0" (dlc_cuda_get_bus_id()): the
+         * daemon takes memory that is near to it. NULL or "" (default): near to the CPUs of this process, if all of
+         * them are in one memory node. Where the machine does not say what is near to the device, or does not let
+         * memory be bound, any memory is taken; dlc_info.memory says which it was. Ranks of a job may differ in it. */
+        const char *near_device;
 };
 
 #define DLC_OPTIONS_INIT                                                                                               \
         {                                                                                                              \
                 sizeof(struct dlc_options), NULL, NULL, 1, 0, NULL, NULL, -1, -1, true, false, NULL, NULL, NULL, 0, 0, \
-                        0, -1, NULL, NULL, 0, NULL, 300000, 0.0, 0, 0, NULL, NULL, NULL, 0, NULL, false                \
+                        0, -1, NULL, NULL, 0, NULL, 300000, 0.0, 0, 0, NULL, NULL, NULL, 0, NULL, false, NULL          \
         }
 
 /* Attaches as a rank. The daemon begins to fill the rank's slots before this returns.

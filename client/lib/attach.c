@@ -72,6 +72,7 @@ static void message_make(struct message *message, struct dlc_loader *loader) {
         attach->columns_digest = loader->columns.digest;
         attach->takes_replays = true;
         attach->leave_forms = options->leave_forms;
+        attach->near_device = (char *)(uintptr_t)(options->near_device ? options->near_device : "");
         loader->connection.sent_fd = loader->columns.fd;
         message->request.body_case = DLP__REQUEST__BODY_ATTACH;
         message->request.attach = attach;

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "client/lib/loader.h"
+#include "proto/base/bus_id.h"
 #include "proto/base/nearest.h"
 
 /* Options of an older program are shorter: fields that it does not know keep their defaults. Those of a newer program
@@ -50,6 +51,7 @@ static int check_texts(const struct dlc_options *options, struct why *reason) {
                 { "on_error", options->on_error, DLP_NAME_MAX },
                 { "on_restart", options->on_restart, DLP_NAME_MAX },
                 { "sampler", options->sampler, DLP_SAMPLER_MAX },
+                { "near_device", options->near_device, DLP_NAME_MAX },
         };
         int r;
 
@@ -83,6 +85,7 @@ static int refuse_choice(const char *option, const char *value, const char *choi
 static int check_choices(const struct dlc_options *options, struct why *reason) {
         enum dlp_partition partition;
         enum dlp_dealing dealing;
+        char bus_id[BUS_ID_MAX];
 
         if (dlp_partition_from_name(options->partition, &partition) < 0)
                 return refuse_choice("partition", options->partition, "pad drop exact", reason);
@@ -90,6 +93,9 @@ static int check_choices(const struct dlc_options *options, struct why *reason) 
                 return refuse_choice("dealing", options->dealing, dlp_dealings, reason);
         if (strcmp(options->on_restart, "wait") != 0 && strcmp(options->on_restart, "raise") != 0)
                 return refuse_choice("on_restart", options->on_restart, "wait raise", reason);
+        if (options->near_device && *options->near_device && !bus_id_read(options->near_device, bus_id))
+                return why_set(reason, -EINVAL, "near_device: \"%s\" is not a PCI bus id, such as 0000:1b:00.0",
+                               options->near_device);
         if (options->restart_timeout_ms < -1)
                 return why_set(reason, -EINVAL,
                                "restart_timeout_ms: %d; must not be negative (-1: as long as it takes)",
@@ -174,11 +180,12 @@ int dli_options_resolve(const struct dlc_options *options, struct why *reason, s
 
 /* The offsets of the texts in the struct. */
 static const size_t TEXTS[] = {
-        offsetof(struct dlc_options, dataset),   offsetof(struct dlc_options, pipeline),
-        offsetof(struct dlc_options, socket),    offsetof(struct dlc_options, job),
-        offsetof(struct dlc_options, partition), offsetof(struct dlc_options, order),
-        offsetof(struct dlc_options, on_error),  offsetof(struct dlc_options, on_restart),
-        offsetof(struct dlc_options, dealing),   offsetof(struct dlc_options, sampler),
+        offsetof(struct dlc_options, dataset),     offsetof(struct dlc_options, pipeline),
+        offsetof(struct dlc_options, socket),      offsetof(struct dlc_options, job),
+        offsetof(struct dlc_options, partition),   offsetof(struct dlc_options, order),
+        offsetof(struct dlc_options, on_error),    offsetof(struct dlc_options, on_restart),
+        offsetof(struct dlc_options, dealing),     offsetof(struct dlc_options, sampler),
+        offsetof(struct dlc_options, near_device),
 };
 #define N_TEXTS (sizeof(TEXTS) / sizeof(TEXTS[0]))
 

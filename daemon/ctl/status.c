@@ -128,8 +128,9 @@ static void add_obtained(struct facts *facts, struct server *server) {
         add_memory_limit(facts, server);
         add_memory(facts, server);
         facts_add_number(facts, "numa_nodes", numa_n_nodes(), "nodes",
-                         numa_n_nodes() > 1 ? "a ring is bound to a node if all CPUs of its client are in it"
-                                            : "one node: there is nothing to bind");
+                         numa_n_nodes() > 1
+                                 ? "a ring is bound to the node of its client's device, else to that of all its CPUs"
+                                 : "one node: all memory is equally near");
 }
 
 static void add_counters(struct facts *facts, struct server *server) {

@@ -1,9 +1,17 @@
 #include "daemon/ring/numa.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <hwloc.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
 
 #include "daemon/base/machine/cpus.h"
+#include "proto/base/cleanup.h"
+
+#define NODES_MAX 1024 /* Linux's own limit */
 
 static hwloc_topology_t topology;
 static int started;
@@ -55,10 +63,29 @@ int numa_node_of_process(pid_t pid) {
         return node;
 }
 
+int numa_node_of_device(const char *sysfs, const char *bus_id) {
+        _cleanup_(closep) int fd = -1;
+        char path[PATH_MAX], text[16], *end;
+        ssize_t n;
+        long node;
+
+        snprintf(path, sizeof(path), "%s/bus/pci/devices/%s/numa_node", sysfs, bus_id);
+        fd = open(path, O_RDONLY | O_CLOEXEC);
+        n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
+        if (n <= 0)
+                return -1;
+        text[n] = '\0';
+        node = strtol(text, &end, 10);
+        return end != text && node >= 0 && node < NODES_MAX ? (int)node : -1;
+}
+
 int numa_bind(void *base, uint64_t n_bytes, int node) {
-        hwloc_bitmap_t nodes = hwloc_bitmap_alloc();
+        hwloc_bitmap_t nodes;
         int r;
 
+        if (!started)
+                return -ENOSYS;
+        nodes = hwloc_bitmap_alloc();
         if (!nodes)
                 return -ENOMEM;
         hwloc_bitmap_only(nodes, (unsigned)node);

@@ -1,4 +1,4 @@
-/* ring/numa.h: which memory node is near to whom. Through hwloc; on a machine of one node nothing is bound. */
+/* ring/numa.h: which memory node is near to whom. Through hwloc; a device's is in sysfs. */
 #pragma once
 
 #include <stdint.h>
@@ -16,5 +16,10 @@ uint32_t numa_n_nodes(void);
  * means nothing here. `pid` comes from SO_PEERCRED. */
 int numa_node_of_process(pid_t pid);
 
-/* Binds memory that is not touched yet. Returns 0 or negative errno; -EPERM in containers without CAP_SYS_NICE. */
+/* The node that the device `bus_id` is attached to, or -1: there is no such device, or nobody knows, as on most
+ * machines of one node. `bus_id` is of bus_id_read(). `sysfs` is "/sys", or a test's folder. */
+int numa_node_of_device(const char *sysfs, const char *bus_id);
+
+/* Binds memory that is not touched yet: it comes from other nodes only when this one is full. Returns 0 or negative
+ * errno; -EPERM in containers without CAP_SYS_NICE, -EINVAL: no such node, -ENOSYS: numa_start() has failed. */
 int numa_bind(void *base, uint64_t n_bytes, int node);

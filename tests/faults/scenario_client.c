@@ -113,6 +113,7 @@ void scenario_client_device(struct scene *scene) {
         options = scene_options(scene, SCENE_PHOTOS);
         options.pipeline = "resize(12:12) to(float16)";
         options.leave_forms = true;
+        options.near_device = "0000:00:00.0"; /* the daemon looks where that is */
         loader = open_client(scene, &options);
         if (!loader)
                 return;

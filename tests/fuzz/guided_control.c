@@ -125,6 +125,8 @@ static int fill_sampler(Dlp__Attach *attach, struct input *input) {
 static int fill_attach(Dlp__Attach *attach, struct input *input) {
         static char dataset[200], job[200], pipeline[5000], partition[64], order[64], on_error[64];
         static const char *const DEALINGS[] = { "", "batch", "chunk", "strided" };
+        /* Of none of them the node is known here. */
+        static const char *const DEVICES[] = { "", "0000:00:00.0", "", "FFFFFFFF:FF:1F.7" };
         static const double SHARES[] = { 0, 0.5, 1, 3, -1, 1e300 };
 
         attach->dataset = CHOOSE_TEXT(input, dataset, "files", "pictures", "gone", "nothing", "", "files + pictures",
@@ -148,6 +150,7 @@ static int fill_attach(Dlp__Attach *attach, struct input *input) {
         attach->shuffle = attach->seed & 1;
         attach->drop_last = attach->seed & 2;
         attach->leave_forms = attach->seed & 0x10;
+        attach->near_device = (char *)(uintptr_t)DEVICES[attach->seed >> 4 & 3];
         attach->dealing = (char *)(uintptr_t)DEALINGS[attach->seed >> 2 & 3];
         attach->max_errors = SHARES[input_below(input, sizeof(SHARES) / sizeof(SHARES[0]))];
         return attach->seed >= 0xc0 ? fill_sampler(attach, input) : -1;

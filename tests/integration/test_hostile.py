@@ -12,7 +12,7 @@ import sys
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
-from harness import (HandClient, attach_body, case, check_sequence, contains, equal, field, main, request, varint,
+from harness import (HandClient, Table, attach_body, case, check_sequence, contains, equal, field, main, request, varint,
                      within)
 
 N = 100
@@ -126,6 +126,29 @@ def _(box):
         client.send(request("status", protocol=version))
         contains(client.receive().decode("utf-8", "replace"), version, "version 3")
         client.close()
+    scene.end()
+
+
+@case("a device that is no PCI bus id never becomes a path, and one that is not there is no error")
+def _(box):
+    scene = Scene(box)
+    table = Table()
+    for device in ("../../../../etc/passwd", "0000:00:00.0/..", "0000:00:00.0\n", "cuda:0", "0" * 5000, "0000:1b:00.0" * 400):
+        with table.row(device[:40]):
+            client = HandClient(scene.daemon.socket)
+            client.send(request("attach", attach_body("d", job="near") + field(101, device)))
+            reply = client.receive()
+            contains(reply.decode(errors="replace"), "near_device", "is not a PCI bus id")
+            equal(client.descriptors, [], "descriptors")
+            client.close()
+    for device in ("", "0000:00:00.0", "00000000:FF:1F.7"):
+        with table.row(device):
+            client = HandClient(scene.daemon.socket)
+            client.send(request("attach", attach_body("d", job="near") + field(101, device)))
+            client.receive()
+            equal(len(client.descriptors), 3, "descriptors")
+            client.close()
+    table.done()
     scene.end()
 
 

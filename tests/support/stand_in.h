@@ -53,6 +53,7 @@ struct stand_in_manners {
         Dlp__LeftForm *const *forms; /* what it leaves to a client that asks for it, */
         uint32_t n_forms;            /* how many */
         bool leave_forms;            /* did the last attach ask for it? */
+        char near_device[32];        /* what it named */
 
         const Dlp__Progress *progress; /* goes with "ask again", and answers a wait; NULL: none */
         bool answers_waits;            /* says that it knows that question */

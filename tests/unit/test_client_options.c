@@ -328,6 +328,9 @@ START_TEST(each_option_out_of_range_is_named_with_what_is_allowed) {
         REFUSED(dealing, long_text, "dealing: too long");
         REFUSED(on_restart, "never", "on_restart: \"never\" is not known; choose one of: wait raise");
         REFUSED(on_restart, long_text, "on_restart: too long");
+        REFUSED(near_device, "cuda:0", "near_device: \"cuda:0\" is not a PCI bus id, such as 0000:1b:00.0");
+        REFUSED(near_device, "0000:1b:00.0/../x", "is not a PCI bus id");
+        REFUSED(near_device, long_text, "near_device: too long");
         REFUSED(restart_timeout_ms, -2, "restart_timeout_ms: -2");
         REFUSED(max_errors, -0.5, "max_errors: -0.5");
         REFUSED(max_errors, 1.5, "max_errors: 1.5; a share below 1");

@@ -669,6 +669,43 @@ START_TEST(a_daemon_that_comes_back_leaves_to_the_caller_what_was_left_before) {
 }
 END_TEST
 
+START_TEST(a_daemon_that_comes_back_hears_which_device_reads_the_batches) {
+        struct stand_in_manners manners = { .n_samples = 60 };
+        struct stand_in *stand_in = stand_in_start(&manners);
+        struct dlc_options options = waiting_options(stand_in, 4);
+        char id[] = "0000:1B:00.0";
+        struct dlc_loader *loader;
+
+        loader = open_loader(&options);
+        ck_assert_str_eq(manners.near_device, "");
+        dlc_close(loader);
+        options.near_device = "";
+        loader = open_loader(&options);
+        ck_assert_str_eq(manners.near_device, "");
+        dlc_close(loader);
+
+        options.near_device = id;
+        loader = open_loader(&options);
+        ck_assert_str_eq(manners.near_device, "0000:1B:00.0");
+        memset(id, 'x', sizeof(id) - 1); /* the loader has a copy */
+        check_steps(loader, 0, 0, 2);
+        stand_in_kill(stand_in);
+        manners.near_device[0] = '\0';
+        stand_in_revive(stand_in);
+        check_steps(loader, 0, 2, 9);
+        ck_assert_str_eq(manners.near_device, "0000:1B:00.0");
+        dlc_close(loader);
+
+        options.near_device = NULL;
+        options.size = offsetof(struct dlc_options, near_device); /* an older program, which does not know it */
+        memset(&options.near_device, 0xff, sizeof(options.near_device));
+        loader = open_loader(&options);
+        ck_assert_str_eq(manners.near_device, "");
+        dlc_close(loader);
+        stand_in_stop(stand_in);
+}
+END_TEST
+
 START_TEST(memory_that_is_held_stays_over_restarts) {
         struct stand_in_manners manners = { .n_samples = 100, .n_slots = 2 };
         struct stand_in *stand_in = stand_in_start(&manners);
@@ -755,6 +792,7 @@ int main(void) {
                 { "ending", a_refusal_of_the_terms_is_final, 4 },
                 { "ending", another_dataset_than_before_is_final, 2 },
                 { "ending", a_farewell_is_a_restart_only_if_it_says_so, 2 },
+                { "going on", a_daemon_that_comes_back_hears_which_device_reads_the_batches, 0 },
                 { "going on", a_daemon_that_comes_back_leaves_to_the_caller_what_was_left_before, 0 },
                 { "ending", memory_that_is_held_stays_over_restarts, 0 },
                 { "ending", detaching_and_closing_work_while_the_daemon_is_away, 2 },

@@ -86,6 +86,7 @@ class Options(ctypes.Structure):
         ("n_columns", ctypes.c_int),
         ("on_wait", WaitFunction),
         ("leave_forms", ctypes.c_bool),
+        ("near_device", ctypes.c_char_p),
     ]
 
 

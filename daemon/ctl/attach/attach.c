@@ -12,7 +12,9 @@
 #include "daemon/ctl/sources.h"
 #include "daemon/ctl/users/access.h"
 #include "daemon/ring/numa.h"
+#include "proto/base/bus_id.h"
 #include "proto/base/cleanup.h"
+#include "proto/base/text.h"
 
 void attach_free(void *userdata) {
         struct attach *attach = userdata;
@@ -37,6 +39,21 @@ static const char *digest_of_job(const struct job *job, const Dlp__Attach *wish)
         return job && strcmp(job->terms.dataset, wish->dataset) == 0 ? job->terms.digest : wish->digest;
 }
 
+static int read_device(const Dlp__Attach *wish, char ret_bus_id[BUS_ID_MAX], struct why *why) {
+        ret_bus_id[0] = '\0';
+        if (!wish->near_device[0] || bus_id_read(wish->near_device, ret_bus_id))
+                return 0;
+        return why_set(why, -EINVAL, "near_device: \"%s\" is not a PCI bus id, such as 0000:1b:00.0",
+                       text_is_printable(wish->near_device) ? wish->near_device : "?");
+}
+
+/* Batches are written once here, and read once by the client: by its device, if it has one. */
+static int node_near(const struct session *session, const char *bus_id) {
+        int node = bus_id[0] ? numa_node_of_device("/sys", bus_id) : -1;
+
+        return node >= 0 ? node : numa_node_of_process(session->peer.pid);
+}
+
 /* Checks everything that can be refused without waiting. What it acquires is kept in attach->options and the
  * session. */
 static int attach_prepare(struct attach *attach, const Dlp__Attach *wish, struct why *why) {
@@ -46,6 +63,7 @@ static int attach_prepare(struct attach *attach, const Dlp__Attach *wish, struct
         struct job_terms terms = { 0 };
         struct job *job;
         const struct source *source;
+        char bus_id[BUS_ID_MAX];
         uint32_t pid = session->peer.pid > 0 ? (uint32_t)session->peer.pid : wish->pid;
         int r;
 
@@ -54,6 +72,8 @@ static int attach_prepare(struct attach *attach, const Dlp__Attach *wish, struct
         if (server->draining)
                 return why_set(why, -ESHUTDOWN, "attach: the daemon is stopping");
         r = attach_read_terms(wish, &terms, why);
+        if (r == 0)
+                r = read_device(wish, bus_id, why);
         if (r < 0)
                 return r;
         r = access_find_datasets(session, wish->dataset, why);
@@ -112,7 +132,7 @@ static int attach_prepare(struct attach *attach, const Dlp__Attach *wish, struct
         attach->options.rank = wish->rank;
         attach->options.n_epochs = wish->n_epochs;
         attach->options.n_slots = wish->n_slots ? wish->n_slots : server->options.default_slots;
-        attach->options.numa_node = numa_node_of_process(session->peer.pid);
+        attach->options.numa_node = node_near(session, bus_id);
         return 0;
 }
 
