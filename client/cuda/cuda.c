@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+_Static_assert(DLC_CUDA_BUS_ID_MAX == BUS_ID_MAX, "a bus id is handed out as it is");
+
 static _Thread_local struct why last_error;
 
 int cuda_report(struct dlc_cuda *cuda, int error) {
@@ -149,6 +151,25 @@ void dlc_cuda_close(struct dlc_cuda *cuda) {
 }
 
 /* ---- asking ---------------------------------------------------------------------------------------------------- */
+
+int dlc_cuda_get_bus_id(int device, char *ret_bus_id, size_t size) {
+        struct device found;
+        struct why why;
+        int r;
+
+        if (!ret_bus_id || size < BUS_ID_MAX)
+                return cuda_refuse(-EINVAL,
+                                   "dlc_cuda_get_bus_id: ret_bus_id has room for %zu bytes; DLC_CUDA_BUS_ID_MAX are "
+                                   "needed",
+                                   ret_bus_id ? size : 0);
+        if (device < -1)
+                return cuda_refuse(-EINVAL, "device: %d; must not be negative (-1: the process's own)", device);
+        r = device_find(&found, device, &why);
+        if (r < 0)
+                return cuda_refuse(r, "%s", why.text);
+        memcpy(ret_bus_id, found.bus_id, BUS_ID_MAX);
+        return 0;
+}
 
 int dlc_cuda_get_info(struct dlc_cuda *cuda, struct dlc_cuda_info *ret_info, size_t size) {
         struct dlc_cuda_info info;

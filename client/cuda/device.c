@@ -25,6 +25,7 @@ static int own_ordinal(int n_devices) {
 static int choose(struct device *device, int ordinal, struct why *why) {
         const struct driver *driver = device->driver;
         int n_devices = 0, n_multiprocessors = 0, r;
+        char bus_id[32];
 
         r = driver_refuse(driver, driver->device_count(&n_devices), "counting the devices", why);
         if (r < 0)
@@ -44,9 +45,18 @@ static int choose(struct device *device, int ordinal, struct why *why) {
                           driver->device_attribute(&n_multiprocessors, CU_ATTRIBUTE_MULTIPROCESSORS, device->handle),
                           "looking at the device", why);
         device->n_multiprocessors = (uint32_t)n_multiprocessors;
-        if (driver->device_bus_id(device->bus_id, sizeof(device->bus_id), device->handle) != CU_SUCCESS)
+        if (driver->device_bus_id(bus_id, sizeof(bus_id), device->handle) != CU_SUCCESS ||
+            !bus_id_read(bus_id, device->bus_id)) /* it comes in capitals */
                 device->bus_id[0] = '\0';
         return r;
+}
+
+int device_find(struct device *device, int ordinal, struct why *why) {
+        int r;
+
+        *device = (struct device){ 0 };
+        r = driver_find(&device->driver, why);
+        return r < 0 ? r : choose(device, ordinal, why);
 }
 
 /* The fatbin has code for the usual devices. PTX, which the driver compiles, is for those that came later, and for
@@ -82,12 +92,8 @@ static int open_inside(struct device *device, struct why *why) {
 }
 
 int device_open(struct device *device, int ordinal, struct why *why) {
-        int r;
+        int r = device_find(device, ordinal, why);
 
-        *device = (struct device){ 0 };
-        r = driver_find(&device->driver, why);
-        if (r == 0)
-                r = choose(device, ordinal, why);
         if (r == 0)
                 r = driver_refuse(device->driver, device->driver->context_retain(&device->context, device->handle),
                                   "opening the device", why);

@@ -9,6 +9,7 @@
 #pragma once
 
 #include "client/cuda/driver.h"
+#include "proto/base/bus_id.h"
 
 #define DEVICE_NAME_MAX    128u
 #define DEVICE_KERNELS_MAX 32u
@@ -23,8 +24,12 @@ struct device {
         cu_function finish[DEVICE_KERNELS_MAX]; /* as dlk_finish_names has them */
         uint32_t n_multiprocessors;
         char name[DEVICE_NAME_MAX];
-        char bus_id[32]; /* "0000:1b:00.0" */
+        char bus_id[BUS_ID_MAX]; /* "0000:1b:00.0"; "": the driver does not say */
 };
+
+/* Chooses device `ordinal` and asks who it is, as device_open() does, but does not open it: no context is made. Errors
+ * as there. */
+int device_find(struct device *device, int ordinal, struct why *why);
 
 /* Opens device `ordinal` of those that the process sees; -1: that of this process's place on its node (LOCAL_RANK, or
  * the variable of MPI or Slurm), else 0. -ENODEV, -ECHILD: see driver_find(); -EINVAL: no such device; -ENOMEM; -EIO.

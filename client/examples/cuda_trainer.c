@@ -16,6 +16,7 @@ int main(int argc, char *argv[]) {
         struct dlc_options o = DLC_OPTIONS_INIT;
         struct dlc_loader *loader;
         struct dlc_cuda *cuda;
+        char bus_id[DLC_CUDA_BUS_ID_MAX];
         void *stream = NULL; /* a CUstream or cudaStream_t; NULL: the legacy default stream */
 
         if (argc < 2)
@@ -24,6 +25,8 @@ int main(int argc, char *argv[]) {
         o.batch_size = argc > 2 ? atoi(argv[2]) : 64;
         o.pipeline = "random_resized_crop(224) hflip(0.5) to(float16) layout(nchw)";
         o.leave_forms = true; /* uint8 crosses the link, and becomes float16 there */
+        if (dlc_cuda_get_bus_id(-1, bus_id, sizeof(bus_id)) == 0)
+                o.near_device = bus_id; /* the daemon takes memory that is near to it */
         if (dlc_open(&o, &loader) < 0)
                 errx(1, "%s", dlc_last_error());
         if (dlc_cuda_open(loader, NULL, &cuda) < 0)

@@ -7,6 +7,8 @@
  *         struct dlc_options o = DLC_OPTIONS_INIT;
  *         o.dataset = "photos"; o.batch_size = 64; o.leave_forms = true;
  *         o.pipeline = "random_resized_crop(224) hflip(0.5) to(float16) layout(nchw)";
+ *         if (dlc_cuda_get_bus_id(-1, bus_id, sizeof(bus_id)) == 0)
+ *                 o.near_device = bus_id;
  *         if (dlc_open(&o, &loader) < 0)
  *                 errx(1, "%s", dlc_last_error());
  *         if (dlc_cuda_open(loader, NULL, &cuda) < 0)
@@ -90,6 +92,15 @@ struct dlc_cuda_options {
 
 #define DLC_CUDA_OPTIONS_INIT                                                                                          \
         { sizeof(struct dlc_cuda_options), -1, 2, NULL, NULL, NULL }
+
+#define DLC_CUDA_BUS_ID_MAX 17u /* bytes of a PCI bus id, with the NUL */
+
+/* Where a device is, for the option near_device of dlc_open(), so that the daemon takes memory that is near to it:
+ * "0000:1b:00.0" in `ret_bus_id`, which has room for `size` bytes, DLC_CUDA_BUS_ID_MAX at least; "" if the driver does
+ * not say it. `device` as in the options, -1 too. Needs no loader, and makes no context on the device, but finds and
+ * initialises the driver: not before a fork() whose child uses CUDA. Any thread. Returns 0; -ENODEV, -ECHILD, -EIO;
+ * -EINVAL: no such device, or too little room. */
+DLC_API int dlc_cuda_get_bus_id(int device, char *ret_bus_id, size_t size);
 
 /* Registers the memory of the loader's batches with the driver and makes streams and kernels ready; takes about 0.1 s
  * for each GB of the loader's memory. `options` may be NULL. The loader stays the caller's, must outlive *ret_cuda, and

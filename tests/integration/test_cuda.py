@@ -3,6 +3,7 @@
 memory that is used again too early is seen. What arrives is compared with what a loader without a device gives."""
 import os
 import random
+import shutil
 import struct
 import subprocess
 import sys
@@ -162,6 +163,32 @@ def _(box):
             with table.row((pipeline, *keys)):
                 run(box, daemon, pipeline, "batch=4", "epochs=1", "hasty=1", *keys, dataset=dataset, delay_us=20000).check()
     table.done()
+
+
+@case("the ring is bound to the memory node of the device, also that of the next daemon; where none is known, to none")
+def _(box):
+    pictures = box.folder_of_pictures("p", 16, width=40, height=32)
+    plain = box.daemon({"p": pictures}, workers=2)
+    device = run(box, plain, f"{CROP} to(float16)", "batch=4", "near=1").check()
+    if not os.path.exists("/sys/devices/system/node/node1"):  # else the process may have a node
+        equal("node" in device.output.splitlines()[0], False, f"memory of a device that is not there: {device.output}")
+    if os.geteuid() != 0 or shutil.which("unshare") is None:
+        raise Skip("needs root and unshare: a device in sysfs")
+    devices = box.path("devices")
+    os.makedirs(os.path.join(devices, "0000:c0:00.0"))  # the stand-in's
+    with open(os.path.join(devices, "0000:c0:00.0", "numa_node"), "w", encoding="ascii") as file:
+        file.write("0\n")
+    script = f"mount --bind {devices} /sys/bus/pci/devices || exit 77; exec \"$@\""
+    if subprocess.run(["unshare", "-m", "sh", "-c", script, "sh", "true"], check=False).returncode != 0:
+        raise Skip("sysfs cannot be covered here")
+    bound = box.daemon({"p": pictures}, workers=2, program=["unshare", "-m", "sh", "-c", script, "sh"])
+    for _ in range(2):
+        device = run(box, bound, f"{CROP} to(float16)", "batch=4", "near=1").check()
+        contains(device.output.splitlines()[0], "memory: ", "node 0")
+        if "not bound" not in device.output:  # a container may forbid it
+            contains(bound.log(), "job=device", ", node 0")
+        bound.kill()
+        bound.start()
 
 
 @case("each rule that keeps a batch from being overwritten is needed: without it, wrong bytes are seen")

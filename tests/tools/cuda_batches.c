@@ -9,6 +9,7 @@
  *      forms=0       the daemon finishes pictures    kill=N        ends without closing anything, after N batches
  *      late=N        compares a batch N batches later, so that nothing waits for the device meanwhile (4)
  *      wait=1        says "batch 10" when it is there, and waits for a daemon that goes away
+ *      near=1       asks for memory near to the device, and prints what memory it is
  *      hasty=1      closes right after the last release, while the trainer's streams are still busy
  *
  * The trainer's work is a copy of the batch to memory of its own on the device, queued on its stream right before the
@@ -30,7 +31,7 @@
 #define TENSORS_MAX 32
 
 struct wish {
-        int batch, epochs, held, slots, allocate, streams, pause, stop, forms, kill, wait, late, hasty;
+        int batch, epochs, held, slots, allocate, streams, pause, stop, forms, kill, wait, late, hasty, near;
 };
 
 /* A batch that is being copied back. */
@@ -278,8 +279,13 @@ static int wished(const char *arguments[], const char *key, int initial) {
 
 static struct dlc_loader *open_loader(char *arguments[], const struct wish *wish, bool leave_forms, const char *job) {
         struct dlc_options options = DLC_OPTIONS_INIT;
+        char bus_id[DLC_CUDA_BUS_ID_MAX];
         struct dlc_loader *loader;
 
+        if (wish->near && dlc_cuda_get_bus_id(-1, bus_id, sizeof(bus_id)) < 0)
+                refuse(dlc_cuda_last_error());
+        if (wish->near)
+                options.near_device = bus_id;
         options.socket = arguments[1];
         options.dataset = arguments[2];
         options.pipeline = arguments[3];
@@ -292,6 +298,8 @@ static struct dlc_loader *open_loader(char *arguments[], const struct wish *wish
         options.world_size = 1;
         if (dlc_open(&options, &loader) < 0)
                 refuse(dlc_last_error());
+        if (wish->near)
+                printf("memory: %s\n", dlc_get_info(loader)->memory);
         return loader;
 }
 
@@ -406,7 +414,8 @@ int main(int n_arguments, char *arguments[]) {
                                   .kill = wished(keys, "kill", 0),
                                   .wait = wished(keys, "wait", 0),
                                   .late = wished(keys, "late", 4),
-                                  .hasty = wished(keys, "hasty", 0) };
+                                  .hasty = wished(keys, "hasty", 0),
+                                  .near = wished(keys, "near", 0) };
         loader = open_loader(arguments, &run.wish, run.wish.forms != 0, "device");
         run.plain = open_loader(arguments, &run.wish, false, "plain");
         options.n_batches = run.wish.held > 0 ? run.wish.held + 2 : 1; /* the oldest is released after the next */

@@ -153,7 +153,7 @@ START_TEST(epochs_follow_one_another_and_the_place_counts_what_was_released) {
         ck_assert_uint_eq(info.n_copied, 20);
         ck_assert_uint_eq(info.registered_bytes, dlc_get_info(scene.loader)->memory_bytes);
         ck_assert_str_eq(info.remark, "");
-        ck_assert_str_ne(info.bus_id, "");
+        ck_assert_str_eq(info.bus_id, "0000:c0:00.0");
         scene_close(&scene);
 }
 END_TEST
@@ -584,6 +584,39 @@ START_TEST(wrong_options_are_named) {
 }
 END_TEST
 
+START_TEST(a_device_says_where_it_is_before_there_is_a_loader) {
+        static const char *const SETTINGS[] = { "DLT_CUDA_DEVICES=2", NULL };
+        static const char *const SILENT[] = { "DLT_CUDA_FAIL=cuDeviceGetPCIBusId:1:999", NULL };
+        char id[DLC_CUDA_BUS_ID_MAX] = "untouched";
+        struct dlt_cuda_counts counts;
+
+        cuda_driver_begin(SETTINGS);
+        OK(cuda.cuInit(0)); /* the library may have done so for an earlier test of this process */
+        unsetenv("LOCAL_RANK");
+        ck_assert_int_eq(dlc_cuda_get_bus_id(2, id, sizeof(id)), -EINVAL);
+        ck_assert_ptr_nonnull(strstr(dlc_cuda_last_error(), "device 2 does not exist"));
+        ck_assert_int_eq(dlc_cuda_get_bus_id(-2, id, sizeof(id)), -EINVAL);
+        ck_assert_int_eq(dlc_cuda_get_bus_id(0, id, sizeof(id) - 1), -EINVAL);
+        ck_assert_int_eq(dlc_cuda_get_bus_id(0, NULL, sizeof(id)), -EINVAL);
+        ck_assert_str_eq(id, "untouched");
+        ck_assert_int_eq(dlc_cuda_get_bus_id(1, id, sizeof(id)), 0);
+        ck_assert_str_eq(id, "0000:c1:00.0");
+        ck_assert_int_eq(dlc_cuda_get_bus_id(-1, id, sizeof(id)), 0);
+        ck_assert_str_eq(id, "0000:c0:00.0");
+        setenv("LOCAL_RANK", "1", 1);
+        ck_assert_int_eq(dlc_cuda_get_bus_id(-1, id, sizeof(id)), 0);
+        ck_assert_str_eq(id, "0000:c1:00.0");
+        unsetenv("LOCAL_RANK");
+        counts = cuda_driver_counts();
+        ck_assert_uint_eq(counts.n_contexts, 0);
+        ck_assert_uint_eq(counts.n_violations, 0);
+
+        cuda_driver_begin_current(SILENT);
+        ck_assert_int_eq(dlc_cuda_get_bus_id(0, id, sizeof(id)), 0);
+        ck_assert_str_eq(id, ""); /* which near_device takes for no answer */
+}
+END_TEST
+
 START_TEST(the_child_of_a_fork_can_only_close) {
         struct scene scene = { 0 };
         const struct dlc_cuda_batch *batch;
@@ -631,6 +664,7 @@ int main(void) {
                 { "errors", what_the_caller_allocated_comes_back_after_an_error, 6 },
                 { "errors", memory_that_is_not_there_now_may_be_there_later, 0 },
                 { "errors", wrong_options_are_named, 0 },
+                { "errors", a_device_says_where_it_is_before_there_is_a_loader, 0 },
                 { "forks", the_child_of_a_fork_can_only_close, 0 },
         };
 
