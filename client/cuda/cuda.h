@@ -2,7 +2,8 @@
  *
  *      cuda.c      opened, closed, asked about      flight.c   one batch's way to the device, and what is queued for it
  *      next.c      batches taken and given back     route.c    where each tensor of a batch goes
- *      place.c     which epoch and position come    finish.c   the kernel that finishes pictures
+ *      use.c       other streams that use a batch   finish.c   the kernel that finishes pictures
+ *      place.c     which epoch and position come
  *      device.c    the GPU: context, streams        pinned.c   the ring's memory, registered
  *      driver.c    libcuda.so.1                     kernels/   what runs on the device
  *
@@ -44,6 +45,9 @@ int cuda_refuse(int error, const char *format, ...) __attribute__((format(printf
 /* Called at the start of public function `name`: can it be used here and now? Then the device's context is the current
  * one until device_leave(). */
 int cuda_enter(struct dlc_cuda *cuda, const char *name);
+
+/* The flight that a caller's batch is; NULL: it is not of this loader. Any thread. */
+struct flight *cuda_find_flight(struct dlc_cuda *cuda, const struct dlc_cuda_batch *batch);
 
 /* Gives up the batch that was copied ahead, and what followed it. Within cuda_enter() and device_leave(). */
 void cuda_drop_ahead(struct dlc_cuda *cuda);

@@ -12,7 +12,7 @@
 #define DEVICE_GRAIN (1ull << 20)
 
 int flight_open(struct flight *flight, const struct device *device, struct dlc_loader *loader, struct why *why) {
-        cu_event *events[] = { &flight->copied, &flight->finished, &flight->freed, &flight->allocated };
+        cu_event *events[] = { &flight->copied, &flight->finished, &flight->freed, &flight->allocated, &flight->used };
         int r = 0;
 
         flight->loader = loader;
@@ -23,7 +23,7 @@ int flight_open(struct flight *flight, const struct device *device, struct dlc_l
 }
 
 void flight_close(struct flight *flight, const struct device *device) {
-        cu_event events[] = { flight->copied, flight->finished, flight->freed, flight->allocated };
+        cu_event events[] = { flight->copied, flight->finished, flight->freed, flight->allocated, flight->used };
 
         /* Memory waits for what the trainer's streams still do with it. An event that is still to come on one of them
          * does not: the driver frees it when it has come, and nobody asks for it any more. */
@@ -35,7 +35,7 @@ void flight_close(struct flight *flight, const struct device *device) {
                 if (events[i])
                         device->driver->event_destroy(events[i]);
         flight->stage = flight->output = (struct device_memory){ 0 };
-        flight->copied = flight->finished = flight->freed = flight->allocated = NULL;
+        flight->copied = flight->finished = flight->freed = flight->allocated = flight->used = NULL;
 }
 
 /* ---- memory ---------------------------------------------------------------------------------------------------- */
@@ -247,6 +247,20 @@ static int find_output(struct flight *flight, const struct device *device, const
                 if (routes->items[i].kind != ROUTE_HOST)
                         flight->tensors[i].data = (void *)(uintptr_t)(flight->output.base + routes->items[i].output_at);
         return r;
+}
+
+/* A wait is for the event as it was recorded last, so one event does for all. */
+cu_result flight_await_users(struct flight *flight, const struct device *device, cu_stream stream) {
+        const struct driver *driver = device->driver;
+        cu_result result = CU_SUCCESS;
+
+        for (uint32_t i = 0; i < flight->n_users && result == CU_SUCCESS; i++) {
+                result = driver->event_record(flight->used, flight->users[i]);
+                if (result == CU_SUCCESS)
+                        result = driver->stream_wait(stream, flight->used, 0);
+        }
+        flight->n_users = 0;
+        return result;
 }
 
 /* ---- queueing -------------------------------------------------------------------------------------------------- */

@@ -64,10 +64,12 @@ struct flight {
         const struct dlc_batch *slot; /* of the ring, not given back yet; NULL: it is */
         uint64_t epoch, position;     /* place before this batch, */
         uint32_t turn;                /* and how many seeks there were before it */
-        cu_event copied, finished, freed, allocated;
+        cu_event copied, finished, freed, allocated, used;
         bool is_freed_recorded, is_finished_recorded;
-        cu_stream stream;               /* for which the outputs were allocated, */
-        void *outputs[DLP_TENSORS_MAX]; /* if they are the caller's, until handed out; NULL: there is none */
+        cu_stream stream;                    /* for which the outputs were allocated, */
+        void *outputs[DLP_TENSORS_MAX];      /* if they are the caller's, until handed out; NULL: there is none */
+        cu_stream users[DLC_CUDA_USERS_MAX]; /* streams of dlc_cuda_use() */
+        uint32_t n_users;
         struct device_memory stage, output;
         struct host_memory host;
         const char **errors; /* why samples were substituted, in `host`; NULL: none was */
@@ -89,6 +91,9 @@ int flight_queue(struct flight *flight, const struct device *device, const struc
 
 /* The batch is handed out: memory of the caller's is the caller's again. */
 void flight_hand_out(struct flight *flight);
+
+/* Makes `stream` wait for what the other streams that use the batch were asked for; they are forgotten. */
+cu_result flight_await_users(struct flight *flight, const struct device *device, cu_stream stream);
 
 /* The batch that is queued will not be handed out: memory of the caller's goes back. */
 void flight_give_up(struct flight *flight, const struct device *device, const struct output_source *source);

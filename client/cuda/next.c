@@ -216,7 +216,7 @@ int dlc_cuda_next(struct dlc_cuda *cuda, int timeout_ms, void *stream, const str
 
 /* ---- giving back ----------------------------------------------------------------------------------------------- */
 
-static struct flight *find_flight(struct dlc_cuda *cuda, const struct dlc_cuda_batch *batch) {
+struct flight *cuda_find_flight(struct dlc_cuda *cuda, const struct dlc_cuda_batch *batch) {
         for (uint32_t i = 0; i < cuda->n_flights; i++)
                 if (&cuda->flights[i].batch == batch)
                         return &cuda->flights[i];
@@ -224,7 +224,7 @@ static struct flight *find_flight(struct dlc_cuda *cuda, const struct dlc_cuda_b
 }
 
 const char *dlc_cuda_sample_error(struct dlc_cuda *cuda, const struct dlc_cuda_batch *batch, uint32_t sample) {
-        const struct flight *flight = cuda ? find_flight(cuda, batch) : NULL;
+        const struct flight *flight = cuda ? cuda_find_flight(cuda, batch) : NULL;
         const struct driver *driver;
         struct why unused;
 
@@ -245,7 +245,9 @@ static int mark_freed(struct dlc_cuda *cuda, struct flight *flight, cu_stream st
                 return 0;
         if (device_enter(&cuda->device, &why) < 0)
                 return cuda_refuse(-EIO, "%s", why.text);
-        result = driver->event_record(flight->freed, stream);
+        result = flight_await_users(flight, &cuda->device, stream);
+        if (result == CU_SUCCESS)
+                result = driver->event_record(flight->freed, stream);
         device_leave(&cuda->device);
         if (driver_refuse(driver, result, "marking the end of a batch on the caller's stream", &why) < 0)
                 return cuda_refuse(-EIO, "%s", why.text);
@@ -264,7 +266,7 @@ int dlc_cuda_release(struct dlc_cuda *cuda, const struct dlc_cuda_batch *batch, 
                 return cuda_refuse(-EINVAL, "dlc_cuda_release: cuda and batch must not be NULL");
         if (driver_find(&driver, &why) < 0)
                 return cuda_refuse(-ECHILD, "%s", why.text);
-        flight = find_flight(cuda, batch);
+        flight = cuda_find_flight(cuda, batch);
         if (!flight)
                 return cuda_refuse(-EINVAL, "dlc_cuda_release: this batch is not of this loader");
         /* Only one caller gets it from here on; it becomes idle when its end is marked, or never, if that failed. */

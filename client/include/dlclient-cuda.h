@@ -25,10 +25,12 @@
  *
  *         dlc_cuda_next()      returns when copy and kernel are queued, and does not wait for them. Work that is
  *                              queued on `stream` afterwards runs after them. For work on any other stream, the
- *                              caller makes that stream wait for `stream`, by an event.
+ *                              caller makes that stream wait for `stream`, by an event, or calls
+ *         dlc_cuda_use()       after which another stream waits for the batch as well, and the batch's memory for it.
  *         dlc_cuda_release()   returns at once; the work of `stream` may still be running. The batch's memory is
  *                              written again only after all that was queued on `stream` before the call. If
- *                              other streams use the batch, make `stream` wait for them before the call.
+ *                              other streams use the batch, name them to dlc_cuda_use(), or make `stream` wait for
+ *                              them before the call.
  *         the daemon's slot    is given back when the copy from it has been done, which an event says; never
  *                              earlier, whatever the caller does.
  *
@@ -51,7 +53,8 @@
  *                   mostly lost. The loader is detached, so that others learn of it; close both.
  *         -ENOBUFS  the caller holds `n_batches` batches
  *
- * THREADS, FORK. As a loader: one thread at a time; only dlc_cuda_release() may be called from any thread. In the child
+ * THREADS, FORK. As a loader: one thread at a time; only dlc_cuda_use() and dlc_cuda_release() may be called from any
+ * thread, for a batch from one at a time. In the child
  * of a fork() every call but dlc_cuda_close() returns -ECHILD, and that one only frees. At a process's end memory that
  * was not closed is left to the driver. */
 #ifndef DLCLIENT_CUDA_H
@@ -134,6 +137,13 @@ DLC_API int dlc_cuda_release(struct dlc_cuda *cuda, const struct dlc_cuda_batch 
 /* As dlc_sample_error(), which knows only the loader's own batches: why a sample of a held batch was substituted, or
  * NULL. Valid until the batch is released. Never blocks. */
 DLC_API const char *dlc_cuda_sample_error(struct dlc_cuda *cuda, const struct dlc_cuda_batch *batch, uint32_t sample);
+
+/* Makes `stream` wait until the batch is finished, and the batch's memory, when it is released, for all that was queued
+ * on `stream` until then: for a stream besides that of dlc_cuda_next(). The stream must exist until the release. Never
+ * blocks. Any thread. -EINVAL: the batch is not held; -ENOBUFS: DLC_CUDA_USERS_MAX other streams use it. */
+DLC_API int dlc_cuda_use(struct dlc_cuda *cuda, const struct dlc_cuda_batch *batch, void *stream);
+
+#define DLC_CUDA_USERS_MAX 8
 
 /* As the functions of the same names without cuda: a batch that was copied ahead, but not handed out, counts as not
  * taken. */

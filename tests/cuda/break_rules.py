@@ -18,6 +18,10 @@ RULES = [
      "cuda->device.driver->stream_wait(stream, flight->finished, 0)", "0 * (int)(uintptr_t)stream"),
     ("a release marks where the trainer's stream is", "next.c",
      "result = driver->event_record(flight->freed, stream);", "(void)stream; result = CU_SUCCESS;"),
+    ("a release waits for the other streams that use the batch", "next.c",
+     "result = flight_await_users(flight, &cuda->device, stream);", "result = CU_SUCCESS;"),
+    ("another stream waits until the batch is finished", "use.c",
+     "result = driver->stream_wait(stream, flight->finished, 0);", "(void)driver; result = CU_SUCCESS;"),
 ]
 
 

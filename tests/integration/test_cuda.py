@@ -144,7 +144,7 @@ def _(box):
     table = Table()
     pipeline = f"{CROP} to(float16) layout(nchw)"
     for keys in (["slots=2"], ["slots=2", "held=1"], ["held=3", "streams=4"], ["held=5", "streams=3", "slots=3"],
-                 ["streams=0"], ["allocate=1"], ["allocate=1", "held=2", "streams=2"],
+                 ["streams=0"], ["use=1"], ["use=1", "held=2", "streams=3"], ["allocate=1"], ["allocate=1", "held=2", "streams=2"],
                  ["allocate=1", "break=5"], ["break=7", "held=2"],
                  ["break=3", "slots=2", "streams=2"]):
         for seed, delay in ((1, 1000), (2, 6000)):
@@ -204,7 +204,7 @@ def _(box):
         with table.row(rule[0]):
             caught = None
             for seed in range(1, 21):
-                keys = ["batch=4", "epochs=2", ["slots=2", "held=1", "streams=2"][seed % 3]]
+                keys = ["batch=4", "epochs=2", ["slots=2", "held=1", "streams=2"][seed % 3], *(["use=1"] if "other stream" in rule[0] else [])]
                 device = run(box, daemon, f"{CROP} to(float16) layout(nchw)", *keys, library=folder, seed=seed, delay_us=3000)
                 if device.done.returncode == 1:
                     caught = device.output

@@ -8,6 +8,7 @@
  *      pause=MS      after each batch (0)            break=N       leaves the first epoch after N batches, with a seek
  *      forms=0       the daemon finishes pictures    kill=N        ends without closing anything, after N batches
  *      late=N        compares a batch N batches later, so that nothing waits for the device meanwhile (4)
+ *      use=1         works with batches on a stream besides that of the loop (0)
  *      wait=1        says "batch 10" when it is there, and waits for a daemon that goes away
  *      near=1       asks for memory near to the device, and prints what memory it is
  *      hasty=1      closes right after the last release, while the trainer's streams are still busy
@@ -31,7 +32,7 @@
 #define TENSORS_MAX 32
 
 struct wish {
-        int batch, epochs, held, slots, allocate, streams, pause, stop, forms, kill, wait, late, hasty, near;
+        int batch, epochs, held, slots, allocate, streams, pause, stop, forms, kill, wait, late, hasty, near, use;
 };
 
 /* A batch that is being copied back. */
@@ -308,7 +309,7 @@ struct run {
         struct dlc_loader *plain;
         struct dlc_cuda *cuda;
         struct kept kept[KEPT_MAX];
-        cu_stream streams[STREAMS_MAX];
+        cu_stream streams[STREAMS_MAX], side;
         uint64_t n_batches;
 };
 
@@ -319,6 +320,11 @@ static void take_one(struct run *run, const struct dlc_cuda_batch *batch, cu_str
         if (dlc_next(run->plain, -1, &expected) != 0)
                 refuse(dlc_last_error());
         compare_arrays(&batch->batch, expected);
+        if (run->wish.use) {
+                stream = run->side;
+                if (dlc_cuda_use(run->cuda, batch, stream) < 0)
+                        refuse(dlc_cuda_last_error());
+        }
         finish(kept);
         memset(kept, 0, sizeof(*kept));
         kept->stream = stream;
@@ -415,7 +421,8 @@ int main(int n_arguments, char *arguments[]) {
                                   .wait = wished(keys, "wait", 0),
                                   .late = wished(keys, "late", 4),
                                   .hasty = wished(keys, "hasty", 0),
-                                  .near = wished(keys, "near", 0) };
+                                  .near = wished(keys, "near", 0),
+                                  .use = wished(keys, "use", 0) };
         loader = open_loader(arguments, &run.wish, run.wish.forms != 0, "device");
         run.plain = open_loader(arguments, &run.wish, false, "plain");
         options.n_batches = run.wish.held > 0 ? run.wish.held + 2 : 1; /* the oldest is released after the next */
@@ -438,6 +445,7 @@ int main(int n_arguments, char *arguments[]) {
                 else
                         run.streams[i] = run.streams[i % run.wish.streams];
         }
+        check(driver->stream_create(&run.side, CU_STREAM_NON_BLOCKING), "stream");
         for (int e = 0; e < run.wish.epochs; e++)
                 epoch(&run, (uint64_t)e);
         for (int i = 0; i < KEPT_MAX && !run.wish.hasty; i++)
@@ -454,6 +462,7 @@ int main(int n_arguments, char *arguments[]) {
                 refuse("outputs of the caller's are left");
         dlc_close(loader);
         dlc_close(run.plain);
+        check(driver->stream_destroy(run.side), "stream");
         for (int i = 0; i < run.wish.streams && i < STREAMS_MAX; i++)
                 check(driver->stream_destroy(run.streams[i]), "stream");
         driver->context_pop(&context);

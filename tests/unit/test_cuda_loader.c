@@ -386,6 +386,64 @@ START_TEST(what_was_released_is_not_written_before_the_trainers_stream_is_done_w
 }
 END_TEST
 
+START_TEST(another_stream_that_uses_a_batch_waits_for_it_and_is_waited_for) {
+        struct scene scene = { 0 };
+        const struct dlc_cuda_batch *first, *second;
+        struct cuda_gate gate;
+        uint8_t seen[STAND_IN_PIXELS];
+        const uint8_t *data;
+        void *side;
+
+        scene_open_with(&scene, QUICK, 4, 1);
+        OK(cuda.cuStreamCreate(&side, CUDA_STREAM_NON_BLOCKING));
+        first = take_next(&scene);
+        ck_assert_msg(dlc_cuda_use(scene.cuda, first, side) == 0, "%s", dlc_cuda_last_error());
+        ck_assert_int_eq(dlc_cuda_use(scene.cuda, first, side), 0); /* the same one, not a second one */
+        data = first->batch.tensors[0].data;
+        OK(cuda.cuMemcpyDtoHAsync(seen, (uintptr_t)data, sizeof(seen), side));
+        OK(cuda.cuStreamSynchronize(side));
+        for (uint32_t k = 0; k < STAND_IN_PIXELS; k++)
+                ck_assert_uint_eq(seen[k], stand_in_pixel(0, 0, k));
+        cuda_gate_shut(&gate, side);
+        give_back(&scene, first); /* on the first stream, which is done with it */
+        ck_assert_int_eq(dlc_cuda_use(scene.cuda, first, side), -EINVAL);
+        second = take_next(&scene);
+        give_back(&scene, second);
+        give_back(&scene, take_next(&scene));
+        usleep(20000);
+        OK(cuda.cuMemcpyDtoH(seen, (uintptr_t)data, sizeof(seen)));
+        for (uint32_t k = 0; k < STAND_IN_PIXELS; k++)
+                ck_assert_uint_eq(seen[k], stand_in_pixel(0, 0, k));
+        cuda_gate_open(&gate);
+        check_to(&scene, 0, 3, 10);
+        OK(cuda.cuStreamDestroy(side));
+        scene_close(&scene);
+}
+END_TEST
+
+START_TEST(so_many_other_streams_are_remembered) {
+        struct scene scene = { 0 };
+        const struct dlc_cuda_batch *batch;
+        void *sides[DLC_CUDA_USERS_MAX + 1];
+
+        scene_open(&scene);
+        batch = take_next(&scene);
+        for (size_t i = 0; i <= DLC_CUDA_USERS_MAX; i++) {
+                OK(cuda.cuStreamCreate(&sides[i], CUDA_STREAM_NON_BLOCKING));
+                ck_assert_int_eq(dlc_cuda_use(scene.cuda, batch, sides[i]), i < DLC_CUDA_USERS_MAX ? 0 : -ENOBUFS);
+        }
+        ck_assert_int_eq(dlc_cuda_use(NULL, batch, sides[0]), -EINVAL);
+        ck_assert_int_eq(dlc_cuda_use(scene.cuda, NULL, sides[0]), -EINVAL);
+        give_back(&scene, batch);
+        batch = take_next(&scene);
+        ck_assert_int_eq(dlc_cuda_use(scene.cuda, batch, sides[DLC_CUDA_USERS_MAX]), 0); /* those were forgotten */
+        give_back(&scene, batch);
+        for (size_t i = 0; i <= DLC_CUDA_USERS_MAX; i++)
+                OK(cuda.cuStreamDestroy(sides[i]));
+        scene_close(&scene);
+}
+END_TEST
+
 START_TEST(a_wait_for_a_batch_ends_as_the_loaders_would) {
         struct scene scene = { .manners = { .hold = true } };
         const struct dlc_cuda_batch *batch;
@@ -657,6 +715,8 @@ int main(void) {
                 { "releases", a_good_batch_has_no_reasons_whatever_its_memory_was_used_for, 0 },
                 { "waiting", slots_go_back_and_batches_are_copied_ahead_while_the_trainers_stream_is_stuck, 0 },
                 { "waiting", what_was_released_is_not_written_before_the_trainers_stream_is_done_with_it, 0 },
+                { "waiting", another_stream_that_uses_a_batch_waits_for_it_and_is_waited_for, 0 },
+                { "waiting", so_many_other_streams_are_remembered, 0 },
                 { "waiting", a_wait_for_a_batch_ends_as_the_loaders_would, 0 },
                 { "waiting", a_signal_ends_a_wait_and_no_batch_is_lost, 0 },
                 { "errors", a_failed_job_is_told_after_the_batches_that_were_good, 0 },
