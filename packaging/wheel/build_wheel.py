@@ -19,6 +19,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
 CLIENT = os.path.join(ROOT, "client", "python")
 SONAME = "libdlclient.so.0"
+LIBRARIES = (SONAME, "libdlclient-cuda.so.0")  # the second one needs the first, which Python has loaded before
 NEWEST_GLIBC = 34  # of Ubuntu 21.10 and RHEL 9; Debian 12 has 2.36
 # What every Linux with glibc has. libgcc_s is what glibc itself loads to unwind.
 SYSTEM = re.compile(r"libc\.so\.6|libm\.so\.6|ld-linux[\w-]*\.so\.\d|libgcc_s\.so\.1")
@@ -137,7 +138,8 @@ def members(built, info, tag, shared):
         for name in sorted(names):
             if name.endswith((".py", ".typed")):
                 yield os.path.relpath(os.path.join(folder, name), CLIENT), read(folder, name), 0o644
-    yield f"dlclient/{SONAME}", read(built, SONAME), 0o755
+    for name in LIBRARIES:
+        yield f"dlclient/{name}", read(built, name), 0o755
     for name in sorted(os.listdir(os.path.join(built, "bin"))):
         yield f"dlclient/bin/{name}", read(built, "bin", name), 0o755
         yield f"dlclient-{version()}.data/scripts/{name}", read(HERE, "script.py"), 0o755
@@ -153,11 +155,13 @@ def members(built, info, tag, shared):
 def main():
     built, folder = sys.argv[1:]
     programs = [os.path.join(built, "bin", name) for name in sorted(os.listdir(os.path.join(built, "bin")))]
-    library = os.path.join(built, SONAME)
-    if needed(library):
-        refuse(f"{library} needs {', '.join(needed(library))}: Python loads it without a path to dlclient/lib")
+    libraries = [os.path.join(built, name) for name in LIBRARIES]
+    for library in libraries:
+        others = [name for name in needed(library) if name != SONAME]
+        if others:
+            refuse(f"{library} needs {', '.join(others)}: Python loads it without a path to dlclient/lib")
     shared = carried(programs)
-    tag = platform_tag([*programs, library, *shared.values()])
+    tag = platform_tag([*programs, *libraries, *shared.values()])
     info = f"dlclient-{version()}.dist-info"
     path = os.path.join(folder, f"dlclient-{version()}-py3-none-{tag}.whl")
     record = ""

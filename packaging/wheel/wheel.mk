@@ -32,7 +32,7 @@ wheel: ## daemon, dlctl, staging, library and the Python client as build/dlclien
 	@rm -f build/dlclient-*.whl
 	@$(PYTHON) packaging/wheel/build_wheel.py $(WHEEL) build
 
-wheel-files: $(WHEEL_PROGRAMS:%=$(WHEEL)/bin/%) $(WHEEL)/$(SONAME)
+wheel-files: $(WHEEL_PROGRAMS:%=$(WHEEL)/bin/%) $(WHEEL)/$(SONAME) $(WHEEL)/$(SONAME_cuda)
 
 $(WHEEL)/bin/dataloaderd: $(O)/obj/daemon/main.o $(WHEEL_INSTEAD) $(B)/libdaemon.a $(B)/libproto.a
 	$(link_wheel) $(call wheel_libs,$(LIBS_daemon))
@@ -48,5 +48,11 @@ $(WHEEL)/$(SONAME): $(OBJ_client) $(OBJ_proto) client/lib/libdlclient.map
 	@mkdir -p $(@D)
 	$(CC) -pthread $(CFLAGS_release) $(HARD_LDFLAGS) $(LDFLAGS) -Wl,--as-needed -shared -s -Wl,-soname,$(SONAME) \
 		-Wl,--version-script=client/lib/libdlclient.map -Wl,-z,defs -o $@ $(OBJ_client) $(OBJ_proto) -l:libprotobuf-c.a -lm
+
+# It finds libdlclient by its name, for Python has loaded that one before.
+$(WHEEL)/$(SONAME_cuda): $(OBJ_cuda) $(B)/libkernels.a $(B)/libproto.a $(WHEEL)/$(SONAME) client/cuda/libdlclient-cuda.map
+	$(CC) -pthread $(CFLAGS_release) $(HARD_LDFLAGS) $(LDFLAGS) -Wl,--as-needed -shared -s -Wl,-soname,$(SONAME_cuda) \
+		-Wl,--version-script=client/cuda/libdlclient-cuda.map -Wl,-z,defs -o $@ $(OBJ_cuda) $(B)/libkernels.a \
+		$(B)/libproto.a $(WHEEL)/$(SONAME)
 
 .PHONY: wheel wheel-files

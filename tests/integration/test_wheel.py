@@ -68,7 +68,7 @@ def _(box):
     with zipfile.ZipFile(wheel()) as archive:
         names = {entry.filename: entry for entry in archive.infolist()}
         equal(re.sub(r"-[\d.]+-", "-V-", os.path.basename(wheel())), f"dlclient-V-py3-none-manylinux_2_34_{os.uname().machine}.whl")
-        for name in [f"dlclient/bin/{name}" for name in PROGRAMS] + ["dlclient/libdlclient.so.0"]:
+        for name in [f"dlclient/bin/{name}" for name in PROGRAMS] + ["dlclient/libdlclient.so.0", "dlclient/libdlclient-cuda.so.0"]:
             equal(stat.S_IMODE(names[name].external_attr >> 16), 0o755, f"mode of {name}")
         licences = next(name for name in names if name.endswith("/licenses/LIBRARIES.txt"))
         lines = archive.read(licences).decode().split("\n\n", 1)[1].splitlines()
@@ -86,7 +86,8 @@ def _(box):
 @case("a symbol of a newer glibc, and a library that is not to be had, end the build with their names")
 def _(box):
     os.makedirs(box.path("built", "bin"))
-    shutil.copy(os.path.join(ROOT, "build", "wheel", "libdlclient.so.0"), box.path("built"))
+    for name in ("libdlclient.so.0", "libdlclient-cuda.so.0"):
+        shutil.copy(os.path.join(ROOT, "build", "wheel", name), box.path("built"))
     write(box.path("a.c"), b"#include <stdlib.h>\nint main(void) { return (int)arc4random(); }\n")
     write(box.path("b.c"), b"int b(void); int main(void) { return b(); }\n")
     write(box.path("lib.c"), b"int b(void); int b(void) { return 0; }\n")
