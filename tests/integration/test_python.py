@@ -21,6 +21,7 @@ STRUCTS = {"dlc_options": "Options", "dlc_place": "Place", "dlc_tensor": "Tensor
            "dlc_info": "Info", "dlc_launch": "Launch", "dlc_daemon": "Daemon",
            "dlc_stats": "Stats", "dlc_diagnosis": "Diagnosis", "dlc_once_options": "OnceOptions",
            "dlc_once_info": "OnceInfo", "dlc_progress": "Progress"}
+CUDA_STRUCTS = {"dlc_cuda_options": "CudaOptions", "dlc_cuda_batch": "CudaBatch", "dlc_cuda_info": "CudaInfo"}
 
 
 @case("every field of the ctypes structs lies where the header puts it, and none is missing")
@@ -28,31 +29,35 @@ def _(box):
     need("numpy")
     sys.path.insert(0, PACKAGE)
     from dlclient import _library
+    from dlclient._device import library as _cuda
+    structs = {**{struct: getattr(_library, name) for struct, name in STRUCTS.items()},
+               **{struct: getattr(_cuda, name) for struct, name in CUDA_STRUCTS.items()}}
     lines = []
-    for struct, name in STRUCTS.items():
+    for struct, mirror in structs.items():
         lines.append(f'printf("%zu\\n", sizeof(struct {struct}));')
-        for field in getattr(_library, name)._fields_:
+        for field in mirror._fields_:
             lines.append(f'printf("%zu %zu\\n", offsetof(struct {struct}, {field[0]}), '
                          f'sizeof(((struct {struct} *)0)->{field[0]}));')
     source = box.path("offsets.c")
     with open(source, "w", encoding="utf-8") as file:
-        file.write('#include <dlclient.h>\n#include <stdio.h>\nint main(void) {\n' + "\n".join(lines) + "\n}\n")
+        file.write('#include <dlclient-cuda.h>\n#include <stdio.h>\nint main(void) {\n' + "\n".join(lines) + "\n}\n")
     subprocess.run(["gcc", "-I", os.path.join(ROOT, "client", "include"), "-o", box.path("offsets"), source], check=True)
     printed = subprocess.run([box.path("offsets")], check=True, stdout=subprocess.PIPE, text=True).stdout.splitlines()
     mine = []
-    for name in STRUCTS.values():
-        struct = getattr(_library, name)
+    for struct in structs.values():
         mine.append(str(_library.ctypes.sizeof(struct)))
         for field in struct._fields_:
             descriptor = getattr(struct, field[0])
             mine.append(f"{descriptor.offset} {descriptor.size}")
     equal(mine, printed, "sizes, and offsets with sizes")
-    with open(os.path.join(ROOT, "client", "include", "dlclient.h"), encoding="utf-8") as file:
-        header = re.sub(r"/\*.*?\*/", "", file.read(), flags=re.S)
-    for struct, name in STRUCTS.items():
+    header = ""
+    for name in ("dlclient.h", "dlclient-cuda.h"):
+        with open(os.path.join(ROOT, "client", "include", name), encoding="utf-8") as file:
+            header += re.sub(r"/\*.*?\*/", "", file.read(), flags=re.S)
+    for struct, mirror in structs.items():
         body = re.search(r"struct %s \{(.*?)\n\};" % struct, header, re.S).group(1)
         fields = re.findall(r"(\w+)(?:\[\d+\])?;", body)
-        equal([field[0] for field in getattr(_library, name)._fields_], fields, f"fields of struct {struct}")
+        equal([field[0] for field in mirror._fields_], fields, f"fields of struct {struct}")
 
 
 def version():

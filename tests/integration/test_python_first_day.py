@@ -137,7 +137,7 @@ def _(box):
         refused(AttributeError, lambda: stored.shape, "not one array", "bytes until a step decodes them")
         refused(AttributeError, lambda: stored.no_such_thing, "no_such_thing")
         refused(dlclient.LoaderClosed, lambda: dlclient.Loader(folder).dataset.classes, "keep it in a variable")
-        refused(TypeError, lambda: dlclient.Loader(folder, device="cuda", split="train"), "batch.to(device)", "split: a key of")
+        refused(TypeError, lambda: dlclient.Loader(folder, path="x", split="train"), "first argument", "split: a key of")
         for name, words in (("to", "batch.to(device)"), ("classes", "loader.dataset.classes"), ("collate_fn", "the daemon makes batches"), ("generator", "loader.seed"), ("prefetch_factor", "stats().slots"),
                             ("worker_init_fn", "no worker processes"), ("no_such_thing", "no_such_thing")):
             refused(AttributeError, lambda: getattr(loader, name), name, words)

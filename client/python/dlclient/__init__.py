@@ -9,23 +9,27 @@
     state = loader.state_dict()              # a small plain dict; load_state_dict() also takes it at another world size
 
 The daemon reads, decodes and augments; nothing is started in this process and nothing is copied."""
-from ._batches.batch import Batch, TextLists, Texts
+from ._batches.batch import Batch
 from ._dataset import Dataset, Sampler
+from ._device.array import DeviceArray
 from ._errors import (BatchReleased, DaemonGone, DaemonNotRunning, DaemonTimeout, DatasetChanged, DatasetNotFound,
-                      Error, ForkedLoader, FrameworkMissing, JobFailed, JobMismatch, LibraryNotFound, LimitReached,
-                      LoaderClosed, LoaderWarning, NotSupported, OptionError, PermissionDenied, RankTaken, RingFull,
-                      SampleDamaged, StateError, StillInUse, TooManyErrors, VersionMismatch)
+                      DeviceFailed, DeviceMemoryFull, DeviceNotFound, Error, ForkedLoader, FrameworkMissing, JobFailed,
+                      JobMismatch, LibraryNotFound, LimitReached, LoaderClosed, LoaderWarning, NotSupported,
+                      OptionError, PermissionDenied, RankTaken, RingFull, SampleDamaged, StateError, StillInUse,
+                      TooManyErrors, VersionMismatch)
 from ._loader import Loader
 from ._once import OnceError, OnceTimeout, once
 from ._batches.ragged import Ragged
+from ._batches.source import TextLists, Texts
 from ._stats import Stats
 from ._version import __version__
 
 __all__ = [
     "Batch", "BatchReleased", "DaemonGone", "DaemonNotRunning", "DaemonTimeout", "Dataset", "DatasetChanged",
-    "DatasetNotFound", "Error", "ForkedLoader", "FrameworkMissing", "JobFailed", "JobMismatch", "LibraryNotFound",
-    "LimitReached", "Loader", "LoaderClosed", "LoaderWarning", "NotSupported", "OnceError", "OnceTimeout",
-    "OptionError", "PermissionDenied", "Ragged", "RankTaken", "RingFull", "SampleDamaged", "Sampler", "StateError",
-    "Stats", "StillInUse", "TextLists", "Texts", "TooManyErrors", "VersionMismatch",
+    "DatasetNotFound", "DeviceArray", "DeviceFailed", "DeviceMemoryFull", "DeviceNotFound", "Error", "ForkedLoader",
+    "FrameworkMissing", "JobFailed", "JobMismatch", "LibraryNotFound", "LimitReached", "Loader", "LoaderClosed",
+    "LoaderWarning", "NotSupported", "OnceError", "OnceTimeout", "OptionError", "PermissionDenied", "Ragged",
+    "RankTaken", "RingFull", "SampleDamaged", "Sampler", "StateError", "Stats", "StillInUse", "TextLists", "Texts",
+    "TooManyErrors", "VersionMismatch",
     "__version__", "once",
 ]

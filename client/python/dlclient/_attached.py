@@ -10,6 +10,7 @@ from typing import Any, Dict, List, Optional
 from . import _library, _opening
 from ._batches.form import Form
 from ._dataset import Dataset, Sampler
+from ._device.receivers import Receivers
 from ._errors import DatasetChanged, Error, LoaderClosed, OptionError
 from ._fixed import Fixed
 from ._lease import Handle
@@ -59,6 +60,7 @@ class Attached:
     pin_memory: Fixed[bool] = Fixed()
     batch_sampler: Fixed[None] = Fixed()
     timeout: Fixed[float] = Fixed()         # 0: none
+    device: Fixed[Any] = Fixed()            # "cuda:0", or a list of them for several ranks; None: the CPU's memory
 
     _closed: str            # why it cannot be used; "" if it can
     _wish: Wish
@@ -70,6 +72,7 @@ class Attached:
     _timeout: Optional[float]
     _progress: ProgressWish
     _team: Optional[Team]   # None: the ranks were released
+    _receivers: Optional[Receivers]  # of batches on a device
     _course: Course
     _identity: Identity     # of what it attached to at first
 
@@ -80,7 +83,19 @@ class Attached:
 
     def _attach(self, epoch: int, position: int) -> None:
         handles = _opening.open_all(self, self._library, self._wish, self._job, epoch, position, self._progress)
-        self._team = Team([Rank(handle, epoch, position, self._form, self._saver) for handle in handles])
+        try:
+            ranks = [self._rank_of(i, handle, epoch, position) for i, handle in enumerate(handles)]
+        except BaseException:
+            for handle in handles:
+                handle.refuse("the device of this loader could not be opened")
+                handle.detach()
+            raise
+        self._team = Team(ranks)
+
+    def _rank_of(self, i: int, handle: Handle, epoch: int, position: int) -> Rank:
+        if self._receivers is None:
+            return Rank(handle, epoch, position, self._form, self._saver)
+        return self._receivers.rank(i, handle, epoch, position, self._form, self._saver)
 
     def _ranks(self) -> List[Rank]:
         """The attached ranks. If the loader released them between two loops, they are attached again."""

@@ -114,6 +114,20 @@ class StateError(Error, ValueError):
     """A state that cannot be loaded here; the text names the field and both values."""
 
 
+class DeviceNotFound(Error, LookupError):
+    """No GPU can be used here: no driver, one that is too old, no device, or a framework that was built without it. The
+    CPU's memory is always there: leave device= out."""
+
+
+class DeviceMemoryFull(Error, MemoryError):
+    """The GPU has no memory for a batch. The loader remains usable: the next call tries the same batch again."""
+
+
+class DeviceFailed(Error):
+    """A call of CUDA failed, perhaps because of earlier work of the program's. It is final for this loader, and mostly
+    for the process; other processes go on."""
+
+
 class LibraryNotFound(Error, ImportError):
     """libdlclient.so.0 was not found; the text says where it was searched for."""
 

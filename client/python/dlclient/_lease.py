@@ -56,7 +56,7 @@ class Handle:
     """The library's loader of one rank. It is closed when nothing refers to it any more."""
 
     __slots__ = ("library", "pointer", "out", "out_reference", "info", "refusal", "detached", "leases", "ending",
-                 "forks", "teller", "freed", "released_by", "__weakref__")
+                 "forks", "teller", "freed", "released_by", "device", "__weakref__")
 
     def __init__(self, library: Library, pointer: int) -> None:
         self.library = library
@@ -72,6 +72,7 @@ class Handle:
         self.teller: Optional[Teller] = None  # the library tells it what it waits for
         self.freed: Any = None  # a queue: a thread waits for a slot (_slots.py)
         self.released_by: Optional[int] = None  # the thread that released a slot last
+        self.device: Any = None  # the batches go to a GPU: _device.device.Device
 
     @property
     def is_here(self) -> bool:
@@ -110,10 +111,18 @@ class Handle:
         if not self.detached:
             self.detached = True
             if self.forks == _Forks.n:
+                if self.device is not None and not self.is_held():
+                    self.device.close()
                 self.library.detach(self.pointer)
 
+    def is_held(self) -> bool:
+        """Is a batch, or an array of one, alive?"""
+        return any(reference() is not None for reference in list(self.leases.values()))
+
     def __del__(self) -> None:
-        if self.pointer:
+        if self.pointer and self.device is not None:
+            self.device.leave(self.pointer)
+        elif self.pointer:
             self.library.quick.close(self.pointer)  # in a child this frees only the copy
 
 
@@ -127,7 +136,7 @@ class Lease:
         self.address = address
         self.epoch = epoch
         self.step = step
-        self.views: List[Tuple[weakref.ref[Memory], str]] = []
+        self.views: List[Tuple[weakref.ref[Any], str]] = []
 
     @property
     def label(self) -> str:

@@ -13,6 +13,7 @@ from ._answers.transforms import pipeline_text
 from ._attached import Saver, opened
 from ._batches import convert as _convert, form as _form, views as _views
 from ._dataset import Dataset, Sampler
+from ._device.receivers import receivers_of
 from ._errors import OptionError
 from ._fixed import refuse_names, settle
 from ._loops import Loops
@@ -49,6 +50,14 @@ class Loader(Loops):
         framework       the type of the fields: "numpy", "torch", "jax" or "tensorflow"
         as_tuple        True: a batch is a tuple of its fields, for `for images, labels in loader`; or a list of names:
                         ["image", "label"]
+        device          None: fields are in the CPU's memory. "cuda": on the GPU of this process, which is torch's
+                        current one, or that of its place on the node (LOCAL_RANK); "cuda:1" or torch.device("cuda", 1):
+                        on that one. With several ranks a list of one for each, or "cuda": one after the other. The
+                        pipeline's last steps, to, normalize and layout, are done there, with the same numbers. Fields
+                        are torch's or JAX's own tensors, or without a framework DeviceArrays; text and bytes stay on
+                        the host
+        into            {"image": tensor}: batches are written to these torch tensors on the device, for CUDA graphs;
+                        two such dicts are written in turn, and save a copy
         copy            "small": numbers and short rows (labels, values: [n], and [n, k] up to 64 KiB) are copies, other
                         fields share the daemon's memory; True: all fields are copies; False: none is
         targets         numbers of your own, a row for each sample of the dataset: they are the field "label" of a
@@ -128,7 +137,8 @@ class Loader(Loops):
                  open_timeout: Optional[float] = None, persistent: bool = True,
                  progress: ProgressWish = None, sampler: Optional[str] = None,
                  columns: Optional[Mapping[str, Any]] = None, indices: Any = None, targets: Any = None,
-                 as_tuple: Union[bool, Sequence[str]] = False, views: Optional[int] = None) -> None:
+                 as_tuple: Union[bool, Sequence[str]] = False, views: Optional[int] = None, device: Any = None,
+                 into: Any = None) -> None:
         self._closed = "the loader was never opened"
         self._wish = _options.Wish(dataset=dataset, batch_size=1 if batch_size is None else batch_size,
                                    pipeline=_views.with_views(pipeline_text(pipeline), views),
@@ -148,6 +158,11 @@ class Loader(Loops):
         self._targets = _form.Targets(targets)
         self._form = _form.Form(_convert.converter(_options.text("framework", framework)), _form.copies(copy),
                                 self._targets, _form.tuple_of(as_tuple), batch_size is None, on_error == "raise")
+        n_ranks = 1 if self._wish.ranks is None else len(self._wish.ranks)
+        self._receivers = receivers_of(device, n_ranks, framework, into, self._form.copy)
+        if self._receivers is not None and framework == "numpy":
+            self._form.convert = _form.as_it_is  # its arrays are not NumPy's
+        self._wish.devices = self._receivers.bus_ids if self._receivers is not None else None
         self._timeout = _options.seconds("timeout", timeout) or None  # 0: wait without end, as torch does
         self._persistent = _options.flag("persistent", persistent)
         if progress is not None and progress is not False and not callable(progress):
@@ -182,7 +197,7 @@ class Loader(Loops):
                batch_size=None if self._form.is_single else wish.batch_size, seed=wish.seed, draws=wish.draws,
                shuffle=wish.shuffle, drop_last=wish.drop_last, dealing=wish.dealing, partition=wish.partition,
                order=wish.order, shuffle_buffer=wish.shuffle_buffer, num_workers=0, pin_memory=False,
-               batch_sampler=None, timeout=self._timeout or 0,
+               batch_sampler=None, timeout=self._timeout or 0, device=self._device_names(),
                dataset=Dataset(wish.dataset, weakref.WeakMethod(self._first_handle), self._lock),
                sampler=Sampler(weakref.WeakMethod(self._first_handle), ranks[0].number, world,
                                weakref.WeakMethod(self.set_epoch), weakref.WeakMethod(self._real_epoch), self._lock))
@@ -211,6 +226,11 @@ class Loader(Loops):
         opened.add(self)
         self._has_ended = False  # an epoch, for the first time
         self._warn()
+
+    def _device_names(self) -> Any:
+        if self._receivers is None:
+            return None
+        return self._receivers.names if self._wish.ranks is not None else self._receivers.names[0]
 
     def _refuse_steps(self) -> None:
         """steps_per_epoch counts batches from epoch to epoch, so all epochs must have the same number."""

@@ -209,6 +209,7 @@ class Wish:
         self.sampler = sampler_text(sampler)
         self.columns = Columns(columns)
         self.is_seed_drawn = is_seed_drawn
+        self.devices: Optional[List[str]] = None  # bus ids of those on which the ranks' batches are finished
 
     def settle(self, library: _library.Library) -> None:
         """Completes rank and world with what only this process can know."""
@@ -260,4 +261,7 @@ class Wish:
         options.sampler = encoded(self.sampler)
         self.columns.fill(options)
         options.dealing = encoded(self.dealing)
+        if self.devices is not None:
+            options.leave_forms = True
+            options.near_device = encoded(self.devices[0 if self.ranks is None else self.ranks.index(rank)])
         return options

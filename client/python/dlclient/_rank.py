@@ -14,6 +14,7 @@ from typing import Callable, Optional, Tuple
 from . import _library
 from ._batches.batch import Batch, State
 from ._batches.form import Form
+from ._batches.source import Source
 from ._errors import DaemonTimeout, Error, JobFailed, RingFull, SampleDamaged, error_of
 from ._lease import Handle, Lease, deliver, held_by, sweep
 
@@ -52,18 +53,49 @@ class Rank:
         if self.at == (epoch, position):
             return
         if position == 0 and epoch != self.at[0]:
-            result = self.library.set_epoch(handle.pointer, epoch)
+            result = self._set_epoch(epoch)
         else:
-            result = self.library.seek(handle.pointer, epoch, position)
+            result = self._seek(epoch, position)
         if result < 0:
             raise self._error(result)
         self.at = (epoch, position)
+
+    # What differs between batches in the ring and batches on a device (_device/rank.py): the calls of the library, and
+    # how a batch is made of what they return.
+
+    def _set_epoch(self, epoch: int) -> int:
+        return int(self.library.set_epoch(self.handle.pointer, epoch))
+
+    def _seek(self, epoch: int, position: int) -> int:
+        return int(self.library.seek(self.handle.pointer, epoch, position))
+
+    def _next(self, timeout_ms: int) -> int:
+        """dlc_next(); with a timeout of 0 it never waits, and the interpreter's lock is kept."""
+        handle = self.handle
+        functions = handle.library if timeout_ms else handle.library.quick
+        return int(functions.next(handle.pointer, timeout_ms, handle.out_reference))
+
+    def _deliver(self) -> Batch:
+        """The batch that _next() returned, which from here on is the caller's."""
+        handle = self.handle
+        address = int(handle.out.value or 0)
+        record = _library.Batch.from_address(address)
+        lease = Lease(handle, address, record.epoch, record.step)
+        batch = Batch._of(Source(lease, record, self._form), self._state)
+        self.at = (batch.epoch, batch.position)
+        deliver(lease)
+        if self._form.copies_all:
+            batch._detach_from_slot()
+        return batch
+
+    def _text(self) -> str:
+        return self.library.error_text()
 
     def leave_ended(self) -> None:
         """After an epoch that has ended the library tells the length of that one until the next one begins."""
         handle = self.handle
         if self.at[1] == 0 and handle.out.value is None:  # at the start of an epoch already: this does nothing
-            result = self.library.set_epoch(handle.pointer, self.at[0])
+            result = self._set_epoch(self.at[0])
             if result < 0:
                 raise self._error(result)
 
@@ -72,7 +104,7 @@ class Rank:
         handle = self.handle
         handle.check()
         if handle.out.value is None:  # else a batch is left that an exception kept from being delivered
-            result = handle.library.quick.next(handle.pointer, 0, handle.out_reference)
+            result = self._next(0)
             if result < 0:
                 try:
                     result = self._wait(result, timeout)
@@ -85,21 +117,12 @@ class Rank:
                 self._tell_return()
             if self._on_hold:
                 self._look_for_hold()
-        address = int(handle.out.value or 0)
-        record = _library.Batch.from_address(address)
-        epoch, step = record.epoch, record.step
-        lease = Lease(handle, address, epoch, step)
-        batch = Batch._of(lease, record, self._form, self._state)
-        self.at = (epoch, batch.position)
-        deliver(lease)
-        if self._form.copies_all:
-            batch._detach_from_slot()
-        return batch
+        return self._deliver()
 
     def _error(self, result: int) -> Error:
         """The exception for a negative result. A loop that goes on after each SampleDamaged must come to an end: there
         is none where damaged samples are tolerated, nor for whoever asks again after the job has ended."""
-        error = error_of(result, self.library.error_text())
+        error = error_of(result, self._text())
         if isinstance(error, SampleDamaged):
             if self._form.raises or self._has_failed:
                 error = JobFailed(f"the job has ended: {error}", error.errno)
@@ -149,12 +172,12 @@ class Rank:
                 if left <= 0:
                     raise DaemonTimeout(f"no batch within timeout={timeout:g} s", errno.ETIMEDOUT)
                 slice_ms = max(1, min(SLICE_MS, int(left * 1000)))
-            result = handle.library.next(handle.pointer, slice_ms, handle.out_reference)
+            result = self._next(slice_ms)
             handle.check()
             handle.raise_trouble()
             self._look_for_daemon()
             if result >= 0:
-                return int(result)
+                return result
             self._look_for_hold()
 
     def _ring_full(self) -> RingFull:

@@ -11,12 +11,11 @@ LOADER: Dict[str, str] = {
     "multiprocessing_context": "there are no worker processes",
     "persistent_workers": "there are no worker processes; the daemon's workers stay",
     "prefetch_factor": "loader.stats().slots is how many batches are prepared ahead or held at once",
-    "pin_memory_device": "nothing is pinned here; tensor.to(device) copies from the daemon's memory",
+    "pin_memory_device": "loader.device is where the batches are",
     "in_order": "batches always come in order",
     "transform": "the daemon transforms: loader.pipeline has the steps",
-    "to": "move its batches: batch.to(device), or tensor.to(device) of a field",
-    "cuda": "move its batches: batch.to(\"cuda\"), or tensor.to(\"cuda\") of a field",
-    "device": "batches are in the CPU's memory; batch.to(device) copies one to a device",
+    "to": "open it with device=\"cuda\" for batches on a GPU, or move its batches: batch.to(device)",
+    "cuda": "open it with device=\"cuda\" for batches on a GPU, or move its batches: batch.to(\"cuda\")",
     "classes": "loader.dataset.classes has them",
     "class_to_idx": "loader.dataset.class_to_idx has it",
     "samples": "loader.dataset.samples has them",
@@ -26,9 +25,9 @@ LOADER: Dict[str, str] = {
 # of a batch
 BATCH: Dict[str, str] = {
     "cuda": "batch.to(\"cuda\") gives its fields as tensors there",
-    "cpu": "its fields are in the CPU's memory",
-    "device": "its fields are in the CPU's memory; batch.to(device) gives them as tensors on a device",
-    "pin_memory": "batch.to(device) copies from the daemon's memory; nothing is pinned",
+    "cpu": "batch.numpy() gives its fields in the CPU's memory",
+    "device": "each field has its own; loader.device is where those of a loader are",
+    "pin_memory": "nothing is pinned here: a loader with device=\"cuda\" brings batches to the GPU by itself",
 }
 
 _ONE_ARRAY = ("its samples differ in length, so that they are not one array: field[i] is that of sample i, and "

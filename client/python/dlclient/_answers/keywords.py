@@ -24,9 +24,9 @@ ANSWERS: Dict[str, str] = {
     "collate_fn": "leave it out: a batch has one array a field; samples that differ in size need a step at the end of "
                   "their part of the pipeline (pad, pack or ragged), and as_tuple=True gives (image, label) instead of "
                   "a mapping",
-    "pin_memory": "leave it out: batches are in memory that the daemon has prepared, and tensor.to(device) copies from "
-                  "there",
-    "pin_memory_device": "leave it out, as pin_memory: tensor.to(device) copies from the daemon's memory",
+    "pin_memory": "leave it out: with device=\"cuda\" batches come to the GPU by themselves, from memory that is "
+                  "registered with it; tensor.to(device) copies from the daemon's memory as well",
+    "pin_memory_device": "device=\"cuda:1\": batches come to that GPU by themselves",
     "worker_init_fn": "leave it out: there are no worker processes to set up, and random draws depend only on seed, "
                       "epoch and sample",
     "multiprocessing_context": "leave it out: there are no worker processes, and nothing is forked",
@@ -52,7 +52,6 @@ ANSWERS: Dict[str, str] = {
     "train": "name the folder of the part, such as Loader(\"/data/photos/train\"), or the split: Loader({\"path\": "
              "\"/data/photos\", \"split\": \"train\"})",
     # of other loaders, and of models
-    "device": "leave it out: batches are in the CPU's memory; batch.to(device) copies one, tensor.to(device) a field",
     "dtype": "a step of the pipeline: to(float32), to(float16), to(bfloat16)",
     "image_size": "a step of the pipeline: random_resized_crop(224), or resize(256) center_crop(224)",
     "path": "the dataset is the first argument: Loader(\"/data/photos\", ...)",

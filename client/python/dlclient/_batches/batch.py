@@ -1,21 +1,19 @@
 """A batch as the loop gets it: named arrays over the memory into which the daemon has decoded, without a copy."""
 from __future__ import annotations
 
-import ctypes
-import struct
 import sys
 from opcode import opmap
 from typing import Any, Callable, Dict, Iterator, List, Mapping, NoReturn, Optional, Tuple
 
 import numpy
 
-from .. import _library
 from .._answers.attributes import BATCH
 from .._errors import BatchReleased, StillInUse
-from .._lease import ABSENT, BFLOAT16, TEXT, TEXTS, Lease, column, view
+from .._lease import TEXT, TEXTS, Lease, column
 from . import convert as _convert
 from .form import Converter, Form, as_it_is
 from .ragged import Ragged
+from .source import Source, TextLists, Texts
 
 State = Dict[str, Any]
 
@@ -33,24 +31,6 @@ def _is_unpacked(depth: int) -> bool:
         return False
 
 
-class Texts(List[Optional[str]]):
-    """A field of text: a list of str, None for a sample that does not have the field. A copy: it holds no memory of
-    the batch."""
-
-
-class TextLists(List[Optional[List[str]]]):
-    """A field of lists of texts: a list of lists of str, None for a sample that does not have the field. A copy: it
-    holds no memory of the batch."""
-
-
-def _split(data: bytes) -> List[str]:
-    """The texts of a sample: uint64 n, uint64 ends[n], then the bytes of all of them."""
-    n = int.from_bytes(data[:8], "little")
-    begin = 8 + 8 * n
-    ends = [0, *struct.unpack_from(f"<{n}Q", data, 8)]
-    return [data[begin + a:begin + b].decode() for a, b in zip(ends, ends[1:])]
-
-
 def _put(function: Converter, value: Any) -> Any:
     if value is None or isinstance(value, (str, list)):  # also a single sample's text
         return value
@@ -60,93 +40,11 @@ def _put(function: Converter, value: Any) -> Any:
 
 
 def _own(array: Any) -> Any:
-    return numpy.array(array, copy=True)
+    return numpy.array(_convert.on_host(array), copy=True)
 
 
 def _owned(value: Any) -> Any:
     return value.copy() if isinstance(value, Ragged) else _put(_own, value)
-
-
-class _Source:
-    """A batch in its slot: where each field is, until the batch is released."""
-
-    __slots__ = ("lease", "record", "tensors", "form")
-
-    def __init__(self, lease: Lease, record: _library.Batch, form: Form) -> None:
-        self.lease = lease
-        self.record = record
-        self.form = form
-        self.tensors: Optional[Dict[str, _library.Tensor]] = None
-
-    def names(self) -> List[str]:
-        return self.form.names(list(self.fields()))
-
-    def has(self, name: object) -> bool:
-        return name in self.fields() or name in self.form.targets
-
-    def fields(self) -> Dict[str, _library.Tensor]:
-        if self.tensors is None:
-            tensors = self.record.tensors
-            self.tensors = {}
-            for i in range(self.record.n_tensors):
-                tensor = tensors[i]
-                self.tensors[tensor.name.decode()] = tensor
-            self.form.views.settle(list(self.tensors))
-        return self.tensors
-
-    def array(self, name: str) -> Any:
-        """The field as a NumPy array; KeyError if no field has this name."""
-        if name in self.form.targets:
-            return self.form.targets[name][column(self.record.served, self.record.n_samples)]
-        return self.stored(name)
-
-    def stored(self, name: str) -> Any:
-        """The same of a field that the daemon delivered."""
-        tensor = self.fields()[name]
-        if tensor.places and not tensor.is_whole:
-            return self._ragged(name, tensor)
-        n = tensor.n_dims
-        shape = tuple(tensor.shape[:n])
-        array = view(self.lease, name, tensor.data, tensor.dtype, shape, tuple(tensor.strides[:n]))
-        if self.form.is_small(shape, array.nbytes):
-            array = array.copy()
-        return _convert.bfloat16(array) if tensor.dtype == BFLOAT16 else array
-
-    def _ragged(self, name: str, tensor: _library.Tensor) -> Any:
-        places = tensor.places[:self.record.n_samples]
-        if tensor.dtype == TEXT:
-            return Texts([None if place.offset == ABSENT else
-                          ctypes.string_at(tensor.data + place.offset, place.n_bytes).decode() for place in places])
-        if tensor.dtype == TEXTS:
-            return TextLists([None if place.offset == ABSENT else
-                              _split(ctypes.string_at(tensor.data + place.offset, place.n_bytes)) for place in places])
-        shape, strides = tensor.shape[1:tensor.n_dims], tensor.strides[1:tensor.n_dims]
-        varies = bool(shape) and shape[0] < 0
-        ragged = Ragged([None if place.offset == ABSENT else
-                         view(self.lease, name, tensor.data + place.offset, tensor.dtype,
-                              (place.n_bytes // strides[0], *shape[1:]) if varies else tuple(shape), tuple(strides))
-                         for place in places], self._joined(name, tensor, places) if varies else None)
-        return ragged.moved(_convert.bfloat16) if tensor.dtype == BFLOAT16 else ragged
-
-    def _joined(self, name: str, tensor: _library.Tensor, places: Any) -> Any:
-        """All samples of a ragged field as one array, if they lie one after the other; else None."""
-        end = places[0].offset
-        for place in places:
-            if place.offset != end or place.offset == ABSENT:
-                return None
-            end += place.n_bytes
-        shape, strides = tensor.shape[1:tensor.n_dims], tuple(tensor.strides[1:tensor.n_dims])
-        return view(self.lease, name, tensor.data + places[0].offset, tensor.dtype,
-                    ((end - places[0].offset) // strides[0], *shape[1:]), strides)
-
-    def errors(self) -> Dict[int, str]:
-        library, found = self.lease.handle.library, {}
-        if self.record.n_substituted:
-            for i in range(self.record.n_samples):
-                text = library.quick.sample_error(self.lease.handle.pointer, self.lease.address, i)
-                if text is not None:
-                    found[i] = text.decode("utf-8", "replace")
-        return found
 
 
 class Batch(Mapping[str, Any]):
@@ -183,7 +81,7 @@ class Batch(Mapping[str, Any]):
 
     def __init__(self, fields: Mapping[str, Any]) -> None:
         self._values: Dict[str, Any] = dict(fields)
-        self._source: Optional[_Source] = None
+        self._source: Optional[Source] = None
         self._form = _MINE
         self._gone: Optional[str] = None
         self._state: Optional[Callable[[Any], State]] = None
@@ -194,11 +92,12 @@ class Batch(Mapping[str, Any]):
         self.place = None
 
     @classmethod
-    def _of(cls, lease: Lease, record: _library.Batch, form: Form, state: Callable[[Any], State]) -> Batch:
+    def _of(cls, source: Source, state: Callable[[Any], State]) -> Batch:
+        lease, record = source.lease, source.record
         batch = cls.__new__(cls)
         batch._values = {}
-        batch._source = _Source(lease, record, form)
-        batch._form = form
+        batch._source = source
+        batch._form = source.form
         batch._gone = None
         batch._state = state
         batch._columns = None
@@ -352,10 +251,13 @@ class Batch(Mapping[str, Any]):
         return self._as("tensorflow")
 
     def to(self, device: Any, non_blocking: bool = False) -> Dict[str, Any]:
-        """The fields as torch tensors on a device. They are always copies, so the slot is released together with the
-        batch. non_blocking is accepted because libraries pass it; the copies are complete when this returns."""
+        """The fields as torch tensors on a device. What shares the daemon's memory is copied, so the slot is released
+        together with the batch; what is on the device already stays as it is. non_blocking is accepted because
+        libraries pass it; the copies are complete when this returns."""
+        is_in_slot = self._source is not None
+
         def copied(value: Any) -> Any:
-            return _put(lambda tensor: tensor.to(device, copy=True), value)
+            return _put(lambda tensor: tensor.to(device, copy=is_in_slot), value)
 
         return {name: copied(value) if self._form.members(name) is None else [copied(view) for view in value]
                 for name, value in self.torch().items()}
@@ -387,7 +289,7 @@ class Batch(Mapping[str, Any]):
 
     # -- giving it back
 
-    def _usable(self) -> Optional[_Source]:
+    def _usable(self) -> Optional[Source]:
         if self._gone is not None:
             raise BatchReleased(self._gone)
         if self._source is not None:
@@ -414,13 +316,22 @@ class Batch(Mapping[str, Any]):
         if lease is not None:
             lease.release()
 
-    def _detach_from_slot(self) -> None:
+    def _detach_from_slot(self, owned: Converter = _owned) -> None:
         """Copies all fields and releases the slot: what copy=True does before a batch is handed out."""
+        self._keep(owned)
+        self._let_slot_go()
+
+    def _keep(self, owned: Converter) -> None:
+        """Makes all fields, so that they need the slot no more."""
         source = self._source
         if source is not None:
             self._known()
-            self._values = {name: self._field(name, self._form.convert, _owned) for name in source.names()}
-            self._source = None
+            self._values = {name: self._field(name, self._form.convert, owned) for name in source.names()}
+
+    def _let_slot_go(self) -> None:
+        """After _keep()."""
+        source, self._source = self._source, None
+        if source is not None:
             source.lease.release()
 
     def __enter__(self) -> Batch:

@@ -38,8 +38,20 @@ def _is_bfloat16(array: Any) -> bool:
     return bool(array.dtype.name == "bfloat16" or (array.dtype.metadata or {}).get("dlclient") == "bfloat16")
 
 
-def _same(array: Any) -> Any:
-    return array
+def on_host(array: Any) -> Any:
+    """An array of any framework as NumPy's. What lies on a device is copied; what lies in memory is not."""
+    if isinstance(array, numpy.ndarray):
+        return array
+    if hasattr(array, "detach"):  # torch's, which also has an interface of a device
+        array = array.detach().cpu()
+        is_bfloat16 = str(array.dtype) == "torch.bfloat16"
+        return bfloat16(array.view(module("torch").int16).numpy()) if is_bfloat16 else array.numpy()
+    return numpy.asarray(array)
+
+
+def is_on_device(array: Any) -> bool:
+    """Is it one of ours on a device? A framework takes it over by DLPack."""
+    return hasattr(array, "used_on")
 
 
 def _torch(array: Any) -> Any:
@@ -47,6 +59,8 @@ def _torch(array: Any) -> Any:
     torch = module("torch")
     if isinstance(array, torch.Tensor):
         return array
+    if is_on_device(array):
+        return torch.from_dlpack(array)
     if _is_bfloat16(array):
         return torch.from_numpy(array.view(numpy.int16)).view(torch.bfloat16)
     try:
@@ -59,7 +73,9 @@ def _torch(array: Any) -> Any:
 def _jax(array: Any) -> Any:
     """On a CPU JAX may share the memory; elsewhere it copies, and holds the array until the copy is done."""
     jnp = module("jax")
-    if _is_bfloat16(array):
+    if is_on_device(array):
+        return jnp.from_dlpack(array)
+    if _is_bfloat16(array) and not hasattr(array, "devices"):
         return jnp.asarray(array.view(jnp.bfloat16.dtype))
     return jnp.asarray(array)
 
@@ -72,7 +88,7 @@ def _tensorflow(array: Any) -> Any:
 
 
 CONVERTERS: Dict[str, Callable[[Any], Any]] = {
-    "numpy": _same,
+    "numpy": on_host,
     "torch": _torch,
     "jax": _jax,
     "tensorflow": _tensorflow,

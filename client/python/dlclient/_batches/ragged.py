@@ -54,7 +54,7 @@ class Ragged(Sequence[Any]):
 
     def to_list(self) -> List[Optional[bytes]]:
         """A copy of each sample's bytes; None for a sample that does not have the field."""
-        return [None if array is None else bytes(numpy.asarray(array).data) for array in self._arrays]
+        return [None if array is None else bytes(_convert.on_host(array).data) for array in self._arrays]
 
     def map(self, function: Callable[[Any], Any]) -> Ragged:
         """The same with a function applied to each array."""
@@ -71,13 +71,15 @@ class Ragged(Sequence[Any]):
 
     def copy(self) -> Ragged:
         """Arrays of their own, which may be kept."""
-        return self.moved(lambda array: numpy.array(array, copy=True))
+        return self.moved(lambda array: numpy.array(_convert.on_host(array), copy=True))
 
     # -- in other shapes
 
     def _like(self, array: Any) -> Any:
         known = [each for each in (self._joined, *self._arrays) if each is not None]
-        return _convert.converter("torch")(array) if known and _is_torch(known[0]) else array
+        if not known or not _is_torch(known[0]):
+            return array
+        return _convert.converter("torch")(array).to(known[0].device)
 
     @property
     def offsets(self) -> Any:
@@ -120,7 +122,7 @@ class Ragged(Sequence[Any]):
         where they are real; copies. As the step `pad` of a pipeline."""
         if side not in ("right", "left") or multiple < 1:
             raise ValueError(f"side is \"right\" or \"left\" and multiple 1 or more, not {side!r} and {multiple!r}")
-        values, lengths = numpy.asarray(self.values), self.lengths
+        values, lengths = _convert.on_host(self.values), self.lengths
         length = -(-max(1, *lengths) // multiple) * multiple if lengths else multiple
         array = numpy.full((len(lengths), length, *values.shape[1:]), value, values.dtype)
         mask = numpy.zeros((len(lengths), length), bool)
