@@ -151,6 +151,7 @@ CUDA_EXPORT int cuEventCreate(void **ret_event, unsigned flags);
 CUDA_EXPORT int cuEventRecord(void *event, void *stream);
 CUDA_EXPORT int cuEventQuery(void *event);
 CUDA_EXPORT int cuEventSynchronize(void *event);
+CUDA_EXPORT int cuEventElapsedTime(float *ret_ms, void *begin, void *end);
 CUDA_EXPORT int cuEventDestroy_v2(void *event);
 
 CUDA_EXPORT int cuModuleLoadData(void **ret_module, const void *image);

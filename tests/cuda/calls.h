@@ -58,6 +58,7 @@
         X(cuEventRecord, cuEventRecord, CURRENT, 2000)                                                                 \
         X(cuEventQuery, cuEventQuery, CURRENT, 2000)                                                                   \
         X(cuEventSynchronize, cuEventSynchronize, CURRENT, 2000)                                                       \
+        X(cuEventElapsedTime, cuEventElapsedTime, CURRENT, 2000)                                                       \
         X(cuEventDestroy, cuEventDestroy_v2, CURRENT, 4000)                                                            \
         X(cuModuleLoadData, cuModuleLoadData, CURRENT, 2000)                                                           \
         X(cuModuleLoadDataEx, cuModuleLoadDataEx, CURRENT, 2010)                                                       \

@@ -177,6 +177,8 @@ struct stream {
 struct event {
         struct object object;
         struct moment recorded; /* latest */
+        bool is_timed;
+        uint64_t at_ns; /* when that place was passed, if it is timed; written by its stream's thread before it is */
 };
 
 /* A stream with its thread. `blocking`: waits for the legacy stream, as that one does for it. */

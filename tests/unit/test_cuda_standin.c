@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include "proto/base/cleanup.h"
 #include "tests/support/cuda_driver.h"
@@ -174,6 +175,40 @@ START_TEST(an_event_is_complete_once_the_work_before_it_is_done) {
         cuda_gate_open(&later);
         OK(cuda.cuStreamSynchronize(stream));
         OK(cuda.cuEventDestroy(event));
+        no_violation();
+}
+END_TEST
+
+static void sleep_a_while(void *argument) {
+        usleep(*(const useconds_t *)argument);
+}
+
+START_TEST(the_time_between_two_events_is_that_of_the_work_between_them) {
+        useconds_t nap_us = 20000;
+        void *stream, *begin, *end, *untimed;
+        struct cuda_gate gate;
+        float ms = -1;
+
+        cuda_driver_begin_current(QUICK);
+        stream = new_stream(CUDA_STREAM_NON_BLOCKING);
+        OK(cuda.cuEventCreate(&begin, 0));
+        OK(cuda.cuEventCreate(&end, 0));
+        untimed = new_event();
+        ck_assert_int_eq(cuda.cuEventElapsedTime(&ms, begin, end), CUDA_ERROR_INVALID_HANDLE); /* never recorded */
+        OK(cuda.cuEventRecord(begin, stream));
+        OK(cuda.cuLaunchHostFunc(stream, sleep_a_while, &nap_us));
+        cuda_gate_shut(&gate, stream);
+        OK(cuda.cuEventRecord(end, stream));
+        OK(cuda.cuEventRecord(untimed, stream));
+        ck_assert_int_eq(cuda.cuEventElapsedTime(&ms, begin, end), CUDA_ERROR_NOT_READY);
+        cuda_gate_open(&gate);
+        OK(cuda.cuStreamSynchronize(stream));
+        OK(cuda.cuEventElapsedTime(&ms, begin, end));
+        ck_assert_float_ge(ms, 20);
+        OK(cuda.cuEventElapsedTime(&ms, end, begin));
+        ck_assert_float_le(ms, -20);
+        ck_assert_int_eq(cuda.cuEventElapsedTime(&ms, begin, untimed), CUDA_ERROR_INVALID_HANDLE);
+        ck_assert_int_eq(cuda.cuEventElapsedTime(NULL, begin, end), CUDA_ERROR_INVALID_VALUE);
         no_violation();
 }
 END_TEST
@@ -434,6 +469,7 @@ int main(void) {
                 { "order", work_in_a_stream_is_executed_in_order, 3 },
                 { "order", a_call_returns_before_its_work_is_done },
                 { "order", an_event_is_complete_once_the_work_before_it_is_done },
+                { "order", the_time_between_two_events_is_that_of_the_work_between_them },
                 { "order", a_stream_waits_for_an_event_of_another_one },
                 { "order", a_later_record_of_an_event_is_not_waited_for },
                 { "order", the_legacy_stream_waits_for_blocking_streams_only },
