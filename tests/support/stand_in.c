@@ -200,6 +200,14 @@ static void pass_end(struct session *session) {
         }
 }
 
+static void copy_ready(struct session *session, const struct dlp_slot_record *record, uint32_t idx_slot) {
+        const struct stand_in_manners *manners = session->stand_in->manners;
+        uint64_t kind = manners->ready_kinds ? session->sequence % manners->ready_kinds : 0;
+
+        memcpy(session->payload + dlp_slot_offset(session->control, idx_slot) + record->tensors[0].offset,
+               manners->ready + kind * STAND_IN_READY_STEP, (size_t)record->tensors[0].strides[0] * record->n_samples);
+}
+
 static void publish(struct session *session, uint32_t idx_slot) {
         const struct stand_in_manners *manners = session->stand_in->manners;
         struct dlp_slot_record *record = dlp_slot_record(session->control, idx_slot);
@@ -223,9 +231,8 @@ static void publish(struct session *session, uint32_t idx_slot) {
         for (uint32_t n = 0, i = 0; i < record->n_samples; n++)
                 if (!is_skipped(session, n))
                         fill_sample(session, record, idx_slot, n, i++);
-        if (manners->ready)
-                memcpy(session->payload + dlp_slot_offset(session->control, idx_slot) + record->tensors[0].offset,
-                       manners->ready, (size_t)record->tensors[0].strides[0] * record->n_samples);
+        if (manners->ready && !(manners->ready_stays && session->slot_sequence[idx_slot] > 0))
+                copy_ready(session, record, idx_slot);
         if (manners->spoil)
                 manners->spoil(session->control, record, idx_slot);
 

@@ -13,9 +13,10 @@
 #include "proto/dataloader.pb-c.h"
 #include "proto/layout.h"
 
-#define STAND_IN_EPOCHS 1000
-#define STAND_IN_PIXELS 12 /* bytes a sample, shape [3, 4] */
-#define STAND_IN_ROW    40 /* bytes from one sample's pixels to the next: there is padding */
+#define STAND_IN_EPOCHS     1000
+#define STAND_IN_PIXELS     12  /* bytes a sample, shape [3, 4] */
+#define STAND_IN_READY_STEP 256 /* bytes */
+#define STAND_IN_ROW        40  /* bytes from one sample's pixels to the next: there is padding */
 
 /* How it behaves; zero is well. Set before stand_in_start() or stand_in_revive(), except for what is atomic. */
 struct stand_in_manners {
@@ -44,6 +45,9 @@ struct stand_in_manners {
         const uint8_t
                 *ready; /* pixels of a whole batch of RGB pictures, ready_side a side, that each batch is; or NULL */
         uint32_t ready_side;
+        uint32_t ready_kinds; /* batch i begins i % ready_kinds * STAND_IN_READY_STEP bytes later in `ready`; 0: all
+                                 alike */
+        bool ready_stays;     /* pixels are copied into a slot the first time only, so that a batch costs nothing */
         bool ragged;
         bool bad_classes;   /* the pages do not add up */
         bool unsealed;      /* hands out memory that could shrink */
