@@ -101,6 +101,7 @@ SRC_kernels_cpu := client/cuda/kernels/cpu.c $(wildcard client/cuda/kernels/*.cu
 SRC_support := $(wildcard tests/support/*.c)
 SRC_unit := $(wildcard tests/unit/test_*.c)
 SRC_bench := $(wildcard tests/bench/*.c)
+SRC_bench_gpu := $(wildcard tests/bench/gpu/*.c)
 SRC_tools := $(wildcard tests/tools/*.c)
 # The tests' failing file system needs libfuse3 (Debian: libfuse3-dev); without it the tests that use it are skipped.
 HAS_FUSE := $(shell $(PKG_CONFIG) --exists fuse3 2>/dev/null && echo yes)
@@ -127,7 +128,7 @@ OBJ_support := $(call obj,$(SRC_support))
 OBJ_fuzz_support := $(call obj,$(SRC_fuzz_support) tests/support/maker.c)
 
 UNIT := $(patsubst tests/unit/%.c,$(B)/tests/%,$(SRC_unit))
-BENCH_PROGRAMS := $(patsubst tests/bench/%.c,$(B)/bench/%,$(SRC_bench))
+BENCH_PROGRAMS := $(patsubst tests/bench/%.c,$(B)/bench/%,$(SRC_bench)) $(B)/bench/gpu
 FUZZ := $(patsubst tests/fuzz/%.c,$(B)/fuzz/%,$(SRC_fuzz))
 GUIDED := $(patsubst tests/fuzz/%.c,$(B)/fuzz/%,$(SRC_guided))
 REPLAY := $(patsubst tests/fuzz/guided_%.c,$(B)/fuzz/replay_%,$(SRC_guided))
@@ -219,6 +220,7 @@ $(O)/obj/%.o: %.S Makefile
 	$(CC) $(CPPFLAGS) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
 
 $(O)/obj/client/cuda/kernels/images.o: $(wildcard client/cuda/kernels/images/*)
+$(O)/obj/tests/bench/gpu/image.o: tests/bench/gpu/kernels.ptx
 
 # Warnings about MPI's own headers are not ours to mend.
 $(O)/obj/daemon/staging/nodes/cluster_mpi%o: CPPFLAGS += $(patsubst -I%,-isystem %,$(CPPFLAGS_mpi))
@@ -273,6 +275,14 @@ $(B)/bench/%: $(O)/obj/tests/bench/%.o $(B)/libstaging.a $(B)/libdaemon.a $(B)/l
 $(B)/bench/ready_batches: $(O)/obj/tests/bench/ready_batches.o $(OBJ_support) $(B)/libstaging.a $(B)/libdaemon.a $(B)/libdlclient.a $(B)/libproto.a
 	@mkdir -p $(@D)
 	$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $^ $(LIBS_daemon) $(LIBS_stage) -lcjson -lcheck -lsubunit -lrt -lm
+
+# As a user's program is linked. It also calls the driver, by the library's own table, and the library's kernels; its own
+# kernels as functions of the CPU are for the tests' driver.
+$(B)/bench/gpu: $(call obj,$(SRC_bench_gpu) client/cuda/driver.c) $(O)/obj/tests/bench/gpu/image.o $(O)/obj/tests/bench/gpu/kernels.cu.o \
+		$(B)/libkernels.a $(B)/libproto.a $(LIBRARIES)
+	@mkdir -p $(@D)
+	$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $(filter %.o %/libkernels.a %/libproto.a,$^) -L$(B) -ldlclient-cuda -ldlclient -ldl \
+		-Wl,-rpath,'$$ORIGIN/..'
 
 $(B)/tools/%: $(O)/obj/tests/tools/%.o $(B)/libstaging.a $(B)/libdaemon.a $(B)/libproto.a
 	@mkdir -p $(@D)
@@ -349,6 +359,7 @@ tidy: ## clang-tidy's bug finders over the daemon and the library
 
 kernels: ## the images of the GPU's kernels, after a change of one: needs nvcc (CUDA 12.8 or later)
 	$(PYTHON) client/cuda/kernels/make_images.py
+	$(PYTHON) tests/bench/gpu/make_image.py
 
 help: ## this list
 	@sed -nE 's/^([a-z][a-z-]*):[^#]*## (.*)/\1\t\2/p' $(MAKEFILE_LIST) | sort -u | \

@@ -21,7 +21,7 @@ SCRIPTS := $(patsubst tests/integration/%.py,%,$(sort $(wildcard tests/integrati
 # own. The library below it is watched by test_client_*, and what its daemon does for it by the other scripts.
 # Not test_memory: what a sanitizer keeps beside each allocation is not the daemon's memory.
 # test_cluster and test_staging_nodes: MPI leaks on its way out. By hand they run with detect_leaks=0.
-ASAN_SCRIPTS := $(filter-out test_boot test_bench_report test_install test_layers_selftest test_systemd test_order test_wheel test_deb test_completion \
+ASAN_SCRIPTS := $(filter-out test_boot test_bench_report test_bench_gpu test_install test_layers_selftest test_systemd test_order test_wheel test_deb test_completion \
 	test_cluster test_staging_nodes test_memory test_hardening test_failing_fs test_training_programs test_kernels test_python%,$(SCRIPTS))
 TSAN_SCRIPTS := $(filter test_serving test_crashes test_damage test_skipping test_workers test_packed test_staging,$(SCRIPTS))
 FALLBACK_SCRIPTS := $(filter test_serving test_damage test_packed,$(SCRIPTS))
@@ -156,6 +156,11 @@ bench-peers: ## beside other loaders, into docs/performance*.md and docs/dlio.md
 	@$(if $(filter-out formats%,$(BENCH)),,$(PYTHON) tests/bench/formats/compare.py $(BENCH))
 	@$(if $(filter-out dlio%,$(BENCH)),,$(PYTHON) tests/bench/dlio/accelerators.py)
 
+bench-gpu: ## libdlclient-cuda on a GPU, with its goals, into docs/performance.md; BENCH=name for a part, REPEATS=3 of other loaders
+	@$(DEPS) build bench $(if $(filter-out peers%,$(BENCH)),,peers)
+	$(SUBMAKE) VARIANT=release all tools build/release/bench/ready_batches build/release/bench/gpu
+	@$(PYTHON) tests/bench/gpu/run.py '$(BENCH)' || [ $$? -eq 77 ]
+
 HOURS ?= 2
 
 soak: ## everything at once for HOURS (2): runs come, go, die, change; SOAK_SEED=N repeats one
@@ -207,14 +212,15 @@ clean: ## remove build/
 	rm -rf build
 
 .PHONY: deps check check-unit check-integration check-asan check-ubsan check-tsan check-valgrind check-fallback \
-	check-frameworks check-formats check-viewers check-neon check-kernels check-layers soak demo bench bench-peers coverage faults fuzz fuzz-keep fuzz-jpeg fuzz-smoke clean
+	check-frameworks check-formats check-viewers check-neon check-kernels check-layers soak demo bench bench-peers bench-gpu coverage faults fuzz fuzz-keep fuzz-jpeg fuzz-smoke clean
 
 # ---- what they need ------------------------------------------------------------------------------------------------
 
 CFLAGS_coverage := -O0 -g --coverage
 
 build-release:
-	+@$(MAKE) --no-print-directory VARIANT=release all unit tools fuzz-programs build/release/demo/rank build/release/bench/kill_rank
+	+@$(MAKE) --no-print-directory VARIANT=release all unit tools fuzz-programs build/release/demo/rank build/release/bench/kill_rank \
+		build/release/bench/ready_batches build/release/bench/gpu
 build-asan:
 	+@$(MAKE) --no-print-directory VARIANT=asan all unit tools fuzz-programs build/asan/demo/rank build/asan/bench/kill_rank build/asan/faults/faults
 build-tsan:

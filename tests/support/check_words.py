@@ -16,7 +16,7 @@ CLEAN = (
     "README.md", "ARCHITECTURE.md", "HACKING.md", "docs/", "config/", "systemd/", "client/", "proto/", "daemon/base/",
     "daemon/io/", "daemon/decode/", "daemon/augment/", "daemon/ring/", "daemon/codec/", "daemon/collate/",
     "daemon/pipeline/", "daemon/ctl/", "daemon/core/", "daemon/main.c", "daemon/data/",
-    "tests/run.py", "tests/cuda/", "tests/bench/growth/", "tests/bench/peers/", "tests/bench/profile_image/", "tests/demo/",
+    "tests/run.py", "tests/cuda/", "tests/bench/gpu/", "tests/bench/growth/", "tests/bench/peers/", "tests/bench/profile_image/", "tests/demo/",
     "tests/faults/", "tests/frameworks/", "tests/fuzz/", "tests/soak/", "tests/support/", "tests/tools/", "tests/unit/",
 )
 
