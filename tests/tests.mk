@@ -108,7 +108,7 @@ check-frameworks: build/frameworks/.installed ## Python's client under today's t
 	$(SUBMAKE) build-release
 	@[ -e build/frameworks/torch_tests/test_dataloader.py ] || \
 		tests/frameworks/fetch_torch_tests.sh build/frameworks/torch_tests || true # its tests say that they are skipped
-	@build/frameworks/bin/python tests/run.py --limit 1800 $(call scripts_in,release,test_python_torch test_python_migration) \
+	@build/frameworks/bin/python tests/run.py --limit 1800 $(call scripts_in,release,test_python_torch test_python_migration test_python_examples) \
 		$(patsubst %,release:%,$(wildcard tests/frameworks/test_*.py))
 
 check-formats: build/formats/.installed ## the formats, as their current writers and readers of PyPI have them
