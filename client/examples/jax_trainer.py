@@ -1,7 +1,6 @@
-"""jax_trainer.py FOLDER [--epochs N] [--batch-size N]: trains on a folder of photographs with JAX, on a GPU if there is one.
+"""jax_trainer.py FOLDER [--epochs N] [--batch-size N]: trains with JAX on a folder of photographs, in one process.
 
-One process and one GPU. JAX takes three quarters of a GPU's memory when it starts; a loader needs room for a few batches
-beside that, which it has. Without a GPU it trains on the CPU."""
+On a GPU if there is one, else on the CPU."""
 import argparse
 import sys
 
@@ -38,9 +37,9 @@ def main():
         print("JAX finds no GPU: training on the CPU", file=sys.stderr)
     dtype = "bfloat16" if gpus else "float32"
     # A step is compiled for each shape, so the last, smaller batch is left out.
-    loader = dlclient.Loader(wish.folder, batch_size=wish.batch_size, framework="jax", drop_last=True,
-                             device=gpus[0] if gpus else None,
-                             pipeline=f"random_resized_crop(224) hflip(0.5) normalize(0.45, std=0.225) to({dtype}) layout(nchw)")
+    loader = dlclient.Loader(
+        wish.folder, batch_size=wish.batch_size, framework="jax", drop_last=True, device=gpus[0] if gpus else None,
+        pipeline=f"random_resized_crop(224) hflip(0.5) normalize(0.45, std=0.225) to({dtype}) layout(nchw)")
     first, second = jax.random.split(jax.random.key(1))
     weights = {"filters": 0.1 * jax.random.normal(first, (16, 3, 7, 7)),
                "matrix": 0.1 * jax.random.normal(second, (16, len(loader.dataset.classes)))}
@@ -48,8 +47,9 @@ def main():
     for epoch in range(wish.epochs):
         loader.set_epoch(epoch)
         for batch in loader:
+            # One step ahead of the device at most: each that is under way holds a batch.
             if loss is not None:
-                loss.block_until_ready()        # one step ahead of the device at most: each that is under way holds a batch
+                loss.block_until_ready()
             weights, loss = step(weights, batch["image"], batch["label"])
         if loss is None:
             sys.exit(f"{wish.folder} has fewer than {wish.batch_size} pictures: choose a smaller --batch-size")

@@ -1,7 +1,7 @@
 """torch_graph_trainer.py FOLDER [--epochs N] [--batch-size N]: a whole training step as a CUDA graph.
 
-A graph reads the same memory each time, so each batch is copied into a tensor that stays. That copy, and the replay after it,
-are queued on torch's current stream: nothing waits on the host. Without a GPU the same step runs without a graph."""
+A graph reads the same memory each time, so each batch is copied into a tensor that stays. That copy, and the replay after
+it, are queued on torch's current stream: nothing waits on the host. Without a GPU the same step runs without a graph."""
 import argparse
 import sys
 

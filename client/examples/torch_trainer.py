@@ -3,8 +3,8 @@
     python torch_trainer.py /data/photos/train
     torchrun --nproc_per_node 8 torch_trainer.py /data/photos/train
 
-Each process takes the GPU of its LOCAL_RANK. There is nothing to copy and nothing to wait for: a batch's tensors are on that
-GPU, and what is queued on torch's current stream runs after they are complete. Without a GPU it trains on the CPU."""
+Each process takes the GPU of its LOCAL_RANK. There is nothing to copy and nothing to wait for: a batch's tensors are on
+that GPU, and what is queued on torch's current stream runs after they are complete. Without a GPU it trains on the CPU."""
 import argparse
 import os
 import sys
