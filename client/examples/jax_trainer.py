@@ -47,9 +47,6 @@ def main():
     for epoch in range(wish.epochs):
         loader.set_epoch(epoch)
         for batch in loader:
-            # One step ahead of the device at most: each that is under way holds a batch.
-            if loss is not None:
-                loss.block_until_ready()
             weights, loss = step(weights, batch["image"], batch["label"])
         if loss is None:
             sys.exit(f"{wish.folder} has fewer than {wish.batch_size} pictures: choose a smaller --batch-size")

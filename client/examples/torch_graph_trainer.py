@@ -1,7 +1,8 @@
 """torch_graph_trainer.py FOLDER [--epochs N] [--batch-size N]: a whole training step as a CUDA graph.
 
-A graph reads the same memory each time, so each batch is copied into a tensor that stays. That copy, and the replay after
-it, are queued on torch's current stream: nothing waits on the host. Without a GPU the same step runs without a graph."""
+A graph reads the same memory each time, so the loader writes each batch to tensors that stay (into=). That, and the
+replay after it, are queued on torch's current stream: nothing waits on the host. Without a GPU the same step runs
+without a graph."""
 import argparse
 import sys
 
@@ -43,14 +44,14 @@ def main():
         print("torch finds no GPU: training on the CPU, without a graph", file=sys.stderr)
     device = torch.device("cuda", torch.cuda.current_device()) if on_gpu else torch.device("cpu")
     torch.manual_seed(1)
+    images = torch.zeros(wish.batch_size, 3, 224, 224, device=device)
+    labels = torch.zeros(wish.batch_size, dtype=torch.int64, device=device)
     # Batches of one size alone: drop_last.
-    loader = dlclient.Loader(wish.folder, batch_size=wish.batch_size, framework="torch", drop_last=True,
-                             device=device if on_gpu else None,
+    loader = dlclient.Loader(wish.folder, batch_size=wish.batch_size, framework="torch", drop_last=True, device=device,
+                             into={"image": images, "label": labels} if on_gpu else None,
                              pipeline="random_resized_crop(224) hflip(0.5) to(float32) layout(nchw)")
     model = make_model(len(loader.dataset.classes)).to(device)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.03)
-    images = torch.zeros(wish.batch_size, 3, 224, 224, device=device)
-    labels = torch.zeros(wish.batch_size, dtype=torch.int64, device=device)
 
     def step():
         optimizer.zero_grad(set_to_none=True)
@@ -64,9 +65,9 @@ def main():
     for epoch in range(wish.epochs):
         loader.set_epoch(epoch)
         for batch in loader:
-            images.copy_(batch["image"])
-            labels.copy_(batch["label"])
             if not on_gpu:
+                images.copy_(batch["image"])
+                labels.copy_(batch["label"])
                 loss = step()
             elif graph is None:
                 graph, loss = captured(step)

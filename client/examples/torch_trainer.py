@@ -52,8 +52,7 @@ def main():
         dist.init_process_group("nccl" if on_gpu else "gloo")
     torch.manual_seed(1)
 
-    loader = dlclient.Loader(wish.folder, batch_size=wish.batch_size, framework="torch",
-                             device=device if on_gpu else None,
+    loader = dlclient.Loader(wish.folder, batch_size=wish.batch_size, framework="torch", device=device,
                              pipeline=PIPELINE.format(dtype="bfloat16" if on_gpu else "float32"))
     model = make_model(len(loader.dataset.classes)).to(device)
     if is_torchrun:
