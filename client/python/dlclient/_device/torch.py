@@ -30,6 +30,7 @@ class TorchMemory(Memory):
         self._device: Any = None
         self._given: Dict[int, Tuple[Any, int]] = {}  # bytes of tensors that were allocated, by address; their stream
         self._stream = 0  # of this call
+        self._dtypes: Dict[int, Tuple[Any, int]] = {}
         self._buffers = Buffers(self._torch, into) if into is not None else None
 
     def choose(self, index: int) -> int:
@@ -89,16 +90,17 @@ class TorchMemory(Memory):
 
     def piece(self, source: DeviceSource, name: str, tensor: _library.Tensor, data: int, shape: Tuple[int, ...],
               strides: Tuple[int, ...]) -> Any:
-        torch, dtype = self._torch, self._dtype(tensor.dtype)
+        torch = self._torch
+        dtype, n_element = self._dtypes.get(tensor.dtype) or self._dtype(tensor.dtype)
         base, flat, stream = self._flat_at(data)
         if flat is None or 0 in shape:
             return torch.empty(shape, dtype=dtype, device=self._device)
         if stream != self._stream:  # allocated on one stream, and used on another
             flat.record_stream(torch.cuda.current_stream(self._device))
-        n_element = dtype.itemsize if hasattr(dtype, "itemsize") else torch.empty(0, dtype=dtype).element_size()
         n_bytes = n_element + sum((n - 1) * stride for n, stride in zip(shape, strides))
-        values = flat[data - base:data - base + n_bytes].view(dtype)
-        values = values.as_strided(shape, tuple(stride // n_element for stride in strides))
+        if data != base or flat.numel() != n_bytes:
+            flat = flat[data - base:data - base + n_bytes]
+        values = flat.view(dtype).as_strided(shape, [stride // n_element for stride in strides])
         if self._buffers is not None and not (tensor.places and not tensor.is_whole):
             return self._buffers.placed(name, values)
         return values
@@ -113,9 +115,11 @@ class TorchMemory(Memory):
                 return base, flat, stream
         return 0, None, 0
 
-    def _dtype(self, kind: int) -> Any:
+    def _dtype(self, kind: int) -> Tuple[Any, int]:
+        """torch's, and its bytes."""
         dtype = getattr(self._torch, NAMES[kind], None)
         if dtype is None:
             raise FrameworkMissing(f"framework: torch {self._torch.__version__} has no {NAMES[kind]}: install torch "
                                    f"2.3 or later")
-        return dtype
+        self._dtypes[kind] = (dtype, int(self._torch.empty(0, dtype=dtype).element_size()))
+        return self._dtypes[kind]
