@@ -319,7 +319,7 @@ $(B)/fuzz/guided_trace $(B)/fuzz/replay_trace: $(call obj,$(addprefix client/dlc
 # Whatever tests/faults/calls.h lists goes by a wrapper that may fail. The sanitizer's malloc() stands behind our own.
 FAULTS_WRAPPED := $(shell sed -nE 's/^(ERRNO|NEGATIVE|POSITIVE|AFTER|BYTES|VALUE|HAND).([A-Za-z0-9_]+).*/\2/p' tests/faults/calls.h)
 OBJ_faults := $(call obj,$(wildcard tests/faults/*.c))
-$(B)/faults/faults: $(OBJ_faults) $(OBJ_support) $(B)/libstaging.a $(B)/libdaemon.a $(B)/libdlclient.a $(B)/libproto.a
+$(B)/faults/faults: $(OBJ_faults) $(OBJ_support) $(OBJ_cuda) $(B)/libkernels.a $(B)/libstaging.a $(B)/libdaemon.a $(B)/libdlclient.a $(B)/libproto.a
 	@mkdir -p $(@D)
 	$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -rdynamic $(addprefix -Wl$(comma)--wrap=,$(FAULTS_WRAPPED)) -o $@ $^ $(LIBS_daemon) \
 		$(LIBS_stage) -lcjson -lcheck -lsubunit -lrt -lm
@@ -329,7 +329,7 @@ $(CUDA_DRIVER): $(call obj,$(SRC_cuda_driver)) $(B)/libkernels-cpu.a
 	@mkdir -p $(@D)
 	$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -shared -Wl,-soname,$(@F) -Wl,-z,defs,-z,nodelete -o $@ $(filter %.o,$^) \
 		-Wl,--whole-archive $(B)/libkernels-cpu.a -Wl,--no-whole-archive
-$(filter $(B)/tests/test_cuda%,$(UNIT)): | $(CUDA_DRIVER)
+$(filter $(B)/tests/test_cuda%,$(UNIT)) $(B)/faults/faults: | $(CUDA_DRIVER)
 
 unit: $(UNIT) $(CUDA_DRIVER)
 tools: $(TOOLS) $(CUDA_DRIVER)

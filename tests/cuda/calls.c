@@ -17,10 +17,23 @@ void call_from_host_function(bool runs) {
         in_host_function = runs;
 }
 
-/* What DLT_CUDA_FAIL says of this call. */
+static int (*trap)(const char *name);
+
+void dlt_cuda_set_trap(int (*wanted)(const char *name)) {
+        pthread_mutex_lock(&the_lock);
+        trap = wanted;
+        pthread_mutex_unlock(&the_lock);
+}
+
+/* What the trap and DLT_CUDA_FAIL say of this call. */
 static int wanted_failure(enum call call) {
         const struct call_type *type = &CALL_TYPES[call];
+        int trapped = trap ? trap(type->name) : CUDA_SUCCESS;
 
+        if (trapped & DLT_CUDA_STICKY)
+                the.sticky = true;
+        if (trapped != CUDA_SUCCESS)
+                return trapped & ~DLT_CUDA_STICKY;
         for (uint32_t i = 0; i < the.settings.n_failures; i++) {
                 const struct failure *failure = &the.settings.failures[i];
 

@@ -64,5 +64,12 @@ CUDA_EXPORT uint64_t dlt_cuda_calls(const char *name);
  * reads the environment again. Older handles stay invalid. No other thread may be within a call. */
 CUDA_EXPORT void dlt_cuda_restart(void);
 
+#define DLT_CUDA_STICKY 0x10000
+
+/* `trap` is asked before each call, with its name as cuGetProcAddress() takes it: 0, or the error with which the call
+ * fails; with DLT_CUDA_STICKY added, as ":sticky" says above. It must call nothing of the driver. NULL: nobody is
+ * asked. A restart leaves it. */
+CUDA_EXPORT void dlt_cuda_set_trap(int (*trap)(const char *name));
+
 /* Adds kernels that cuModuleGetFunction() finds, beside the product's own. They must stay where they are. */
 CUDA_EXPORT void dlt_cuda_add_kernels(const struct dlk_cpu_kernel *kernels, uint32_t n_kernels);

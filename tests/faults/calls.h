@@ -138,6 +138,9 @@ POSITIVE(getpwuid_r, int, 0, (uid_t uid, struct passwd *user, char *buffer, size
 POSITIVE(getgrnam_r, int, 0, (const char *name, struct group *group, char *buffer, size_t n, struct group **found), (name, group, buffer, n, found), EIO, ENOMEM)
 POSITIVE(getgrgid_r, int, 0, (gid_t gid, struct group *group, char *buffer, size_t n, struct group **found), (gid, group, buffer, n, found), EIO)
 
+HAND(dlopen)
+VALUE(dlsym, void *, NULL, (void *library, const char *name), (library, name))
+
 /* ---- libraries whose calls fail as a whole ---- */
 VALUE(event_base_new, struct event_base *, NULL, (void), ())
 VALUE(event_new, struct event *, NULL, (struct event_base *base, evutil_socket_t fd, short what, event_callback_fn callback, void *userdata), (base, fd, what, callback, userdata))

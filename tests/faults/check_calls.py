@@ -14,7 +14,7 @@ import sys
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 HERE = os.path.join(ROOT, "tests", "faults")
 OBJECTS = os.path.join(ROOT, "build", "asan", "obj")
-PRODUCT = ("daemon", "client/lib", "proto", "generated")
+PRODUCT = ("daemon", "client/lib", "client/cuda", "proto", "generated")
 ALLOCATIONS = {"malloc", "calloc", "realloc", "reallocarray", "aligned_alloc", "posix_memalign"}  # memory.c
 COMPILERS = re.compile(r"^(__asan_|__ubsan_|__sanitizer_|_GLOBAL_OFFSET_TABLE_|__tls_get_addr|__stack_chk_fail|__cpu_model|__u?divti3|__u?modti3)")
 

@@ -145,21 +145,12 @@ static struct site *find_site(uint64_t hash, const char *call, uint32_t n_errnos
         return NULL;
 }
 
-int fault_point(const char *call, const int *errnos, uint32_t n_errnos, const void *address, const void *frame) {
-        static _Thread_local bool inside;
-        uintptr_t frames[SITE_DEPTH];
-        struct site *site;
-        uint64_t hash;
-        uint32_t n;
+static int fail_at(const char *call, const int *errnos, uint32_t n_errnos, const uintptr_t frames[SITE_DEPTH]) {
+        uint64_t hash = hash_of(call, frames);
+        struct site *site = find_site(hash, call, n_errnos, frames);
+        uint32_t n = site ? atomic_fetch_add(&site->n, 1) + 1 : 0;
         int failed = 0;
 
-        if (!points || points_exempt || inside || !atomic_load_explicit(&points->armed, memory_order_relaxed))
-                return 0;
-        inside = true;
-        collect((uintptr_t)address, frame, frames);
-        hash = hash_of(call, frames);
-        site = find_site(hash, call, n_errnos, frames);
-        n = site ? atomic_fetch_add(&site->n, 1) + 1 : 0;
         if (hash == points->target && n == points->occurrence) {
                 struct timespec now;
 
@@ -172,6 +163,37 @@ int fault_point(const char *call, const int *errnos, uint32_t n_errnos, const vo
         }
         if (failed)
                 atomic_fetch_add(&points->n_failed, 1);
+        return failed;
+}
+
+static _Thread_local bool inside; /* what a point needs itself does not count */
+
+static bool counts(void) {
+        return points && !points_exempt && !inside && atomic_load_explicit(&points->armed, memory_order_relaxed);
+}
+
+int fault_point(const char *call, const int *errnos, uint32_t n_errnos, const void *address, const void *frame) {
+        uintptr_t frames[SITE_DEPTH];
+        int failed;
+
+        if (!counts())
+                return 0;
+        inside = true;
+        collect((uintptr_t)address, frame, frames);
+        failed = fail_at(call, errnos, n_errnos, frames);
+        inside = false;
+        return failed;
+}
+
+int fault_point_below(const char *call, const int *errnos, uint32_t n_errnos, const void *address) {
+        uintptr_t frames[SITE_DEPTH + 1] = { 0 };
+        int failed;
+
+        if (!counts())
+                return 0;
+        inside = true;
+        collect((uintptr_t)address, NULL, frames);
+        failed = fail_at(call, errnos, n_errnos, frames + 1); /* without the library's own */
         inside = false;
         return failed;
 }

@@ -59,6 +59,10 @@ bool points_hit(void);
  * __builtin_return_address(0) and __builtin_frame_address(0) of the wrapper. */
 int fault_point(const char *call, const int *errnos, uint32_t n_errnos, const void *address, const void *frame);
 
+/* The same from a function of ours that is called by a library whose own calls are not counted, and returns to
+ * `address` there: the site is the code of ours that called the library. */
+int fault_point_below(const char *call, const int *errnos, uint32_t n_errnos, const void *address);
+
 /* Is it code of ours, or of a library that is counted? Its name, "" for ours, NULL for neither. */
 const char *points_library(uintptr_t address);
 

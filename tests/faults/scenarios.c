@@ -302,6 +302,8 @@ const struct scenario SCENARIOS[] = {
         { "client", scenario_client },
         { "client-asks", scenario_client_asks },
         { "client-device", scenario_client_device },
+        { "cuda", scenario_cuda },
+        { "cuda-allocate", scenario_cuda_allocate },
         { "client-fork", scenario_client_fork },
         { "client-restart", scenario_client_restart },
         { "once", scenario_once },

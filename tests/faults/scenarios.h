@@ -16,6 +16,9 @@ void scenario_client_fork(struct scene *scene);
 void scenario_client_restart(struct scene *scene);
 void scenario_once(struct scene *scene);
 
+void scenario_cuda(struct scene *scene);
+void scenario_cuda_allocate(struct scene *scene);
+
 void scenario_requests(struct scene *scene);
 void scenario_metrics(struct scene *scene);
 void scenario_trace(struct scene *scene);

@@ -359,6 +359,11 @@ static void check_sample(struct scene *scene, enum scene_data data, const struct
                 scene_problem(scene, "nothing is damaged, and a sample was substituted or skipped");
 }
 
+void scene_check_batch(struct scene *scene, enum scene_data data, const struct dlc_batch *batch) {
+        for (uint32_t i = 0; i < batch->n_samples; i++)
+                check_sample(scene, data, batch, i);
+}
+
 /* Calls of the library: what they call counts in the scenarios about the client. */
 static int next(const struct scene *scene, struct dlc_loader *loader, const struct dlc_batch **ret_batch) {
         int r;
@@ -394,8 +399,7 @@ int scene_read_epoch(struct scene *scene, enum scene_data data, struct dlc_loade
         while ((r = next(scene, loader, &batch)) == 0 || r == -EINTR) {
                 if (r == -EINTR)
                         continue;
-                for (uint32_t i = 0; i < batch->n_samples; i++)
-                        check_sample(scene, data, batch, i);
+                scene_check_batch(scene, data, batch);
                 r = release(scene, loader, batch);
                 if (r < 0)
                         scene_check_failure(scene, "release", r, dlc_last_error(), must_work);

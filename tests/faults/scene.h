@@ -83,6 +83,9 @@ struct dlc_loader *scene_open(struct scene *scene, const struct dlc_options *opt
  * nothing may fail. Returns whether all of it came. */
 bool scene_read(struct scene *scene, enum scene_data data, uint64_t first, uint64_t n_epochs, bool must_work);
 
+/* Is each sample of a batch what it was when nothing failed? */
+void scene_check_batch(struct scene *scene, enum scene_data data, const struct dlc_batch *batch);
+
 /* The same of an open loader: the rest of an epoch. Returns DLC_END_OF_EPOCH or what dlc_next() failed with. */
 int scene_read_epoch(struct scene *scene, enum scene_data data, struct dlc_loader *loader, bool must_work);
 

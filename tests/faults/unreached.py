@@ -18,7 +18,7 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 ALLOCATIONS = {"malloc", "calloc", "realloc", "reallocarray", "aligned_alloc", "posix_memalign"}
 CALL = re.compile(r"^\s*([0-9a-f]+):.*\bcall\w*\s+[0-9a-f]+ <(?:__wrap_)?(\w+)(?:@plt)?>")
 AT = re.compile(r"^\s*([0-9a-f]+):")
-PRODUCT = re.compile(r"(?:^|/)((?:daemon|client/lib|proto)/[^:]+\.[ch]):(\d+)")
+PRODUCT = re.compile(r"(?:^|/)((?:daemon|client/(?:lib|cuda)|proto)/[^:]+\.[ch]):(\d+)")
 
 
 def wrapped():

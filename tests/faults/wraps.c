@@ -1,6 +1,7 @@
 /* The functions that the linker puts in the place of what calls.h lists. */
 #include <curl/curl.h>
 #include <dirent.h>
+#include <dlfcn.h>
 #include <errno.h>
 #include <event2/event.h>
 #include <fcntl.h>
@@ -282,6 +283,13 @@ FUNCTION(io_uring_submit_and_wait_timeout, int,
         r = __real_io_uring_submit_and_wait_timeout(ring, cqe, n, timeout, mask);
         spoil_reads(ring, __builtin_return_address(0), __builtin_frame_address(0));
         return r;
+}
+
+FUNCTION(dlopen, void *, (const char *name, int flags)) {
+        static const int ERRNOS[] = { ENOENT };
+
+        /* So that dlerror() says something. */
+        return __real_dlopen(AT_POINT("dlopen", ERRNOS) ? "libraries/without/any.so" : name, flags);
 }
 
 int __wrap_asprintf(char **ret_text, const char *format, ...) {

@@ -18,6 +18,7 @@ struct cuda_driver {
         __typeof__(&dlt_cuda_calls) calls;
         __typeof__(&dlt_cuda_restart) restart;
         __typeof__(&dlt_cuda_add_kernels) add_kernels;
+        __typeof__(&dlt_cuda_set_trap) set_trap;
 };
 
 extern struct cuda_driver cuda;
