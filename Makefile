@@ -117,6 +117,8 @@ SRC_examples := $(wildcard client/examples/*.c)
 comma := ,
 obj = $(patsubst %.c,$(O)/obj/%.o,$(1))
 OBJ_proto := $(call obj,$(SRC_proto)) $(O)/obj/generated/dataloader.pb-c.o
+# A client reads no JPEG.
+OBJ_proto_client := $(filter-out $(O)/obj/proto/jpeg/%,$(OBJ_proto))
 OBJ_daemon := $(call obj,$(SRC_daemon))
 OBJ_staging := $(call obj,$(SRC_staging))
 OBJ_client := $(call obj,$(SRC_client))
@@ -165,14 +167,14 @@ $(B)/libstaging.a: $(OBJ_staging)
 $(B)/libproto.a: $(OBJ_proto)
 $(B)/libkernels.a: $(OBJ_kernels)
 $(B)/libkernels-cpu.a: $(OBJ_kernels_cpu)
-$(B)/libdlclient.a: $(OBJ_client) $(OBJ_proto)
+$(B)/libdlclient.a: $(OBJ_client) $(OBJ_proto_client)
 $(B)/%.a:
 	@mkdir -p $(@D)
 	rm -f $@ && $(AR) rcs $@ $^
 
-$(B)/$(SONAME): $(OBJ_client) $(OBJ_proto) client/lib/libdlclient.map
+$(B)/$(SONAME): $(OBJ_client) $(OBJ_proto_client) client/lib/libdlclient.map
 	$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -shared -Wl,-soname,$(SONAME) -Wl,--version-script=client/lib/libdlclient.map \
-		-Wl,-z,defs -o $@ $(OBJ_client) $(OBJ_proto) $(LIBS_client)
+		-Wl,-z,defs -o $@ $(OBJ_client) $(OBJ_proto_client) $(LIBS_client)
 
 $(B)/libdlclient.so: $(B)/$(SONAME)
 	ln -sf $(SONAME) $@

@@ -44,10 +44,10 @@ $(WHEEL)/bin/dataloaderd-stage: $(O)/obj/daemon/staging/run/main.o $(WHEEL_INSTE
 $(WHEEL)/bin/dlctl: $(OBJ_dlctl) $(WHEEL_INSTEAD) $(B)/libdlclient.a $(B)/libproto.a
 	$(link_wheel) $(call wheel_libs,$(LIBS_dlctl))
 
-$(WHEEL)/$(SONAME): $(OBJ_client) $(OBJ_proto) client/lib/libdlclient.map
+$(WHEEL)/$(SONAME): $(OBJ_client) $(OBJ_proto_client) client/lib/libdlclient.map
 	@mkdir -p $(@D)
 	$(CC) -pthread $(CFLAGS_release) $(HARD_LDFLAGS) $(LDFLAGS) -Wl,--as-needed -shared -s -Wl,-soname,$(SONAME) \
-		-Wl,--version-script=client/lib/libdlclient.map -Wl,-z,defs -o $@ $(OBJ_client) $(OBJ_proto) -l:libprotobuf-c.a -lm
+		-Wl,--version-script=client/lib/libdlclient.map -Wl,-z,defs -o $@ $(OBJ_client) $(OBJ_proto_client) -l:libprotobuf-c.a -lm
 
 # It finds libdlclient by its name, for Python has loaded that one before.
 $(WHEEL)/$(SONAME_cuda): $(OBJ_cuda) $(B)/libkernels.a $(B)/libproto.a $(WHEEL)/$(SONAME) client/cuda/libdlclient-cuda.map
