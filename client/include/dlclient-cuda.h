@@ -127,7 +127,9 @@ struct dlc_cuda_batch {
 };
 
 /* As dlc_next(): 0, DLC_END_OF_EPOCH, or a negative errno. Then it queues the copy of the batch after this one, if that
- * is ready, so that it crosses the link while the caller works on this one. */
+ * is ready, so that it crosses the link while the caller works on this one. With timeout_ms 0 it waits for nothing, and
+ * -EAGAIN may also mean that the device is still copying: an event loop calls it until -EAGAIN, then polls dlc_fd() for
+ * a few milliseconds at most, because that tells of the daemon's batches alone. */
 DLC_API int dlc_cuda_next(struct dlc_cuda *cuda, int timeout_ms, void *stream, const struct dlc_cuda_batch **ret_batch);
 
 /* Gives a batch back; see WHO WAITS FOR WHOM. Never blocks. Any thread. -EINVAL: it was not handed out, or released

@@ -393,7 +393,11 @@ DLC_API int dlc_cursor_after(const struct dlc_options *options, uint64_t n_sampl
 
 /* A descriptor for poll(), select() and event loops: call dlc_next(loader, 0, &b) until it returns -EAGAIN, then wait
  * for POLLIN, then call again. (Readable means "look again", not "a batch is ready".) Only poll it; it belongs to the
- * loader and is closed with it. Negative errno for a loader that cannot be used here. */
+ * loader and is closed with it. Negative errno for a loader that cannot be used here.
+ *
+ * With libdlclient-cuda it tells of the daemon's batches alone, not of one that was copied ahead, and not of the
+ * device. So call dlc_cuda_next(cuda, 0, stream, &b) until it returns -EAGAIN before waiting; and wait for a few
+ * milliseconds at most: -EAGAIN may also mean that the device is still copying, of whose end no descriptor tells. */
 DLC_API int dlc_fd(const struct dlc_loader *loader);
 
 /* ---- what was obtained --------------------------------------------------------------------------------------- */

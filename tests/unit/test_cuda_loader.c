@@ -3,6 +3,7 @@
 
 #include <check.h>
 #include <errno.h>
+#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -458,6 +459,34 @@ START_TEST(a_wait_for_a_batch_ends_as_the_loaders_would) {
 }
 END_TEST
 
+/* As the header says: once the daemon is slow, once the device, of which no descriptor tells. */
+START_TEST(an_event_loop_gets_every_batch) {
+        static const char *const SLOW[] = { "DLT_CUDA_DELAY_US=20000", NULL };
+        struct scene scene = { .manners = { .pause_us = _i ? 0 : 15000 } };
+        uint64_t step = 0, deadline = now_ms() + PATIENCE_MS;
+
+        scene_open_with(&scene, _i ? SLOW : QUICK, 2 + 2 * _i, 1);
+        while (step < 10) {
+                struct pollfd item = { .fd = dlc_fd(scene.loader), .events = POLLIN };
+                const struct dlc_cuda_batch *batch;
+                int r = dlc_cuda_next(scene.cuda, 0, scene.stream, &batch);
+
+                ck_assert(now_ms() < deadline);
+                if (r == 0) {
+                        if (!_i) /* else nothing waits for the device */
+                                check_device_batch(&scene, batch, 0, step);
+                        ck_assert_uint_eq(batch->batch.step, step++);
+                        give_back(&scene, batch);
+                } else {
+                        ck_assert_int_eq(r, -EAGAIN);
+                        poll(&item, 1, 5);
+                }
+        }
+        check_ends(&scene);
+        scene_close(&scene);
+}
+END_TEST
+
 static void on_signal(int number) {
         (void)number;
 }
@@ -718,6 +747,7 @@ int main(void) {
                 { "waiting", another_stream_that_uses_a_batch_waits_for_it_and_is_waited_for, 0 },
                 { "waiting", so_many_other_streams_are_remembered, 0 },
                 { "waiting", a_wait_for_a_batch_ends_as_the_loaders_would, 0 },
+                { "waiting", an_event_loop_gets_every_batch, 2 },
                 { "waiting", a_signal_ends_a_wait_and_no_batch_is_lost, 0 },
                 { "errors", a_failed_job_is_told_after_the_batches_that_were_good, 0 },
                 { "errors", after_a_failed_call_nothing_follows_and_the_daemon_learns_of_it, 0 },
