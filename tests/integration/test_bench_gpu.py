@@ -13,8 +13,10 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 from gpu import STAND_IN, has_real_driver
 from harness import BUILD, ROOT, VARIANT, Skip, Table, case, contains, equal, main, patience, write
 
-sys.path[:0] = [os.path.join(ROOT, "tests", "cuda"), os.path.join(ROOT, "tests", "bench", "gpu")]
+sys.path[:0] = [os.path.join(ROOT, "tests", "cuda"), os.path.join(ROOT, "tests", "bench", "gpu"),
+                os.path.join(ROOT, "tests", "bench", "peers")]
 from break_rules import RULES, build
+from trainers import need
 card, goals, make_image = map(importlib.import_module, ("card", "goals", "make_image"))
 
 RUN = os.path.join(ROOT, "tests", "bench", "gpu", "run.py")
@@ -121,6 +123,41 @@ def _(box):
             equal(wrong["lifetime_wrong"] > 0, True, output)
             contains(output, "# lifetime: round ", " was sent")
     table.done()
+
+
+@case("a trainer of the comparison of loaders runs alone and beside products, here on the CPU")
+def _(box):
+    need("torch", "numpy")
+    environment, trials = map(importlib.import_module, ("environment", "trials"))
+    environment.PYTHON, trials.SECONDS = sys.executable, 0.3
+    trials.PHOTOS = box.folder_of_pictures("photos", 130, width=48, height=40)
+    os.environ["GPU_DEVICE"] = "cpu"
+    rows = [{**trials.run_one("dlclient", 2, mode, box.path("index"), BUILD), "mode": mode, "workers": 2}
+            for mode in ("alone", "beside")]
+    found = trials.summary(rows)
+    equal({one.key for one in goals.RESULTS if one.name.startswith("peers_dlclient_")} <= set(found), True, found)
+    equal(all(math.isfinite(value) for value in found.values()), True, found)
+    equal((found["images_per_s"] > 0, found["cores"] > 0, found["gpu_share"] < 100, found["repeats"]), (True, True, True, 1), found)
+
+
+@case("a loader that cannot be installed or run is told with the reason, and the others go on")
+def _(box):
+    environment, trial, trials = map(importlib.import_module, ("environment", "trial", "trials"))
+    trials.PHOTOS = box.path("photos")
+    os.environ["DATA"] = trials.PHOTOS
+    environment.make = lambda groups: {"dali": "pip found no DALI"}
+
+    def run_one(name, workers, mode, index, build):
+        if name == "ffcv":
+            raise trial.Failed("it compiles for ever")
+        return {"images_per_s": 10.0 * workers, "cores": 1.5, **({"gpu_share": 3.0} if mode == "beside" else {})}
+
+    trials.run_one, trial.prepare = run_one, lambda name, photos: None
+    found = dict(trials.run(["dlclient", "dali", "ffcv"], BUILD))
+    equal((found["dali"], found["ffcv"]), ("not installed: pip found no DALI", "it compiles for ever"), "reasons")
+    best = len(os.sched_getaffinity(0))
+    equal((found["dlclient"]["workers"], found["dlclient"]["images_per_s"], found["dlclient"]["gpu_share"]),
+          (best, 10.0 * best, 3.0), found)
 
 
 @case("a part that fails is told and the others go on")

@@ -70,12 +70,17 @@ class Products:
         with where.on(self.stream):
             self.a = torch.ones(where.rows, where.rows, dtype=torch.bfloat16, device=device)
             self.out = torch.empty_like(self.a)
-        self.pending, self.n_done, self.n_ahead = collections.deque(), 0, 4
+        self.pending, self.n_done = collections.deque(), 0
+        self.time_of(4)  # the first ones also load the library
+        self.n_ahead = max(4, int(AHEAD_S / self.time_of(4)) + 1)
+
+    def time_of(self, n):
+        """Seconds of one, of n that are queued at once."""
         begin = time.monotonic()
-        for _ in range(4):
+        for _ in range(n):
             self.queue()
         self.pending[-1].synchronize()
-        self.n_ahead = max(4, int(AHEAD_S / ((time.monotonic() - begin) / 4)) + 1)
+        return (time.monotonic() - begin) / n
 
     def queue(self):
         with self.where.on(self.stream):
