@@ -12,10 +12,12 @@
 void loader_open(struct loader *loader, const struct bench *bench, int n_batches) {
         struct dlc_cuda_options cuda_options = DLC_CUDA_OPTIONS_INIT;
         struct dlc_options options = DLC_OPTIONS_INIT;
-        char pipeline[128];
+        char pipeline[128], bus_id[32];
 
         snprintf(pipeline, sizeof(pipeline), "random_resized_crop(%d) hflip(0.5) to(float16) layout(nchw)",
                  bench->wish.side);
+        if (dlc_cuda_get_bus_id(0, bus_id, sizeof(bus_id)) == 0)
+                options.near_device = bus_id; /* as trainers are to open theirs */
         options.socket = bench->wish.socket;
         options.dataset = "photos";
         options.pipeline = pipeline;
