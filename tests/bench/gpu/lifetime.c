@@ -1,6 +1,7 @@
 /* Memory that is used again too early: a trainer queues 100 ms of work in front of its reading of a batch, gives the
- * batch back at once, or keeps it while others come, and takes the next one, on several streams. What it read is
- * compared with what was sent, by sums.
+ * batch back at once, or keeps it while others come, and takes the next one, on several streams. Another stream, which
+ * was named to dlc_cuda_use(), reads each batch as well: after as much work, or at once. What they read is compared
+ * with what was sent, by sums.
  *
  * Then the same with a rule that the trainer breaks on purpose: it gives batches back on a stream that knows nothing of
  * its reading. Sums must be wrong there, else this harness would see nothing. */
@@ -15,6 +16,14 @@
 #define KEPT       3 /* rounds that a batch is kept for, if it is */
 #define ROUNDS_MAX 10000
 
+/* The readings of a round. */
+enum reading {
+        TAKEN,   /* after the work, on the stream that the batch was taken for */
+        BESIDE,  /* on another stream */
+        LEAVING, /* before it is given back, if it was kept */
+        N_READINGS
+};
+
 struct round {
         const struct dlc_cuda_batch *batch; /* NULL: given back */
         uint32_t kind;
@@ -27,7 +36,7 @@ struct harness {
         uint32_t n_work; /* products that take as long as was asked for */
         cu_stream streams[STREAMS], idle;
         uint32_t *expected; /* sums, by kind */
-        cu_pointer sums;    /* two for each round: when it was taken, and when it was given back */
+        cu_pointer sums;    /* N_READINGS for each round */
         struct round rounds[ROUNDS_MAX];
 };
 
@@ -75,11 +84,12 @@ static uint32_t *expect(const struct bench *bench, const struct loader *loader) 
 /* ---- the trainer ----------------------------------------------------------------------------------------------- */
 
 /* Queues the trainer's reading of a batch. */
-static void read_batch(const struct harness *harness, const struct dlc_cuda_batch *batch, uint32_t idx_sum,
-                       cu_stream stream) {
+static void read_batch(const struct harness *harness, const struct dlc_cuda_batch *batch, uint32_t idx_round,
+                       enum reading reading, cu_stream stream) {
         struct bench_sum params = {
                 .words = batch->batch.tensors[0].data,
-                .sum = (uint32_t *)(uintptr_t)(harness->sums + idx_sum * sizeof(uint32_t)),
+                .sum = (uint32_t *)(uintptr_t)(harness->sums +
+                                               ((uint64_t)idx_round * N_READINGS + reading) * sizeof(uint32_t)),
                 .n_words = batch_bytes(harness->bench) / 2,
         };
         void *parameters[] = { &params };
@@ -104,9 +114,22 @@ static void give_back(struct harness *harness, uint32_t i, bool was_kept) {
         if (!round->batch)
                 return;
         if (was_kept)
-                read_batch(harness, round->batch, 2 * i + 1, stream);
+                read_batch(harness, round->batch, i, LEAVING, stream);
         loader_release(&harness->loader, round->batch, stream);
         round->batch = NULL;
+}
+
+/* Another stream reads it: one that has as much to do before that, which is still to come when the batch is given back,
+ * or one that does it at once. */
+static void read_beside(const struct harness *harness, uint32_t i) {
+        const struct dlc_cuda_batch *batch = harness->rounds[i].batch;
+        cu_stream stream = i % 2 == 0 ? harness->streams[(i + 1) % STREAMS] : harness->idle;
+
+        if (dlc_cuda_use(harness->loader.cuda, batch, stream) < 0)
+                bench_fail(1, "%s", dlc_cuda_last_error());
+        if (stream != harness->idle)
+                queue_work(harness, stream);
+        read_batch(harness, batch, i, BESIDE, stream);
 }
 
 static void take_round(struct harness *harness, uint32_t i) {
@@ -116,7 +139,8 @@ static void take_round(struct harness *harness, uint32_t i) {
         round->batch = loader_next(&harness->loader, stream);
         round->kind = (uint32_t)(round->batch->batch.step % (uint64_t)harness->bench->wish.kinds);
         queue_work(harness, stream);
-        read_batch(harness, round->batch, 2 * i, stream);
+        read_batch(harness, round->batch, i, TAKEN, stream);
+        read_beside(harness, i);
         if (i % 2 == 0)
                 give_back(harness, i, false);
         else if (i >= KEPT)
@@ -135,7 +159,7 @@ static void take_wrong_round(struct harness *harness, uint32_t i) {
         round->kind = (uint32_t)(batch->batch.step % (uint64_t)harness->bench->wish.kinds);
         queue_work(harness, stream);
         loader_release(&harness->loader, batch, harness->idle);
-        read_batch(harness, &copy, 2 * i, stream);
+        read_batch(harness, &copy, i, TAKEN, stream);
 }
 
 /* ---- the harness ----------------------------------------------------------------------------------------------- */
@@ -151,9 +175,11 @@ static void harness_open(struct harness *harness, const struct bench *bench, uin
         for (int i = 0; i < STREAMS; i++)
                 harness->streams[i] = bench_stream(bench);
         harness->idle = bench_stream(bench);
-        harness->sums = bench_allocate(bench, n_rounds * 2ull * sizeof(uint32_t));
-        bench_check(bench, bench->extra.fill(harness->sums, 0, n_rounds * 2ull * sizeof(uint32_t), bench->stream),
-                    "sums");
+        harness->sums = bench_allocate(bench, (uint64_t)n_rounds * N_READINGS * sizeof(uint32_t));
+        bench_check(
+                bench,
+                bench->extra.fill(harness->sums, 0, (uint64_t)n_rounds * N_READINGS * sizeof(uint32_t), bench->stream),
+                "sums");
         bench_check(bench, bench->driver->stream_synchronize(bench->stream), "sums");
         loader_open(&harness->loader, bench, n_batches);
         harness->expected = expect(bench, &harness->loader);
@@ -171,27 +197,37 @@ static void harness_close(struct harness *harness) {
         free(harness->expected);
 }
 
+static bool is_right(const struct harness *harness, uint32_t i, const uint32_t sums[N_READINGS], bool is_control) {
+        uint32_t right = harness->expected[harness->rounds[i].kind];
+        bool was_kept = i % 2 == 1;
+
+        if (is_control)
+                return sums[TAKEN] == right;
+        return sums[TAKEN] == right && sums[BESIDE] == right && (!was_kept || sums[LEAVING] == right);
+}
+
 /* How many rounds read something else than was sent; the first is told. */
 static uint32_t count_wrong(const struct harness *harness, uint32_t n_rounds, bool is_control) {
         const struct bench *bench = harness->bench;
-        uint32_t *sums = calloc(n_rounds, 2 * sizeof(*sums)), n_wrong = 0;
+        uint32_t(*sums)[N_READINGS] = calloc(n_rounds, sizeof(*sums)), n_wrong = 0;
 
         if (!sums)
                 bench_fail(1, "no memory for sums");
         for (int i = 0; i < STREAMS; i++)
                 bench_check(bench, bench->driver->stream_synchronize(harness->streams[i]), "the trainer's work");
-        bench_check(bench, bench->driver->copy_out(sums, harness->sums, n_rounds * 2ull * sizeof(*sums), bench->stream),
+        bench_check(bench, bench->driver->stream_synchronize(harness->idle), "the trainer's work");
+        bench_check(bench, bench->driver->copy_out(sums, harness->sums, n_rounds * sizeof(*sums), bench->stream),
                     "copying sums back");
         bench_check(bench, bench->driver->stream_synchronize(bench->stream), "copying sums back");
         for (uint32_t i = 0; i < n_rounds; i++) {
-                uint32_t right = harness->expected[harness->rounds[i].kind];
-                bool was_kept = !is_control && i % 2 == 1;
-                bool is_wrong = sums[2 * i] != right || (was_kept && sums[2 * i + 1] != right);
-
-                if (is_wrong && n_wrong == 0 && !is_control)
-                        fprintf(stderr, "gpu: lifetime: round %u read %08x, and %08x before it went; %08x was sent\n",
-                                i, sums[2 * i], sums[2 * i + 1], right);
-                n_wrong += is_wrong;
+                if (is_right(harness, i, sums[i], is_control))
+                        continue;
+                if (n_wrong++ == 0 && !is_control)
+                        fprintf(stderr,
+                                "gpu: lifetime: round %u read %08x, another stream %08x, and %08x before it went; %08x "
+                                "was sent\n",
+                                i, sums[i][TAKEN], sums[i][BESIDE], sums[i][LEAVING],
+                                harness->expected[harness->rounds[i].kind]);
         }
         free(sums);
         return n_wrong;
