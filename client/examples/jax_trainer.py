@@ -47,6 +47,9 @@ def main():
     for epoch in range(wish.epochs):
         loader.set_epoch(epoch)
         for batch in loader:
+            # JAX runs ahead, and on the CPU each step that is to come holds a batch's memory: one step at most.
+            if loss is not None:
+                loss.block_until_ready()
             weights, loss = step(weights, batch["image"], batch["label"])
         if loss is None:
             sys.exit(f"{wish.folder} has fewer than {wish.batch_size} pictures: choose a smaller --batch-size")
