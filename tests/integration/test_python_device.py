@@ -8,6 +8,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 import pyclient
 from gpu import STAND_IN, has_real_driver
 from harness import ROOT, Skip, case, equal, identity_pixels, main, png
+from pages import block
 from pyclient import need
 from tars import archive, web
 
@@ -381,6 +382,26 @@ def _(box):
     equal(out, [["cuda:0", "cuda:2", "cuda:1", "cuda:1", None], "cuda:2", [["cuda:0", "cuda:1", "cuda:2"], ["cuda:2", "cuda:0"]]])
     out = with_torch(box, daemon, source + "out(device(device=\"cuda\"))", devices=3, environment={"LOCAL_RANK": "1"})
     equal(out, ["cuda:1"], "by LOCAL_RANK")
+
+
+@case("docs/gpu.md: the lines at its top train as they stand")
+def _(box):
+    daemon = box.daemon({"p": box.folder_of_pictures("p", 26, width=240, height=230)}, workers=2)
+    lines = block("docs/gpu.md", "loader = dlclient.Loader").replace("/data/photos/train", "p").replace("batch_size=256", "batch_size=8")
+    out = with_torch(box, daemon, f"""
+        n = []
+        def model(images):
+            assert images.is_cuda and images.dtype == torch.bfloat16 and images.shape[1:] == (3, 224, 224), images.shape
+            return images
+        def cross_entropy(images, labels):
+            assert labels.is_cuda
+            n.append(len(labels))
+        exec({lines!r})
+        out(n)
+        loader.close()
+        clean()
+        """)
+    equal(out, [[8, 8, 8, 2]])
 
 
 # ---- without a framework
