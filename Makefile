@@ -266,7 +266,7 @@ $(B)/tests/%: $(O)/obj/tests/unit/%.o $(OBJ_support) $(B)/libstaging.a $(B)/libd
 # What dlctl alone computes is in no library.
 $(B)/tests/test_web_past: $(call obj,client/dlctl/web/past.c client/dlctl/diagnose/jobs_seen.c)
 $(B)/tests/test_cuda_loader: $(OBJ_cuda) $(B)/libkernels.a
-$(B)/tests/test_finish_kernels: $(B)/libkernels.a $(B)/libkernels-cpu.a
+$(B)/tests/test_color_kernels $(B)/tests/test_finish_kernels: $(B)/libkernels.a $(B)/libkernels-cpu.a
 $(B)/tests/test_top $(B)/tests/test_top_page: $(call obj,client/dlctl/diagnose/confirming.c $(addprefix client/dlctl/top/,look/glance.c rates.c shown.c line.c amounts.c head.c table.c words.c details.c help.c state.c page.c))
 
 $(B)/bench/%: $(O)/obj/tests/bench/%.o $(B)/libstaging.a $(B)/libdaemon.a $(B)/libdlclient.a $(B)/libproto.a

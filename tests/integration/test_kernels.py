@@ -32,7 +32,7 @@ def kernel_names():
     names = set()
     for name in make_images.sources()[1]:
         with open(os.path.join(make_images.HERE, name), encoding="utf-8") as file:
-            names.update(re.findall(r"^\s*X\((dlk_\w+)", file.read(), re.M))
+            names.update(re.findall(r"\bX\((dlk_\w+)", file.read()))
     return names
 
 
@@ -68,6 +68,16 @@ def _(box):
     equal(re.findall(r"^\.version (.*)$", text, re.M), ["7.0"])
     equal(re.findall(r"^\.target (.*)$", text, re.M), ["sm_80"])
     equal(re.findall(r".*\.local.*", text), [])
+
+
+@case("no product and sum are one operation, which would round once where the CPU rounds twice")
+def _(box):
+    with open(os.path.join(make_images.IMAGES, make_images.PTX), encoding="utf-8") as file:
+        text = file.read()
+    equal(re.findall(r".*\b(?:fma|mad)\.[a-z.]*f(?:32|64)\b.*", text), [], "fused")
+    equal(re.findall(r".*\b(?:add|sub|mul|div)\.(?:ftz\.|approx\.|full\.)?f(?:32|64)\b.*", text), [],
+          "without .rn, so that a driver may fuse or approximate them")
+    equal(len(re.findall(r"\bmul\.rn\.f32\b", text)) > 0, True, "there is arithmetic to look at")
 
 
 @case("no kernel keeps anything in local memory, or takes so many registers that fewer threads fit")

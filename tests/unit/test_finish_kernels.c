@@ -40,9 +40,12 @@ static size_t sample_elements(const struct task *task) {
         return (size_t)task->height * task->width * task->n_channels;
 }
 
-/* Samples 1, 2 and 4. */
-static bool is_flipped(const struct task *task, uint32_t sample) {
-        return task->has_flips && (0x16 >> sample & 1);
+/* Samples 1 and 4 left to right, 2 and 4 top to bottom. */
+static uint8_t flips_of(const struct task *task, uint32_t sample) {
+        static const uint8_t FLIPS[N_SAMPLES] = { 0, DLK_FINISH_MIRRORED, DLK_FINISH_UPSIDE_DOWN, 0,
+                                                  DLK_FINISH_MIRRORED | DLK_FINISH_UPSIDE_DOWN };
+
+        return task->has_flips ? FLIPS[sample] : 0;
 }
 
 static void set_conversion(const struct task *task, struct conversion *conversion) {
@@ -72,8 +75,10 @@ static void expect_sample(const struct fixture *f, uint32_t sample, uint8_t *out
         for (uint32_t y = 0; y < task->height; y++)
                 for (uint32_t x = 0; x < task->width; x++)
                         for (uint32_t i = 0; i < PIXEL_BYTES; i++) {
-                                uint32_t source = is_flipped(task, sample) ? task->width - 1 - x : x;
-                                size_t pixel = (size_t)y * task->width + source;
+                                uint8_t flips = flips_of(task, sample);
+                                uint32_t column = flips & DLK_FINISH_MIRRORED ? task->width - 1 - x : x;
+                                uint32_t row = flips & DLK_FINISH_UPSIDE_DOWN ? task->height - 1 - y : y;
+                                size_t pixel = (size_t)row * task->width + column;
 
                                 canvas_at(&canvas, x,
                                           y)[i] = from[pixel * task->n_channels + (task->n_channels == 1 ? 0 : i)];
@@ -103,9 +108,9 @@ static struct fixture fixture_new(const struct task *task) {
         for (uint32_t i = 0; i < task->n_samples; i++)
                 expect_sample(&f, i, f.expected + f.out_start + i * f.out_sample_bytes);
 
-        f.flips = calloc(1, 1);
+        f.flips = calloc(task->n_samples, f.in_sample_bytes);
         for (uint32_t i = 0; i < task->n_samples; i++)
-                f.flips[0] |= (uint8_t)(is_flipped(task, i) << i);
+                f.flips[i * f.in_sample_bytes] = flips_of(task, i);
         f.table = malloc((size_t)256 * task->n_channels * bytes);
         memcpy(f.table, f.conversion.wide, (size_t)256 * task->n_channels * bytes);
         f.batch = (struct dlk_finish_batch){

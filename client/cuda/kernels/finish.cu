@@ -88,15 +88,17 @@ DLK_FUNCTION void load_levels(const uint8_t *from, uint32_t n_loads, uint32_t by
                 }
 }
 
-DLK_FUNCTION bool is_flipped(const struct dlk_finish *p, uint32_t sample) {
-        return p->flips && (p->flips[sample / 8] >> sample % 8 & 1);
+DLK_FUNCTION uint32_t flips_of(const struct dlk_finish *p, uint32_t sample) {
+        return p->flips ? p->flips[sample * p->in_sample_bytes] & 3u : 0;
 }
 
-/* The pixel that becomes this one when rows are mirrored. */
-DLK_FUNCTION uint32_t mirrored(const struct dlk_finish *p, uint32_t pixel) {
-        uint32_t x = pixel % p->width;
-
-        return pixel - x + (p->width - 1 - x);
+/* The pixel that becomes this one. */
+DLK_FUNCTION uint32_t source_of(const struct dlk_finish *p, uint32_t flips, uint32_t pixel) {
+        if (flips & DLK_FINISH_UPSIDE_DOWN) /* the last one is the first, and rows are mirrored */
+                pixel = p->n_pixels - 1 - pixel;
+        if (flips == DLK_FINISH_MIRRORED || flips == DLK_FINISH_UPSIDE_DOWN)
+                pixel += p->width - 1 - 2 * (pixel % p->width);
+        return pixel;
 }
 
 /* ---- any: pixel by pixel ---------------------------------------------------------------------------------------- */
@@ -110,10 +112,9 @@ DLK_FUNCTION void store_element(uint8_t *to, uint32_t bytes, uint32_t value) {
                 *to = (uint8_t)value;
 }
 
-/* The levels of one pixel of the output, in one word. */
+/* The levels of one pixel, in one word. */
 DLK_FUNCTION uint32_t load_pixel(const struct dlk_finish *p, uint32_t sample, uint32_t pixel, uint32_t channels) {
-        uint32_t source = is_flipped(p, sample) ? mirrored(p, pixel) : pixel;
-        const uint8_t *from = p->in + sample * p->in_sample_bytes + (uint64_t)source * channels;
+        const uint8_t *from = p->in + sample * p->in_sample_bytes + (uint64_t)pixel * channels;
         uint32_t levels = 0;
 
         DLK_UNROLL
@@ -132,9 +133,25 @@ DLK_FUNCTION void store_pixel(const struct dlk_finish *p, const struct finish_sh
                               look_up(shared, bytes, channel, levels >> channel * 8 & 255));
 }
 
+/* One after the other: where a pixel comes from takes registers that several at a time do not leave. */
+DLK_FUNCTION void finish_any_flipped(const struct dlk_finish *p, const struct finish_shared *shared, uint32_t first,
+                                     uint32_t step, uint32_t channels, uint32_t bytes) {
+        DLK_LOOP
+        for (uint32_t i = first; i < p->n_units; i += step) {
+                uint32_t sample = i / p->n_pixels, pixel = i % p->n_pixels;
+                uint32_t levels = load_pixel(p, sample, source_of(p, flips_of(p, sample), pixel), channels);
+
+                store_pixel(p, shared, sample, pixel, levels, channels, bytes);
+        }
+}
+
 /* A single pixel is few bytes to wait for, so some are read before the first is written. */
 DLK_FUNCTION void finish_any(const struct dlk_finish *p, const struct finish_shared *shared, uint32_t first,
                              uint32_t step, uint32_t channels, uint32_t bytes) {
+        if (p->flips) {
+                finish_any_flipped(p, shared, first, step, channels, bytes);
+                return;
+        }
         for (uint64_t i = first; i < p->n_units; i += (uint64_t)step * DLK_FINISH_AHEAD) {
                 uint32_t samples[DLK_FINISH_AHEAD], pixels[DLK_FINISH_AHEAD], levels[DLK_FINISH_AHEAD];
 
@@ -187,11 +204,12 @@ DLK_FUNCTION struct dlk_16 look_up_plane(const struct finish_shared *shared, con
 DLK_FUNCTION void finish_plane_unit(const struct dlk_finish *p, const struct finish_shared *shared, uint32_t sample,
                                     uint32_t pixel, uint32_t channels, uint32_t bytes) {
         uint8_t *to = p->out + sample * p->out_sample_bytes + (uint64_t)pixel * bytes;
-        bool is_back = is_flipped(p, sample);
-        /* A row is a whole number of units here: the unit that becomes this one ends where its first pixel is. */
-        uint32_t source = is_back ? mirrored(p, pixel) - (DLK_FINISH_STORE / bytes - 1) : pixel;
+        uint32_t flips = flips_of(p, sample), source = flips ? source_of(p, flips, pixel) : pixel;
+        bool is_back = flips & DLK_FINISH_MIRRORED;
         struct levels levels;
 
+        /* A row is a whole number of units here: the unit that becomes this one ends where its first pixel is. */
+        source -= is_back ? DLK_FINISH_STORE / bytes - 1 : 0;
         load_levels(p->in + sample * p->in_sample_bytes + (uint64_t)source * channels, channels, bytes, &levels);
         DLK_UNROLL
         for (uint32_t channel = 0; channel < channels; channel++) {
@@ -216,17 +234,20 @@ DLK_FUNCTION void finish_planes(const struct dlk_finish *p, const struct finish_
                 /* The end of a sample that is not a whole number of units. */
                 DLK_LOOP
                 for (; pixel < p->n_pixels; pixel++)
-                        store_pixel(p, shared, sample, pixel, load_pixel(p, sample, pixel, channels), channels, bytes);
+                        store_pixel(p, shared, sample, pixel,
+                                    load_pixel(p, sample, source_of(p, flips_of(p, sample), pixel), channels), channels,
+                                    bytes);
         }
 }
 
 /* ---- flat: 16 bytes of the output ------------------------------------------------------------------------------- */
 
-/* What load_levels() reads, for a mirrored sample: byte by byte, since a pixel's bytes keep their order. */
-DLK_FUNCTION void gather_levels(const struct dlk_finish *p, const uint8_t *from, uint32_t element, uint32_t n,
-                                uint32_t channels, struct levels *levels) {
+/* What load_levels() reads, for a flipped sample: byte by byte, since a pixel's bytes keep their order. */
+DLK_FUNCTION void gather_levels(const struct dlk_finish *p, const uint8_t *from, uint32_t flips, uint32_t element,
+                                uint32_t n, uint32_t channels, struct levels *levels) {
         uint32_t pixel = element / channels, channel = element % channels;
-        uint32_t x = pixel % p->width, source = mirrored(p, pixel);
+        uint32_t x = pixel % p->width, source = source_of(p, flips, pixel);
+        bool is_back = flips & DLK_FINISH_MIRRORED, is_down = flips & DLK_FINISH_UPSIDE_DOWN;
 
         DLK_UNROLL
         for (uint32_t i = 0; i < n; i++) {
@@ -235,10 +256,11 @@ DLK_FUNCTION void gather_levels(const struct dlk_finish *p, const uint8_t *from,
                 if (++channel < channels)
                         continue;
                 channel = 0;
-                source--;
-                if (++x == p->width) { /* from the beginning of a row to the end of the next */
+                source += is_back ? 0u - 1u : 1u;
+                if (++x == p->width) { /* where it is now is the next row's, unless only one of the two is turned */
                         x = 0;
-                        source += 2 * p->width;
+                        if (is_back != is_down)
+                                source += is_back ? 2 * p->width : 0u - 2 * p->width;
                 }
         }
 }
@@ -248,11 +270,11 @@ DLK_FUNCTION void finish_flat_unit(const struct dlk_finish *p, const struct fini
         const uint32_t n_unit = DLK_FINISH_STORE / bytes;
         const uint8_t *from = p->in + sample * p->in_sample_bytes;
         struct dlk_16 made = { { 0, 0, 0, 0 } };
-        uint32_t channel = element % channels;
+        uint32_t channel = element % channels, flips = flips_of(p, sample);
         struct levels levels;
 
-        if (is_flipped(p, sample))
-                gather_levels(p, from, element, n_unit, channels, &levels);
+        if (flips)
+                gather_levels(p, from, flips, element, n_unit, channels, &levels);
         else
                 load_levels(from + element, 1, bytes, &levels);
 
@@ -278,7 +300,8 @@ DLK_FUNCTION void finish_flat(const struct dlk_finish *p, const struct finish_sh
                 }
                 DLK_LOOP
                 for (; element < p->n_pixels * channels; element++) {
-                        uint32_t levels = load_pixel(p, sample, element / channels, channels);
+                        uint32_t source = source_of(p, flips_of(p, sample), element / channels);
+                        uint32_t levels = load_pixel(p, sample, source, channels);
 
                         store_element(
                                 p->out + sample * p->out_sample_bytes + (uint64_t)element * bytes, bytes,

@@ -21,7 +21,7 @@ struct dlk_finish {
         uint8_t *out;
         const uint8_t
                 *table; /* [n_channels][256] elements of the output; NULL: elements of one byte stay as they are */
-        const uint8_t *flips; /* bit i % 8 of byte i / 8: sample i is mirrored, left to right; NULL: none is */
+        const uint8_t *flips; /* of sample i, the byte i * in_sample_bytes: DLK_FINISH_MIRRORED, ...; NULL: none is */
         uint64_t in_sample_bytes, out_sample_bytes, out_channel_bytes; /* from one to the next */
         uint32_t out_pixel_bytes;
         uint32_t n_pixels, width; /* of a sample */
@@ -48,6 +48,9 @@ static_assert(sizeof(struct dlk_finish) == 80, "the device reads what the host w
         X(dlk_finish_any_3x2, any, 3, 2)                                                                               \
         X(dlk_finish_any_3x4, any, 3, 4)
 
+#define DLK_FINISH_MIRRORED    1u /* left to right */
+#define DLK_FINISH_UPSIDE_DOWN 2u
+
 #define DLK_FINISH_THREADS 256u
 /* Bytes that a thread stores at once, and by which outputs of the ways "planes" and "flat" are aligned. */
 #define DLK_FINISH_STORE 16u
@@ -62,9 +65,11 @@ extern const uint32_t dlk_n_finish_names;
 
 /* A batch, with device addresses. */
 struct dlk_finish_batch {
-        uint64_t in, out, table, flips; /* table and flips may be 0, as in struct dlk_finish */
-        uint64_t in_sample_bytes;       /* at least height * width * n_channels */
-        uint64_t out_sample_bytes;      /* 0: samples, and their planes, lie one after the other */
+        /* table and flips may be 0, as in struct dlk_finish. With flips, planes whose rows are not
+         * multiples of DLK_FINISH_STORE bytes are made the slowest way. */
+        uint64_t in, out, table, flips;
+        uint64_t in_sample_bytes;  /* at least height * width * n_channels */
+        uint64_t out_sample_bytes; /* 0: samples, and their planes, lie one after the other */
         uint32_t n_samples, height, width;
         uint32_t n_channels;    /* 1 or 3 */
         uint32_t element_bytes; /* of the output: 1, 2 or 4; `out` and out_sample_bytes are multiples of it, as is

@@ -99,7 +99,9 @@ def compile_all(nvcc, work):
     whole = os.path.join(work, "kernels.cu")
     with open(whole, "w", encoding="utf-8") as file:
         file.writelines(f'#include "client/cuda/kernels/{name}"\n' for name in sources()[0])
-    common = (nvcc, "-std=c++17", "-O3", f"-I{ROOT}")
+    # A product and a sum that are done as one (a fused multiply-add) are rounded once, and the CPU's are rounded twice:
+    # color.cu must have its bits. The text then asks for .rn everywhere, which a driver that compiles it must not fuse.
+    common = (nvcc, "-std=c++17", "-O3", "-fmad=false", f"-I{ROOT}")
     usage = {}
     for architecture in ARCHITECTURES:
         told = run(*common, "-cubin", f"-arch=sm_{architecture}", "-Xptxas", "-v", "-o", f"{work}/{architecture}.cubin", whole)
