@@ -624,6 +624,7 @@ void recipe_leave_form(struct recipe *recipe) {
         recipe->has_left = true;
         conversion_init(&recipe->conversion);
         conversion_set_mode(&recipe->conversion, mode);
+        recipe->conversion.format.n_channels = recipe->left.format.n_channels; /* one, of grayscale(1) */
         conversion_finish(&recipe->conversion);
 }
 

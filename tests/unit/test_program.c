@@ -470,6 +470,7 @@ START_TEST(pictures_leave_to_the_client_what_their_last_steps_ask_for) {
                 { &PICTURES, "center_crop(8) layout(nchw)", "image:uint8x3 first" },
                 { &PICTURES, "decode(mode=L) center_crop(8) to(bfloat16)", "image:bfloat16x1" },
                 { &PICTURES, "center_crop(8) hflip(0.5)", "" },
+                { &PICTURES, "center_crop(8) grayscale(1) to(float16)", "image:float16x1" },
                 { &PICTURES, "center_crop(8) to(uint8)", "" },
                 { &PICTURES, "raw", "" },
                 { &PICTURES, "decode(mode=RGBA) center_crop(8) to(float32)", "" },
