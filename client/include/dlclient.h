@@ -208,12 +208,17 @@ struct dlc_options {
          * them are in one memory node. Where the machine does not say what is near to the device, or does not let
          * memory be bound, any memory is taken; dlc_info.memory says which it was. Ranks of a job may differ in it. */
         const char *near_device;
+
+        /* With leave_forms; true: flips and changes of colours at the end of a picture's pipeline (hflip, vflip,
+         * color_jitter, grayscale(3), random_grayscale) are left to the caller as well: see struct dlc_left_operations.
+         * The draws are the daemon's, so the pictures are the same. */
+        bool leave_operations;
 };
 
 #define DLC_OPTIONS_INIT                                                                                               \
         {                                                                                                              \
                 sizeof(struct dlc_options), NULL, NULL, 1, 0, NULL, NULL, -1, -1, true, false, NULL, NULL, NULL, 0, 0, \
-                        0, -1, NULL, NULL, 0, NULL, 300000, 0.0, 0, 0, NULL, NULL, NULL, 0, NULL, false, NULL          \
+                        0, -1, NULL, NULL, 0, NULL, 300000, 0.0, 0, 0, NULL, NULL, NULL, 0, NULL, false, NULL, false   \
         }
 
 /* Attaches as a rank. The daemon begins to fill the rank's slots before this returns.
@@ -580,8 +585,8 @@ DLC_API int dlc_get_part(const struct dlc_loader *loader, uint32_t idx, struct d
 
 /* What the option leave_forms leaves to the caller, for one tensor: in the batch it is uint8 [n, height, width,
  * n_channels], and level l of channel c becomes element c * 256 + l of the table. Pictures that are padded, ragged or
- * may be absent are not among these, nor are those whose pipeline ends without to, normalize and layout: they come as
- * the pipeline says. */
+ * may be absent are not among these, nor are those whose pipeline ends without to, normalize and layout, unless
+ * operations are left: they come as the pipeline says. */
 struct dlc_left_form {
         const char *tensor;
         uint32_t dtype;      /* of the finished tensor, and of the table: uint8, float16, bfloat16 or float32 */
@@ -589,6 +594,33 @@ struct dlc_left_form {
         bool channels_first; /* the finished tensor is [n, n_channels, height, width] */
         const void *table;   /* n_channels * 256 elements */
         size_t table_bytes;
+        uint64_t operations_at; /* bytes from a sample's first to its struct dlc_left_operations; 0: it has none. They
+                                 * are before the next sample (strides[0]), also of the last one */
+};
+
+/* What the option leave_operations leaves to the caller, for one sample: done before the table is looked into. Each
+ * operation gets the picture of the one before it, whole numbers of 8 bits, and has the arithmetic of Pillow and
+ * torchvision: see daemon/augment/operations of the source. The kernels of libdlclient-cuda do it. Records were checked
+ * when the batch was taken; one that makes no sense is -EPROTO. */
+#define DLC_LEFT_OPERATIONS_MAX 8
+enum dlc_left_kind {
+        DLC_LEFT_BRIGHTNESS = 1, /* blended from black: 0 is black, 1 the picture, more is extrapolated */
+        DLC_LEFT_CONTRAST,       /* from the mean of the picture's greys, rounded, as it is before this operation */
+        DLC_LEFT_SATURATION,     /* from each pixel's grey */
+        DLC_LEFT_HUE,            /* by the amount of turns of the colour wheel, in HSV of 8 bits each */
+        DLC_LEFT_GRAYSCALE,      /* three channels that are the grey */
+};
+
+struct dlc_left_operation {
+        uint32_t kind; /* enum dlc_left_kind */
+        float amount;
+};
+
+struct dlc_left_operations {
+        uint32_t flips; /* 1: left to right, 2: top to bottom, 3: both; before the operations or after them */
+        uint32_t n_operations;
+        struct dlc_left_operation operations[DLC_LEFT_OPERATIONS_MAX];
+        uint32_t scratch[DLC_LEFT_OPERATIONS_MAX]; /* 0; room for a device in its own copy */
 };
 
 /* Describes form `idx`, from 0. `size` is sizeof(struct dlc_left_form). Texts and table stay valid until dlc_close().

@@ -34,6 +34,10 @@ struct message {
         char *part_digests[DLP_PARTS_MAX];
 };
 
+static bool takes_operations(const struct dlc_options *options) {
+        return options->leave_forms && options->leave_operations;
+}
+
 static void message_make(struct message *message, struct dlc_loader *loader) {
         const struct dlc_options *options = &loader->options;
         Dlp__Attach *attach = &message->attach;
@@ -73,6 +77,7 @@ static void message_make(struct message *message, struct dlc_loader *loader) {
         attach->takes_replays = true;
         attach->leave_forms = options->leave_forms;
         attach->near_device = (char *)(uintptr_t)(options->near_device ? options->near_device : "");
+        attach->leave_operations = takes_operations(options) ? DLP_LEFT_OPERATIONS_FORMAT : 0;
         loader->connection.sent_fd = loader->columns.fd;
         message->request.body_case = DLP__REQUEST__BODY_ATTACH;
         message->request.attach = attach;
@@ -160,6 +165,7 @@ int dli_attach_ask(struct dlc_loader *loader) {
         message.attach.digest = loader->digest;
         message.attach.leave_forms = loader->forms.n >
                                      0; /* a daemon that knew nothing of it finished pictures itself */
+        message.attach.leave_operations = dli_forms_have_operations(&loader->forms) ? DLP_LEFT_OPERATIONS_FORMAT : 0;
         message.attach.part_digests = message.part_digests;
         message.attach.n_part_digests = dli_parts_digests(loader, message.part_digests);
         /* As many epochs as the old request would have prepared. If a seek went beyond them, only this epoch. */
@@ -263,7 +269,7 @@ static int take_over(struct dlc_loader *loader, const Dlp__Attached *attached, s
                                loader->connection.path, options->dataset, (unsigned long long)attached->n_samples);
         r = keep_texts(loader, attached);
         if (r == 0)
-                r = dli_forms_keep(&loader->forms, attached, &loader->reason);
+                r = dli_forms_keep(&loader->forms, takes_operations(&loader->options), attached, &loader->reason);
         if (r < 0)
                 return r;
         r = map_ring(loader, attached, descriptors, &ring);

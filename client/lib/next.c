@@ -208,6 +208,10 @@ static int take(struct dlc_loader *loader, const struct wait *wait, const struct
         }
         if (dli_batch_fill(loader, ring, idx_slot, record) < 0)
                 return damaged(loader, "the description");
+        if (!dli_forms_fit(&loader->forms, record,
+                           (const uint8_t *)ring->page + dlp_slot_offset(ring->control, idx_slot),
+                           ring->control->slot_bytes))
+                return damaged(loader, "what is left to the device");
 
         dlp_ring_take(ring->page, ring->sequence);
         now_ns = wait->began_ns != 0 ? clock_now_ns() : 0;

@@ -172,6 +172,10 @@ int dlc_get_left_form(const struct dlc_loader *loader, uint32_t idx, struct dlc_
         if (idx >= loader->forms.n)
                 return -ENOENT;
         form = &loader->forms.items[idx];
+        if (form->operations_at > 0 && size <= offsetof(struct dlc_left_form, operations_at)) /* would be lost */
+                return dli_refuse(-EINVAL,
+                                  "dlc_get_left_form: operations are left to a caller who knows nothing of them: "
+                                  "leave_operations was set by a newer program than the one that asks");
         if (size > sizeof(*form))
                 memset((uint8_t *)ret_form + sizeof(*form), 0, size - sizeof(*form));
         memcpy(ret_form, form, size < sizeof(*form) ? size : sizeof(*form));

@@ -31,10 +31,11 @@ void fold_init(struct fold *fold, struct geometry *geometry, uint32_t width, uin
         fold->geometry = geometry;
         fold->motions = NULL;
         fold->step = STAGE_OTHER;
-        fold->is_mask = false;
+        fold->is_mask = fold->is_left = false;
         geometry->conversion = conversion;
         geometry->n_stages = geometry->n_operations = 0;
         geometry->plane_stride = 0;
+        geometry->left = (struct dlp_left_operations){ 0 };
         begin_stage(fold, width, height);
 }
 
@@ -187,9 +188,18 @@ static int prepare_flip(struct fold *fold, struct why *why) {
         return operations_allow(fold, false) ? 0 : begin_next(fold, why);
 }
 
-int fold_flip(struct fold *fold, struct why *why) {
-        int r = prepare_flip(fold, why);
+/* An operation gives the same on a mirrored picture, so how the two follow one another need not be noted. */
+static int leave_flip(struct fold *fold, uint32_t flip) {
+        fold->geometry->left.flips ^= flip;
+        return 0;
+}
 
+int fold_flip(struct fold *fold, struct why *why) {
+        int r;
+
+        if (fold->is_left)
+                return leave_flip(fold, DLP_LEFT_MIRRORED);
+        r = prepare_flip(fold, why);
         if (r < 0)
                 return r;
         motions_hflip(fold->motions, fold_width(fold));
@@ -198,8 +208,11 @@ int fold_flip(struct fold *fold, struct why *why) {
 }
 
 int fold_vflip(struct fold *fold, struct why *why) {
-        int r = prepare_flip(fold, why);
+        int r;
 
+        if (fold->is_left)
+                return leave_flip(fold, DLP_LEFT_UPSIDE_DOWN);
+        r = prepare_flip(fold, why);
         if (r < 0)
                 return r;
         motions_vflip(fold->motions, fold_height(fold));
@@ -207,11 +220,22 @@ int fold_vflip(struct fold *fold, struct why *why) {
         return 0;
 }
 
+static void leave_operation(struct dlp_left_operations *left, const struct operation *operation) {
+        assert(left->n_operations < DLP_LEFT_OPERATIONS_MAX);
+        assert(operation->type->moves_with_flip); /* leave_flip() */
+        left->operations[left->n_operations++] = (struct dlp_left_operation){ .kind = operation->type->left_kind,
+                                                                              .amount = operation->amount };
+}
+
 void fold_operate(struct fold *fold, const struct operation *operation) {
         struct geometry *geometry = fold->geometry;
 
         if (fold->is_mask)
                 return;
+        if (fold->is_left) {
+                leave_operation(&geometry->left, operation);
+                return;
+        }
         assert(geometry->n_operations < DLP_STEPS_MAX * STEP_OPERATIONS_MAX);
         geometry->operations[geometry->n_operations] = *operation;
         geometry->operations[geometry->n_operations++].step = fold->step;

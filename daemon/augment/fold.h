@@ -15,6 +15,7 @@ struct fold {
         struct motions *motions;   /* what is done to coordinates; NULL: nobody asked */
         enum stage_id step;        /* whose time the next change takes */
         bool is_mask;              /* pixels are numbers of classes: they are moved, never mixed or changed */
+        bool is_left;              /* the next change is left to the client: it is noted in geometry->left, no more */
 };
 
 /* How the stage's window is resampled out of its source. */

@@ -7,6 +7,7 @@
 
 #include "daemon/augment/canvas.h"
 #include "daemon/base/stages.h"
+#include "proto/left.h"
 
 #include <stdbool.h>
 
@@ -17,8 +18,9 @@ struct operation;
 
 struct operation_type {
         const char *name;
-        bool moves_with_flip; /* the result on a mirrored picture is the mirrored result */
-        bool moves_with_crop; /* a pixel's result depends on that pixel alone */
+        enum dlp_left_kind left_kind; /* what it is called where it is left to the client */
+        bool moves_with_flip;         /* the result on a mirrored picture is the mirrored result */
+        bool moves_with_crop;         /* a pixel's result depends on that pixel alone */
         void (*run)(const struct operation *operation, const struct canvas *canvas);
 };
 

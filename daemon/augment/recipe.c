@@ -52,6 +52,8 @@ struct recipe {
         struct conversion conversion;
         struct conversion left; /* to the client; see has_left */
         bool has_left;
+        bool has_left_operations;
+        uint32_t idx_left; /* steps from this one on are left; without has_left_operations: none is */
         char text[NORMAL_TEXT_MAX];
 };
 
@@ -628,8 +630,83 @@ void recipe_leave_form(struct recipe *recipe) {
         conversion_finish(&recipe->conversion);
 }
 
+/* ---- operations that are left ---------------------------------------------------------------------------------- */
+
+bool step_leaves_none(const struct value *values, uint32_t *ret_n_operations) {
+        (void)values;
+        *ret_n_operations = 0;
+        return true;
+}
+
+bool step_leaves_one(const struct value *values, uint32_t *ret_n_operations) {
+        (void)values;
+        *ret_n_operations = 1;
+        return true;
+}
+
+/* The first of the steps at the end that can be left; n_steps: none can. Steps that touch no pixels are not looked at:
+ * they are done by the table. */
+static uint32_t first_left(const struct recipe *recipe) {
+        uint32_t idx_left = recipe->n_steps, n_operations = 0, n;
+
+        for (uint32_t i = recipe->n_steps; i-- > 0;) {
+                const struct step *step = &recipe->steps[i];
+
+                if (!step->type->plan)
+                        continue;
+                if (!step->type->can_be_left || !step->type->can_be_left(step->values, &n) ||
+                    n_operations + n > DLP_LEFT_OPERATIONS_MAX)
+                        break;
+                n_operations += n;
+                idx_left = i;
+        }
+        return idx_left;
+}
+
+/* Where a sample has its operations, after its pixels. */
+static uint64_t operations_at(const struct recipe *recipe, uint64_t *ret_pixel_bytes) {
+        uint32_t height, width;
+
+        recipe_output(recipe, &height, &width);
+        *ret_pixel_bytes = (uint64_t)height * width * recipe->conversion.format.n_channels;
+        return (*ret_pixel_bytes + DLP_LEFT_ALIGN - 1) / DLP_LEFT_ALIGN * DLP_LEFT_ALIGN;
+}
+
+bool recipe_can_leave_operations(const struct recipe *recipe) {
+        enum pixel_mode mode = recipe->conversion.format.mode;
+        uint32_t height, width;
+
+        return recipe->kind == RECIPE_PIXELS && !recipe->has_left && (mode == PIXELS_RGB || mode == PIXELS_L) &&
+               recipe_output(recipe, &height, &width) != RECIPE_VARIES &&
+               (uint64_t)height * width <= DLP_LEFT_PIXELS_MAX && first_left(recipe) < recipe->n_steps;
+}
+
+void recipe_leave_operations(struct recipe *recipe) {
+        recipe->idx_left = first_left(recipe);
+        recipe->has_left_operations = true;
+        recipe_leave_form(recipe);
+}
+
+uint64_t recipe_left_bytes(const struct recipe *recipe) {
+        uint64_t pixel_bytes, at, end;
+
+        if (!recipe->has_left_operations)
+                return 0;
+        at = operations_at(recipe, &pixel_bytes);
+        end = at + sizeof(struct dlp_left_operations);
+        return (end + DLP_LEFT_ALIGN - 1) / DLP_LEFT_ALIGN * DLP_LEFT_ALIGN - pixel_bytes;
+}
+
+void recipe_write_left(const struct recipe *recipe, const struct geometry *geometry, uint8_t *bytes) {
+        uint64_t pixel_bytes, at = operations_at(recipe, &pixel_bytes) - pixel_bytes;
+
+        memset(bytes, 0, recipe_left_bytes(recipe));
+        memcpy(bytes + at, &geometry->left, sizeof(geometry->left));
+}
+
 bool recipe_left_form(const struct recipe *recipe, struct picture_form *ret_form) {
         const struct pixel_format *format = &recipe->left.format;
+        uint64_t pixel_bytes;
 
         if (!recipe->has_left)
                 return false;
@@ -637,6 +714,8 @@ bool recipe_left_form(const struct recipe *recipe, struct picture_form *ret_form
                                            .n_channels = format->n_channels,
                                            .channels_first = format->channels_first };
         conversion_table(&recipe->left, &ret_form->table, &ret_form->table_bytes);
+        if (recipe->has_left_operations)
+                ret_form->operations_at = operations_at(recipe, &pixel_bytes);
         return true;
 }
 
@@ -698,8 +777,9 @@ const struct pixel_format *recipe_format(const struct recipe *recipe) {
         return &recipe->conversion.format;
 }
 
-static int plan_steps(const struct recipe *recipe, struct fold *fold, uint64_t seed, uint32_t epoch, uint64_t sample,
-                      struct why *why) {
+/* Steps from idx_left on are left to the client. */
+static int plan_steps(const struct recipe *recipe, uint32_t idx_left, struct fold *fold, uint64_t seed, uint32_t epoch,
+                      uint64_t sample, struct why *why) {
         for (uint32_t i = 0; i < recipe->n_steps; i++) {
                 const struct step *step = &recipe->steps[i];
                 struct dlp_philox philox;
@@ -710,6 +790,7 @@ static int plan_steps(const struct recipe *recipe, struct fold *fold, uint64_t s
                 dlp_philox_init(&philox, seed, epoch, sample,
                                 (uint16_t)(i + 1)); /* number 0 is `decode`, written or not */
                 fold->step = step->stage;
+                fold->is_left = i >= idx_left;
                 r = step->type->plan(step->values, &philox, fold, why);
                 if (r < 0)
                         return r;
@@ -724,7 +805,8 @@ int recipe_plan(const struct recipe *recipe, uint32_t width, uint32_t height, ui
         assert(recipe->kind == RECIPE_PIXELS && width > 0 && height > 0);
 
         fold_init(&fold, ret_geometry, width, height, &recipe->conversion);
-        return plan_steps(recipe, &fold, seed, epoch, sample, why);
+        return plan_steps(recipe, recipe->has_left_operations ? recipe->idx_left : recipe->n_steps, &fold, seed, epoch,
+                          sample, why);
 }
 
 int recipe_plan_motions(const struct recipe *recipe, uint32_t width, uint32_t height, uint64_t seed, uint32_t epoch,
@@ -736,7 +818,7 @@ int recipe_plan_motions(const struct recipe *recipe, uint32_t width, uint32_t he
         ret_motions->n = 0;
         fold_init(&fold, ret_geometry, width, height, &recipe->conversion);
         fold.motions = ret_motions;
-        return plan_steps(recipe, &fold, seed, epoch, sample, why);
+        return plan_steps(recipe, recipe->n_steps, &fold, seed, epoch, sample, why);
 }
 
 int recipe_plan_mask(const struct recipe *recipe, uint32_t width, uint32_t height, bool is_wide, uint64_t seed,
@@ -752,5 +834,5 @@ int recipe_plan_mask(const struct recipe *recipe, uint32_t width, uint32_t heigh
 
         fold_init(&fold, ret_geometry, width, height, is_wide ? &WIDE : &UNCHANGED);
         fold.is_mask = true;
-        return plan_steps(recipe, &fold, seed, epoch, sample, why);
+        return plan_steps(recipe, recipe->n_steps, &fold, seed, epoch, sample, why);
 }

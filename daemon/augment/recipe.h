@@ -27,6 +27,7 @@
 #include "daemon/base/box.h"
 #include "daemon/base/stage_clock.h"
 #include "proto/base/why.h"
+#include "proto/left.h"
 #include "proto/limits.h"
 
 #include <stdbool.h>
@@ -43,6 +44,7 @@ enum recipe_kind {
         RECIPE_PIXELS,
 };
 
+struct geometry;
 struct recipe;
 
 /* -EINVAL, with the column (from 1), the wrong word and what was expected; -ENOMEM. */
@@ -103,6 +105,7 @@ struct picture_form {
         bool channels_first;
         const void *table; /* n_channels tables of 256 elements of the dtype: what a level becomes */
         size_t table_bytes;
+        uint64_t operations_at; /* where a sample has its struct dlp_left_operations; 0: none */
 };
 
 /* Leaves these steps to whoever gets the pictures: from now on the recipe makes uint8 height x width x channels, and
@@ -110,6 +113,18 @@ struct picture_form {
  * numbers of 8 bits; and while one thread alone knows the recipe. */
 bool recipe_can_leave_form(const struct recipe *recipe);
 void recipe_leave_form(struct recipe *recipe);
+
+/* Leaves flips and changes of colours to them as well, as many steps as the pipeline ends with: what is drawn for a
+ * sample is then in geometry->left. Does what recipe_leave_form() does, also if there is no such step. Only if
+ * recipe_can_leave_operations(): there is such a step, all samples have one size, and their channels are plain. */
+bool recipe_can_leave_operations(const struct recipe *recipe);
+void recipe_leave_operations(struct recipe *recipe);
+
+/* Bytes of a sample after its pixels: for the operations, and so that the next one is aligned. 0: none were left. */
+uint64_t recipe_left_bytes(const struct recipe *recipe);
+
+/* Writes them. `bytes` is where the pixels end. */
+void recipe_write_left(const struct recipe *recipe, const struct geometry *geometry, uint8_t *bytes);
 
 /* What was left. The table belongs to the recipe. False: nothing was. */
 bool recipe_left_form(const struct recipe *recipe, struct picture_form *ret_form);
@@ -146,6 +161,7 @@ struct geometry {
         uint32_t n_operations;
         struct operation operations[DLP_STEPS_MAX * STEP_OPERATIONS_MAX];
         const struct conversion *conversion; /* the recipe's */
+        struct dlp_left_operations left;     /* to the client */
 };
 
 /* Draws and plans for a picture of this size (at least 1 x 1). The draws depend only on seed, epoch, sample and the

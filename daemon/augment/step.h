@@ -88,6 +88,10 @@ struct step_type {
         int (*convert)(const struct value *values, struct conversion *conversion, struct why *why);
 
         bool drops_boxes; /* recipe_drops_boxes() */
+
+        /* May it be left to the client (recipe_leave_operations()) if only such steps follow? It then changes colours
+         * by this many operations at most, and else only flips. NULL: no. */
+        bool (*can_be_left)(const struct value *values, uint32_t *ret_n_operations);
 };
 
 extern const struct step_type step_random_resized_crop;
@@ -104,6 +108,10 @@ extern const struct step_type step_sanitize;
 extern const struct step_type step_to;
 extern const struct step_type step_normalize;
 extern const struct step_type step_layout;
+
+/* can_be_left() of steps that are left in any case: with no operations, or one. */
+bool step_leaves_none(const struct value *values, uint32_t *ret_n_operations);
+bool step_leaves_one(const struct value *values, uint32_t *ret_n_operations);
 
 /* Reads one value from `text`; the value ends before any of ",) \t\n" or at the end. Returns the number of bytes read,
  * at least one; -EINVAL with what is allowed. */

@@ -351,6 +351,15 @@ void codec_leave_form(struct codec *codec) {
         recipe_leave_form(codec->recipe);
 }
 
+bool codec_can_leave_operations(const struct codec *codec) {
+        return codec->type == &CODEC_PICTURE && !codec->field.may_be_absent &&
+               recipe_can_leave_operations(codec->recipe);
+}
+
+void codec_leave_operations(struct codec *codec) {
+        recipe_leave_operations(codec->recipe);
+}
+
 bool codec_left_form(const struct codec *codec, struct picture_form *ret_form) {
         return codec->type == &CODEC_PICTURE && recipe_left_form(codec->recipe, ret_form);
 }

@@ -113,6 +113,10 @@ bool codec_can_leave_form(const struct codec *codec);
 void codec_leave_form(struct codec *codec);
 bool codec_left_form(const struct codec *codec, struct picture_form *ret_form);
 
+/* The same for flips and changes of colours before them, as by recipe_leave_operations(). */
+bool codec_can_leave_operations(const struct codec *codec);
+void codec_leave_operations(struct codec *codec);
+
 /* The dtype that its part asks for masks: "uint16"; NULL: none is given. */
 const char *codec_mask_dtype(const struct codec *codec);
 

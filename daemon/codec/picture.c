@@ -26,6 +26,7 @@ static int picture_form(const struct codec *codec, const struct codec_terms *ter
         ret_form->shape[0] = format->channels_first ? format->n_channels : rows;
         ret_form->shape[1] = format->channels_first ? rows : columns;
         ret_form->shape[2] = format->channels_first ? columns : format->n_channels;
+        ret_form->tail_bytes = recipe_left_bytes(codec->recipe);
         ret_form->unit_bytes = pixel_bytes;
         ret_form->max_bytes = terms->max_pixels * pixel_bytes;
         ret_form->asked_bytes = recipe_max_pixels(codec->recipe) * pixel_bytes;
@@ -80,7 +81,8 @@ static int picture_open(const struct codec *codec, struct codec_tools *tools, co
         ret_opened->shape[0] = first ? format->n_channels : geometry->height;
         ret_opened->shape[1] = first ? geometry->height : geometry->width;
         ret_opened->shape[2] = first ? geometry->width : format->n_channels;
-        ret_opened->n_bytes = (uint64_t)geometry->height * geometry->width * pixel_format_bytes(format);
+        ret_opened->n_bytes = (uint64_t)geometry->height * geometry->width * pixel_format_bytes(format) +
+                              recipe_left_bytes(codec->recipe);
         source = turned_source(tools->orientation, tools->info.width, tools->info.height, &geometry->source);
         ret_opened->need_bytes = decoder_need(tools->decoder, &source) + recipe_bytes_needed(geometry);
         if (pixel_format_has_alpha(format))
@@ -108,6 +110,8 @@ static int picture_render(const struct codec *codec, struct codec_tools *tools, 
                 r = turned_render(tools, tools->orientation, out, stride, why);
         if (r < 0)
                 return r;
+        if (recipe_left_bytes(codec->recipe) > 0) /* which is after rows without gaps */
+                recipe_write_left(codec->recipe, &tools->geometry, out + stride * tools->geometry.height);
         tools->counts.n_decoded[decoder_decoded_by(tools->decoder)]++;
         if (decoder_handed_over(tools->decoder))
                 tools->counts.n_handed_over++;

@@ -53,6 +53,14 @@ void program_leave_form(struct program *program, uint32_t idx) {
         codec_leave_form(program->codecs[idx]);
 }
 
+bool program_can_leave_operations(const struct program *program, uint32_t idx) {
+        return collation_is_stack(&program->collations[idx]) && codec_can_leave_operations(program->codecs[idx]);
+}
+
+void program_leave_operations(struct program *program, uint32_t idx) {
+        codec_leave_operations(program->codecs[idx]);
+}
+
 uint32_t program_n_fields(const struct program *program) {
         return program->n_fields;
 }

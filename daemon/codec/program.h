@@ -32,10 +32,12 @@ void program_free(struct program *program);
  * program. */
 const char *program_text(const struct program *program);
 
-/* The same as codec_can_leave_form() and codec_leave_form() for a field of the program. Only pictures that are stacked
- * can be left: padding has its value after these steps. Before anybody asks for a form. */
+/* The same as codec_can_leave_form(), codec_leave_form() and so on for a field of the program. Only pictures that are
+ * stacked can be left: padding has its value after these steps. Before anybody asks for a form. */
 bool program_can_leave_form(const struct program *program, uint32_t idx);
 void program_leave_form(struct program *program, uint32_t idx);
+bool program_can_leave_operations(const struct program *program, uint32_t idx);
+void program_leave_operations(struct program *program, uint32_t idx);
 
 /* Fields of a batch, 1 to DLP_TENSORS_MAX, in the sequence in which they are delivered. */
 uint32_t program_n_fields(const struct program *program);

@@ -161,7 +161,7 @@ void collating_forget(struct collating *collating) {
 
 /* ---- the record ------------------------------------------------------------------------------------------------ */
 
-/* Without gaps, in the order of its dimensions: what frameworks call contiguous. */
+/* Without gaps, except for the samples' tails, in the order of its dimensions: what frameworks call contiguous. */
 static void describe_stack(struct dlp_tensor_record *tensor, const struct field_form *form, const int64_t *shape) {
         tensor->layout = DLP_DENSE;
         tensor->n_dims = form->n_dims + 1;
@@ -170,6 +170,7 @@ static void describe_stack(struct dlp_tensor_record *tensor, const struct field_
         tensor->strides[form->n_dims] = (int64_t)dlp_dtype_bytes(form->dtype);
         for (uint32_t i = form->n_dims; i > 0; i--)
                 tensor->strides[i - 1] = tensor->strides[i] * tensor->shape[i];
+        tensor->strides[0] += (int64_t)form->tail_bytes;
 }
 
 /* The strides are those within a sample. If no sample of the batch has the field, its rows are of any size: of 1. */

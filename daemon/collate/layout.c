@@ -79,6 +79,8 @@ static int plan_field(struct field_layout *field, const struct layout_limits *li
                 field->sample_bytes = form->max_bytes;
         else if (form->how == COLLATE_STACK)
                 field->sample_bytes = field_form_bytes(form, form->shape);
+        if (__builtin_add_overflow(field->sample_bytes, form->tail_bytes, &field->sample_bytes))
+                field->sample_bytes = UINT64_MAX;
         if (r < 0)
                 return r;
         if (form->how == COLLATE_PADDED)

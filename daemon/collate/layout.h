@@ -77,6 +77,7 @@ struct field_form {
         enum collate_how how;
         uint32_t n_dims;               /* of one sample; 0: a scalar */
         int64_t shape[FIELD_DIMS_MAX]; /* elements; -1: varies from sample to sample */
+        uint64_t tail_bytes;           /* stack, none of whose samples varies: of each one after its elements */
 
         /* Where the shape varies. */
         uint64_t unit_bytes;     /* the smallest size of a sample, of which every size is a multiple: a pixel */
@@ -155,7 +156,8 @@ struct layout_limits {
 int layout_plan(const struct field_form *forms, uint32_t n_fields, const struct layout_limits *limits,
                 struct layout *ret_layout, struct why *why);
 
-/* Bytes of one sample of this shape: n_dims elements of `shape`, none of them negative. UINT64_MAX if that overflows.
+/* Bytes of one sample of this shape, without its tail: n_dims elements of `shape`, none of them negative. UINT64_MAX if
+ * that overflows.
  */
 uint64_t field_form_bytes(const struct field_form *form, const int64_t *shape);
 

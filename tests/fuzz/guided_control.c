@@ -151,6 +151,7 @@ static int fill_attach(Dlp__Attach *attach, struct input *input) {
         attach->drop_last = attach->seed & 2;
         attach->leave_forms = attach->seed & 0x10;
         attach->near_device = (char *)(uintptr_t)DEVICES[attach->seed >> 4 & 3];
+        attach->leave_operations = attach->seed >> 5 & 3;
         attach->dealing = (char *)(uintptr_t)DEALINGS[attach->seed >> 2 & 3];
         attach->max_errors = SHARES[input_below(input, sizeof(SHARES) / sizeof(SHARES[0]))];
         return attach->seed >= 0xc0 ? fill_sampler(attach, input) : -1;

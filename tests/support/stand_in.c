@@ -334,6 +334,7 @@ static void answer_attach(struct session *session, const Dlp__Request *request) 
         manners->max_errors = attach->max_errors;
         manners->leave_forms = attach->leave_forms;
         snprintf(manners->near_device, sizeof(manners->near_device), "%s", attach->near_device);
+        manners->leave_operations = attach->leave_operations;
         n_attempts = atomic_fetch_add(&session->stand_in->n_attach_attempts, 1);
         if (n_attempts < manners->n_retries) {
                 refuse(session, request->id, EAGAIN, "photos: indexing, 12 files so far", true);

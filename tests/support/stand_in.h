@@ -58,6 +58,7 @@ struct stand_in_manners {
         uint32_t n_forms;            /* how many */
         bool leave_forms;            /* did the last attach ask for it? */
         char near_device[32];        /* what it named */
+        uint32_t leave_operations;   /* and for these, up to which format? */
 
         const Dlp__Progress *progress; /* goes with "ask again", and answers a wait; NULL: none */
         bool answers_waits;            /* says that it knows that question */

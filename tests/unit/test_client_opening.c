@@ -3,9 +3,12 @@
 #include <check.h>
 #include <errno.h>
 #include <pthread.h>
+#include <stddef.h>
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
+#include "proto/left.h"
 #include "proto/limits.h"
 #include "tests/support/client.h"
 #include "tests/support/suite.h"
@@ -86,6 +89,75 @@ START_TEST(what_is_left_to_the_caller_is_kept_and_only_who_asks_for_it_gets_it) 
         ck_assert_int_eq(dlc_get_left_form(loader, 1, &seen, sizeof(seen)), -ENOENT);
         ck_assert_int_eq(dlc_get_left_form(NULL, 0, &seen, sizeof(seen)), -EINVAL);
         dlc_close(loader);
+        stand_in_stop(stand_in);
+}
+END_TEST
+
+START_TEST(operations_are_left_to_who_asks_for_them_and_understands_the_answer) {
+        Dlp__LeftForm form, *forms[] = { &form };
+        struct stand_in_manners manners = { .n_samples = 100, .forms = forms, .n_forms = 1 };
+        struct stand_in *stand_in = stand_in_start(&manners);
+        struct dlc_options options = options_for(stand_in, 4);
+        struct dlc_left_form seen;
+        struct dlc_loader *loader;
+        uint8_t table[512];
+
+        make_form(&form, table);
+        options.leave_forms = true;
+        loader = open_loader(&options);
+        ck_assert_uint_eq(manners.leave_operations, 0);
+        dlc_close(loader);
+
+        options.leave_operations = true; /* of a daemon that leaves none */
+        loader = open_loader(&options);
+        ck_assert_uint_eq(manners.leave_operations, DLP_LEFT_OPERATIONS_FORMAT);
+        ck_assert_int_eq(dlc_get_left_form(loader, 0, &seen, sizeof(seen)), 0);
+        ck_assert_uint_eq(seen.operations_at, 0);
+        ck_assert_int_eq(dlc_get_left_form(loader, 0, &seen, offsetof(struct dlc_left_form, operations_at)), 0);
+        dlc_close(loader);
+
+        form.operations_format = DLP_LEFT_OPERATIONS_FORMAT;
+        form.operations_at = 3 * DLP_LEFT_ALIGN;
+        loader = open_loader(&options);
+        ck_assert_int_eq(dlc_get_left_form(loader, 0, &seen, sizeof(seen)), 0);
+        ck_assert_uint_eq(seen.operations_at, 3 * DLP_LEFT_ALIGN);
+        ck_assert_int_eq(dlc_get_left_form(loader, 0, &seen, offsetof(struct dlc_left_form, operations_at)), -EINVAL);
+        ck_assert_ptr_nonnull(strstr(dlc_last_error(), "leave_operations"));
+        dlc_close(loader);
+
+        options.leave_forms = false; /* alone it asks for nothing */
+        loader = open_loader(&options);
+        ck_assert_uint_eq(manners.leave_operations, 0);
+        dlc_close(loader);
+        stand_in_stop(stand_in);
+}
+END_TEST
+
+START_TEST(operations_that_were_not_asked_for_or_make_no_sense_are_refused) {
+        static const struct {
+                uint32_t format;
+                uint64_t at;
+                bool are_asked_for;
+        } ROWS[] = {
+                { DLP_LEFT_OPERATIONS_FORMAT, 64, false },     { DLP_LEFT_OPERATIONS_FORMAT + 1, 64, true },
+                { DLP_LEFT_OPERATIONS_FORMAT, 0, true },       { 0, 64, true },
+                { DLP_LEFT_OPERATIONS_FORMAT, 65, true },      { DLP_LEFT_OPERATIONS_FORMAT, UINT64_MAX - 63, true },
+                { DLP_LEFT_OPERATIONS_FORMAT, 1 << 25, true },
+        };
+        Dlp__LeftForm form, *forms[] = { &form };
+        struct stand_in_manners manners = { .n_samples = 100, .forms = forms, .n_forms = 1 };
+        struct stand_in *stand_in = stand_in_start(&manners);
+        struct dlc_options options = options_for(stand_in, 4);
+        uint8_t table[512];
+
+        options.leave_forms = true;
+        make_form(&form, table);
+        for (size_t i = 0; i < sizeof(ROWS) / sizeof(ROWS[0]); i++) {
+                form.operations_format = ROWS[i].format;
+                form.operations_at = ROWS[i].at;
+                options.leave_operations = ROWS[i].are_asked_for;
+                check_refused(&options, -EPROTO, "to the device");
+        }
         stand_in_stop(stand_in);
 }
 END_TEST
@@ -280,6 +352,8 @@ int main(void) {
                 { "opening", other_versions_are_refused_naming_both },
                 { "opening", memory_that_could_fault_is_refused },
                 { "opening", what_is_left_to_the_caller_is_kept_and_only_who_asks_for_it_gets_it },
+                { "opening", operations_are_left_to_who_asks_for_them_and_understands_the_answer },
+                { "opening", operations_that_were_not_asked_for_or_make_no_sense_are_refused },
                 { "opening", what_cannot_be_left_is_refused },
                 { "opening", a_refusal_carries_the_daemons_text_and_code },
                 { "opening", opening_waits_for_an_index_and_shows_it },

@@ -659,6 +659,7 @@ START_TEST(a_daemon_that_comes_back_leaves_to_the_caller_what_was_left_before) {
         check_steps(loader, 0, 2, 9);
         ck_assert(manners.leave_forms);
         stand_in_kill(stand_in);
+        ck_assert_uint_eq(manners.leave_operations, 0);
         table[100] = 9;
         stand_in_revive(stand_in);
         while (dlc_next(loader, PATIENCE_MS, &batch) == 0) /* what lay ready */

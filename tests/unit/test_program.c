@@ -456,11 +456,11 @@ static const char *left_by(const struct source *source, const char *text) {
         return left;
 }
 
+static const struct source MAYBE = {
+        .schema = { 1, { { .name = "image", .kind = FIELD_PICTURE, .is_stored = true, .may_be_absent = true } } },
+};
+
 START_TEST(pictures_leave_to_the_client_what_their_last_steps_ask_for) {
-        static const struct source MAYBE = {
-                .schema = { 1,
-                            { { .name = "image", .kind = FIELD_PICTURE, .is_stored = true, .may_be_absent = true } } },
-        };
         static const struct {
                 const struct source *source;
                 const char *text, *left;
@@ -487,6 +487,77 @@ START_TEST(pictures_leave_to_the_client_what_their_last_steps_ask_for) {
         for (size_t i = 0; i < ARRAY_LENGTH(ROWS); i++)
                 ck_assert_msg(strcmp(left_by(ROWS[i].source, ROWS[i].text), ROWS[i].left) == 0,
                               "%s: \"%s\", not \"%s\"", ROWS[i].text, left_by(ROWS[i].source, ROWS[i].text),
+                              ROWS[i].left);
+}
+END_TEST
+
+/* Whether each picture leaves flips and colours, and how many of them for a sample: "image 2"; "": no picture does. */
+static const char *operations_left_by(const struct source *source, const char *text) {
+        static char left[512];
+        struct program *program = NULL;
+        struct picture_form form;
+        struct why why;
+        size_t n = 0;
+
+        ck_assert_msg(program_parse(text, source, NULL, &program, &why) == 0, "%s: %s", text, why.text);
+        left[0] = '\0';
+        for (uint32_t i = 0; i < program_n_fields(program); i++) {
+                const struct codec_terms terms = { .source = source, .batch_size = 4, .max_pixels = 1 << 20 };
+                const struct codec *codec = program_codec(program, i);
+                struct field_form field = { 0 };
+                uint64_t pixel_bytes;
+
+                if (!program_can_leave_operations(program, i))
+                        continue;
+                program_leave_operations(program, i);
+                ck_assert(!program_can_leave_operations(program, i) && !program_can_leave_form(program, i));
+                ck_assert(codec_left_form(codec, &form));
+                ck_assert_int_eq(program_form(program, i, &terms, &field, &why), 0);
+                ck_assert_uint_eq(field.dtype, DLP_DTYPE_UINT8);
+                pixel_bytes = field_form_bytes(&field, field.shape);
+                ck_assert(form.operations_at >= pixel_bytes && form.operations_at < pixel_bytes + DLP_LEFT_ALIGN);
+                ck_assert_uint_eq((pixel_bytes + field.tail_bytes) % DLP_LEFT_ALIGN, 0);
+                ck_assert_uint_ge(pixel_bytes + field.tail_bytes,
+                                  form.operations_at + sizeof(struct dlp_left_operations));
+                n += (size_t)snprintf(left + n, sizeof(left) - n, "%s%s", n ? ", " : "", codec_name(codec));
+        }
+        program_free(program);
+        return left;
+}
+
+START_TEST(pictures_leave_to_the_client_the_flips_and_colours_at_their_end) {
+        static const struct {
+                const struct source *source;
+                const char *text, *left;
+        } ROWS[] = {
+                { &PICTURES, "center_crop(8) hflip(0.5)", "image" },
+                { &PICTURES, "center_crop(8) vflip(0.5) to(float16) layout(nchw)", "image" },
+                { &PICTURES, "center_crop(8) color_jitter(0.4, 0.4, 0.4, 0.1)", "image" },
+                { &PICTURES, "center_crop(8) random_grayscale normalize(mean=0.5, std=0.5)", "image" },
+                { &PICTURES, "center_crop(8) grayscale(3) to(float16)", "image" },
+                { &PICTURES, "decode(mode=L) center_crop(8) color_jitter(0.4)", "image" },
+                { &PICTURES, "center_crop(8) hflip(0.5) views(2)", "image, image_2" },
+                { &PICTURES, "hflip(0.5) center_crop(8) to(float16)", "" },
+                { &PICTURES, "center_crop(8) grayscale(1) to(float16)", "" },
+                { &PICTURES, "center_crop(8) grayscale(1) hflip(0.5)", "image" },
+                { &PICTURES, "center_crop(8) to(float16)", "" },
+                { &PICTURES, "hflip(0.5)", "" }, /* of any size */
+                { &PICTURES, "resize(short=8) hflip(0.5)", "" },
+                { &PICTURES, "center_crop(4096) hflip(0.5)", "image" },
+                { &PICTURES, "center_crop(4096:4097) hflip(0.5)", "" },
+                { &PICTURES, "raw", "" },
+                { &PICTURES, "decode(mode=RGBA) center_crop(8) hflip(0.5)", "" },
+                { &PICTURES, "decode(mode=I;16) center_crop(8) hflip(0.5)", "" },
+                { &PICTURES, "center_crop(8) hflip(0.5) pad(value=0)", "" },
+                { &PICTURES, "center_crop(8) hflip(0.5) ragged", "" },
+                { &PAIRS, "left: center_crop(8) hflip(0.5); right: center_crop(8)", "left" },
+                { &MASKS, "jpg, left.mask: center_crop(8) hflip(0.5)", "jpg" },
+                { &MAYBE, "center_crop(8) hflip(0.5)", "" },
+        };
+
+        for (size_t i = 0; i < ARRAY_LENGTH(ROWS); i++)
+                ck_assert_msg(strcmp(operations_left_by(ROWS[i].source, ROWS[i].text), ROWS[i].left) == 0,
+                              "%s: \"%s\", not \"%s\"", ROWS[i].text, operations_left_by(ROWS[i].source, ROWS[i].text),
                               ROWS[i].left);
 }
 END_TEST
@@ -523,6 +594,7 @@ int main(void) {
                 { "programs", a_picture_is_served_before_its_boxes_and_boxes_before_what_leaves_with_them, 0 },
                 { "programs", a_picture_that_is_called_a_mask_is_one_beside_another_picture, 0 },
                 { "programs", pictures_leave_to_the_client_what_their_last_steps_ask_for, 0 },
+                { "programs", pictures_leave_to_the_client_the_flips_and_colours_at_their_end, 0 },
                 { "programs", more_fields_than_a_batch_has_are_refused, 0 },
         };
 

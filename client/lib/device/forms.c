@@ -8,6 +8,18 @@
 
 #define LEVELS 256u
 
+static bool has_operations(const Dlp__LeftForm *form) {
+        return form->operations_format > 0;
+}
+
+static bool operations_make_sense(const Dlp__LeftForm *form, bool takes_operations) {
+        if (!has_operations(form))
+                return form->operations_at == 0;
+        return takes_operations && form->operations_format <= DLP_LEFT_OPERATIONS_FORMAT && form->operations_at > 0 &&
+               form->operations_at <= (uint64_t)DLP_LEFT_PIXELS_MAX * form->n_channels &&
+               form->operations_at % DLP_LEFT_ALIGN == 0;
+}
+
 static bool makes_sense(const Dlp__LeftForm *form) {
         bool is_known = form->dtype == DLP_DTYPE_UINT8 || form->dtype == DLP_DTYPE_FLOAT16 ||
                         form->dtype == DLP_DTYPE_BFLOAT16 || form->dtype == DLP_DTYPE_FLOAT32;
@@ -20,7 +32,8 @@ static bool makes_sense(const Dlp__LeftForm *form) {
 static bool is_same(const struct dlc_left_form *kept, const Dlp__LeftForm *form) {
         return strcmp(kept->tensor, form->tensor) == 0 && kept->dtype == form->dtype &&
                kept->n_channels == form->n_channels && kept->channels_first == form->channels_first &&
-               kept->table_bytes == form->table.len && memcmp(kept->table, form->table.data, form->table.len) == 0;
+               kept->operations_at == form->operations_at && kept->table_bytes == form->table.len &&
+               memcmp(kept->table, form->table.data, form->table.len) == 0;
 }
 
 static int keep(struct dli_forms *forms, const Dlp__LeftForm *form, struct why *why) {
@@ -35,7 +48,8 @@ static int keep(struct dli_forms *forms, const Dlp__LeftForm *form, struct why *
                                         .n_channels = form->n_channels,
                                         .channels_first = form->channels_first,
                                         .table = table,
-                                        .table_bytes = form->table.len };
+                                        .table_bytes = form->table.len,
+                                        .operations_at = form->operations_at };
         forms->n++;
         return kept->tensor ? 0 : why_set(why, -ENOMEM, "no memory for a loader");
 }
@@ -53,7 +67,7 @@ static int compare(const struct dli_forms *forms, const Dlp__Attached *attached,
                 "open a new loader");
 }
 
-int dli_forms_keep(struct dli_forms *forms, const Dlp__Attached *attached, struct why *why) {
+int dli_forms_keep(struct dli_forms *forms, bool takes_operations, const Dlp__Attached *attached, struct why *why) {
         int r = 0;
 
         if (forms->items)
@@ -66,7 +80,8 @@ int dli_forms_keep(struct dli_forms *forms, const Dlp__Attached *attached, struc
         if (!forms->items)
                 return why_set(why, -ENOMEM, "no memory for a loader");
         for (size_t i = 0; i < attached->n_left_forms && r == 0; i++)
-                r = makes_sense(attached->left_forms[i])
+                r = makes_sense(attached->left_forms[i]) &&
+                                    operations_make_sense(attached->left_forms[i], takes_operations)
                             ? keep(forms, attached->left_forms[i], why)
                             : why_set(why, -EPROTO,
                                       "what the daemon leaves to the device for one of the pictures makes no sense");

@@ -87,6 +87,7 @@ class Options(ctypes.Structure):
         ("on_wait", WaitFunction),
         ("leave_forms", ctypes.c_bool),
         ("near_device", ctypes.c_char_p),
+        ("leave_operations", ctypes.c_bool),
     ]
 
 

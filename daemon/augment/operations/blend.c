@@ -69,6 +69,7 @@ static void run_saturation(const struct operation *operation, const struct canva
 
 const struct operation_type operation_brightness = {
         .name = "brightness",
+        .left_kind = DLP_LEFT_BRIGHTNESS,
         .moves_with_flip = true,
         .moves_with_crop = true,
         .run = run_brightness,
@@ -76,6 +77,7 @@ const struct operation_type operation_brightness = {
 
 const struct operation_type operation_contrast = {
         .name = "contrast",
+        .left_kind = DLP_LEFT_CONTRAST,
         .moves_with_flip = true,
         .moves_with_crop = false, /* the mean is that of the whole picture */
         .run = run_contrast,
@@ -83,6 +85,7 @@ const struct operation_type operation_contrast = {
 
 const struct operation_type operation_saturation = {
         .name = "saturation",
+        .left_kind = DLP_LEFT_SATURATION,
         .moves_with_flip = true,
         .moves_with_crop = true,
         .run = run_saturation,

@@ -60,6 +60,13 @@ static int plan(const struct value *values, struct dlp_philox *philox, struct fo
         return 0;
 }
 
+static bool can_be_left(const struct value *values, uint32_t *ret_n_operations) {
+        *ret_n_operations = 0;
+        for (uint32_t i = 0; i < N_ADJUSTMENTS; i++)
+                *ret_n_operations += !leaves_as_is(&values[i].range, i);
+        return true;
+}
+
 /* Pillow makes HSV of colours only, and alpha is lost on the way. */
 static int convert(const struct value *values, struct conversion *conversion, struct why *why) {
         unsigned modes = 1u << PIXELS_P | 1u << PIXELS_I16;
@@ -80,4 +87,5 @@ const struct step_type step_color_jitter = {
         },
         .plan = plan,
         .convert = convert,
+        .can_be_left = can_be_left,
 };

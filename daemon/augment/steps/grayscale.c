@@ -38,6 +38,12 @@ static int convert(const struct value *values, struct conversion *conversion, st
         return r;
 }
 
+/* With one channel, a third of the bytes cross the link: that is done here. */
+static bool can_be_left(const struct value *values, uint32_t *ret_n_operations) {
+        *ret_n_operations = 1;
+        return values[N_OUTPUT_CHANNELS].choice != 0;
+}
+
 const struct step_type step_grayscale = {
         .name = "grayscale",
         .example = "grayscale(3)",
@@ -47,4 +53,5 @@ const struct step_type step_grayscale = {
         },
         .plan = plan,
         .convert = convert,
+        .can_be_left = can_be_left,
 };

@@ -16,4 +16,5 @@ const struct step_type step_hflip = {
         .example = "hflip(0.5)",
         .arguments = { [PROBABILITY] = { ARGUMENT_NUMBER, "p", "0.5", 0, 1 } },
         .plan = plan,
+        .can_be_left = step_leaves_none,
 };

@@ -23,4 +23,5 @@ const struct step_type step_random_grayscale = {
         .arguments = { [PROBABILITY] = { ARGUMENT_NUMBER, "p", "0.1", 0, 1 } },
         .plan = plan,
         .convert = convert,
+        .can_be_left = step_leaves_one,
 };

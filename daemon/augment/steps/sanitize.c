@@ -22,4 +22,5 @@ const struct step_type step_sanitize = {
                        [MIN_AREA] = { ARGUMENT_NUMBER, "min_area", "1", 0, (double)RECIPE_SIZE_MAX *RECIPE_SIZE_MAX } },
         .plan = plan,
         .drops_boxes = true,
+        .can_be_left = step_leaves_none, /* there is nothing to do to the picture */
 };

@@ -137,18 +137,27 @@ int programs_parse(const char *text, const struct source *source, struct tokeniz
         return 0;
 }
 
-void programs_leave_forms(struct programs *programs) {
+/* What is left must be the same in all parts. Returns whether anything is. */
+static bool leave_field(struct programs *programs, uint32_t idx, bool with_operations) {
+        bool can_form = true, can_operations = with_operations;
+
+        for (uint32_t k = 0; k < programs->n_parts; k++) {
+                can_form = can_form && program_can_leave_form(programs->parts[k], idx);
+                can_operations = can_operations && program_can_leave_operations(programs->parts[k], idx);
+        }
+        for (uint32_t k = 0; k < programs->n_parts; k++)
+                if (can_operations)
+                        program_leave_operations(programs->parts[k], idx);
+                else if (can_form)
+                        program_leave_form(programs->parts[k], idx);
+        return can_form || can_operations;
+}
+
+void programs_leave_forms(struct programs *programs, bool with_operations) {
         uint32_t n_left = 0;
 
-        for (uint32_t i = 0; i < program_n_fields(programs->parts[0]) && n_left < DLP_LEFT_FORMS_MAX; i++) {
-                bool can = true;
-
-                for (uint32_t k = 0; k < programs->n_parts; k++)
-                        can = can && program_can_leave_form(programs->parts[k], i);
-                for (uint32_t k = 0; k < programs->n_parts && can; k++)
-                        program_leave_form(programs->parts[k], i);
-                n_left += can;
-        }
+        for (uint32_t i = 0; i < program_n_fields(programs->parts[0]) && n_left < DLP_LEFT_FORMS_MAX; i++)
+                n_left += leave_field(programs, i, with_operations);
 }
 
 /* ---- one form for all parts ------------------------------------------------------------------------------------ */

@@ -19,9 +19,9 @@ int programs_parse(const char *text, const struct source *source, struct tokeniz
 /* Takes NULL. */
 void programs_free(struct programs *programs);
 
-/* Leaves the form of pictures to the client (codec_leave_form()), where all parts can, of the first DLP_LEFT_FORMS_MAX.
- * Before anybody asks for a form. */
-void programs_leave_forms(struct programs *programs);
+/* Leaves the form of pictures to the client (codec_leave_form()), where all parts can, of the first DLP_LEFT_FORMS_MAX;
+ * and their operations, too, if the client can do them. Before anybody asks for a form. */
+void programs_leave_forms(struct programs *programs, bool with_operations);
 
 /* That of the first part, for what is the same in all: how many fields, their names, the text. */
 const struct program *programs_first(const struct programs *programs);

@@ -89,7 +89,7 @@ static int attach_prepare(struct attach *attach, const Dlp__Attach *wish, struct
         if (r < 0)
                 return r;
         if (wish->leave_forms)
-                programs_leave_forms(attach->options.programs);
+                programs_leave_forms(attach->options.programs, wish->leave_operations >= DLP_LEFT_OPERATIONS_FORMAT);
         snprintf(terms.pipeline, sizeof(terms.pipeline), "%s", program_text(programs_first(attach->options.programs)));
         snprintf(terms.digest, sizeof(terms.digest), "%s", source->digest);
         terms.n_samples = source->n_samples;

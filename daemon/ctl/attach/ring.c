@@ -56,6 +56,8 @@ static void tell_forms(Dlp__Attached *attached, const struct program *program, s
                 message->channels_first = form.channels_first;
                 message->table.data = (uint8_t *)(uintptr_t)form.table;
                 message->table.len = form.table_bytes;
+                message->operations_format = form.operations_at > 0 ? DLP_LEFT_OPERATIONS_FORMAT : 0;
+                message->operations_at = form.operations_at;
                 forms->pointers[attached->n_left_forms++] = message;
         }
         attached->left_forms = forms->pointers;
