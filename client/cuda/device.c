@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "client/cuda/kernels/color.h"
 #include "client/cuda/kernels/finish.h"
 #include "client/cuda/kernels/images.h"
 
@@ -76,6 +77,9 @@ static int load_kernels(struct device *device, struct why *why) {
         for (uint32_t i = 0; i < dlk_n_finish_names && r == 0; i++)
                 r = driver_refuse(driver,
                                   driver->module_function(&device->finish[i], device->module, dlk_finish_names[i]),
+                                  "finding a kernel", why);
+        if (r == 0)
+                r = driver_refuse(driver, driver->module_function(&device->color, device->module, dlk_color_name),
                                   "finding a kernel", why);
         return r;
 }

@@ -22,6 +22,7 @@ struct device {
         cu_stream copying, working;
         cu_module module;
         cu_function finish[DEVICE_KERNELS_MAX]; /* as dlk_finish_names has them */
+        cu_function color;
         uint32_t n_multiprocessors;
         char name[DEVICE_NAME_MAX];
         char bus_id[BUS_ID_MAX]; /* "0000:1b:00.0"; "": the driver does not say */

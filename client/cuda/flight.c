@@ -311,7 +311,7 @@ static int queue_work(struct flight *flight, const struct device *device, const 
                 struct dlc_tensor *tensor = &flight->tensors[i];
 
                 if (route->kind == ROUTE_FINISH)
-                        result = finish_launch(device, route->form, from, route->sample_stride, tensor);
+                        result = finish_launch(device, route, from, tensor);
                 else if (route->kind == ROUTE_AS_IS && route->n_bytes > 0)
                         result = driver->copy_over((cu_pointer)(uintptr_t)tensor->data, from, route->n_bytes,
                                                    device->working);

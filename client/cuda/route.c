@@ -66,6 +66,29 @@ static bool fits(const struct dlc_tensor *tensor, const struct finish_form *form
                tensor->strides[1] == tensor->shape[2] * n_channels;
 }
 
+static uint32_t passes_of(const struct dlc_left_operations *left) {
+        uint32_t n = left->n_operations > 0;
+
+        for (uint32_t i = 0; i < left->n_operations && i < DLC_LEFT_OPERATIONS_MAX; i++)
+                n += left->operations[i].kind == DLC_LEFT_CONTRAST;
+        return n;
+}
+
+/* What is left of each sample. The loader has checked that it lies within the slot. */
+static void look_at_operations(const struct dlc_tensor *tensor, const struct finish_form *form, struct route *route) {
+        for (int64_t i = 0; i < tensor->shape[0]; i++) {
+                struct dlc_left_operations left; /* copied: the memory is shared */
+                uint32_t n;
+
+                memcpy(&left, (const uint8_t *)tensor->data + i * tensor->strides[0] + form->form.operations_at,
+                       sizeof(left));
+                n = passes_of(&left);
+                route->n_passes = n > route->n_passes ? n : route->n_passes;
+                route->has_flips = route->has_flips || left.flips != 0;
+        }
+        route->n_bytes = (uint64_t)tensor->shape[0] * (uint64_t)tensor->strides[0]; /* with the last one's */
+}
+
 static int choose(const struct dlc_tensor *tensor, const struct finish_forms *forms, struct route *route,
                   struct why *why) {
         const struct finish_form *form = form_of(tensor, forms);
@@ -80,6 +103,8 @@ static int choose(const struct dlc_tensor *tensor, const struct finish_forms *fo
         route->kind = ROUTE_FINISH;
         route->form = form;
         route->sample_stride = (uint64_t)tensor->strides[0];
+        if (form->form.operations_at > 0)
+                look_at_operations(tensor, form, route);
         route->output_bytes = (uint64_t)tensor->shape[0] * (uint64_t)tensor->strides[1] * (uint64_t)tensor->shape[1] *
                               dlc_dtype_bytes(form->form.dtype);
         return 0;

@@ -27,6 +27,8 @@ struct route {
         uint64_t skipped;               /* of a ragged tensor: bytes from its data to `from` */
         uint64_t stage_at;              /* on the stage; ROUTE_HOST: in the host's memory */
         uint64_t sample_stride;         /* ROUTE_FINISH: from sample to sample in the slot and on the stage */
+        bool has_flips;                 /* ROUTE_FINISH: of any sample, by its operations, */
+        uint32_t n_passes;              /* and in how many passes (kernels/color.h) these are done; 0: none has any */
         uint64_t output_bytes;          /* on the device, finished */
         uint64_t output_at;             /* in the flight's own output */
 };

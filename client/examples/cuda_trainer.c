@@ -23,8 +23,9 @@ int main(int argc, char *argv[]) {
                 errx(2, "usage: cuda_trainer DATASET [BATCH_SIZE]");
         o.dataset = argv[1];
         o.batch_size = argc > 2 ? atoi(argv[2]) : 64;
-        o.pipeline = "random_resized_crop(224) hflip(0.5) to(float16) layout(nchw)";
-        o.leave_forms = true; /* uint8 crosses the link, and becomes float16 there */
+        o.pipeline = "random_resized_crop(224) hflip(0.5) color_jitter(0.4, 0.4, 0.4) to(float16) layout(nchw)";
+        o.leave_forms = true;      /* uint8 crosses the link, and becomes float16 there; */
+        o.leave_operations = true; /* and pictures are flipped there, and their colours changed */
         if (dlc_cuda_get_bus_id(-1, bus_id, sizeof(bus_id)) == 0)
                 o.near_device = bus_id; /* the daemon takes memory that is near to it */
         if (dlc_open(&o, &loader) < 0)

@@ -2,10 +2,11 @@
  *
  * A struct dlc_cuda takes the batches of a loader (dlclient.h), copies each to the device while the one before it is
  * worked on, and finishes pictures there: to, normalize and layout at the end of a pipeline are done by a kernel, so
- * that uint8 crosses the link, a half or a quarter of the bytes. The numbers are the daemon's own, bit for bit.
+ * that uint8 crosses the link, a half or a quarter of the bytes (leave_forms); and flips and changes of colours before
+ * them, which take the daemon's CPU time else (leave_operations). The numbers are the daemon's own, bit for bit.
  *
  *         struct dlc_options o = DLC_OPTIONS_INIT;
- *         o.dataset = "photos"; o.batch_size = 64; o.leave_forms = true;
+ *         o.dataset = "photos"; o.batch_size = 64; o.leave_forms = o.leave_operations = true;
  *         o.pipeline = "random_resized_crop(224) hflip(0.5) to(float16) layout(nchw)";
  *         if (dlc_cuda_get_bus_id(-1, bus_id, sizeof(bus_id)) == 0)
  *                 o.near_device = bus_id;

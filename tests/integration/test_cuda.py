@@ -82,6 +82,57 @@ def _(box):
     table.done()
 
 
+@case("flips and colours at a pipeline's end are left to the device, and give the pixels of the CPU, bit for bit")
+def _(box):
+    daemon = box.daemon({"p": box.folder_of_pictures("p", 26, width=40, height=32),
+                         "q": box.folder_of_pictures("q", 9, width=40, height=32)}, workers=2)
+    table = Table()
+    half, jitter = "to(float16) layout(nchw)", "color_jitter(0.4, 0.4, 0.4, 0.1)"
+    crop = "random_resized_crop(32:48)"
+    for pipeline, n_launches in (
+            (f"{crop} hflip(0.5) {jitter} {half}", 3),
+            (f"{crop} hflip(0.5) {jitter}", 3),
+            (f"{crop} vflip(0.5) hflip(0.5) to(float32)", 1),
+            (f"{crop} hflip(0.5) vflip(0.5) to(bfloat16) layout(nchw)", 1),
+            ("random_crop(31:33) hflip(0.5) vflip(0.5) hflip(0.3) to(float16)", 1),
+            (f"{crop} {jitter} hflip(0.5) {jitter} random_grayscale(0.4) layout(nchw)", 3),  # nine are too many
+            (f"{crop} color_jitter(brightness=0.8) random_grayscale(0.5) {half}", 2),
+            (f"{crop} color_jitter(contrast=0.9) {half}", 3),
+            (f"{crop} color_jitter(hue=0.5) {half}", 2),
+            (f"{crop} color_jitter(saturation=3:9) grayscale(3) {half}", 2),
+            (f"{crop} random_grayscale(0) {half}", 1),
+            (f"{crop} {jitter} grayscale(1) hflip(0.5) {half}", 1),
+            (f"decode(mode=L) {crop} color_jitter(0.4, 0.4, 0.4) vflip(0.5) {half}", 3),
+            (f"{crop} {jitter} random_crop(24) {half}", 1),  # what is not at the end is done before
+            (f"{crop} {jitter} {jitter} {jitter} hflip(0.5) {half}", 4),  # two of them are left
+            (f"{crop} {jitter} {half} views(2)", 6),
+            (f"image: {crop} {jitter} vflip(0.5); label: to(int32)", 3)):
+        for dataset in ("p", "p + q"):
+            with table.row((pipeline, dataset)):
+                device = run(box, daemon, pipeline, "batch=13", "epochs=3", dataset=dataset).check()
+                n_batches = int(device.output.split()[1])
+                equal(device.count("calls.cuLaunchKernel"), n_launches * n_batches, "launches")
+                run(box, daemon, pipeline, "batch=13", "epochs=1", "operations=0", dataset=dataset).check()
+    table.done()
+
+
+@case("boxes and masks are moved on the CPU by the draws with which the device flips their picture")
+def _(box):
+    dice = random.Random(7)
+    members = []
+    for i in range(24):
+        mask = b"P5 40 32 255\n" + bytes(dice.randrange(5) for _ in range(40 * 32))
+        boxes = [dice.randrange(16) + (16 if k > 1 else 0) for _ in range(3) for k in range(4)]
+        members += [(f"{i:03d}.png", png(40, 32, identity_pixels(i, 40, 32))), (f"{i:03d}.seg.pgm", mask),
+                    (f"{i:03d}.boxes.npy", npy("<f4", "(3, 4)", struct.pack("<12f", *boxes)))]
+    archive(box.path("w", "a.tar"), members)
+    daemon = box.daemon({"w": web(box.path("w"))}, workers=2)
+    steps = "random_crop(20:24) color_jitter(0.4, 0.4, 0.4, 0.1) hflip(0.5) sanitize(min_size=2) vflip(0.5) to(float16)"
+    for fields in ("png, seg.pgm, boxes.npy", "boxes.npy, seg.pgm, png"):
+        device = run(box, daemon, f"{fields}: {steps}", "batch=6", "epochs=3", dataset="w").check(batches=12)
+        equal(device.count("calls.cuLaunchKernel"), 3 * 12, "launches")
+
+
 @case("fields of every layout arrive: text and bytes on the host, ragged and absent ones, damaged samples, several datasets")
 def _(box):
     dice = random.Random(5)

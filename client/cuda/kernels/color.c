@@ -1,5 +1,8 @@
 #include "client/cuda/kernels/color.h"
 
+#define NAME(name) #name
+const char *const dlk_color_name = DLK_COLOR_KERNELS(NAME);
+
 /* So many that a thread's share of a block's beginning is small, and so few that a picture of 224 x 224 keeps several
  * multiprocessors busy. */
 #define PIXELS_OF_A_BLOCK (32u * DLK_COLOR_THREADS)

@@ -60,6 +60,9 @@ static_assert(sizeof(struct dlk_color) == 40, "the device reads what the host wr
 
 /* ---- what the host calls --------------------------------------------------------------------------------------- */
 
+/* The symbol in the image. */
+extern const char *const dlk_color_name;
+
 /* A batch, with device addresses. */
 struct dlk_color_batch {
         uint64_t pixels, sample_bytes, record_at;
