@@ -11,8 +11,9 @@
  * one does whose GPU computes. It goes on until it is ended, also by the end of whoever started it
  *
  * DATALOADERD_SOCKET, RANK, WORLD_SIZE and BENCH_JOB say where it attaches; the dataset is "photos". BENCH_HEAVY: a
- * pipeline of large pictures in the place of the usual one (throughput), in batches of four. BENCH_PIPELINE,
- * BENCH_BATCH: those of train; BENCH_IN_STEP: its ranks wait for each other after each step, as those do that add up
+ * pipeline of large pictures in the place of the usual one (throughput), in batches of four. BENCH_PIPELINE: that of
+ * throughput, or of train, with BENCH_BATCH; BENCH_LEAVE: "forms" or "operations", which are left as if there were a
+ * device, and not done; BENCH_IN_STEP: its ranks wait for each other after each step, as those do that add up
  * gradients. */
 #include <linux/futex.h>
 #include <pthread.h>
@@ -67,6 +68,7 @@ static double cpu_of(int pid) {
 
 static struct dlc_loader *attach(const char *pipeline, int batch_size, int n_slots) {
         struct dlc_options options = DLC_OPTIONS_INIT;
+        const char *leave = getenv("BENCH_LEAVE");
         struct dlc_loader *loader;
 
         options.dataset = "photos";
@@ -76,6 +78,8 @@ static struct dlc_loader *attach(const char *pipeline, int batch_size, int n_slo
         options.job = getenv("BENCH_JOB") ? getenv("BENCH_JOB") : "bench";
         options.partition = "drop";
         options.drop_last = true;
+        options.leave_forms = leave != NULL;
+        options.leave_operations = leave && strcmp(leave, "operations") == 0;
         if (dlc_open(&options, &loader) < 0) {
                 fprintf(stderr, "consume: %s\n", dlc_last_error());
                 exit(1);
@@ -133,9 +137,9 @@ static void print_quantiles(void) {
 }
 
 static void measure_throughput(int pid, int n_batches) {
-        const char *heavy = getenv("BENCH_HEAVY");
+        const char *heavy = getenv("BENCH_HEAVY"), *given = getenv("BENCH_PIPELINE");
         struct dlc_loader *loader = heavy ? attach(heavy, 4, 2)
-                                          : attach("random_resized_crop(224) hflip(0.5)", BATCH, 0);
+                                          : attach(given ? given : "random_resized_crop(224) hflip(0.5)", BATCH, 0);
         int n_warm = 8;
         uint64_t begin = 0;
         double cpu = 0, seconds;

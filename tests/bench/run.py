@@ -10,6 +10,8 @@ their speed drifts. Times here are reported, never asserted.
     daemon_1, _2           images/s that one rank gets from a daemon with 1 and 2 workers
     *_cpu                  CPU seconds per 1,000 images; for the daemon its client included
     daemon_vs_limit_1, _2  the ratio of the two, pair by pair
+    left_*                 images a CPU second of a pipeline with color_jitter: nothing is left to a device; forms and operations are,
+                           _vs_nothing: over the first, in turns. What a device then does is not part of it
     own_vs_libjpeg         CPU time an image of the bare loop (one thread) with libjpeg-turbo's crop and skip, over the
                            same loop with our own decoder; mixed_vs_baseline: what is left where 1 photo of 16 is progressive
     first_batch            ms from attach to the first batch, index built
@@ -164,10 +166,11 @@ class Daemon:
     def environment(self, rank=0, world=1):
         return dict(os.environ, DATALOADERD_SOCKET=self.socket, RANK=str(rank), WORLD_SIZE=str(world))
 
-    def consume(self, mode, *more, rank=0, world=1):
+    def consume(self, mode, *more, rank=0, world=1, environment=None):
         for _ in range(100):
             run = subprocess.run([os.path.join(BUILD, "bench", "consume"), mode, str(self.process.pid), *map(str, more)],
-                                 env=self.environment(rank, world), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                                 env={**self.environment(rank, world), **(environment or {})}, stdout=subprocess.PIPE,
+                                 stderr=subprocess.PIPE, text=True,
                                  timeout=300, check=False)
             if run.returncode == 0:
                 return json.loads(run.stdout)
@@ -242,6 +245,23 @@ def vs_libjpeg():
          "ratio")
     emit("mixed_vs_baseline", statistics.median(a["cpu_s_per_1000"] / b["cpu_s_per_1000"] for a, b in zip(ours, mixed)),
          "ratio")
+
+
+def left():
+    """Steps that a device does: a worker's rate with them, and what is left of its time without."""
+    pipeline = "random_resized_crop(224) hflip(0.5) color_jitter(0.4, 0.4, 0.4, 0.1) to(float16) layout(nchw)"
+    rows = {"nothing": [], "forms": [], "operations": []}
+    with daemon(1) as it:
+        it.consume("throughput", 10)
+        for _ in range(REPEATS):
+            for leave, found in rows.items():
+                more = {} if leave == "nothing" else {"BENCH_LEAVE": leave}
+                found.append(it.consume("throughput", IMAGES // BATCH // 2, environment={"BENCH_PIPELINE": pipeline, **more}))
+    for leave, found in rows.items():
+        emit(f"left_{leave}", 1000 / median(found, "cpu_s_per_1000"), "images/CPU-s", repeats=REPEATS)
+    for leave in ("forms", "operations"):
+        emit(f"left_{leave}_vs_nothing", statistics.median(
+            a["cpu_s_per_1000"] / b["cpu_s_per_1000"] for a, b in zip(rows["nothing"], rows[leave])), "ratio")
 
 
 def first_batch():
@@ -779,6 +799,7 @@ def profile():
 
 MEASUREMENTS = [
     (("decode_limit", "daemon", "daemon_vs_limit"), daemon_vs_limit),
+    (("left",), left),
     (("own_vs_libjpeg", "decode_limit_libjpeg", "decode_limit_mixed", "mixed_vs_baseline"), vs_libjpeg),
     (("first_batch",), first_batch),
     (("next_ready",), next_ready),
