@@ -20,6 +20,7 @@
 
 #include "client/include/dlclient.h"
 #include "proto/frame.h"
+#include "proto/left.h"
 #include "proto/ring.h"
 #include "tests/fuzz/folder.h"
 #include "tests/fuzz/input.h"
@@ -75,6 +76,19 @@ static void fill_record(struct dlp_control *control, uint32_t idx_slot, uint64_t
         }
 }
 
+#define OPERATIONS_AT 64u
+
+/* In the place of its first tensor, pictures with operations. */
+static void fill_picture(struct dlp_control *control, uint32_t idx_slot) {
+        dlp_slot_record(control, idx_slot)->tensors[0] = (struct dlp_tensor_record){ .name = "image",
+                                                                                     .dtype = DLP_DTYPE_UINT8,
+                                                                                     .layout = DLP_DENSE,
+                                                                                     .n_dims = 4,
+                                                                                     .shape = { BATCH_SIZE, 2, 2, 3 },
+                                                                                     .strides = { 192, 6, 3, 1 },
+                                                                                     .offset = 512 };
+}
+
 /* Changes some bytes of header or records: where, by how much. */
 static void poke(uint8_t *bytes, size_t n_bytes, struct input *input) {
         for (uint32_t n = input_below(input, 6); n > 0; n--) {
@@ -95,8 +109,18 @@ static int make_memory(uint64_t n_bytes, bool is_sealed) {
         return fd;
 }
 
+static void spoil_payload(int fd, uint64_t n_bytes, struct input *input) {
+        static uint8_t slots[SLOT_BYTES * 4]; /* lock */
+
+        memset(slots, 0, sizeof(slots));
+        poke(slots, sizeof(slots), input);
+        if (n_bytes > DLP_CLIENT_PAGE_BYTES && n_bytes - DLP_CLIENT_PAGE_BYTES <= sizeof(slots) &&
+            pwrite(fd, slots, n_bytes - DLP_CLIENT_PAGE_BYTES, DLP_CLIENT_PAGE_BYTES) < 0)
+                _exit(2);
+}
+
 /* A ring with some batches in it, damaged as the input says. `how`: bit 0 ragged, 1 not sealed, 2 too short, 3 and 4
- * how many batches. */
+ * how many batches, 6 pictures with operations, 7 those damaged as well. */
 static struct offer make_offer(struct input *input) {
         uint8_t how = input_byte(input);
         struct dlp_geometry geometry = {
@@ -113,6 +137,8 @@ static struct offer make_offer(struct input *input) {
                 _exit(2);
         for (uint32_t i = 0; i < geometry.n_slots; i++)
                 fill_record(control, i, i);
+        for (uint32_t i = 0; i < geometry.n_slots && how & 64; i++)
+                fill_picture(control, i);
         for (uint32_t i = 0; i < (how >> 3 & 3u) && i < geometry.n_slots; i++)
                 dlp_ring_publish(control, &page, i, i);
         poke((uint8_t *)control, control_bytes, input);
@@ -121,6 +147,8 @@ static struct offer make_offer(struct input *input) {
         offer.fds[2] = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
         if (pwrite(offer.fds[0], control, control_bytes, 0) != (ssize_t)control_bytes)
                 _exit(2);
+        if (how & 128 && !(how & 4))
+                spoil_payload(offer.fds[1], payload_bytes, input);
         offer.attached.n_samples = N_SAMPLES;
         offer.attached.rank_samples = N_SAMPLES;
         offer.attached.rank_batches = (N_SAMPLES + BATCH_SIZE - 1) / BATCH_SIZE;
@@ -148,6 +176,24 @@ static void add_parts(Dlp__Attached *attached, struct input *input) {
         parts[1].n_samples = input_byte(input) & 1 ? input_number(input) : N_SAMPLES - parts[0].n_samples;
         attached->parts = pointers;
         attached->n_parts = 2;
+}
+
+/* The picture's form and operations, some of which make no sense. */
+static void add_form(Dlp__Attached *attached, struct input *input) {
+        static Dlp__LeftForm form, *pointers[] = { &form, &form }; /* lock */
+        static uint8_t table[3 * 256 * 4];
+        uint8_t how = input_byte(input);
+
+        dlp__left_form__init(&form);
+        form.tensor = (char *)(uintptr_t)(how & 1 ? "label" : "image");
+        form.dtype = how & 2 ? (uint32_t)input_number(input) : DLP_DTYPE_UINT8;
+        form.n_channels = how & 4 ? (uint32_t)input_number(input) : 3;
+        form.table.data = table;
+        form.table.len = how & 8 ? input_below(input, sizeof(table) + 1) : (size_t)3 * 256;
+        form.operations_format = how & 16 ? (uint32_t)input_number(input) : DLP_LEFT_OPERATIONS_FORMAT;
+        form.operations_at = how & 32 ? input_number(input) : OPERATIONS_AT;
+        attached->left_forms = pointers;
+        attached->n_left_forms = 1 + (how >> 6 & 1);
 }
 
 static void spoil_attached(Dlp__Attached *attached, struct input *input) {
@@ -189,6 +235,8 @@ static bool answer_attach(int fd, uint64_t id, struct input *input) {
                 offer.attached.sampler = (char *)(uintptr_t)(how & 0x20 ? "stratified(column=label)"
                                                                         : "repeat(n=3) lab");
         }
+        if (how & 0x10)
+                add_form(&offer.attached, input);
         spoil_attached(&offer.attached, input);
         reply.id = id;
         reply.body_case = DLP__REPLY__BODY_ATTACHED;
@@ -372,7 +420,27 @@ static void read_tensor(const struct dlc_tensor *tensor, uint32_t n_samples) {
         read_bytes(last, dlc_dtype_bytes(tensor->dtype));
 }
 
+/* All of what a device would be told to read, with operations that it can do. */
+static void read_operations(const struct dlc_left_form *form, const struct dlc_tensor *tensor) {
+        if (strcmp(form->tensor, tensor->name) != 0 || form->operations_at == 0)
+                return;
+        for (int64_t i = 0; i < tensor->shape[0]; i++) {
+                const uint8_t *sample = (const uint8_t *)tensor->data + i * tensor->strides[0];
+                struct dlc_left_operations left;
+
+                memcpy(&left, sample + form->operations_at, sizeof(left));
+                if (left.n_operations > DLC_LEFT_OPERATIONS_MAX || left.flips > 3)
+                        abort();
+                read_bytes(sample, (uint64_t)tensor->strides[0]);
+        }
+}
+
 static void read_batch(struct dlc_loader *loader, const struct dlc_batch *batch) {
+        struct dlc_left_form form;
+
+        for (uint32_t k = 0; dlc_get_left_form(loader, k, &form, sizeof(form)) == 0; k++)
+                for (uint32_t i = 0; i < batch->n_tensors; i++)
+                        read_operations(&form, &batch->tensors[i]);
         for (uint32_t i = 0; i < batch->n_tensors; i++)
                 read_tensor(&batch->tensors[i], batch->n_samples);
         read_bytes(batch->indices, batch->n_samples * sizeof(int64_t));
@@ -472,6 +540,8 @@ static void run(struct input *input) {
         options.on_error = how & 2 ? "skip" : "fail";
         options.on_restart = how & 1 ? "wait" : "raise";
         options.restart_timeout_ms = 1;
+        options.leave_forms = how & 8;
+        options.leave_operations = how & 16;
         if (dlc_open(&options, &loader) < 0) {
                 if (!dlc_last_error()[0])
                         abort();
