@@ -116,6 +116,19 @@ def _(box):
     table.done()
 
 
+@case("what is left of a sample stays with it when damaged ones are left out, or others take their place")
+def _(box):
+    damaged = box.folder_of_pictures("p", 40, width=40, height=32)
+    for path in sorted(os.path.join(at, name) for at, _, names in os.walk(damaged) for name in names)[3::7]:
+        with open(path, "wb") as file:
+            file.write(b"no picture")
+    daemon = box.daemon({"p": damaged}, workers=2)
+    pipeline = f"{CROP} color_jitter(0.4, 0.4, 0.4, 0.1) vflip(0.5) to(float16) layout(nchw)"
+    for skip in (0, 1):
+        device = run(box, daemon, pipeline, "batch=8", "epochs=3", f"skip={skip}").check()
+        equal(device.count("calls.cuLaunchKernel"), 3 * int(device.output.split()[1]), "launches")
+
+
 @case("boxes and masks are moved on the CPU by the draws with which the device flips their picture")
 def _(box):
     dice = random.Random(7)

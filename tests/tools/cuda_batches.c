@@ -7,7 +7,8 @@
  *      allocate=1    outputs are the caller's        streams=N     the trainer's, in turns; 0: the default stream (1)
  *      pause=MS      after each batch (0)            break=N       leaves the first epoch after N batches, with a seek
  *      forms=0       the daemon finishes pictures    kill=N        ends without closing anything, after N batches
- *      operations=0  the daemon flips and changes colours
+ *      operations=0  the daemon flips and changes    skip=1        damaged samples are left out, not substituted
+ *                    colours
  *      late=N        compares a batch N batches later, so that nothing waits for the device meanwhile (4)
  *      use=1         works with batches on a stream besides that of the loop (0)
  *      wait=1        says "batch 10" when it is there, and waits for a daemon that goes away
@@ -33,8 +34,8 @@
 #define TENSORS_MAX 32
 
 struct wish {
-        int batch, epochs, held, slots, allocate, streams, pause, stop, forms, operations, kill, wait, late, hasty, near,
-                use;
+        int batch, epochs, held, slots, allocate, streams, pause, stop, forms, operations, skip, kill, wait, late, hasty,
+                near, use;
 };
 
 /* A batch that is being copied back. */
@@ -296,7 +297,7 @@ static struct dlc_loader *open_loader(char *arguments[], const struct wish *wish
         options.n_slots = wish->slots;
         options.leave_forms = leave_forms;
         options.leave_operations = leave_forms && wish->operations != 0;
-        options.on_error = "substitute";
+        options.on_error = wish->skip ? "skip" : "substitute";
         options.job = job;
         options.rank = 0;
         options.world_size = 1;
@@ -421,6 +422,7 @@ int main(int n_arguments, char *arguments[]) {
                                   .stop = wished(keys, "break", 0),
                                   .forms = wished(keys, "forms", 1),
                                   .operations = wished(keys, "operations", 1),
+                                  .skip = wished(keys, "skip", 0),
                                   .kill = wished(keys, "kill", 0),
                                   .wait = wished(keys, "wait", 0),
                                   .late = wished(keys, "late", 4),
