@@ -34,8 +34,8 @@
 #define TENSORS_MAX 32
 
 struct wish {
-        int batch, epochs, held, slots, allocate, streams, pause, stop, forms, operations, skip, kill, wait, late, hasty,
-                near, use;
+        int batch, epochs, held, slots, allocate, streams, pause, stop, forms, operations, skip, kill, wait, late,
+                hasty, near, use;
 };
 
 /* A batch that is being copied back. */
