@@ -64,6 +64,7 @@ def _(box):
     daemon = box.daemon({"p": box.folder_of_pictures("p", 26, **PICTURES)}, workers=2)
     with_torch(box, daemon, f"""
         for end in ("", "to(float16)", "to(float32) layout(nchw)", "to(bfloat16) layout(nchw)", "layout(channels_last)",
+                    "color_jitter(0.4, 0.4, 0.4, 0.1) vflip(0.5) random_grayscale(0.3) to(float16) layout(nchw)", "color_jitter(0.3)",
                     "normalize(mean=0.485:0.456:0.406, std=0.229:0.224:0.225) to(float16) layout(nchw)"):
             options = dict(batch_size=6, pipeline="{CROP} " + end, framework="torch", seed=3)
             with dlclient.Loader("p", device="cuda", **options) as there, dlclient.Loader("p", copy=True, **options) as here:

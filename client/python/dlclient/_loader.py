@@ -53,9 +53,9 @@ class Loader(Loops):
         device          None: fields are in the CPU's memory. "cuda": on the GPU of this process, which is torch's
                         current one, or that of its place on the node (LOCAL_RANK); "cuda:1" or torch.device("cuda", 1):
                         on that one. With several ranks a list of one for each, or "cuda": one after the other. The
-                        pipeline's last steps, to, normalize and layout, are done there, with the same numbers. Fields
-                        are torch's or JAX's own tensors, or without a framework DeviceArrays; text and bytes stay on
-                        the host
+                        pipeline's last steps, flips, color_jitter, grayscale, to, normalize and layout, are done there,
+                        with the same numbers. Fields are torch's or JAX's own tensors, or without a framework
+                        DeviceArrays; text and bytes stay on the host
         into            {"image": tensor}: batches are written to these torch tensors on the device, for CUDA graphs;
                         two such dicts are written in turn, and save a copy
         copy            "small": numbers and short rows (labels, values: [n], and [n, k] up to 64 KiB) are copies, other

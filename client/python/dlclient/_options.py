@@ -262,6 +262,6 @@ class Wish:
         self.columns.fill(options)
         options.dealing = encoded(self.dealing)
         if self.devices is not None:
-            options.leave_forms = True
+            options.leave_forms = options.leave_operations = True
             options.near_device = encoded(self.devices[0 if self.ranks is None else self.ranks.index(rank)])
         return options
