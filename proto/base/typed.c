@@ -14,11 +14,11 @@
 static const struct {
         const char *typed, *name;
 } OTHER_NAMES[] = {
-        { "half", "float16" },        { "fp16", "float16" }, { "f16", "float16" },        { "bf16", "bfloat16" },
-        { "float", "float32" },       { "fp32", "float32" }, { "f32", "float32" },        { "double", "float64" },
-        { "fp64", "float64" },        { "f64", "float64" },  { "byte", "uint8" },         { "u8", "uint8" },
-        { "char", "int8" },           { "short", "int16" },  { "int", "int32" },          { "long", "int64" },
-        { "channels_first", "nchw" }, { "chw", "nchw" },     { "channels_last", "nhwc" }, { "hwc", "nhwc" },
+        { "half", "float16" },        { "fp16", "float16" }, { "f16", "float16" }, { "bf16", "bfloat16" },
+        { "float", "float32" },       { "fp32", "float32" }, { "f32", "float32" }, { "double", "float64" },
+        { "fp64", "float64" },        { "f64", "float64" },  { "byte", "uint8" },  { "u8", "uint8" },
+        { "char", "int8" },           { "short", "int16" },  { "int", "int32" },   { "long", "int64" },
+        { "channels_first", "nchw" }, { "chw", "nchw" },     { "hwc", "nhwc" },
 };
 
 static char lower(char character) {

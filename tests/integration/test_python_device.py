@@ -195,6 +195,18 @@ def _(box):
         wide = buffers(); wide["image"] = torch.empty(6, 3, 25, 24, dtype=torch.float16, device="cuda")
         half = buffers(); half["image"] = torch.empty(6, 3, 24, 24, dtype=torch.float32, device="cuda")
         few = buffers(); few["image"] = torch.empty(4, 3, 24, 24, dtype=torch.float16, device="cuda")
+        other = (buffers(), buffers())
+        other[1]["image"] = torch.empty(6, 3, 24, 24, dtype=torch.bfloat16, device="cuda")     # of the same size
+        with dlclient.Loader("p", device="cuda", into=other, **options) as loader:
+            refused(dlclient.OptionError, lambda: [batch for batch in loader], "into: image is torch.bfloat16", "torch.float16")
+        last = [torch.empty(6, 24, 24, 3, dtype=torch.float16, device="cuda").permute(0, 3, 1, 2) for _ in range(2)]
+        for into in ({{"image": last[0]}}, tuple({{"image": one}} for one in last)):
+            with dlclient.Loader("p", device="cuda", into=into, **dict(options, pipeline="{CROP} to(float16) layout(channels_last)")) as loader:
+                for i, batch in enumerate(loader):
+                    n = batch.n_samples
+                    assert batch["image"].shape == (n, 3, 24, 24) and batch["image"].stride() == last[0].stride()
+                    assert batch["image"].data_ptr() in [one.data_ptr() for one in last]
+                    same(numpy.ascontiguousarray(host(batch["image"])), expected[i]["image"], i)
         for into, words in ((wide, ("into: image", "[6, 3, 25, 24]", "[6, 3, 24, 24]")), (half, ("into: image", "float32", "float16")),
                             (few, ("into: image", "[4, 3, 24, 24]")), ((wide, buffers()), ("into: image", "[6, 3, 25, 24]"))):
             with dlclient.Loader("p", device="cuda", into=into, **options) as loader:

@@ -173,6 +173,35 @@ def _(box):
     equal(lines, [expected] * 3, "samples")
 
 
+@case("layout(channels_last) is torch's memory format of that name: [n, c, h, w] with strides, without a copy; elsewhere it is nhwc")
+def _(box):
+    need("torch")
+    daemon = box.daemon({"p": box.folder_of_pictures("p", 6, width=9, height=7)})
+    trainer(box, daemon, """
+        import torch
+        half = "center_crop(5:4) to(float32) "
+        def first(end, **more):
+            with dlclient.Loader("p", **dict(dict(batch_size=6, pipeline=half + end, framework="torch", shuffle=False, copy=True), **more)) as loader:
+                return next(iter(loader))
+        planes = first("layout(nchw)")["image"]
+        for copy in (True, False):
+            image = first("layout(channels_last)", copy=copy)["image"]
+            assert image.shape == (6, 3, 5, 4) and image.is_contiguous(memory_format=torch.channels_last)
+            assert torch.equal(image, planes)
+        views = first("layout(channels_last) views(2)")
+        assert all(view.is_contiguous(memory_format=torch.channels_last) for view in views["image"]) and torch.equal(views["image_2"], planes)
+        one = first("layout(channels_last)", batch_size=None)["image"]
+        assert torch.equal(one, planes[0])
+        named = first("", pipeline="image: " + half + "layout(channels_last); label")
+        assert torch.equal(named["image"], planes) and named["label"].shape == (6,)
+        padded = first("", pipeline="resize(short=5, max=9) layout(channels_last) pad(max=9:9)")
+        assert padded["image"].shape == (6, 3, 5, 6) and padded["image_mask"].shape == (6, 5, 6), padded
+        assert first("layout(channels_last)", framework="numpy")["image"].shape == (6, 5, 4, 3)
+        batch = first("layout(channels_last)", copy=False)
+        assert batch.numpy()["image"].shape == batch.copy()["image"].shape == (6, 3, 5, 4)
+        """)
+
+
 @case("batch_size=None in torch: tensors without a batch's dimension, also moved to a device")
 def _(box):
     need("torch")

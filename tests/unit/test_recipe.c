@@ -79,7 +79,8 @@ START_TEST(a_text_has_one_normal_spelling) {
                 { "random_crop(32, padding=[1,2,3,4], pad_if_needed=True, fill=(1, 2, 3))",
                   "random_crop(32, padding=1:2:3:4, pad_if_needed=true, fill=1:2:3, padding_mode=constant)" },
                 { "hflip to(fp16) layout(NCHW)", "hflip(0.5) to(float16) layout(nchw)" },
-                { "to(torch.bfloat16) layout(\"channels_last\")", "to(bfloat16) layout(nhwc)" },
+                { "to(torch.bfloat16) layout(\"channels_last\")", "to(bfloat16) layout(channels_last)" },
+                { "layout(HWC)", "layout(nhwc)" },
                 { "to(half)", "to(float16)" },
                 { "to(bf16)", "to(bfloat16)" },
                 { "transforms.RandomResizedCrop(8), T.RandomHorizontalFlip(p=0.3), v2.ColorJitter(), ToTensor(), "
@@ -231,7 +232,7 @@ static const struct {
         { "to", "column 1: to needs its dtype, as in to(float32)" },
         { "to(float64)",
           "column 4: dtype: \"float64\" is not allowed (did you mean \"float16\"?); expected uint8, float16, bfloat16 or float32" },
-        { "layout(chwn)", "column 8: order: \"chwn\" is not allowed; expected nhwc or nchw" },
+        { "layout(chwn)", "column 8: order: \"chwn\" is not allowed; expected nhwc, nchw or channels_last" },
         { "normalize(0.5)", "column 1: normalize needs its std, as in normalize(mean=" },
         { "normalize(0.5, 0)",
           "column 16: std: \"0\" is not allowed; expected N or a number for each channel, numbers from 1e-06 to" },

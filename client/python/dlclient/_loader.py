@@ -11,7 +11,7 @@ from ._answers.attributes import LOADER, missing
 from ._answers.keywords import answers_torch
 from ._answers.transforms import pipeline_text
 from ._attached import Saver, opened
-from ._batches import convert as _convert, form as _form, views as _views
+from ._batches import convert as _convert, form as _form, layout as _layout, views as _views
 from ._dataset import Dataset, Sampler
 from ._device.receivers import receivers_of
 from ._errors import OptionError
@@ -158,6 +158,7 @@ class Loader(Loops):
         self._targets = _form.Targets(targets)
         self._form = _form.Form(_convert.converter(_options.text("framework", framework)), _form.copies(copy),
                                 self._targets, _form.tuple_of(as_tuple), batch_size is None, on_error == "raise")
+        self._framework = framework
         n_ranks = 1 if self._wish.ranks is None else len(self._wish.ranks)
         self._receivers = receivers_of(device, n_ranks, framework, into, self._form.copy)
         if self._receivers is not None and framework == "numpy":
@@ -203,6 +204,8 @@ class Loader(Loops):
                                weakref.WeakMethod(self.set_epoch), weakref.WeakMethod(self._real_epoch), self._lock))
         self._form.names_of = self.dataset.names_of
         self._form.views = _views.Views(self.pipeline)
+        if self._framework == "torch":
+            self._form.channels_last = _layout.ChannelsLast(self.pipeline)
         self._is_stream = ranks[0].is_stream
         self._is_made = bool(info.is_made)
         self._refuse_steps()

@@ -7,12 +7,16 @@ enum {
         ORDER
 };
 
+/* The last one has the bytes of the first: a client for torch describes them as torch's memory format of that name,
+ * [n, channels, height, width] with strides. */
 enum {
         NHWC,
-        NCHW
+        NCHW,
+        CHANNELS_LAST,
+        N_ORDERS
 };
 
-static const char *const ORDER_NAMES[] = { [NHWC] = "nhwc", [NCHW] = "nchw" };
+static const char *const ORDER_NAMES[] = { [NHWC] = "nhwc", [NCHW] = "nchw", [CHANNELS_LAST] = "channels_last" };
 
 static int convert(const struct value *values, struct conversion *conversion, struct why *why) {
         if (conversion->has_layout)
@@ -25,6 +29,6 @@ static int convert(const struct value *values, struct conversion *conversion, st
 const struct step_type step_layout = {
         .name = "layout",
         .example = "layout(nchw)",
-        .arguments = { [ORDER] = { ARGUMENT_CHOICE, "order", NULL, .choices = ORDER_NAMES, .n_choices = 2 } },
+        .arguments = { [ORDER] = { ARGUMENT_CHOICE, "order", NULL, .choices = ORDER_NAMES, .n_choices = N_ORDERS } },
         .convert = convert,
 };

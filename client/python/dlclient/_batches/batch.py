@@ -12,6 +12,7 @@ from .._errors import BatchReleased, StillInUse
 from .._lease import TEXT, TEXTS, Lease, column
 from . import convert as _convert
 from .form import Converter, Form, as_it_is
+from .layout import channels_last, is_picture
 from .ragged import Ragged
 from .source import Source, TextLists, Texts
 
@@ -146,18 +147,22 @@ class Batch(Mapping[str, Any]):
         source = self._usable()
         return source.names() if source else list(self._values)
 
-    def _show(self, convert: Converter, array: Any) -> Any:
+    def _show(self, convert: Converter, name: str, array: Any) -> Any:
         """A field as the loop gets it: of a single sample without the batch's dimension."""
         value = _put(convert, array)
-        return value[0] if self._form.is_single and self._source is not None else value
+        if self._source is None:  # it is in this shape already
+            return value
+        if self._form.channels_last and self._form.channels_last.has(name) and is_picture(array):
+            value = _put(channels_last, value)
+        return value[0] if self._form.is_single else value
 
     def _field(self, name: str, convert: Converter, prepare: Converter = as_it_is) -> Any:
         """A field as the loop gets it, made of NumPy arrays; one that has views is a list of them."""
         members, source = self._form.members(name), self._source
         if members is None:
-            return self._show(convert, prepare(source.array(name) if source is not None else self._values[name]))
+            return self._show(convert, name, prepare(source.array(name) if source is not None else self._values[name]))
         arrays = [source.stored(member) for member in members] if source is not None else self._values[name]
-        return [self._show(convert, prepare(array)) for array in arrays]
+        return [self._show(convert, name, prepare(array)) for array in arrays]
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):

@@ -8,6 +8,7 @@ from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple, Union
 import numpy
 
 from .._errors import OptionError, SampleDamaged
+from .layout import ChannelsLast
 from .views import Views
 
 Converter = Callable[[Any], Any]
@@ -76,7 +77,7 @@ class Form:
     """The options of a loader about its batches. It is shared by all of them."""
 
     __slots__ = ("convert", "copy", "targets", "as_tuple", "is_single", "copies_all", "raises", "names_of", "views",
-                 "are_targets_checked")
+                 "channels_last", "are_targets_checked")
 
     def __init__(self, convert: Converter = as_it_is, copy: str = "none", targets: Optional[Targets] = None,
                  as_tuple: Union[bool, Tuple[str, ...]] = False, is_single: bool = False,
@@ -90,6 +91,7 @@ class Form:
         self.is_single = is_single
         self.names_of: Optional[Callable[[Any], List[str]]] = None  # set by the loader, which must not be kept alive
         self.views = Views()  # set by the loader, once it is open
+        self.channels_last = ChannelsLast()  # the same
         self.raises = raises  # on_error="raise": the daemon substitutes, and such a batch is not handed out
 
     def is_small(self, shape: Tuple[int, ...], n_bytes: int) -> bool:

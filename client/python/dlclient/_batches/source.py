@@ -55,6 +55,7 @@ class Source:
                 tensor = tensors[i]
                 self.tensors[tensor.name.decode()] = tensor
             self.form.views.settle(list(self.tensors))
+            self.form.channels_last.settle(next(iter(self.tensors), ""))
         return self.tensors
 
     def array(self, name: str) -> Any:

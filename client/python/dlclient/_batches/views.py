@@ -3,7 +3,7 @@ delivers them as fields of their own (image, image_2); a batch hands them out as
 from __future__ import annotations
 
 import re
-from typing import Dict, List, Optional, Sequence, Tuple
+from typing import Dict, Iterator, List, Optional, Sequence, Tuple
 
 from .._errors import OptionError
 from .._options import integer
@@ -23,6 +23,13 @@ def _split(text: str, separator: str) -> List[str]:
             begin = at + 1
         depth += (character == "(") - (character == ")" and depth > 0)
     return parts + [text[begin:]]
+
+
+def parts_of(pipeline: str) -> Iterator[Tuple[List[str], str]]:
+    """The names of the fields of each part, none if the first field is meant, and its steps."""
+    for part in _split(pipeline, ";"):
+        named = _split(part, ":")
+        yield ([name.strip() for name in named[0].split(",")] if len(named) > 1 else [], named[-1])
 
 
 def with_views(pipeline: Optional[str], views: object) -> Optional[str]:
@@ -56,12 +63,11 @@ class Views:
         self.groups: Dict[str, Tuple[str, ...]] = {}      # "image" -> ("image", "image_2")
         self.places: Dict[str, Tuple[str, int]] = {}      # "image_2" -> ("image", 1)
         self._wanted: Dict[str, int] = {}                 # field -> how many; "": the first field of a batch
-        for part in _split(pipeline, ";"):
-            last = _LAST.search(part.rstrip())
+        for names, steps in parts_of(pipeline):
+            last = _LAST.search(steps.rstrip())
             if last is not None:
-                named = _split(part, ":")
-                for name in named[0].split(",") if len(named) > 1 else [""]:
-                    self._wanted[name.strip()] = int(last[1])
+                for name in names or [""]:
+                    self._wanted[name] = int(last[1])
 
     def settle(self, fields: Sequence[str]) -> None:
         """A batch has these fields; those of later batches are the same."""

@@ -54,16 +54,16 @@ class Buffers:
 
     # -- two sets
 
-    def give(self, tensor: _library.Tensor, n_bytes: int) -> Optional[Any]:
-        """The bytes of the buffer for a tensor of a coming batch; None: it has to be allocated."""
-        name = tensor.name.decode()
+    def give(self, name: str, tensor: _library.Tensor, n_bytes: int, is_last: bool) -> Optional[Any]:
+        """The bytes of the buffer for a tensor of a coming batch; None: it has to be allocated. `is_last`: the buffer
+        is in the memory format channels_last."""
         if len(self._sets) == 1 or name not in self._sets[0]:
             return None
         if not self._uses or name in self._uses[-1].names:
             last = self._uses[-1].number if self._uses else self._last
             self._uses.append(_Use(1 - last))
         use = self._uses[-1]
-        buffer = self._sets[use.number][name]
+        buffer = self._as_it_lies(self._sets[use.number][name], is_last)
         shape, strides = tuple(tensor.shape[:tensor.n_dims]), tuple(tensor.strides[:tensor.n_dims])
         self._check(name, buffer, shape)
         use.names.add(name)
@@ -86,20 +86,25 @@ class Buffers:
 
     # -- one set, or two
 
-    def placed(self, name: str, values: Any) -> Any:
-        """The buffer with this field of a batch, as long as that has samples."""
-        buffers = [tensors[name] for tensors in self._sets if name in tensors]
+    def placed(self, name: str, values: Any, is_last: bool) -> Any:
+        """The buffer with this field of a batch, as long as that has samples; its pixels as they lie."""
+        buffers = [self._as_it_lies(tensors[name], is_last) for tensors in self._sets if name in tensors]
         if not buffers:
             return values
         shape = tuple(values.shape)
         for buffer in buffers:
             if buffer.data_ptr() == values.data_ptr():
+                self._check(name, buffer, shape, values.dtype)
                 return self._part(buffer, shape)
         buffer = buffers[0] if len(buffers) == 1 else buffers[1 - self._last]
         self._check(name, buffer, shape, values.dtype)
         part = self._part(buffer, shape)
         part.copy_(values)
         return part
+
+    @staticmethod
+    def _as_it_lies(buffer: Any, is_last: bool) -> Any:
+        return buffer.permute(0, 2, 3, 1) if is_last and buffer.dim() == 4 else buffer
 
     @staticmethod
     def _part(buffer: Any, shape: Tuple[int, ...]) -> Any:

@@ -5,6 +5,7 @@ import errno
 from typing import TYPE_CHECKING, Any, List, Optional, Tuple
 
 from .. import _library
+from .._batches.form import Form
 from .array import DeviceArray
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ class Memory:
 
     def __init__(self) -> None:
         self.index = 0  # of the device
+        self.form: Optional[Form] = None  # of the loader, set when it is open
         self.trouble: Optional[BaseException] = None  # of a function that the library called
 
     def choose(self, index: int) -> int:

@@ -30,6 +30,7 @@ class Receivers:
     def rank(self, i: int, handle: Handle, epoch: int, position: int, form: Form,
              state: Callable[[object], State]) -> DeviceRank:
         """Opens the device of the i-th rank."""
+        self._memories[i].form = form
         device = Device(self._library, handle, self._indices[i], self._memories[i])
         self._indices[i] = device.index  # the same one, should the rank be attached again
         self.names[i:] = [f"cuda:{device.index}"]

@@ -61,12 +61,15 @@ class TorchMemory(Memory):
 
     def allocate(self, tensor: _library.Tensor, n_bytes: int) -> int:
         torch = self._torch
-        flat = self._buffers.give(tensor, n_bytes) if self._buffers is not None else None
+        name, flat = tensor.name.decode(), None
+        if self._buffers is not None:
+            assert self.form is not None
+            self.form.channels_last.settle(name)  # the first field that lies on a device is the picture
+            flat = self._buffers.give(name, tensor, n_bytes, self.form.channels_last.has(name))
         if flat is None:
             try:
                 flat = torch.empty(n_bytes, dtype=torch.uint8, device=self._device)
             except torch.cuda.OutOfMemoryError as error:
-                name = tensor.name.decode()
                 raise DeviceMemoryFull(f"no memory on {self._device} for {name!r} of a batch: {error}") from error
         pointer = int(flat.data_ptr())
         self._given[pointer] = (flat, self._stream)
@@ -102,7 +105,7 @@ class TorchMemory(Memory):
             flat = flat[data - base:data - base + n_bytes]
         values = flat.view(dtype).as_strided(shape, [stride // n_element for stride in strides])
         if self._buffers is not None and not (tensor.places and not tensor.is_whole):
-            return self._buffers.placed(name, values)
+            return self._buffers.placed(name, values, source.form.channels_last.has(name))
         return values
 
     def moved(self, array: Any) -> Any:
