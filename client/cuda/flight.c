@@ -204,8 +204,8 @@ static int ask_for_output(struct flight *flight, const struct routes *routes, co
                         continue;
                 r = source->allocate(source->userdata, &flight->tensors[i], route->output_bytes, source->stream,
                                      &flight->outputs[i]);
-                if (r < 0)
-                        return r;
+                if (r != 0 || !flight->outputs[i])
+                        return r < 0 ? r : -ENOMEM;
                 flight->tensors[i].data = flight->outputs[i];
         }
         return 0;

@@ -241,8 +241,10 @@ static int mark_freed(struct dlc_cuda *cuda, struct flight *flight, cu_stream st
         cu_result result;
         struct why why;
 
-        if (cuda->output.allocate)
+        if (cuda->output.allocate) {
+                flight->n_users = 0;
                 return 0;
+        }
         if (device_enter(&cuda->device, &why) < 0)
                 return cuda_refuse(-EIO, "%s", why.text);
         result = flight_await_users(flight, &cuda->device, stream);

@@ -72,7 +72,8 @@ struct dlc_cuda;
 /* Memory for one tensor of a batch that has any bytes: `n_bytes` on the device, aligned to 256 bytes. Called from
  * within dlc_cuda_next(), by its thread, with the device's context current; the memory must be usable in the order of
  * `stream`. The tensor's dtype and shape are set, data is not. Returns 0, or a negative errno, which dlc_cuda_next()
- * returns. */
+ * returns; without memory in *ret_data, or with any other result, that is -ENOMEM. What is in *ret_data then is given
+ * back. */
 typedef int (*dlc_cuda_allocate_fn)(void *userdata, const struct dlc_tensor *tensor, size_t n_bytes, void *stream,
                                     void **ret_data);
 

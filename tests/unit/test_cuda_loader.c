@@ -568,7 +568,7 @@ START_TEST(after_a_failed_call_nothing_follows_and_the_daemon_learns_of_it) {
 END_TEST
 
 struct given {
-        int n_given, n_back;
+        int n_given, n_back, n_asked;
 };
 
 static int give(void *userdata, const struct dlc_tensor *tensor, size_t n_bytes, void *stream, void **ret_data) {
@@ -620,6 +620,50 @@ START_TEST(what_the_caller_allocated_comes_back_after_an_error) {
         dlc_cuda_close(scene.cuda);
         ck_assert_int_gt(given.n_back, 0);
         ck_assert_int_eq(given.n_given - given.n_back, n_handed_out);
+        ck_assert_uint_eq(cuda_driver_counts().n_violations, 0);
+        dlc_close(scene.loader);
+        stand_in_stop(scene.stand_in);
+}
+END_TEST
+
+/* The first two calls are those of a binding whose function was interrupted: what it returns means nothing. */
+static int give_late(void *userdata, const struct dlc_tensor *tensor, size_t n_bytes, void *stream, void **ret_data) {
+        struct given *given = userdata;
+
+        if (given->n_asked < 2)
+                return given->n_asked++ * 77;
+        return give(userdata, tensor, n_bytes, stream, ret_data);
+}
+
+START_TEST(a_caller_that_gives_no_memory_is_asked_again_and_any_number_of_streams_use_its_batches) {
+        struct scene scene = { .manners = { .n_samples = 160 } };
+        struct dlc_cuda_options options = DLC_CUDA_OPTIONS_INIT;
+        struct dlc_options wish;
+        struct given given = { 0 };
+        const struct dlc_cuda_batch *batch;
+        int r, n_batches = 0;
+
+        cuda_driver_begin_current(QUICK);
+        scene.stand_in = stand_in_start(&scene.manners);
+        wish = options_for(scene.stand_in, 4);
+        scene.loader = open_loader(&wish);
+        options.allocate = give_late;
+        options.free = take_back;
+        options.userdata = &given;
+        ck_assert_int_eq(dlc_cuda_open(scene.loader, &options, &scene.cuda), 0);
+        for (int i = 0; i < 2; i++)
+                ck_assert_int_eq(dlc_cuda_next(scene.cuda, PATIENCE_MS, NULL, &batch), -ENOMEM);
+        while ((r = dlc_cuda_next(scene.cuda, PATIENCE_MS, NULL, &batch)) == 0) {
+                void *stream;
+
+                n_batches++;
+                OK(cuda.cuStreamCreate(&stream, CUDA_STREAM_NON_BLOCKING));
+                ck_assert_int_eq(dlc_cuda_use(scene.cuda, batch, stream), 0);
+                give_back(&scene, batch);
+        }
+        ck_assert_int_eq(r, DLC_END_OF_EPOCH);
+        ck_assert_int_eq(n_batches, 40);
+        dlc_cuda_close(scene.cuda);
         ck_assert_uint_eq(cuda_driver_counts().n_violations, 0);
         dlc_close(scene.loader);
         stand_in_stop(scene.stand_in);
@@ -752,6 +796,7 @@ int main(void) {
                 { "errors", a_failed_job_is_told_after_the_batches_that_were_good, 0 },
                 { "errors", after_a_failed_call_nothing_follows_and_the_daemon_learns_of_it, 0 },
                 { "errors", what_the_caller_allocated_comes_back_after_an_error, 6 },
+                { "errors", a_caller_that_gives_no_memory_is_asked_again_and_any_number_of_streams_use_its_batches, 0 },
                 { "errors", memory_that_is_not_there_now_may_be_there_later, 0 },
                 { "errors", wrong_options_are_named, 0 },
                 { "errors", a_device_says_where_it_is_before_there_is_a_loader, 0 },
