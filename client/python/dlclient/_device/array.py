@@ -111,9 +111,13 @@ class DeviceArray:
         return self.shape[0]
 
     def __getitem__(self, place: Any) -> DeviceArray:
+        if isinstance(place, slice) and place.step in (None, 1) and self.shape:
+            begin, end, _ = place.indices(len(self))
+            return DeviceArray(self.lease, self.index, "a piece", self.pointer + begin * self.strides[0], self.kind,
+                               (max(end - begin, 0), *self.shape[1:]), self.strides)
         if not hasattr(place, "__index__") or not self.shape:
-            raise TypeError("only one place of the first dimension can be named here: hand the array to a framework, "
-                            "as by cupy.asarray(array) or torch.from_dlpack(array)")
+            raise TypeError("only places of the first dimension can be named here, one or several on end: hand the "
+                            "array to a framework, as by cupy.asarray(array) or torch.from_dlpack(array)")
         at = place.__index__()
         at += len(self) if at < 0 else 0
         if not 0 <= at < len(self):
@@ -168,6 +172,10 @@ class DeviceArray:
     def __array__(self, *_: Any, **__: Any) -> NoReturn:
         raise TypeError(f"this array lies on {self.device} and NumPy cannot read it: cupy.asarray(array).get() or "
                         f"torch.from_dlpack(array).cpu() copies it to the host")
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(f"this array lies on {self.device}, in memory of its batch, and cannot be pickled or copied here: "
+                        f"cupy.asarray(array).copy() or torch.from_dlpack(array).clone() does it")
 
     def __repr__(self) -> str:
         return f"<DeviceArray {self.dtype.name} {list(self.shape)} on {self.device}>"

@@ -1,6 +1,7 @@
 """The option device: on which GPU a rank's batches are to be, and whose arrays they are there."""
 from __future__ import annotations
 
+import operator
 import re
 from typing import Any, List, Optional
 
@@ -11,15 +12,25 @@ ANY = -1  # of the devices: the one that belongs to this process by its place on
 _NAME = re.compile(r"(cuda|gpu)(?::(\d{1,4}))?")
 
 
+def _number(value: Any) -> Optional[int]:
+    try:
+        return None if isinstance(value, bool) else operator.index(value)
+    except TypeError:
+        return None
+
+
 def _index(value: object) -> Optional[int]:
     """None: the CPU."""
     if value is None:
         return None
-    if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 10000:
-        return value
-    if getattr(value, "platform", None) in ("gpu", "cuda"):  # jax.Device
-        number: Any = getattr(value, "local_hardware_id", None)
-        return int(number if number is not None else getattr(value, "id"))
+    number = _number(value)
+    if number is not None and 0 <= number < 10000:
+        return number
+    if getattr(value, "platform", None) == "cpu":  # jax.Device
+        return None
+    if getattr(value, "platform", None) in ("gpu", "cuda"):
+        theirs: Any = getattr(value, "local_hardware_id", None)
+        return int(theirs if theirs is not None else getattr(value, "id"))
     name = str(value).lower()
     match = _NAME.fullmatch(name)
     if match is not None:
