@@ -220,6 +220,183 @@ def _(box):
         """)
 
 
+@case("torch: a buffer of into= that no field fits is refused, and each one is written: targets too, and other strides in turn")
+def _(box):
+    members = []
+    for i in range(12):
+        members += [(f"{i:03d}.png", png(12, 10, identity_pixels(i, 12, 10))), (f"{i:03d}.txt", b"caption %d" % i)]
+    archive(box.path("w", "a.tar"), members)
+    daemon = box.daemon({"p": box.folder_of_pictures("p", 26, **PICTURES), "w": web(box.path("w"))}, workers=2)
+    with_torch(box, daemon, f"""
+        options = dict(batch_size=6, pipeline="{CROP} to(float16) layout(nchw)", framework="torch", epochs=2)
+        def image(dtype=torch.float16): return torch.empty(6, 3, 24, 24, dtype=dtype, device="cuda")
+        def label(dtype=torch.int64, *more): return torch.empty(6, *more, dtype=dtype, device="cuda")
+        def wrong(into, *words, dataset="p", **more):
+            with dlclient.Loader(dataset, device="cuda", into=into, **dict(options, **more)) as loader:
+                batches = iter(loader)
+                for _ in range(2): refused(dlclient.OptionError, lambda: next(batches), "into: ", *words)
+        for dtype in (torch.bfloat16, torch.int16):                  # as wide as float16
+            wrong(dict(image=image(dtype)), "image", str(dtype), "float16")
+            wrong((dict(image=image(dtype)), dict(image=image(dtype))), "image", str(dtype), "float16")
+        wrong(dict(imgae=image()), "'imgae' is not a field", "image, label")
+        wrong((dict(image=image(), lable=label()), dict(image=image(), lable=label())), "'lable' is not a field")
+        wrong(dict(txt=label()), "'txt'", "text", dataset="w", pipeline="txt: text")
+
+        targets = numpy.arange(52, dtype="float32").reshape(26, 2)
+        with dlclient.Loader("p", copy=True, targets=targets, **options) as loader:
+            expected = [(batch["image"].numpy(), batch["label"].numpy()) for batch in loader]
+        def strange():                                               # other strides than the batches have
+            memory = torch.empty(6 * 3 * 24 * 32, dtype=torch.float16, device="cuda")
+            return memory.as_strided((6, 3, 24, 24), (3 * 24 * 32, 24 * 32, 32, 1))
+        def copy_(tensor, source):
+            on_device.wait(torch_on_device.State.current.cuda_stream)
+            return torch_on_device._real_copy(tensor, source)
+        torch.Tensor.copy_ = copy_
+        for make in (image, strange):
+            for n_sets in (1, 2):
+                sets = [dict(image=make(), label=label(torch.float32, 2)) for _ in range(n_sets)]
+                with dlclient.Loader("p", device="cuda", into=sets, targets=targets, **options) as loader:
+                    at = None
+                    for i, batch in enumerate(loader):
+                        numbers = [[one[name].data_ptr() for one in sets].index(batch[name].data_ptr()) for name in ("image", "label")]
+                        assert numbers[0] == numbers[1] and (n_sets == 1 or numbers[0] != at), (i, numbers, at)
+                        at = numbers[0]
+                        same(host(batch["image"]), expected[i][0]); same(host(batch["label"]), expected[i][1])
+                    assert i == 9
+        torch.Tensor.copy_ = torch_on_device._copy
+
+        sets = [dict(image=image(), label=label()) for _ in range(2)]
+        with dlclient.Loader("p", device="cuda", into=sets, **options) as loader:
+            seen, n_full = [], 0
+            batches = iter(loader)
+            memory = loader._team.ranks[0]._device.memory
+            real = memory._buffers.give
+            def give(*arguments):                                    # what is copied ahead fails, and so does the next try
+                give.n += 1
+                if give.n % 7 in (3, 4): raise dlclient.DeviceMemoryFull("full")
+                return real(*arguments)
+            give.n, memory._buffers.give = 0, give
+            while True:
+                try: batch = next(batches, None)
+                except dlclient.DeviceMemoryFull: n_full += 1; continue
+                if batch is None: break
+                seen.append([[one[name].data_ptr() for one in sets].index(batch[name].data_ptr()) for name in ("image", "label")])
+                same(host(batch["image"]), expected[len(seen) - 1][0])
+            assert n_full > 1 and len(seen) == 10 and all(a == b for a, b in seen), seen
+            assert all(a[0] != b[0] for a, b in zip(seen, seen[1:])), seen
+        clean()
+        """)
+
+
+@case("torch: a signal's exception anywhere within next() ends it; no batch comes twice, and no memory is lost")
+def _(box):
+    daemon = box.daemon({"p": box.folder_of_pictures("p", 64, **PICTURES)}, workers=2)
+    with_torch(box, daemon, f"""
+        import random
+        class Alarm(Exception): pass
+        n_signals, where, ignored = [0], set(), []
+        def alarm(_, frame):
+            inner, names = frame, []
+            while frame is not None:
+                names.append(frame.f_code.co_filename)
+                frame = frame.f_back
+            if any("on_device.py" in name or "weakref" in name for name in names) or not any("dlclient/" in name for name in names):
+                signal.setitimer(signal.ITIMER_REAL, 0.00003)           # within what stands in for torch, or the program: later
+                return
+            n_signals[0] += 1
+            where.add(inner.f_code.co_name)
+            raise Alarm
+        signal.signal(signal.SIGALRM, alarm)
+        sys.unraisablehook = lambda told: ignored.append(repr(told.object))
+        options = dict(batch_size=4, pipeline="{CROP} to(float16)", framework="torch", epochs=None)
+        dice, seen = random.Random(7), []
+        loader = dlclient.Loader("p", device="cuda", **options)
+        batches = iter(loader)
+        end = time.monotonic() + 5
+        while time.monotonic() < end:
+            try:
+                signal.setitimer(signal.ITIMER_REAL, dice.uniform(0.00005, 0.003))
+                for _ in range(30):
+                    batch = next(batches)
+                    seen.append((batch.epoch, batch.step, batch.indices.tolist()))
+            except Alarm: pass
+            finally: signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, signal.SIG_IGN)
+        assert n_signals[0] > 50 and "_allocate_all" in where, (n_signals, where)
+        assert len(seen) > 50 and all(a[:2] < b[:2] for a, b in zip(seen, seen[1:])), "one after the other"
+        n_lost = seen[-1][0] * 16 + seen[-1][1] + 1 - len(seen)        # those that next() was about to return
+        assert n_lost <= n_signals[0] // 10, (n_lost, n_signals)
+        assert not [name for name in ignored if "__del__" not in name], ignored
+        next(batches)
+        assert not loader._team.ranks[0]._device.memory._leaving and len(loader._team.ranks[0]._device.memory._given) <= 2
+        del batch
+        loader.close()
+        gc.collect()
+        assert not torch_on_device.State.blocks, len(torch_on_device.State.blocks)
+        with dlclient.Loader("p", copy=True, batch_size=4, pipeline="center_crop(2)", epochs=None) as here:
+            expected = {{}}
+            for batch in here:
+                expected[batch.epoch, batch.step] = batch.indices.tolist()
+                if (batch.epoch, batch.step) == seen[-1][:2]: break
+        assert all(expected[epoch, step] == indices for epoch, step, indices in seen)
+        clean()
+        """)
+
+
+@case("torch: a batch that an exception kept from being handed out is not that of another place; the loader dies without the collector")
+def _(box):
+    daemon = box.daemon({"p": box.folder_of_pictures("p", 64, **PICTURES)}, workers=2)
+    with_torch(box, daemon, f"""
+        import weakref
+        from dlclient._batches.batch import Batch
+        options = dict(batch_size=4, pipeline="{CROP} to(float16)", framework="torch")
+        real = Batch.__dict__["_of"]
+        def broken(cls, *arguments): raise KeyboardInterrupt
+        for device in ("cuda", None):
+            loader = dlclient.Loader("p", device=device, **options)
+            batches = iter(loader)
+            for _ in range(2): next(batches)
+            for places in ([5, 0], [0, 3]):
+                Batch._of = classmethod(broken)
+                refused(KeyboardInterrupt, lambda: next(batches))
+                Batch._of = real
+                if places[1]: loader.load_state_dict(state)
+                else: loader.set_epoch(places[0])
+                batches = iter(loader)
+                batch = next(batches)
+                assert [batch.epoch, batch.position // 4 - 1] == places and loader.epoch == places[0], (batch, places)
+                if not places[1]:
+                    loader.set_epoch(0)
+                    for i, batch in enumerate(loader):
+                        if i == 2: state = loader.state_dict(); break
+                    batches = iter(loader)
+                    next(batches)
+            del batch, batches
+            gc.collect()
+            assert len(torch_on_device.State.blocks) <= 2, len(torch_on_device.State.blocks)
+            gc.disable()
+            batches = iter(loader)
+            if device:
+                torch_on_device.State.full = True
+                def rest():
+                    for _ in batches: pass
+                refused(dlclient.DeviceMemoryFull, rest)
+                torch_on_device.State.full = False
+            handle = weakref.ref(loader._team.ranks[0].handle)
+            del batches, loader
+            assert handle() is None, "a cycle"
+            gc.enable()
+            gc.collect()
+            assert not torch_on_device.State.blocks
+        with dlclient.Loader("p", device="cuda", **options) as loader:      # allocated ahead within a block of inference
+            batches = iter(loader)
+            with torch.inference_mode(): next(batches)
+            assert not next(batches)["image"].is_inference()
+            with torch.inference_mode(): next(batches)
+        clean()
+        """)
+
+
 @case("torch: tuples, views, single samples, targets, ragged and joined fields, text and bytes, damaged samples")
 def _(box):
     members = []
@@ -525,6 +702,40 @@ def _(box):
     equal(out[0], [0, 0, True], "batches that were overwritten; without it some are")
 
 
+@case("arrays on the device: single samples and joined fields without a framework; pieces; what cannot be copied or pickled says so")
+def _(box):
+    members = [(f"{i:03d}.json", b'{"numbers": [%s]}' % b", ".join(b"%d" % k for k in range(i % 4))) for i in range(12)]
+    archive(box.path("w", "a.tar"), members)
+    daemon = box.daemon({"w": web(box.path("w"))}, workers=2)
+    on_device(box, daemon, """
+        import copy, pickle
+        on_device.begin()
+        for end in ("", " ragged(joined=true)"):
+            options = dict(pipeline="json: json(numbers) to(int64, shape=-1)" + end, seed=1)
+            for batch_size in (4, None):
+                with dlclient.Loader("w", device="cuda", batch_size=batch_size, **options) as there, \\
+                        dlclient.Loader("w", copy=True, batch_size=batch_size, **options) as here:
+                    for a, b in zip(there, here):
+                        if batch_size is None: same(on_device.values(a.json), b.json)
+                        else:
+                            for mine, theirs in zip(a.json, b.json): same(on_device.values(mine), theirs)
+                            assert a.json.lengths == b.json.lengths
+                            if a.json._joined is not None: same(on_device.values(a.json.values), b.json.values)
+        with dlclient.Loader("w", device="cuda", pipeline="json: json(numbers) to(int64, shape=-1) pad", batch_size=4, shuffle=False) as there:
+            batch = next(iter(there))
+            array = batch["json"]
+            whole = on_device.values(array)
+            for place in (slice(1, 3), slice(None), slice(-2, None), slice(3, 1), slice(9, None)): same(on_device.values(array[place]), whole[place])
+            refused(TypeError, lambda: array[::2], "framework")
+            for function in (copy.copy, copy.deepcopy, pickle.dumps): refused(TypeError, lambda: function(array), "cuda:0", "clone")
+        clean()
+        class OnCpu: platform, id = "cpu", 0                  # as a jax.Device
+        for device, name in ((numpy.int64(0), "cuda:0"), ("GPU:0", "cuda:0"), (OnCpu(), None)):
+            with dlclient.Loader("w", device=device, pipeline="raw") as loader: assert loader.device == name
+        for device in ("", "cuda:", "cuda:-1", b"cuda", numpy.bool_(True), 99999): refused(dlclient.OptionError, lambda: dlclient.Loader("w", device=device), "device: ")
+        """)
+
+
 @case("a capsule that dies in a thread that is not Python's holds its batch until then, also after the loader is gone")
 def _(box):
     daemon = box.daemon({"p": box.folder_of_pictures("p", 26, **PICTURES)}, workers=2)
@@ -616,9 +827,13 @@ def _(box):
         options = dict(batch_size=4, pipeline="{CROP} to(float16)", epochs=5)
         with dlclient.Loader("p", copy=True, **options) as here: expected = [batch["image"].tobytes() for batch in here]
         with dlclient.Loader("p", device=GPU(), framework="jax", **options) as loader:
+            collected, real = [], gc.collect
+            gc.collect = lambda *_: collected.append(real())
             kept = [batch["image"] for batch in loader]              # they are JAX's: all may be kept
+            gc.collect = real
         on_device.check(on_device.cuda.cuCtxSynchronize())
         assert [on_device.read(array.pointer, array.nbytes) for array in kept] == expected
+        assert not collected, "JAX's own reading is waited for, and no garbage looked for"
         clean()
         def no_gpu(backend): raise RuntimeError("Unknown backend gpu")
         jax.local_devices = no_gpu
@@ -647,6 +862,77 @@ def _(box):
         out(1)
         """), [1])
     equal("attached" in daemon.log() and "no GPU" not in daemon.log(), True, "the log")
+
+
+@case("memory that cannot be registered is a LoaderWarning at the program's own line, and the batches are the same")
+def _(box):
+    daemon = box.daemon({"p": box.folder_of_pictures("p", 16, **PICTURES)}, workers=2)
+    on_device(box, daemon, """
+        import warnings
+        on_device.begin()
+        options = dict(batch_size=4, pipeline="center_crop(8) to(float16)")
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            with dlclient.Loader("p", device="cuda", **options) as there, dlclient.Loader("p", **options) as here:
+                for a, b in zip(there, here): same(on_device.values(a.image), b.image)
+        assert [(w.category, w.filename) for w in told] == [(dlclient.LoaderWarning, __file__)], told
+        assert "cannot" in str(told[0].message) or "NOT_SUPPORTED" in str(told[0].message), told[0].message
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            refused(dlclient.LoaderWarning, lambda: dlclient.Loader("p", device="cuda", **options), "is waited for")
+        del a, b
+        counts = clean()
+        assert counts.n_registrations == counts.n_streams == counts.n_allocations == 0, "what is left"
+        """, fail="cuMemHostRegister_v2:1:801,cuMemHostRegister_v2:2:801")
+
+
+@case("several threads: one takes ahead of the others, three take in turns, and loaders of one device close in any order")
+def _(box):
+    daemon = box.daemon({"p": box.folder_of_pictures("p", 64, **PICTURES)}, workers=2)
+    with_torch(box, daemon, f"""
+        import queue
+        options = dict(batch_size=4, pipeline="{CROP} to(float16)", epochs=2, slots=2)
+        with dlclient.Loader("p", copy=True, **options) as here: expected = [batch["image"].tobytes() for batch in here]
+        def content(batch):
+            return (host(batch["image"]) if torch.is_tensor(batch["image"]) else on_device.values(batch["image"])).tobytes()
+        def started(function):
+            def run():
+                on_device.begin()
+                function()
+            thread = threading.Thread(target=run)
+            thread.start()
+            return thread
+        for framework in ("torch", "numpy"):
+            with dlclient.Loader("p", device="cuda", framework=framework, **options) as loader:
+                taken = queue.Queue(8)                       # more than the four that numpy's may hold
+                def ahead():
+                    for batch in loader: taken.put(batch)
+                    taken.put(None)
+                thread, seen = started(ahead), []
+                while True:
+                    batch = taken.get(timeout=30)
+                    if batch is None: break
+                    seen.append(content(batch))
+                    del batch
+                thread.join()
+                assert seen == expected
+                found, batches = {{}}, iter(loader)
+                loader.set_epoch(0)
+                batches = iter(loader)
+                def work():
+                    for batch in batches:
+                        found[batch.epoch, batch.step] = content(batch)
+                        del batch
+                for thread in [started(work) for _ in range(3)]: thread.join()
+                assert [found[key] for key in sorted(found)] == expected
+            loaders = [dlclient.Loader("p", device="cuda", framework=framework, **options) for _ in range(4)]
+            for i, step in enumerate(zip(*loaders)): assert all(content(batch) == expected[i] for batch in step)
+            for i in (2, 0, 3, 1): loaders[i].close()
+            if framework == "numpy": assert [content(batch) for batch in step] == [expected[-1]] * 4
+            del step, loaders, loader, batches
+        counts = clean()
+        assert counts.n_registrations == counts.n_streams == 0 and not torch_on_device.State.blocks, "what is left"
+        """)
 
 
 @case("a fork, a signal in the middle, an exception in the loop, an interpreter that ends: nothing hangs, nothing is left")

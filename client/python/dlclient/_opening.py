@@ -101,11 +101,11 @@ def warn(library: _library.Library, handle: Handle) -> None:
     """Shows the library's warning about this rank."""
     text = library.warning(handle.pointer)
     while text:
-        warnings.warn(_library.text_of(text), LoaderWarning, stacklevel=_stack_level())
+        warnings.warn(_library.text_of(text), LoaderWarning, stacklevel=stack_level())
         text = library.warning(handle.pointer)
 
 
-def _stack_level() -> int:
+def stack_level() -> int:
     """How many frames up the program's own line is."""
     frame, level, here = sys._getframe(1), 1, os.path.join(os.path.dirname(__file__), "")
     while frame.f_back is not None and frame.f_code.co_filename.startswith(here):

@@ -52,6 +52,8 @@ class Rank:
         handle.check()
         if self.at == (epoch, position):
             return
+        if handle.out.value is not None:  # a batch that an exception kept from being delivered: it is of another place
+            self._drop(int(handle.out.value))
         if position == 0 and epoch != self.at[0]:
             result = self._set_epoch(epoch)
         else:
@@ -87,6 +89,10 @@ class Rank:
         if self._form.copies_all:
             batch._detach_from_slot()
         return batch
+
+    def _drop(self, address: int) -> None:
+        """Gives back the batch that _next() returned: its lease dies at once."""
+        deliver(Lease(self.handle, address, 0, 0))
 
     def _text(self) -> str:
         return self.library.error_text()

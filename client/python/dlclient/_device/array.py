@@ -174,8 +174,8 @@ class DeviceArray:
                         f"torch.from_dlpack(array).cpu() copies it to the host")
 
     def __reduce__(self) -> NoReturn:
-        raise TypeError(f"this array lies on {self.device}, in memory of its batch, and cannot be pickled or copied here: "
-                        f"cupy.asarray(array).copy() or torch.from_dlpack(array).clone() does it")
+        raise TypeError(f"this array lies on {self.device}, in memory of its batch, and cannot be pickled or copied "
+                        f"here: cupy.asarray(array).copy() or torch.from_dlpack(array).clone() does it")
 
     def __repr__(self) -> str:
         return f"<DeviceArray {self.dtype.name} {list(self.shape)} on {self.device}>"

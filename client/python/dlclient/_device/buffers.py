@@ -28,23 +28,15 @@ def _sets_of(torch: Any, into: Any) -> List[Dict[str, Any]]:
     return sets
 
 
-class _Use:
-    """A batch that is written to a set, or was allocated elsewhere meanwhile."""
-
-    def __init__(self, number: int) -> None:
-        self.number = number
-        self.names: Set[str] = set()
-        self.pointers: Set[int] = set()
-
-
 class Buffers:
     """The sets, and which of them is whose."""
 
     def __init__(self, torch: Any, into: Any) -> None:
         self._torch = torch
         self._sets = _sets_of(torch, into)
-        self._uses: List[_Use] = []  # batches that are under way, oldest first
-        self._last = 1               # the set of the batch that was handed out last
+        self._last = 1                       # the set of the batch that was handed out last
+        self._coming: Optional[int] = None   # the set of the one that is being handed out
+        self._filled: Set[str] = set()       # its fields that were written there
 
     def check_device(self, device: Any) -> None:
         for tensors in self._sets:
@@ -54,52 +46,60 @@ class Buffers:
 
     # -- two sets
 
-    def give(self, name: str, tensor: _library.Tensor, n_bytes: int, is_last: bool) -> Optional[Any]:
-        """The bytes of the buffer for a tensor of a coming batch; None: it has to be allocated. `is_last`: the buffer
-        is in the memory format channels_last."""
+    def give(self, name: str, tensor: _library.Tensor, n_bytes: int, dtype: Any, given: Mapping[int, Any],
+             is_last: bool) -> Optional[Any]:
+        """The bytes of the buffer for a tensor of a coming batch; None: it has to be allocated. `given`: memory of the
+        batches that are under way, by address. `is_last`: the buffer is in the memory format channels_last."""
         if len(self._sets) == 1 or name not in self._sets[0]:
             return None
-        if not self._uses or name in self._uses[-1].names:
-            last = self._uses[-1].number if self._uses else self._last
-            self._uses.append(_Use(1 - last))
-        use = self._uses[-1]
-        buffer = self._as_it_lies(self._sets[use.number][name], is_last)
+        buffers = [self._as_it_lies(tensors[name], is_last) for tensors in self._sets]
+        under_way = [i for i, buffer in enumerate(buffers) if buffer.data_ptr() in given]
+        buffer = buffers[1 - (under_way[0] if under_way else self._last)]
         shape, strides = tuple(tensor.shape[:tensor.n_dims]), tuple(tensor.strides[:tensor.n_dims])
-        self._check(name, buffer, shape)
-        use.names.add(name)
-        if strides != tuple(stride * buffer.element_size() for stride in buffer.stride()):
-            return None  # it is copied there, in other strides
-        use.pointers.add(int(buffer.data_ptr()))
+        if not self._fits(buffer, shape) or buffer.dtype != dtype or \
+                strides != tuple(stride * buffer.element_size() for stride in buffer.stride()):
+            return None  # it is copied there, in other strides; or placed() says what is wrong
         whole = self._torch.as_strided(buffer, (buffer.numel(),), (1,))
         return whole.view(self._torch.uint8)[:n_bytes]
 
-    def free(self, pointer: int) -> None:
-        """The batch that was to be written there will not come."""
-        for use in self._uses:
-            use.pointers.discard(pointer)
-        self._uses = [use for use in self._uses if use.pointers]
+    def check_filled(self, names: List[str]) -> None:
+        """All buffers are to have a field of a batch, which has these; one that is never written would look like a
+        batch that does not change."""
+        missing = set(self._sets[0]) - self._filled
+        for name in missing:
+            if name not in names:
+                raise OptionError(f"into: {name!r} is not a field of the batch, which has {', '.join(names)}")
+            raise OptionError(f"into: {name!r} cannot be written to a tensor: its samples are of different sizes, or "
+                              f"it is text or bytes")
 
-    def delivered(self, pointers: List[int]) -> None:
-        """The oldest one is the program's."""
-        if self._uses and self._uses[0].pointers.intersection(pointers):
-            self._last = self._uses.pop(0).number
+    def drop(self) -> None:
+        """Nobody gets the batch that was being handed out."""
+        self._coming, self._filled = None, set()
+
+    def delivered(self) -> None:
+        """The batch is the program's."""
+        if self._coming is not None:
+            self._last, self._coming = self._coming, None
+        self._filled = set()
 
     # -- one set, or two
 
     def placed(self, name: str, values: Any, is_last: bool) -> Any:
         """The buffer with this field of a batch, as long as that has samples; its pixels as they lie."""
-        buffers = [self._as_it_lies(tensors[name], is_last) for tensors in self._sets if name in tensors]
-        if not buffers:
+        if name not in self._sets[0]:
             return values
-        shape = tuple(values.shape)
-        for buffer in buffers:
-            if buffer.data_ptr() == values.data_ptr():
-                self._check(name, buffer, shape, values.dtype)
-                return self._part(buffer, shape)
-        buffer = buffers[0] if len(buffers) == 1 else buffers[1 - self._last]
+        shape, number = tuple(values.shape), (1 - self._last) % len(self._sets)
+        pointers = [tensors[name].data_ptr() for tensors in self._sets]
+        is_there = values.data_ptr() in pointers
+        if is_there:
+            number = pointers.index(values.data_ptr())
+        buffer = self._as_it_lies(self._sets[number][name], is_last)
         self._check(name, buffer, shape, values.dtype)
         part = self._part(buffer, shape)
-        part.copy_(values)
+        if not is_there:
+            part.copy_(values)
+        self._coming = number
+        self._filled.add(name)
         return part
 
     @staticmethod
@@ -110,9 +110,13 @@ class Buffers:
     def _part(buffer: Any, shape: Tuple[int, ...]) -> Any:
         return buffer if tuple(buffer.shape) == shape else buffer[:shape[0]]
 
-    def _check(self, name: str, buffer: Any, shape: Tuple[int, ...], dtype: Any = None) -> None:
+    @staticmethod
+    def _fits(buffer: Any, shape: Tuple[int, ...]) -> bool:
         theirs = tuple(buffer.shape)
-        if not shape or len(theirs) != len(shape) or theirs[1:] != shape[1:] or theirs[0] < shape[0]:
-            raise OptionError(f"into: {name} has the shape {list(theirs)}, and a batch {list(shape)}")
-        if dtype is not None and buffer.dtype != dtype:
+        return len(shape) > 0 and len(theirs) == len(shape) and theirs[1:] == shape[1:] and theirs[0] >= shape[0]
+
+    def _check(self, name: str, buffer: Any, shape: Tuple[int, ...], dtype: Any) -> None:
+        if not self._fits(buffer, shape):
+            raise OptionError(f"into: {name} has the shape {list(buffer.shape)}, and a batch {list(shape)}")
+        if buffer.dtype != dtype:
             raise OptionError(f"into: {name} is {buffer.dtype}, and a batch {dtype}")

@@ -12,7 +12,9 @@ from typing import Any, Deque, Optional, Tuple
 from .. import _library
 from .._errors import LoaderWarning
 from .._lease import Handle
-from .library import AllocateFunction, CudaInfo, CudaLibrary, CudaOptions, FreeFunction, device_error_of
+from .._opening import stack_level
+from .library import (AllocateFunction, CudaInfo, CudaLibrary, CudaOptions, FreeFunction, called_by_library,
+                      device_error_of)
 from .memory import Memory
 
 log = logging.getLogger("dlclient")
@@ -45,8 +47,10 @@ class Device:
         options.device = memory.choose(index)
         options.n_batches = memory.n_batches
         if memory.allocates:
-            options.allocate = AllocateFunction(memory.on_allocate)
-            options.free = FreeFunction(memory.on_free)
+            allocations = memory.allocations()
+            next(allocations)
+            options.allocate = AllocateFunction(called_by_library(allocations.send, 5))
+            options.free = FreeFunction(called_by_library(memory.freed.append, 3))
         self._callbacks = options  # the library calls them as long as it is open
         out = ctypes.c_void_p()
         try:
@@ -66,7 +70,7 @@ class Device:
                  info.registered_bytes / 1e9)
         if remark:
             warnings.warn(f"each batch is waited for while it is copied to cuda:{self.index}: {remark}", LoaderWarning,
-                          stacklevel=2)
+                          stacklevel=stack_level())
 
     def use(self, batch: int, stream: int) -> None:
         """dlc_cuda_use(). Any thread."""
@@ -82,11 +86,13 @@ class Device:
         pointer, self.pointer = self.pointer, None
         if pointer:
             self.library.close(pointer)
+            self.memory.settle()
 
     def close_both(self, pointer: Optional[int], loader: int) -> None:
         """This, and then the loader."""
         if pointer:
             self.library.quick.close(pointer)
+            self.memory.settle()
         self._loaders.quick.close(loader)
 
     def leave(self, loader: int) -> None:

@@ -51,12 +51,14 @@ class JaxMemory(Memory):
         self._made.append(mine)
         return mine
 
-    def moved(self, array: Any) -> Any:
+    def moved(self, name: str, array: Any) -> Any:
         return importlib.import_module("jax").device_put(array, self._target)
 
-    def delivered(self, source: DeviceSource) -> List[Any]:
+    def ready(self, source: DeviceSource) -> List[Any]:
         made, self._made = self._made, []
         return made
+
+    drop = ready
 
     def is_read(self, readers: List[Any]) -> bool:
         return all(array.is_ready() for array in readers)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import ctypes
 import errno
+import functools
 import os
 import threading
-from typing import Any, List, Optional, Tuple
+from typing import Any, Callable, List, Optional, Tuple
 
 from .. import _library
 from .._errors import DeviceFailed, DeviceMemoryFull, DeviceNotFound, Error, LibraryNotFound, VersionMismatch, error_of
@@ -18,6 +19,17 @@ BUS_ID_MAX = 17
 AllocateFunction = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.POINTER(_library.Tensor), ctypes.c_size_t,
                                     ctypes.c_void_p, ctypes.POINTER(ctypes.c_void_p))
 FreeFunction = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)
+
+
+def called_by_library(function: Callable[[Tuple[Any, ...]], Any], n_arguments: int) -> Callable[..., Any]:
+    """For ctypes: calls a function of C (a method of a built-in type) with a tuple of the arguments, by way of C alone.
+
+    Python runs signal handlers at the first instruction of a function of Python, outside of its `try`, and ctypes can
+    only print the exception of one that raises, such as Ctrl-C's. A generator that is resumed is within its `try`."""
+    call: Any = ctypes.pythonapi["PyObject_CallFunction"]
+    call.restype = ctypes.py_object
+    call.argtypes = [ctypes.py_object, ctypes.c_char_p] + [ctypes.py_object] * n_arguments
+    return functools.partial(call, function, b"((" + b"O" * n_arguments + b"))")
 
 
 class CudaOptions(ctypes.Structure):

@@ -1,8 +1,9 @@
 """Who owns the memory on a device that batches are written to. Here: the library; its arrays hold their batch."""
 from __future__ import annotations
 
+import collections
 import errno
-from typing import TYPE_CHECKING, Any, List, Optional, Tuple
+from typing import TYPE_CHECKING, Any, Deque, Generator, List, Optional, Tuple
 
 from .. import _library
 from .._batches.form import Form
@@ -25,6 +26,7 @@ class Memory:
         self.index = 0  # of the device
         self.form: Optional[Form] = None  # of the loader, set when it is open
         self.trouble: Optional[BaseException] = None  # of a function that the library called
+        self.freed: Deque[Tuple[Any, ...]] = collections.deque()  # the arguments of each dlc_cuda_free_fn
 
     def choose(self, index: int) -> int:
         """The device that `index` means, or ANY."""
@@ -44,11 +46,11 @@ class Memory:
         """A tensor, or a sample of one, as the program gets it."""
         return DeviceArray(source.lease, self.index, name, data, tensor.dtype, shape, strides)
 
-    def moved(self, array: Any) -> Any:
-        """A NumPy array of the program's own (targets=) where the others are."""
+    def moved(self, name: str, array: Any) -> Any:
+        """A NumPy array of the program's own (targets=), as the field of this name where the others are."""
         return array
 
-    def allocate(self, tensor: _library.Tensor, n_bytes: int) -> int:
+    def allocate(self, tensor: _library.Tensor, n_bytes: int, ret_data: Any) -> None:
         """Memory for a tensor of a coming batch: its address on the device."""
         raise NotImplementedError
 
@@ -56,9 +58,23 @@ class Memory:
         """Nobody will get this batch."""
         raise NotImplementedError
 
-    def delivered(self, source: DeviceSource) -> List[Any]:
-        """The batch is the caller's from here on. Returns what still reads it: is_read() says when that is done."""
+    def settle(self) -> None:
+        """After a call of the library: lets go of what that gave back."""
+        while self.freed:
+            self.free(self.freed[0][1] or 0)
+            self.freed.popleft()
+
+    def ready(self, source: DeviceSource) -> List[Any]:
+        """All fields of a batch are made, and it is about to be handed out. Returns what still reads it: is_read() says
+        when that is done."""
         return []
+
+    def drop(self, source: DeviceSource) -> List[Any]:
+        """Instead of ready(): nobody will get this batch, which the library has handed out."""
+        return []
+
+    def delivered(self) -> None:
+        """That batch is the caller's. Doing it again changes nothing."""
 
     def is_read(self, readers: List[Any]) -> bool:
         """Have they read all?"""
@@ -67,19 +83,23 @@ class Memory:
     def await_read(self, readers: List[Any]) -> None:
         """Waits until they have."""
 
-    # -- called by the library
+    # -- called by the library, which no exception may pass through: it is raised when that has returned
 
-    def on_allocate(self, _: Optional[int], tensor: Any, n_bytes: int, __: Optional[int], ret_data: Any) -> int:
-        """An exception must not pass through the library: it is raised when that has returned."""
-        try:
-            ret_data[0] = self.allocate(tensor.contents, n_bytes)
-            return 0
-        except BaseException as error:  # pylint: disable=broad-except
-            self.trouble = error
-            return -errno.ENOMEM
+    def allocations(self) -> Generator[int, Tuple[Any, ...], None]:
+        """Takes the arguments of each dlc_cuda_allocate_fn and gives its result; see called_by_library()."""
+        result = 0
+        while True:
+            try:
+                yield from self._allocate_all(result)
+            except GeneratorExit:
+                return
+            except BaseException as error:  # pylint: disable=broad-except
+                self.trouble, result = error, -errno.ENOMEM
 
-    def on_free(self, _: Optional[int], data: Optional[int], __: Optional[int]) -> None:
-        try:
-            self.free(data or 0)
-        except BaseException as error:  # pylint: disable=broad-except
-            self.trouble = error
+    def _allocate_all(self, result: int) -> Generator[int, Tuple[Any, ...], None]:
+        """A generator of its own: Python looks for signals at the end of a loop's body too, which counts as within a
+        `try` around the loop in some of its versions and in others not."""
+        while True:
+            _, tensor, n_bytes, _, ret_data = yield result
+            self.allocate(tensor.contents, n_bytes, ret_data)
+            result = 0

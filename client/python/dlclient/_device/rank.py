@@ -5,7 +5,7 @@ from __future__ import annotations
 import collections
 import errno
 import threading
-from typing import Any, Callable, Deque, List, Tuple
+from typing import Any, Callable, Deque, List, Optional, Tuple
 
 from .._batches.batch import Batch, State
 from .._batches.form import Form, as_it_is
@@ -39,17 +39,22 @@ class DeviceRank(Rank):
                  state: Callable[[object], State]) -> None:
         super().__init__(handle, epoch, position, form, state)
         self._device = device
+        self._asked_on = 0  # the stream of the last call of _next()
         self._read: Deque[Tuple[Lease, List[Any]]] = collections.deque()  # handed out and released, but still read from
 
     def _result(self, result: int) -> int:
         """What a call of the library returned; raises what a function that it called has raised. Memory that was
         missing for the batch after this one is asked for again with that one."""
+        self._device.memory.settle()
         trouble, self._device.memory.trouble = self._device.memory.trouble, None
-        if trouble is None or (result >= 0 and isinstance(trouble, Exception)):
-            return result
-        if isinstance(trouble, MemoryError) and not isinstance(trouble, Error):
-            raise DeviceMemoryFull(str(trouble), errno.ENOMEM) from trouble
-        raise trouble
+        try:
+            if trouble is None or (result >= 0 and isinstance(trouble, Error)):
+                return result
+            if isinstance(trouble, MemoryError) and not isinstance(trouble, Error):
+                raise DeviceMemoryFull(str(trouble), errno.ENOMEM) from trouble
+            raise trouble
+        finally:
+            del trouble  # its traceback refers to this frame: a cycle, which would keep the handle
 
     def _set_epoch(self, epoch: int) -> int:
         return self._result(int(self._device.library.set_epoch(self._device.pointer, epoch)))
@@ -57,15 +62,29 @@ class DeviceRank(Rank):
     def _seek(self, epoch: int, position: int) -> int:
         return self._result(int(self._device.library.seek(self._device.pointer, epoch, position)))
 
+    def take(self, timeout: Optional[float]) -> Optional[Batch]:
+        address = self.handle.out.value
+        if address is not None:  # taken on the stream of that call: the one that is current now may be another one
+            self.handle.check()
+            before, stream = self._asked_on, self._device.memory.stream()
+            if stream != before:
+                self._device.use(address, stream)
+                self._asked_on = stream
+        return super().take(timeout)
+
     def _next(self, timeout_ms: int) -> int:
         device, handle = self._device, self.handle
         close_left()
+        device.memory.delivered()  # if a signal's exception came before that
         self._settle(False)
         sweep(handle)
         functions = device.library if timeout_ms else device.library.quick
-        result = int(functions.next(device.pointer, timeout_ms, device.memory.stream(), handle.out_reference))
-        if result == -errno.ENOBUFS:
+        self._asked_on = device.memory.stream()
+        result = int(functions.next(device.pointer, timeout_ms, self._asked_on, handle.out_reference))
+        if result == -errno.ENOBUFS and self._read:  # not the program's, which would have to let go of some
             self._settle(True)
+            sweep(handle)
+            result = int(functions.next(device.pointer, timeout_ms, self._asked_on, handle.out_reference))
         return self._result(result)
 
     def _settle(self, wait: bool) -> None:
@@ -85,15 +104,26 @@ class DeviceRank(Rank):
         batch = Batch._of(source, self._state)
         if memory.owns:
             batch._keep(as_it_is)
-        self.at = (batch.epoch, batch.position)
-        deliver(lease)
-        readers = memory.delivered(source)
+        readers = memory.ready(source)
         if readers:
             self._read.append((lease, readers))
+        self.at = (batch.epoch, batch.position)
+        deliver(lease)
+        memory.delivered()
+        if readers:
             batch._source = None
         elif memory.owns:
             batch._let_slot_go()
         return batch
+
+    def _drop(self, address: int) -> None:
+        record, memory = CudaBatch.from_address(address), self._device.memory
+        lease = DeviceLease(self.handle, address, record.batch.epoch, record.batch.step)
+        readers = memory.drop(DeviceSource(lease, record, self._form, memory))
+        if readers:
+            self._read.append((lease, readers))
+        deliver(lease)
+        memory.delivered()
 
     def _text(self) -> str:
         return self._device.library.error_text()

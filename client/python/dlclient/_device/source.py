@@ -42,7 +42,7 @@ class DeviceSource(Source):
                      if place.offset != ABSENT and place.n_bytes > 0), None)
 
     def target(self, name: str) -> Any:
-        return self.memory.moved(self.form.targets[name][column(self.record.served, self.record.n_samples)])
+        return self.memory.moved(name, self.form.targets[name][column(self.record.served, self.record.n_samples)])
 
     def error(self, i: int) -> Optional[bytes]:
         text: Optional[bytes] = self.lease.handle.device.sample_error(self.lease.address, i)

@@ -29,6 +29,7 @@ class TorchMemory(Memory):
         self._torch = _convert.module("torch")
         self._device: Any = None
         self._given: Dict[int, Tuple[Any, int]] = {}  # bytes of tensors that were allocated, by address; their stream
+        self._leaving: List[int] = []  # of these: addresses of the batch that is being handed out
         self._stream = 0  # of this call
         self._dtypes: Dict[int, Tuple[Any, int]] = {}
         self._buffers = Buffers(self._torch, into) if into is not None else None
@@ -59,42 +60,57 @@ class TorchMemory(Memory):
 
     # -- memory for the library
 
-    def allocate(self, tensor: _library.Tensor, n_bytes: int) -> int:
+    def allocate(self, tensor: _library.Tensor, n_bytes: int, ret_data: Any) -> None:
         torch = self._torch
         name, flat = tensor.name.decode(), None
         if self._buffers is not None:
             assert self.form is not None
             self.form.channels_last.settle(name)  # the first field that lies on a device is the picture
-            flat = self._buffers.give(name, tensor, n_bytes, self.form.channels_last.has(name))
+            flat = self._buffers.give(name, tensor, n_bytes, self._dtype(tensor)[0], self._given,
+                                      self.form.channels_last.has(name))
         if flat is None:
             try:
-                flat = torch.empty(n_bytes, dtype=torch.uint8, device=self._device)
+                with torch.inference_mode(False):  # the batch may be handed out after a block of inference has ended
+                    flat = torch.empty(n_bytes, dtype=torch.uint8, device=self._device)
             except torch.cuda.OutOfMemoryError as error:
                 raise DeviceMemoryFull(f"no memory on {self._device} for {name!r} of a batch: {error}") from error
         pointer = int(flat.data_ptr())
+        ret_data[0] = pointer  # first: if a signal's exception comes now, the library gives back what it was told
         self._given[pointer] = (flat, self._stream)
-        return pointer
 
     def free(self, pointer: int) -> None:
         self._given.pop(pointer, None)
-        if self._buffers is not None:
-            self._buffers.free(pointer)
 
-    def delivered(self, source: DeviceSource) -> List[Any]:
-        """The batch's tensors hold their memory now."""
-        found = [self._flat_at(source.address(tensor) or 0) for tensor in source.fields().values()]
-        pointers = [base for base, flat, _ in found if flat is not None]
-        list(map(self._given.pop, pointers))  # one function of C, into which no signal comes
+    def drop(self, source: DeviceSource) -> List[Any]:
+        self._leaving = self._addresses(source)
         if self._buffers is not None:
-            self._buffers.delivered(pointers)
+            self._buffers.drop()
         return []
+
+    def ready(self, source: DeviceSource) -> List[Any]:
+        self._leaving = self._addresses(source)
+        if self._buffers is not None and source.record.n_samples > 0:
+            self._buffers.check_filled(source.names())
+        return []
+
+    def _addresses(self, source: DeviceSource) -> List[int]:
+        found = [self._flat_at(source.address(tensor) or 0) for tensor in source.fields().values()]
+        return [base for base, flat, _ in found if flat is not None]
+
+    def delivered(self) -> None:
+        """The batch's tensors hold their memory now."""
+        while self._leaving:
+            self._given.pop(self._leaving[-1], None)
+            self._leaving.pop()
+        if self._buffers is not None:
+            self._buffers.delivered()
 
     # -- tensors
 
     def piece(self, source: DeviceSource, name: str, tensor: _library.Tensor, data: int, shape: Tuple[int, ...],
               strides: Tuple[int, ...]) -> Any:
         torch = self._torch
-        dtype, n_element = self._dtypes.get(tensor.dtype) or self._dtype(tensor.dtype)
+        dtype, n_element = self._dtypes.get(tensor.dtype) or self._dtype(tensor)
         base, flat, stream = self._flat_at(data)
         if flat is None or 0 in shape:
             return torch.empty(shape, dtype=dtype, device=self._device)
@@ -108,8 +124,12 @@ class TorchMemory(Memory):
             return self._buffers.placed(name, values, source.form.channels_last.has(name))
         return values
 
-    def moved(self, array: Any) -> Any:
-        return _convert.converter("torch")(array).to(self._device)
+    def moved(self, name: str, array: Any) -> Any:
+        try:
+            values = _convert.converter("torch")(array).to(self._device)
+        except self._torch.cuda.OutOfMemoryError as error:
+            raise DeviceMemoryFull(f"no memory on {self._device} for {name!r} of a batch: {error}") from error
+        return self._buffers.placed(name, values, False) if self._buffers is not None and array.size > 0 else values
 
     def _flat_at(self, address: int) -> Tuple[int, Any, int]:
         """The memory that was allocated there: its address, its bytes as a tensor, its stream."""
@@ -118,11 +138,13 @@ class TorchMemory(Memory):
                 return base, flat, stream
         return 0, None, 0
 
-    def _dtype(self, kind: int) -> Tuple[Any, int]:
+    def _dtype(self, tensor: _library.Tensor) -> Tuple[Any, int]:
         """torch's, and its bytes."""
-        dtype = getattr(self._torch, NAMES[kind], None)
+        name = NAMES[tensor.dtype]
+        dtype = getattr(self._torch, name, None)
         if dtype is None:
-            raise FrameworkMissing(f"framework: torch {self._torch.__version__} has no {NAMES[kind]}: install torch "
-                                   f"2.3 or later")
-        self._dtypes[kind] = (dtype, int(self._torch.empty(0, dtype=dtype).element_size()))
-        return self._dtypes[kind]
+            raise FrameworkMissing(f"framework: torch {self._torch.__version__} has no {name}, the dtype of "
+                                   f"{tensor.name.decode()!r}: install torch 2.3 or later, or convert the field, as by "
+                                   f"to(int64)")
+        self._dtypes[tensor.dtype] = (dtype, int(self._torch.empty(0, dtype=dtype).element_size()))
+        return self._dtypes[tensor.dtype]
