@@ -55,9 +55,10 @@ class Loader(Loops):
                         on that one. With several ranks a list of one for each, or "cuda": one after the other. The
                         pipeline's last steps, flips, color_jitter, grayscale, to, normalize and layout, are done there,
                         with the same numbers. Fields are torch's or JAX's own tensors, or without a framework
-                        DeviceArrays; text and bytes stay on the host
+                        DeviceArrays, of which those of four batches may be alive; text and bytes stay on the host.
+                        docs/gpu.md has the rest
         into            {"image": tensor}: batches are written to these torch tensors on the device, for CUDA graphs;
-                        two such dicts are written in turn, and save a copy
+                        two such dicts are written in turn, and save a copy. Each name must be that of a field
         copy            "small": numbers and short rows (labels, values: [n], and [n, k] up to 64 KiB) are copies, other
                         fields share the daemon's memory; True: all fields are copies; False: none is
         targets         numbers of your own, a row for each sample of the dataset: they are the field "label" of a

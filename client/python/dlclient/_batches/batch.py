@@ -240,11 +240,11 @@ class Batch(Mapping[str, Any]):
         return self._mapped(convert)
 
     def numpy(self) -> Dict[str, Any]:
-        """The fields as NumPy arrays, without a copy."""
+        """The fields as NumPy arrays: without a copy from the CPU's memory, with one from a device, of torch or JAX."""
         return self._as("numpy")
 
     def torch(self) -> Dict[str, Any]:
-        """The fields as torch tensors in the CPU's memory, without a copy."""
+        """The fields as torch tensors, in the CPU's memory or on the loader's device, without a copy."""
         return self._as("torch")
 
     def jax(self) -> Dict[str, Any]:
