@@ -727,6 +727,7 @@ def _(box):
             whole = on_device.values(array)
             for place in (slice(1, 3), slice(None), slice(-2, None), slice(3, 1), slice(9, None)): same(on_device.values(array[place]), whole[place])
             refused(TypeError, lambda: array[::2], "framework")
+            refused(TypeError, lambda: batch.model_inputs("json"), "framework=\\"torch\\"")
             for function in (copy.copy, copy.deepcopy, pickle.dumps): refused(TypeError, lambda: function(array), "cuda:0", "clone")
         clean()
         class OnCpu: platform, id = "cpu", 0                  # as a jax.Device

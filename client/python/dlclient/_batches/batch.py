@@ -275,6 +275,9 @@ class Batch(Mapping[str, Any]):
         if names[0] not in self:
             raise KeyError(f"{names[0]!r}: field {field!r} is not padded; end its part of the pipeline with pad")
         mask = self[names[0]]
+        if _convert.is_on_device(mask):
+            raise TypeError("these arrays lie on a device and no framework owns them: open the loader with "
+                            "framework=\"torch\" or \"jax\"")
         inputs = {"input_ids": self[field],
                   "attention_mask": mask.long() if hasattr(mask, "long") else mask.astype("int64")}
         if names[1] in self:
