@@ -241,6 +241,9 @@ def _(box):
         wrong(dict(imgae=image()), "'imgae' is not a field", "image, label")
         wrong((dict(image=image(), lable=label()), dict(image=image(), lable=label())), "'lable' is not a field")
         wrong(dict(txt=label()), "'txt'", "text", dataset="w", pipeline="txt: text")
+        for more in (dict(device="cuda"), dict(copy=True), dict()):
+            with dlclient.Loader("w", **dict(options, pipeline="txt: text", targets=dict(txt=numpy.arange(12)), **more)) as loader:
+                refused(dlclient.OptionError, lambda: next(iter(loader)), "targets: 'txt' is a field of the dataset")
 
         targets = numpy.arange(52, dtype="float32").reshape(26, 2)
         with dlclient.Loader("p", copy=True, targets=targets, **options) as loader:

@@ -333,6 +333,8 @@ class Batch(Mapping[str, Any]):
         """Makes all fields, so that they need the slot no more."""
         source = self._source
         if source is not None:
+            if self._form.targets:
+                self._form.check_targets(self)
             self._known()
             self._values = {name: self._field(name, self._form.convert, owned) for name in source.names()}
 

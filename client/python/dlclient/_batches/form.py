@@ -112,7 +112,10 @@ class Form:
         """The field whose list has this one as a later view, and where."""
         return None if name in self.targets else self.views.places.get(name)
 
-    def _check_targets(self, batch: Any) -> None:
+    def check_targets(self, batch: Any) -> None:
+        """Once, as long as it is known what the dataset's own fields are."""
+        if self.are_targets_checked:
+            return
         replaced = batch._replaced()
         if replaced:
             raise OptionError(f"targets: {replaced[0]!r} is a field of the dataset that is not one number or row of "
@@ -125,8 +128,8 @@ class Form:
             return None
         if self.raises and batch.substitutes is not None:
             raise _damage_of(batch)
-        if self.targets and not self.are_targets_checked:
-            self._check_targets(batch)
+        if self.targets:
+            self.check_targets(batch)
         if self.as_tuple is False:
             return batch
         names = list(batch) if self.as_tuple is True else self.as_tuple
