@@ -20,13 +20,12 @@ from trainers import need
 card, goals, make_image = map(importlib.import_module, ("card", "goals", "make_image"))
 
 RUN = os.path.join(ROOT, "tests", "bench", "gpu", "run.py")
-SMALL = "batch=4 side=32 slots=4 matmul=64 seconds=0.2 repeats=2 copies=4 n=24 kinds=7 work_ms=30 pace=200"
 LINE = re.compile(r"(\w+) (-?[\d.]+(?:e-?\d+)?) (\S+) \(over the tests' driver, not a measurement\)")
 
 
 def bench(box, *names, library=None, **environment):
     """The finished process."""
-    env = dict(os.environ, GPU_KEYS=SMALL, BENCH_OUT=box.path("out", *names), **environment)
+    env = dict(os.environ, BENCH_OUT=box.path("out", *names), **environment)
     if library:
         env["LD_LIBRARY_PATH"] = library
     return subprocess.run([sys.executable, RUN, " ".join(names)], env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
