@@ -11,7 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define N_BETWEEN 4u
+#define N_BETWEEN 5u
+#define ROWS      (N_BETWEEN - 1)
 
 /* Decoding and resizing take turns, a band of rows each: a few microseconds. Two looks at the clock for each band would
  * be a hundredth of a picture's time, so only one band of this many is timed, and the others are taken to have cost as
@@ -20,7 +21,7 @@
 
 struct workspace {
         struct resizer *resizer;
-        uint8_t *between[N_BETWEEN]; /* canvases of even and odd stages; then the same for alpha */
+        uint8_t *between[N_BETWEEN]; /* canvases of even and odd stages; the same for alpha; rows of an operation */
         size_t n_between_bytes[N_BETWEEN];
 
         /* The sample that is being fed. */
@@ -103,21 +104,41 @@ static bool is_between(const struct geometry *geometry, uint32_t idx) {
         return idx + 1 < geometry->n_stages || !geometry->is_direct;
 }
 
+static uint64_t row_bytes(const struct operation *operation, uint32_t width) {
+        return (uint64_t)operation->type->n_rows * width * PIXEL_BYTES;
+}
+
+/* Of the operation of a stage that needs most rows. */
+static uint64_t most_row_bytes(const struct geometry *geometry, const struct stage *stage) {
+        uint64_t most = 0;
+
+        for (uint32_t i = 0; i < stage->n_operations; i++) {
+                const struct operation *operation = &geometry->operations[stage->first_operation + i];
+                uint64_t n_bytes = row_bytes(operation, stage->canvas_width);
+
+                most = n_bytes > most ? n_bytes : most;
+        }
+        return most;
+}
+
 uint64_t recipe_bytes_needed(const struct geometry *geometry) {
-        uint64_t between[2] = { 0 }, resizer = 0;
+        uint64_t between[2] = { 0 }, rows = 0, resizer = 0;
 
         for (uint32_t i = 0; i < geometry->n_stages; i++) {
                 const struct stage *stage = &geometry->stages[i];
                 uint64_t canvas = (uint64_t)stage->canvas_width * stage->canvas_height * PIXEL_BYTES;
+                uint64_t most_rows = most_row_bytes(geometry, stage);
                 struct resize_job job = stage_resize_job(stage);
 
+                rows = most_rows > rows ? most_rows : rows;
                 if (is_between(geometry, i) && canvas > between[i % 2])
                         between[i % 2] = canvas;
                 if (!is_empty(stage))
                         resizer += resize_bytes_needed(stage->source.width, stage->source.height,
                                                        i == 0 ? &geometry->source : NULL, &job);
         }
-        return (between[0] + between[1]) * (pixel_format_has_alpha(&geometry->conversion->format) ? 2 : 1) + resizer;
+        return (between[0] + between[1]) * (pixel_format_has_alpha(&geometry->conversion->format) ? 2 : 1) + rows +
+               resizer;
 }
 
 /* The window's box on its canvas after mirroring left to right, which the resampling does. Top and bottom are exchanged
@@ -157,10 +178,25 @@ static void swap_rows(uint8_t *a, uint8_t *b, size_t n_bytes) {
         }
 }
 
+static int run_operation(struct workspace *workspace, const struct operation *operation, const struct canvas *canvas,
+                         struct why *why) {
+        struct operation with_rows = *operation;
+        int r = reserve_between(workspace, ROWS, row_bytes(operation, canvas->width), why);
+
+        if (r < 0)
+                return r;
+        with_rows.rows = workspace->between[ROWS];
+        stage_enter(workspace->clock, operation->step);
+        operation->type->run(&with_rows, canvas);
+        return 0;
+}
+
 /* Everything after the window, done in the canvas itself. */
-static void finish_canvas(const struct workspace *workspace, const struct stage *stage, const struct canvas *canvas) {
+static int finish_canvas(struct workspace *workspace, const struct stage *stage, const struct canvas *canvas,
+                         struct why *why) {
         const struct geometry *geometry = workspace->geometry;
         struct box place = window_on_canvas(stage);
+        int r = 0;
 
         if (place.width < canvas->width || place.height < canvas->height) {
                 stage_enter(workspace->clock, STAGE_PAD);
@@ -172,12 +208,9 @@ static void finish_canvas(const struct workspace *workspace, const struct stage 
                 for (uint32_t y = 0; y < canvas->height / 2; y++)
                         swap_rows(canvas_at(canvas, 0, y), canvas_at(canvas, 0, canvas->height - 1 - y),
                                   (size_t)canvas->width * PIXEL_BYTES);
-        for (uint32_t i = 0; i < stage->n_operations; i++) {
-                const struct operation *operation = &geometry->operations[stage->first_operation + i];
-
-                stage_enter(workspace->clock, operation->step);
-                operation->type->run(operation, canvas);
-        }
+        for (uint32_t i = 0; i < stage->n_operations && r == 0; i++)
+                r = run_operation(workspace, &geometry->operations[stage->first_operation + i], canvas, why);
+        return r;
 }
 
 /* The source box of a stage, within the result of the stage before. */
@@ -280,18 +313,17 @@ static int draw_next(struct workspace *workspace, uint32_t idx, struct why *why)
 
 int recipe_end(struct workspace *workspace, struct why *why) {
         const struct geometry *geometry = workspace->geometry;
+        int r;
 
         settle_feeding(workspace);
-        finish_canvas(workspace, &geometry->stages[0], &workspace->canvas);
-        for (uint32_t i = 1; i < geometry->n_stages; i++) {
-                int r = draw_next(workspace, i, why);
-
-                if (r < 0)
-                        return r;
-                finish_canvas(workspace, &geometry->stages[i], &workspace->canvas);
+        r = finish_canvas(workspace, &geometry->stages[0], &workspace->canvas, why);
+        for (uint32_t i = 1; i < geometry->n_stages && r == 0; i++) {
+                r = draw_next(workspace, i, why);
+                if (r == 0)
+                        r = finish_canvas(workspace, &geometry->stages[i], &workspace->canvas, why);
         }
-        if (geometry->is_direct)
-                return 0;
+        if (r < 0 || geometry->is_direct)
+                return r;
         stage_enter(workspace->clock, STAGE_CONVERT);
         conversion_run(geometry->conversion, &workspace->canvas, NULL, workspace->out, workspace->stride,
                        geometry->plane_stride);
@@ -365,9 +397,8 @@ static int run_stage(struct workspace *workspace, uint32_t idx, const struct box
                 alpha_divide(&colors, &alpha);
         }
         without_operations.n_operations = 0;
-        finish_canvas(workspace, stage, &canvases[COLORS]);
-        finish_canvas(workspace, &without_operations, &canvases[ALPHA]);
-        return 0;
+        r = finish_canvas(workspace, stage, &canvases[COLORS], why);
+        return r < 0 ? r : finish_canvas(workspace, &without_operations, &canvases[ALPHA], why);
 }
 
 int recipe_run_alpha(struct workspace *workspace, const struct geometry *geometry, uint8_t *colors, uint8_t *alpha,

@@ -18,9 +18,10 @@ struct operation;
 
 struct operation_type {
         const char *name;
-        enum dlp_left_kind left_kind; /* what it is called where it is left to the client */
+        enum dlp_left_kind left_kind; /* what it is called where it is left to the client; 0: it never is */
         bool moves_with_flip;         /* the result on a mirrored picture is the mirrored result */
         bool moves_with_crop;         /* a pixel's result depends on that pixel alone */
+        uint32_t n_rows;              /* beside the canvas, of its width: what the operation needs to remember */
         void (*run)(const struct operation *operation, const struct canvas *canvas);
 };
 
@@ -28,6 +29,7 @@ struct operation {
         const struct operation_type *type;
         float amount;       /* for a blend, 1 is the unchanged picture; for the hue, turns of the colour wheel */
         enum stage_id step; /* whose time it takes; set by fold_operate() */
+        uint8_t *rows;      /* n_rows of them, without gaps; set by who runs it */
 };
 
 extern const struct operation_type operation_brightness;
