@@ -222,7 +222,7 @@ int fold_vflip(struct fold *fold, struct why *why) {
 
 static void leave_operation(struct dlp_left_operations *left, const struct operation *operation) {
         assert(left->n_operations < DLP_LEFT_OPERATIONS_MAX);
-        assert(operation->type->moves_with_flip); /* leave_flip() */
+        assert(operation->type->left_kind && operation->type->moves_with_flip); /* leave_flip() */
         left->operations[left->n_operations++] = (struct dlp_left_operation){ .kind = operation->type->left_kind,
                                                                               .amount = operation->amount };
 }

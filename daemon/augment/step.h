@@ -104,6 +104,12 @@ extern const struct step_type step_vflip;
 extern const struct step_type step_color_jitter;
 extern const struct step_type step_grayscale;
 extern const struct step_type step_random_grayscale;
+extern const struct step_type step_invert;
+extern const struct step_type step_posterize;
+extern const struct step_type step_solarize;
+extern const struct step_type step_autocontrast;
+extern const struct step_type step_equalize;
+extern const struct step_type step_sharpness;
 extern const struct step_type step_sanitize;
 extern const struct step_type step_to;
 extern const struct step_type step_normalize;
@@ -128,6 +134,12 @@ int fill_check(const struct value *fill, const struct conversion *conversion, st
 
 /* Refuses a step for pictures of some modes, bit i of `modes` for mode i: -EINVAL with what is `expected` instead. */
 int mode_check(const struct conversion *conversion, unsigned modes, const char *expected, struct why *why);
+
+/* The same, as convert() of a step that changes levels: Pillow does that with RGB and L alone. */
+int levels_check(const struct value *values, struct conversion *conversion, struct why *why);
+
+/* Draws one f32, whatever the probability is, as torchvision draws for 0 and 1, too: below it means yes. */
+bool step_happens(const struct value *probability, struct dlp_philox *philox);
 
 /* Refuses a filter that mixes pixels of 16 bits: -EINVAL. */
 int filter_check(const struct value *filter, const struct conversion *conversion, struct why *why);

@@ -17,6 +17,12 @@
         ROW(COLOR_JITTER, "color_jitter", "the step")                                                                  \
         ROW(GRAYSCALE, "grayscale", "the step")                                                                        \
         ROW(RANDOM_GRAYSCALE, "random_grayscale", "the step")                                                          \
+        ROW(INVERT, "invert", "the step")                                                                              \
+        ROW(POSTERIZE, "posterize", "the step")                                                                        \
+        ROW(SOLARIZE, "solarize", "the step")                                                                          \
+        ROW(AUTOCONTRAST, "autocontrast", "the step")                                                                  \
+        ROW(EQUALIZE, "equalize", "the step")                                                                          \
+        ROW(SHARPNESS, "sharpness", "the step")                                                                        \
         ROW(MOVE, "move", "moving decoded pixels to their place, where no step resizes")                               \
         ROW(CONVERT, "convert", "the steps to, normalize and layout; arrays from their file's form")                   \
         ROW(MASKS, "masks", "masks of instances")                                                                      \

@@ -1,0 +1,191 @@
+/* augment/operations/levels.c: what changes each level of a channel to another one, whatever is beside it: Pillow's
+ * ImageOps. Each is a table of 256 levels for each channel; autocontrast and equalize make theirs from the levels that
+ * the picture has now, each channel by itself. */
+#include "daemon/augment/operation.h"
+
+#include <string.h>
+
+#define N_LEVELS 256
+
+struct tables {
+        uint8_t of[PIXEL_BYTES][N_LEVELS];
+};
+
+static void look_up(const struct canvas *canvas, const struct tables *tables) {
+        for (uint32_t y = 0; y < canvas->height; y++) {
+                uint8_t *row = canvas_at(canvas, 0, y);
+
+                for (uint32_t x = 0; x < canvas->width; x++, row += PIXEL_BYTES)
+                        for (unsigned channel = 0; channel < PIXEL_BYTES; channel++)
+                                row[channel] = tables->of[channel][row[channel]];
+        }
+}
+
+static uint8_t clamped(int64_t level) {
+        return level < 0 ? 0 : level > 255 ? 255 : (uint8_t)level;
+}
+
+/* ---- the same table for all channels ------------------------------------------------------------------------- */
+
+/* Gives the other channels the table of the first one. */
+static void look_up_first(const struct canvas *canvas, struct tables *tables) {
+        for (unsigned channel = 1; channel < PIXEL_BYTES; channel++)
+                memcpy(tables->of[channel], tables->of[0], N_LEVELS);
+        look_up(canvas, tables);
+}
+
+static void run_invert(const struct operation *operation, const struct canvas *canvas) {
+        struct tables tables;
+
+        (void)operation;
+        for (int i = 0; i < N_LEVELS; i++)
+                tables.of[0][i] = (uint8_t)(255 - i);
+        look_up_first(canvas, &tables);
+}
+
+static void run_posterize(const struct operation *operation, const struct canvas *canvas) {
+        unsigned lost = (1u << (8 - (unsigned)operation->amount)) - 1;
+        struct tables tables;
+
+        for (unsigned i = 0; i < N_LEVELS; i++)
+                tables.of[0][i] = (uint8_t)(i & ~lost);
+        look_up_first(canvas, &tables);
+}
+
+static void run_solarize(const struct operation *operation, const struct canvas *canvas) {
+        int lowest = (int)operation->amount;
+        struct tables tables;
+
+        for (int i = 0; i < N_LEVELS; i++)
+                tables.of[0][i] = (uint8_t)(i < lowest ? i : 255 - i);
+        look_up_first(canvas, &tables);
+}
+
+/* ---- a table from the channel's own levels ------------------------------------------------------------------- */
+
+/* How many pixels have each level: RECIPE_BETWEEN_PIXELS_MAX of them fit. */
+struct counts {
+        uint32_t of[PIXEL_BYTES][N_LEVELS];
+};
+
+static void count(const struct canvas *canvas, struct counts *ret_counts) {
+        memset(ret_counts, 0, sizeof(*ret_counts));
+        for (uint32_t y = 0; y < canvas->height; y++) {
+                const uint8_t *row = canvas_at(canvas, 0, y);
+
+                for (uint32_t x = 0; x < canvas->width; x++, row += PIXEL_BYTES)
+                        for (unsigned channel = 0; channel < PIXEL_BYTES; channel++)
+                                ret_counts->of[channel][row[channel]]++;
+        }
+}
+
+static void leave(uint8_t *table) {
+        for (int i = 0; i < N_LEVELS; i++)
+                table[i] = (uint8_t)i;
+}
+
+static int lowest_of(const uint32_t *counts) {
+        int level = 0;
+
+        while (level < 255 && counts[level] == 0)
+                level++;
+        return level;
+}
+
+static int highest_of(const uint32_t *counts) {
+        int level = 255;
+
+        while (level > 0 && counts[level] == 0)
+                level--;
+        return level;
+}
+
+/* The lowest level becomes 0 and the highest 255; in float64, truncated as Python's int() does. */
+static void stretch(const uint32_t *counts, uint8_t *table) {
+        int lowest = lowest_of(counts), highest = highest_of(counts);
+        double scale, offset;
+
+        if (highest <= lowest) { /* a flat channel */
+                leave(table);
+                return;
+        }
+        scale = 255.0 / (highest - lowest);
+        offset = -lowest * scale;
+        for (int i = 0; i < N_LEVELS; i++)
+                table[i] = clamped((int64_t)(i * scale + offset));
+}
+
+/* Each level becomes the share of pixels that are darker. The step is a 255th of all pixels without those of the
+ * highest level; what is lost by that division can make a level greater than 255. */
+static void spread(const uint32_t *counts, uint8_t *table) {
+        int highest = highest_of(counts);
+        int64_t n_below = 0, step, n;
+
+        for (int i = 0; i < highest; i++)
+                n_below += counts[i];
+        step = n_below / 255;
+        if (step == 0) { /* also of a flat channel */
+                leave(table);
+                return;
+        }
+        n = step / 2;
+        for (int i = 0; i < N_LEVELS; i++) {
+                table[i] = clamped(n / step);
+                n += counts[i];
+        }
+}
+
+static void change(const struct canvas *canvas, void (*make)(const uint32_t *counts, uint8_t *table)) {
+        struct counts counts;
+        struct tables tables;
+
+        count(canvas, &counts);
+        for (unsigned channel = 0; channel < PIXEL_BYTES; channel++)
+                make(counts.of[channel], tables.of[channel]);
+        look_up(canvas, &tables);
+}
+
+static void run_autocontrast(const struct operation *operation, const struct canvas *canvas) {
+        (void)operation;
+        change(canvas, stretch);
+}
+
+static void run_equalize(const struct operation *operation, const struct canvas *canvas) {
+        (void)operation;
+        change(canvas, spread);
+}
+
+const struct operation_type operation_invert = {
+        .name = "invert",
+        .moves_with_flip = true,
+        .moves_with_crop = true,
+        .run = run_invert,
+};
+
+const struct operation_type operation_posterize = {
+        .name = "posterize",
+        .moves_with_flip = true,
+        .moves_with_crop = true,
+        .run = run_posterize,
+};
+
+const struct operation_type operation_solarize = {
+        .name = "solarize",
+        .moves_with_flip = true,
+        .moves_with_crop = true,
+        .run = run_solarize,
+};
+
+const struct operation_type operation_autocontrast = {
+        .name = "autocontrast",
+        .moves_with_flip = true,
+        .moves_with_crop = false, /* the levels are those of the whole picture; here as well: */
+        .run = run_autocontrast,
+};
+
+const struct operation_type operation_equalize = {
+        .name = "equalize",
+        .moves_with_flip = true,
+        .moves_with_crop = false,
+        .run = run_equalize,
+};

@@ -1,0 +1,21 @@
+/* augment/steps/autocontrast.c: torchvision's RandomAutocontrast. Draws one f32: below p means yes. */
+#include "daemon/augment/step.h"
+
+enum {
+        PROBABILITY
+};
+
+static int plan(const struct value *values, struct dlp_philox *philox, struct fold *fold, struct why *why) {
+        (void)why;
+        if (step_happens(&values[PROBABILITY], philox))
+                fold_operate(fold, &(struct operation){ &operation_autocontrast });
+        return 0;
+}
+
+const struct step_type step_autocontrast = {
+        .name = "autocontrast",
+        .example = "autocontrast(0.5)",
+        .arguments = { [PROBABILITY] = { ARGUMENT_NUMBER, "p", "0.5", 0, 1 } },
+        .plan = plan,
+        .convert = levels_check,
+};
