@@ -60,6 +60,10 @@ def _random_crop(step: Any) -> str:
     return f"random_crop({_size(step.size)}{keys})"
 
 
+def _with_p(name: str, value: float, p: float) -> str:
+    return f"{name}({_number(value)}{_keys(p=(p, 0.5, _number))})"
+
+
 def _color_jitter(step: Any) -> str:
     names = [name for name in ("brightness", "contrast", "saturation", "hue") if getattr(step, name, None)]
     return f"color_jitter({', '.join(f'{name}={_list(getattr(step, name))}' for name in names)})"
@@ -77,6 +81,12 @@ STEPS: Dict[str, Callable[[Any], str]] = {
     "ColorJitter": _color_jitter,
     "Grayscale": lambda step: f"grayscale({step.num_output_channels})",
     "RandomGrayscale": lambda step: f"random_grayscale({_number(step.p)})",
+    "RandomInvert": lambda step: f"invert({_number(step.p)})",
+    "RandomPosterize": lambda step: _with_p("posterize", step.bits, step.p),
+    "RandomSolarize": lambda step: _with_p("solarize", step.threshold, step.p),
+    "RandomAutocontrast": lambda step: f"autocontrast({_number(step.p)})",
+    "RandomEqualize": lambda step: f"equalize({_number(step.p)})",
+    "RandomAdjustSharpness": lambda step: _with_p("sharpness", step.sharpness_factor, step.p),
     "SanitizeBoundingBoxes": lambda step: "sanitize",
 }
 
