@@ -104,6 +104,8 @@ def _(box):
             (f"{crop} {jitter} grayscale(1) hflip(0.5) {half}", 1),
             (f"decode(mode=L) {crop} color_jitter(0.4, 0.4, 0.4) vflip(0.5) {half}", 3),
             (f"{crop} {jitter} random_crop(24) {half}", 1),  # what is not at the end is done before
+            (f"{crop} {jitter} equalize(0.5) hflip(0.5) color_jitter(0.3) {half}", 2),  # no device knows equalize
+            (f"{crop} {jitter} hflip(0.5) sharpness(2, p=0.7) {half}", 1),
             (f"{crop} {jitter} {jitter} {jitter} hflip(0.5) {half}", 4),  # two of them are left
             (f"{crop} {jitter} {half} views(2)", 6),
             (f"image: {crop} {jitter} vflip(0.5); label: to(int32)", 3)):

@@ -180,7 +180,7 @@ def padded(picture, size, operations):
 @case("colours change in pictures with alpha and in grey as torchvision's functions on Pillow's pictures do")
 def _(box):
     _, _, _ = pillow()
-    from PIL import ImageEnhance
+    from PIL import ImageEnhance, ImageOps
     folder = box.path("d")
     os.makedirs(folder)
     kinds(os.path.join(folder, "kinds"))
@@ -191,6 +191,13 @@ def _(box):
             for factor in (0.5, 1.5):
                 n = compare(daemon, folder, mode, f"color_jitter({name}={factor}:{factor})", lambda p: enhance(p).enhance(factor))
                 equal(n, 26, "pictures")
+        for factor in (0, 0.7, 2.5):
+            n = compare(daemon, folder, mode, f"sharpness({factor}, p=1)", lambda p: ImageEnhance.Sharpness(p).enhance(factor))
+            equal(n, 26, "pictures")
+    for steps, function in (("invert(1)", ImageOps.invert), ("posterize(3, p=1)", lambda p: ImageOps.posterize(p, 3)),
+                            ("solarize(99.5, p=1)", lambda p: ImageOps.solarize(p, 99.5)),
+                            ("autocontrast(1)", ImageOps.autocontrast), ("equalize(1)", ImageOps.equalize)):
+        equal(compare(daemon, folder, "L", steps, function), 26, "pictures")
 
 
 @case("pictures with alpha, grey and indices are turned as EXIF says before any other step")

@@ -40,7 +40,10 @@ def _(box):
                 (t.RandomCrop(16, padding=4), "random_crop(16, padding=4)"), (t.Pad(2), "pad(2)"),
                 (t.RandomVerticalFlip(0.25), "vflip(0.25)"), (t.Grayscale(3), "grayscale(3)"),
                 (t.ColorJitter(0.4, hue=0.1), "color_jitter(brightness=0.6:1.4, hue=-0.1:0.1)"),
-                (t.RandomGrayscale(0.2), "random_grayscale(0.2)"), (t.ConvertImageDtype(torch.float16), "to(float16)")]:
+                (t.RandomGrayscale(0.2), "random_grayscale(0.2)"), (t.RandomInvert(0.3), "invert(0.3)"),
+                (t.RandomPosterize(4), "posterize(4)"), (t.RandomSolarize(128.5, p=1), "solarize(128.5, p=1)"),
+                (t.RandomAutocontrast(), "autocontrast(0.5)"), (t.RandomEqualize(0), "equalize(0)"),
+                (t.RandomAdjustSharpness(2, p=0.1), "sharpness(2, p=0.1)"), (t.ConvertImageDtype(torch.float16), "to(float16)")]:
             # what follows makes pictures of one size
             found, rest = told([step, "center_crop(8)"] if not text.startswith("to") else ["center_crop(8)", step])
             assert (found, rest) in ((text + " center_crop(8)", ""), ("center_crop(8) " + text, "")), (found, rest, text)

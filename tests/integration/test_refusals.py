@@ -63,6 +63,7 @@ WRONG_PIPELINES = [
     ("resize(256, 257, 258, 259)", ("column 13", "257")),
     ("center_crop(1000000)", ("column 13", "1000000")),
     ("color_jitter(hue=0.7)", ("column 18", "hue", "0.7", "0 to 0.5")),
+    ("posterize(9)", ("column 11", "bits", "9", "0 to 8")),
     ("to(float32) hflip", ("column 13", "hflip", "normalize", "layout")),
     ("raw hflip(0.5)", ("raw",)),
     ("raw decode", ("raw",)),

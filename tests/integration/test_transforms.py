@@ -93,7 +93,8 @@ def draw_around(rng, reach):
 # Mirrored borders are no wider than the picture less one: beyond, NumPy's releases differ among each other.
 def draw_step(rng, width, height):
     name = rng.choice(("random_resized_crop", "resize", "resize", "center_crop", "random_crop", "random_crop", "pad",
-                       "hflip", "vflip", "color_jitter", "color_jitter", "color_jitter", "grayscale", "random_grayscale"))
+                       "hflip", "vflip", "color_jitter", "color_jitter", "color_jitter", "grayscale", "random_grayscale",
+                       "invert", "posterize", "solarize", "autocontrast", "equalize", "sharpness"))
     widest = max(0, min(width, height) - 1)
     if name == "random_resized_crop":
         low = rng.uniform(0.05, 1)
@@ -116,7 +117,14 @@ def draw_step(rng, width, height):
         return name, {key: draw_around(rng, reach) for key, reach in reaches.items() if rng.random() < 0.6}
     if name == "grayscale":
         return name, {"num_output_channels": 3}
-    return name, {"p": rng.choice((0, 0.5, 1))}
+    arguments = {"p": rng.choice((0, 0.5, 1))}
+    if name == "posterize":
+        arguments["bits"] = rng.randint(1, 8)  # 0 is refused by newer releases of Pillow
+    if name == "solarize":
+        arguments["threshold"] = rng.choice((rng.randint(0, 256), rng.uniform(0, 256)))
+    if name == "sharpness":
+        arguments["factor"] = rng.choice((0, 0.5, 1, 2, rng.uniform(0, 5)))
+    return name, arguments
 
 
 def draw_form(rng, n_channels):

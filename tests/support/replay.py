@@ -128,8 +128,37 @@ def random_grayscale(picture, draws, p=0.1):
     return picture
 
 
+def happens(draws, p):
+    return draws.f32() < numpy.float32(p)
+
+
+def invert(picture, draws, p=0.5):
+    return functional.invert(picture) if happens(draws, p) else picture
+
+
+def posterize(picture, draws, bits, p=0.5):
+    return functional.posterize(picture, bits) if happens(draws, p) else picture
+
+
+def solarize(picture, draws, threshold, p=0.5):
+    return functional.solarize(picture, threshold) if happens(draws, p) else picture
+
+
+def autocontrast(picture, draws, p=0.5):
+    return functional.autocontrast(picture) if happens(draws, p) else picture
+
+
+def equalize(picture, draws, p=0.5):
+    return functional.equalize(picture) if happens(draws, p) else picture
+
+
+def sharpness(picture, draws, factor, p=0.5):
+    return functional.adjust_sharpness(picture, factor) if happens(draws, p) else picture
+
+
 STEPS = {function.__name__: function for function in (
-    random_resized_crop, resize, center_crop, random_crop, pad, hflip, vflip, color_jitter, grayscale, random_grayscale)}
+    random_resized_crop, resize, center_crop, random_crop, pad, hflip, vflip, color_jitter, grayscale, random_grayscale,
+    invert, posterize, solarize, autocontrast, equalize, sharpness)}
 
 
 # ---- the form in which samples leave ----------------------------------------------------------------------------------
