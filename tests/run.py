@@ -49,6 +49,8 @@ NOTED_SECONDS = 5  # shorter ones are not noted: where they stand in the order m
 CHECK_LINE = re.compile(r"^(\d+)%: Checks: (\d+), Failures: (\d+), Errors: (\d+)\s*$", re.M)
 COUNT_LINE = re.compile(r"^(\d+) passed, (\d+) failed, (\d+) skipped\s*$")
 CASE_SKIPPED = re.compile(r"^skipped\s+(.*)$", re.M)
+TELLING = re.compile(r"\b(fail|failed|FAILED|error|Error|ERROR|bad|BAD|left|SUMMARY)\b|[a-z]Error\b|:[EF]:")
+TELLING_LINES = 12
 
 
 class Test:
@@ -234,6 +236,7 @@ class Report:
         self.passed = self.failed = self.skipped = 0
         self.seconds = collections.Counter()  # by variant
         self.cpu_seconds = collections.Counter()
+        self.bad = []  # the tests that failed
         self.colour = sys.stdout.isatty() and "NO_COLOR" not in os.environ
 
     def paint(self, text, number):
@@ -260,7 +263,15 @@ class Report:
             for line in test.output.rstrip().splitlines()[-TAIL_LINES:]:
                 print(f"        | {line}")
             print(f"        (all of it: build/check/{test.variant}-{test.name}.log)", flush=True)
+            self.bad.append(test)
 
+    def again(self):
+        """What failed, once more: a long log is often cut in its middle, and its end is what is read first."""
+        for test in self.bad:
+            print(f"{self.paint('FAILED', 31)} {test.variant} {test.name}")
+            lines = [line for line in test.output.splitlines() if TELLING.search(line) and not re.search(r"\b0 (bad|failed)", line)]
+            for line in lines[:TELLING_LINES]:
+                print(f"        | {line[:160]}")
 
     def times(self, wall_seconds):
         """Where the time went: a sentence."""
@@ -341,6 +352,7 @@ def main():
     if options.note_times:
         note_times(tests)
     if len(tests) > 1:
+        report.again()
         report.times(time.monotonic() - begin)
     print(f"{report.passed} passed, {report.failed} failed, {report.skipped} skipped")
     sys.stdout.flush()

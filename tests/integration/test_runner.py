@@ -45,6 +45,16 @@ def _(box):
     expect(box, "echo '0 passed, 0 failed, 0 skipped'", 1, "0 passed, 1 failed, 0 skipped")
 
 
+@case("what failed is said once more at the end, with its telling lines")
+def _(box):
+    for name, text in (("good.sh", "exit 0"), ("wrong.sh", "echo 'step 3: bad'; seq 100; echo '0 bad'; exit 1")):
+        write(box.path(name), f"#!/bin/bash\n{text}\n".encode())
+        os.chmod(box.path(name), 0o755)
+    done = subprocess.run([sys.executable, RUNNER, f"release:{box.path('wrong.sh')}", f"release:{box.path('good.sh')}"],
+                          check=False, stdout=subprocess.PIPE, universal_newlines=True, timeout=300)
+    equal(done.stdout.splitlines()[-4:-2], ["FAILED release wrong.sh", "        | step 3: bad"], done.stdout)
+
+
 @case("a program that is not there has failed")
 def _(box):
     done = subprocess.run([sys.executable, RUNNER, "release:build/release/tests/no_such_test"], check=False,
