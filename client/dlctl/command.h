@@ -46,6 +46,7 @@ int workers_run(struct context *context, const struct command *command, int argc
 int order_run(struct context *context, const struct command *command, int argc, char **argv);
 int stage_run(struct context *context, const struct command *command, int argc, char **argv);
 int read_run(struct context *context, const struct command *command, int argc, char **argv);
+int check_steps_run(struct context *context, const struct command *command, int argc, char **argv);
 int look_run(struct context *context, const struct command *command, int argc, char **argv);
 int diagnose_run(struct context *context, const struct command *command, int argc, char **argv);
 int bench_run(struct context *context, const struct command *command, int argc, char **argv);

@@ -66,6 +66,11 @@ static const struct command COMMANDS[] = {
           "pictures. Without INDEX the first five. With --save, the stored bytes of pictures and other files are "
           "written to a folder, as INDEX.FIELD.",
           look_run },
+        { "check-steps", "DATASET", "does a pipeline give each sample the same result in any batch and sequence",
+          "Reads some samples twice: as one rank, and as two ranks with batches of another size, one after the other, so "
+          "that other workers make them at other times. All fields have to be equal to the last bit. Exit code 1: they "
+          "are not, and the samples and fields that differ are named.",
+          check_steps_run },
         { "bench", "DATASET", "how fast this node serves a dataset, before a trainer is written",
           "Attaches as a rank that takes no time for a batch, reads for some seconds, and says how many samples a second "
           "this node delivers, for how much CPU, how long next() takes, what the limit is and how far away the others "

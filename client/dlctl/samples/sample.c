@@ -11,7 +11,6 @@
 #include "proto/base/texts.h"
 #include "proto/base/utf8.h"
 
-#define HASH_BYTES  32
 #define TEXT_SHOWN  200u /* characters */
 #define TEXTS_SHOWN 8u
 
@@ -106,8 +105,8 @@ static bool hash_texts(EVP_MD_CTX *hash, const struct texts *texts) {
         return true;
 }
 
-static bool hash_field(struct sample_printer *printer, const struct dlc_tensor *tensor, uint32_t idx_sample,
-                       uint8_t *ret_hash) {
+bool sample_hash(struct sample_printer *printer, const struct dlc_tensor *tensor, uint32_t idx_sample,
+                 uint8_t *ret_hash) {
         const uint8_t *data = tensor->data;
         struct texts texts;
         uint64_t n_bytes;
@@ -131,9 +130,9 @@ static bool hash_field(struct sample_printer *printer, const struct dlc_tensor *
 
 static void print_hash(struct text *text, const uint8_t *hash) {
         static const char digits[] = "0123456789abcdef";
-        char hex[2 * HASH_BYTES];
+        char hex[2 * SAMPLE_HASH_BYTES];
 
-        for (size_t i = 0; i < HASH_BYTES; i++) {
+        for (size_t i = 0; i < SAMPLE_HASH_BYTES; i++) {
                 hex[2 * i] = digits[hash[i] >> 4];
                 hex[2 * i + 1] = digits[hash[i] & 15];
         }
@@ -303,7 +302,7 @@ static void print_absent(const struct dlc_tensor *tensor, bool json, struct text
 static bool print_field(struct sample_printer *printer, const struct dlc_tensor *tensor, uint32_t idx_sample,
                         struct text *text) {
         bool json = printer->format == OUTPUT_JSON;
-        uint8_t hash[HASH_BYTES];
+        uint8_t hash[SAMPLE_HASH_BYTES];
         struct texts texts;
 
         if ((tensor->places && tensor->places[idx_sample].offset == DLC_ABSENT) ||
@@ -329,7 +328,7 @@ static bool print_field(struct sample_printer *printer, const struct dlc_tensor 
                 text_string(text, json ? ",\"value\":" : " ");
                 sample_print_value(text, tensor->dtype, sample_bytes(tensor, idx_sample));
         } else {
-                if (!hash_field(printer, tensor, idx_sample, hash))
+                if (!sample_hash(printer, tensor, idx_sample, hash))
                         return false;
                 text_string(text, json ? ",\"sha256\":\"" : " sha256 ");
                 print_hash(text, hash);

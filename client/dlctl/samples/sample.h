@@ -13,6 +13,13 @@ struct sample_printer;
 int sample_printer_new(enum output_format format, struct sample_printer **ret_printer);
 void sample_printer_free(struct sample_printer *printer);
 
+#define SAMPLE_HASH_BYTES 32u
+
+/* SHA-256 of a sample's field: of its bytes in C order without padding; of a list of texts, of the texts with a NUL
+ * after each. ret_hash has SAMPLE_HASH_BYTES. False: libcrypto is broken. */
+bool sample_hash(struct sample_printer *printer, const struct dlc_tensor *tensor, uint32_t idx_sample,
+                 uint8_t *ret_hash);
+
 /* The first byte of a sample in a batch. */
 const uint8_t *sample_bytes(const struct dlc_tensor *tensor, uint32_t idx_sample);
 
