@@ -1,6 +1,6 @@
 /* augment/step.h: what a step of a pipeline is. Private to this floor.
  *
- * A step is a file steps/NAME.c with one struct step_type, and a row of the table in recipe.c. It declares its
+ * A step is a file steps/NAME.c with one struct step_type, and a row of table.h. It declares its
  * arguments; arguments.c reads, checks and prints them in the same way for all steps. A step that moves pixels only
  * tells the fold (fold.h) how, and never touches a pixel. A step that changes pixels in place is an operation
  * (operation.h), in a file of its own.
@@ -12,6 +12,7 @@
 #include "daemon/augment/crop.h"
 #include "daemon/augment/fold.h"
 #include "daemon/augment/resize/resize.h"
+#include "daemon/augment/table.h"
 
 #define ARGUMENTS_MAX 5u
 #define LIST_MAX      4u /* numbers in one argument: left:top:right:bottom */
@@ -94,26 +95,9 @@ struct step_type {
         bool (*can_be_left)(const struct value *values, uint32_t *ret_n_operations);
 };
 
-extern const struct step_type step_random_resized_crop;
-extern const struct step_type step_resize;
-extern const struct step_type step_center_crop;
-extern const struct step_type step_random_crop;
-extern const struct step_type step_pad;
-extern const struct step_type step_hflip;
-extern const struct step_type step_vflip;
-extern const struct step_type step_color_jitter;
-extern const struct step_type step_grayscale;
-extern const struct step_type step_random_grayscale;
-extern const struct step_type step_invert;
-extern const struct step_type step_posterize;
-extern const struct step_type step_solarize;
-extern const struct step_type step_autocontrast;
-extern const struct step_type step_equalize;
-extern const struct step_type step_sharpness;
-extern const struct step_type step_sanitize;
-extern const struct step_type step_to;
-extern const struct step_type step_normalize;
-extern const struct step_type step_layout;
+#define ROW(name) extern const struct step_type step_##name;
+STEPS(ROW)
+#undef ROW
 
 /* can_be_left() of steps that are left in any case: with no operations, or one. */
 bool step_leaves_none(const struct value *values, uint32_t *ret_n_operations);

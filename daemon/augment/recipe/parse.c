@@ -1,0 +1,247 @@
+/* augment/recipe/parse.c: a recipe from its text. */
+#include "daemon/augment/recipe/body.h"
+#include "daemon/augment/recipe/names.h"
+#include "daemon/augment/recipe/read_arguments.h"
+#include "daemon/augment/torchvision.h"
+#include "proto/base/cleanup.h"
+#include "proto/base/step_text.h"
+#include "proto/base/typed.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Steps that set the form of the result come after all steps that touch pixels. */
+static int check_place(const struct step_text *reader, const struct step_type *type, const char *word,
+                       const struct recipe *recipe) {
+        const struct step_type *before = recipe->n_steps ? recipe->steps[recipe->n_steps - 1].type : NULL;
+
+        if (!before || before->plan || !type->plan)
+                return 0;
+        return why_set(reader->why, -EINVAL,
+                       "pipeline, column %zu: \"%s\" after \"%s\", which sets the form of the pixels; expected to, "
+                       "normalize, layout or the end",
+                       step_text_column(reader, word), type->name, before->name);
+}
+
+static int convert(const struct step_text *reader, const struct step *step, const char *word, struct recipe *recipe) {
+        struct why detail = {};
+        int r;
+
+        if (!step->type->convert)
+                return 0;
+        r = step->type->convert(step->values, &recipe->conversion, &detail);
+        if (r < 0)
+                return why_set(reader->why, r, "pipeline, column %zu: %s: %s", step_text_column(reader, word),
+                               step->type->name, detail.text);
+        return 0;
+}
+
+static int read_step(struct step_text *reader, const struct step_type *type, const char *word, struct recipe *recipe) {
+        struct step *step = &recipe->steps[recipe->n_steps];
+        unsigned given = 0;
+        int r;
+
+        if (recipe->n_steps == DLP_STEPS_MAX)
+                return why_set(reader->why, -EINVAL, "pipeline, column %zu: more than %u steps, which is the limit",
+                               step_text_column(reader, word), DLP_STEPS_MAX);
+        r = check_place(reader, type, word, recipe);
+        if (r < 0)
+                return r;
+        step->type = type;
+        step->stage = stage_named(type->name);
+        r = read_arguments(reader, type, step, &given);
+        if (r < 0)
+                return r;
+        r = fill_defaults(reader, word, step, given);
+        if (r < 0)
+                return r;
+        r = convert(reader, step, word, recipe);
+        if (r < 0)
+                return r;
+        recipe->n_steps++;
+        return 0;
+}
+
+/* What is done with the orientation that a camera noted. */
+static const char *const EXIF_NAMES[] = { "ignore", "transpose" };
+
+/* `raw` and `decode` are not in the table of steps: they do not change any pixel. */
+static const struct step_type DECODE = {
+        .name = "decode",
+        .example = "decode(max_pixels=1000000)",
+        .arguments = { { ARGUMENT_LIST, "max_pixels", NULL, 1, RECIPE_MAX_PIXELS_MAX, .counts = 1u << 1,
+                         .is_whole = true, .form = "N" },
+                       { ARGUMENT_CHOICE, "exif", "ignore", .choices = EXIF_NAMES,
+                         .n_choices = ARRAY_SIZE(EXIF_NAMES) },
+                       { ARGUMENT_CHOICE, "mode", "RGB", .choices = PIXEL_MODE_NAMES, .n_choices = N_PIXEL_MODES },
+                       { ARGUMENT_CHOICE, "mask", "uint8", .choices = MASK_DTYPE_NAMES, .n_choices = N_MASK_DTYPES } },
+};
+
+static int read_decode(struct step_text *reader, struct recipe *recipe) {
+        struct step step = { .type = &DECODE };
+        unsigned given = 0;
+        int r;
+
+        r = read_arguments(reader, &DECODE, &step, &given);
+        if (r < 0)
+                return r;
+        recipe->max_pixels = given & 1u ? (uint64_t)step.values[0].list[0] : 0;
+        recipe->is_upright = given & 2u && step.values[1].choice == 1;
+        conversion_set_mode(&recipe->conversion, given & 4u ? (enum pixel_mode)step.values[2].choice : PIXELS_RGB);
+        recipe->has_mask_dtype = given & 8u;
+        recipe->idx_mask_dtype = given & 8u ? step.values[3].choice : 0;
+        return 0;
+}
+
+/* `place` is the position of the word in the text, from 0. */
+static int read_mode(struct step_text *reader, const char *word, size_t n_word, unsigned place, struct recipe *recipe) {
+        bool is_raw = word_is(word, n_word, "raw");
+
+        if (is_raw && place > 0)
+                return why_set(reader->why, -EINVAL,
+                               "pipeline, column %zu: \"raw\" delivers the encoded bytes and cannot follow other steps",
+                               step_text_column(reader, word));
+        if (!is_raw && place > 0)
+                return why_set(reader->why, -EINVAL, "pipeline, column %zu: \"decode\" can only be the first step",
+                               step_text_column(reader, word));
+        recipe->kind = is_raw ? RECIPE_RAW : RECIPE_PIXELS;
+        if (!is_raw)
+                return read_decode(reader, recipe);
+        if (*reader->at == '(') {
+                reader->at++;
+                step_text_skip_blanks(reader);
+                if (*reader->at != ')')
+                        return step_text_refuse_here(reader, "\")\": raw has no arguments");
+                reader->at++;
+        }
+        return 0;
+}
+
+/* Steps that one class of torchvision stands for. Their text has no mistakes; where they may stand is said of the
+ * word. */
+static int read_steps(struct step_text *reader, const char *steps, const char *word, struct recipe *recipe) {
+        struct step_text inner = { .what = "pipeline", .text = steps, .at = steps };
+        int r = 0;
+
+        if (*reader->at == '(') {
+                reader->at++;
+                step_text_skip_blanks(reader);
+                if (*reader->at++ != ')') {
+                        reader->at--;
+                        return step_text_refuse_here(reader, "\")\": it has no arguments");
+                }
+        }
+        while (r == 0 && *inner.at) {
+                size_t n = word_length(inner.at);
+                const struct step_type *type = step_find(inner.at, n);
+                struct why detail = {};
+
+                assert(type);
+                inner.at += n;
+                inner.why = &detail;
+                r = read_step(&inner, type, steps, recipe);
+                if (r < 0)
+                        return why_set(reader->why, r, "pipeline, column %zu: in place of \"%.*s\": %s",
+                                       step_text_column(reader, word), word_shown(word_length(word)), word,
+                                       strstr(detail.text, ": ") + 2);
+                step_text_skip_blanks(&inner);
+        }
+        return r;
+}
+
+static int read_one(struct step_text *reader, unsigned place, struct recipe *recipe) {
+        const char *word, *steps;
+        const struct step_type *type;
+        size_t n_word;
+
+        reader->at = word = skip_module(reader->at);
+        n_word = word_length(word);
+        type = step_find_typed(word, n_word);
+        steps = torchvision_steps(word, n_word);
+        if (n_word == 0)
+                return step_refuse(reader, word, 0);
+        if (recipe->kind == RECIPE_RAW)
+                return why_set(reader->why, -EINVAL,
+                               "pipeline, column %zu: \"%.*s\" after \"raw\", which delivers the encoded bytes and"
+                               " cannot be followed by other steps",
+                               step_text_column(reader, word), word_shown(n_word), word);
+        reader->at += n_word;
+        if (type)
+                return read_step(reader, type, word, recipe);
+        if (steps)
+                return read_steps(reader, steps, word, recipe);
+        if (is_mode(word, n_word))
+                return read_mode(reader, word, n_word, place, recipe);
+        return step_refuse(reader, word, n_word);
+}
+
+static int read_all(struct step_text *reader, struct recipe *recipe) {
+        step_text_skip_blanks(reader);
+        if (*reader->at == '\0')
+                return why_set(reader->why, -EINVAL,
+                               "the pipeline is empty; write the steps to apply to a picture, for example"
+                               " \"random_resized_crop(224) hflip(0.5)\", or \"decode\", or \"raw\"");
+
+        for (unsigned place = 0; *reader->at; place++) {
+                int r = read_one(reader, place, recipe);
+
+                if (r < 0)
+                        return r;
+                if (*reader->at && !strchr(" \t\r\n", *reader->at))
+                        return step_text_refuse_here(reader, "a blank and the next step, or the end");
+                step_text_skip_blanks(reader);
+        }
+        return 0;
+}
+
+/* A conversion needs its pixels in a worker's memory first. Limits that depend on the picture are checked when it is
+ * planned. */
+static int check_output(const struct recipe *recipe, struct why *why) {
+        uint32_t height, width;
+
+        if (recipe->max_pixels > 0 && recipe_output(recipe, &height, &width) != RECIPE_VARIES)
+                return why_set(why, -EINVAL,
+                               "pipeline: max_pixels is for results of varying size, and all results of this"
+                               " pipeline are %u x %u: leave it out",
+                               width, height);
+        if (recipe->kind == RECIPE_RAW || conversion_is_none(&recipe->conversion) ||
+            recipe_output(recipe, &height, &width) == RECIPE_VARIES ||
+            (uint64_t)height * width <= RECIPE_BETWEEN_PIXELS_MAX)
+                return 0;
+        return why_set(why, -EINVAL,
+                       "pipeline: %u x %u pixels exceed the limit of %llu for conversions; make the picture smaller, or"
+                       " leave out to, normalize, layout and grayscale(1)",
+                       width, height, RECIPE_BETWEEN_PIXELS_MAX);
+}
+
+int recipe_parse(const char *text, struct recipe **ret_recipe, struct why *why) {
+        _cleanup_(recipe_freep) struct recipe *recipe = NULL;
+        struct step_text reader = { .what = "pipeline", .why = why };
+        char typed[DLP_PIPELINE_MAX];
+        int r;
+
+        if (strnlen(text, DLP_PIPELINE_MAX) == DLP_PIPELINE_MAX)
+                return why_set(why, -EINVAL, "the pipeline's text is longer than %u bytes, which is the limit",
+                               DLP_PIPELINE_MAX - 1);
+        recipe = calloc(1, sizeof(*recipe));
+        if (!recipe)
+                return why_set(why, -ENOMEM, "no memory for a pipeline");
+        strcpy(typed, text);
+        typed_lists(typed);
+        reader.text = reader.at = typed;
+
+        recipe->kind = RECIPE_PIXELS;
+        conversion_init(&recipe->conversion);
+        r = read_all(&reader, recipe);
+        if (r < 0)
+                return r;
+        conversion_finish(&recipe->conversion);
+        r = check_output(recipe, why);
+        if (r < 0)
+                return r;
+        print_recipe(recipe);
+        *ret_recipe = TAKE_PTR(recipe);
+        return 0;
+}

@@ -1,0 +1,31 @@
+/* augment/table.h: the steps of pipelines, one row for each, in the sequence in which messages list them. Private to
+ * this floor.
+ *
+ * A row is the name of a step, whose struct step_type is step_NAME in steps/NAME.c. */
+#pragma once
+
+#define STEPS(ROW)                                                                                                     \
+        /* sizes and places */                                                                                         \
+        ROW(random_resized_crop)                                                                                       \
+        ROW(resize)                                                                                                    \
+        ROW(center_crop)                                                                                               \
+        ROW(random_crop)                                                                                               \
+        ROW(pad)                                                                                                       \
+        ROW(hflip)                                                                                                     \
+        ROW(vflip)                                                                                                     \
+        /* colours and levels */                                                                                       \
+        ROW(color_jitter)                                                                                              \
+        ROW(grayscale)                                                                                                 \
+        ROW(random_grayscale)                                                                                          \
+        ROW(invert)                                                                                                    \
+        ROW(posterize)                                                                                                 \
+        ROW(solarize)                                                                                                  \
+        ROW(autocontrast)                                                                                              \
+        ROW(equalize)                                                                                                  \
+        ROW(sharpness)                                                                                                 \
+        /* boxes */                                                                                                    \
+        ROW(sanitize)                                                                                                  \
+        /* the form of the result */                                                                                   \
+        ROW(to)                                                                                                        \
+        ROW(normalize)                                                                                                 \
+        ROW(layout)
