@@ -265,11 +265,13 @@ def _(box):
     daemon = box.daemon({"a": a, "b": b})
     first = daemon.reader("a + b", world=2, rank=0, batch=4, job="j", delay_ms=20)
     first.wait_lines(4)
+    first.process.send_signal(signal.SIGSTOP)  # so that it does not end before the others have asked
     equal(daemon.objects("jobs")[0]["dataset"], "a + b", "dataset")
     daemon.refused("b + a", "dataset", "a + b", world=2, rank=1, batch=4, job="j")
     write(os.path.join(b, "class000", "zzz.jpg"), identity_bytes(7, 99))
     check(daemon.read("a + b", world=2, rank=1, batch=4, job="j"), joined_samples(a, box.path("files-b"))[:31] +
           [sample for sample in samples_of(b) if "zzz" not in sample[0]], world=2, rank=1)
+    first.process.send_signal(signal.SIGCONT)
     first.good()
     within(20, lambda: not daemon.objects("jobs"), "the job has ended")
     check(daemon.read("a + b", batch=4), joined_samples(a, b))
