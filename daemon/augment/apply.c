@@ -133,7 +133,7 @@ uint64_t recipe_bytes_needed(const struct geometry *geometry) {
                 rows = most_rows > rows ? most_rows : rows;
                 if (is_between(geometry, i) && canvas > between[i % 2])
                         between[i % 2] = canvas;
-                if (!is_empty(stage))
+                if (!is_empty(stage) && stage->warp.kind == WARP_NONE)
                         resizer += resize_bytes_needed(stage->source.width, stage->source.height,
                                                        i == 0 ? &geometry->source : NULL, &job);
         }
@@ -305,6 +305,12 @@ static int draw_next(struct workspace *workspace, uint32_t idx, struct why *why)
         int r;
 
         stage_enter(workspace->clock, stage->drawn_by);
+        if (stage->warp.kind != WARP_NONE) {
+                r = find_canvas(workspace, idx, why);
+                if (r == 0)
+                        warp_run(&stage->warp, &source, &workspace->canvas);
+                return r;
+        }
         r = begin_stage(workspace, idx, NULL, why);
         if (r == 0 && !is_empty(stage))
                 resizer_feed(workspace->resizer, &source);
@@ -344,6 +350,9 @@ static int draw_layer(struct workspace *workspace, uint32_t layer, uint32_t idx,
         const struct stage *stage = &workspace->geometry->stages[idx];
         struct canvas *canvas = &workspace->canvas;
         uint32_t idx_between = layer * 2 + idx % 2;
+        struct view view = {
+                .pixels = source->pixels, .stride = source->stride, .width = source->width, .height = source->height
+        };
         int r;
 
         *canvas = (struct canvas){ .stride = (size_t)stage->canvas_width * PIXEL_BYTES,
@@ -353,13 +362,14 @@ static int draw_layer(struct workspace *workspace, uint32_t layer, uint32_t idx,
         if (r < 0)
                 return r;
         canvas->pixels = workspace->between[idx_between];
+        *ret_canvas = *canvas;
+        if (stage->warp.kind != WARP_NONE) {
+                warp_run(&stage->warp, &view, canvas);
+                return 0;
+        }
         r = begin_window(workspace, stage, given, why);
         if (r == 0 && !is_empty(stage))
-                resizer_feed(workspace->resizer, &(struct view){ .pixels = source->pixels,
-                                                                 .stride = source->stride,
-                                                                 .width = source->width,
-                                                                 .height = source->height });
-        *ret_canvas = *canvas;
+                resizer_feed(workspace->resizer, &view);
         return r;
 }
 
@@ -372,6 +382,8 @@ static struct canvas part_of(const struct canvas *canvas, const struct box *box)
 
 /* Does the stage mix pixels? Pillow does not multiply where it only chooses them. */
 static bool is_mixing(const struct stage *stage) {
+        if (stage->warp.kind != WARP_NONE)
+                return warp_is_mixing(&stage->warp);
         return !is_empty(stage) && (stage->width != stage->source.width || stage->height != stage->source.height) &&
                !resize_chooses(stage->filter);
 }

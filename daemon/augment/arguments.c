@@ -225,6 +225,10 @@ int argument_parse(const struct argument *argument, const char *text, struct val
 }
 
 static void print_number(double number, char *text, size_t size) {
+        if (rint(number) == number && fabs(number) < 1e6) { /* 90, not 9e+01 */
+                snprintf(text, size, "%.0f", number + 0.0);
+                return;
+        }
         for (int precision = 1; precision <= 17; precision++) {
                 snprintf(text, size, "%.*g", precision, number + 0.0); /* + 0.0, so that -0 is printed as 0 */
                 if (strtod(text, NULL) == number)

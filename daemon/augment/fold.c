@@ -60,10 +60,16 @@ static bool has_picture_border(const struct stage *stage) {
         return is_padded(stage) && stage->border.mode != BORDER_CONSTANT;
 }
 
-/* May a crop, or a flip, be done before the stage's operations instead of after them? */
+static bool is_warped(const struct stage *stage) {
+        return stage->warp.kind != WARP_NONE;
+}
+
+/* May a crop, or a flip, be done before the stage's operations, or its warp, instead of after them? */
 static bool operations_allow(const struct fold *fold, bool crop) {
         const struct stage *stage = current(fold);
 
+        if (is_warped(stage))
+                return false;
         for (uint32_t i = 0; i < stage->n_operations; i++) {
                 const struct operation_type *type = fold->geometry->operations[stage->first_operation + i].type;
 
@@ -75,7 +81,7 @@ static bool operations_allow(const struct fold *fold, bool crop) {
 
 /* If the pixels are not resampled, a window of them is the same as a smaller source. */
 static void fold_window(struct stage *stage) {
-        if (is_resampled(stage) || stage->window.width == 0)
+        if (is_resampled(stage) || is_warped(stage) || stage->window.width == 0)
                 return;
         stage->source.x += stage->window.x;
         stage->source.y += stage->window.y;
@@ -85,7 +91,7 @@ static void fold_window(struct stage *stage) {
 }
 
 /* Checks the size of a result that lies in a worker's memory, not in the output. */
-static int check_between(const struct fold *fold, struct why *why) {
+int fold_check(const struct fold *fold, struct why *why) {
         uint32_t width = fold_width(fold), height = fold_height(fold);
 
         if ((uint64_t)width * height > RECIPE_BETWEEN_PIXELS_MAX)
@@ -98,7 +104,7 @@ static int check_between(const struct fold *fold, struct why *why) {
 
 static int begin_next(struct fold *fold, struct why *why) {
         uint32_t width = fold_width(fold), height = fold_height(fold);
-        int r = check_between(fold, why);
+        int r = fold_check(fold, why);
 
         if (r < 0)
                 return r;
@@ -152,6 +158,18 @@ int fold_crop(struct fold *fold, const struct box *box, struct why *why) {
         return 0;
 }
 
+static int check_mask_fill(const struct fold *fold, const uint8_t *fill, struct why *why) {
+        if (fold->is_mask && memcmp(fill, fill + 1, PIXEL_BYTES - 1) != 0)
+                return why_set(why, -EINVAL, "is a mask, and the steps pad with a colour: give fill one number");
+        return 0;
+}
+
+/* The number of 16 bits is in the first two bytes, and the fill has one of 8 bits. */
+static void fill_one_number(const struct fold *fold, uint8_t *fill) {
+        if (fold->geometry->conversion->format.mode == PIXELS_I16)
+                fill[1] = fill[2] = 0;
+}
+
 int fold_pad(struct fold *fold, const struct padding *padding, const struct border *border, struct why *why) {
         struct stage *stage = current(fold);
         int r;
@@ -161,10 +179,13 @@ int fold_pad(struct fold *fold, const struct padding *padding, const struct bord
 
         if (padding->left + padding->right + padding->top + padding->bottom == 0)
                 return 0;
-        if (fold->is_mask && border->mode == BORDER_CONSTANT &&
-            memcmp(border->fill, border->fill + 1, PIXEL_BYTES - 1) != 0)
-                return why_set(why, -EINVAL, "is a mask, and the steps pad with a colour: give fill one number");
-        if (stage->n_operations > 0 || (is_padded(stage) && !border_is_same_colour(&stage->border, border))) {
+        if (border->mode == BORDER_CONSTANT) {
+                r = check_mask_fill(fold, border->fill, why);
+                if (r < 0)
+                        return r;
+        }
+        if (stage->n_operations > 0 || is_warped(stage) ||
+            (is_padded(stage) && !border_is_same_colour(&stage->border, border))) {
                 r = begin_next(fold, why);
                 if (r < 0)
                         return r;
@@ -175,13 +196,34 @@ int fold_pad(struct fold *fold, const struct padding *padding, const struct bord
                       (uint64_t)stage->canvas_width + padding->left + padding->right,
                       (uint64_t)stage->canvas_height + padding->top + padding->bottom);
         stage->border = *border;
-        if (fold->geometry->conversion->format.mode == PIXELS_I16) /* the number, of which there is one */
-                stage->border.fill[1] = stage->border.fill[2] = 0;
+        fill_one_number(fold, stage->border.fill);
         stage->paste_x += stage->flip ? padding->right : padding->left;
         stage->paste_y += stage->vflip ? padding->bottom : padding->top;
         stage->canvas_width += padding->left + padding->right;
         stage->canvas_height += padding->top + padding->bottom;
         return 0;
+}
+
+int fold_warp(struct fold *fold, const struct warp *warp, uint32_t width, uint32_t height, struct why *why) {
+        enum pixel_mode mode = fold->geometry->conversion->format.mode;
+        struct stage *stage;
+        int r = check_mask_fill(fold, warp->fill, why);
+
+        if (r < 0)
+                return r;
+        r = begin_next(fold, why);
+        if (r < 0)
+                return r;
+        stage = current(fold);
+        stage->warp = *warp;
+        if (mode == PIXELS_P || mode == PIXELS_I16)
+                stage->warp.filter = WARP_NEAREST; /* of 16 bits, another one was refused */
+        stage->warp.is_exact = mode == PIXELS_I16;
+        fill_one_number(fold, stage->warp.fill);
+        stage->drawn_by = fold->step;
+        stage->width = stage->window.width = stage->canvas_width = width;
+        stage->height = stage->window.height = stage->canvas_height = height;
+        return fold_check(fold, why);
 }
 
 static int prepare_flip(struct fold *fold, struct why *why) {
@@ -278,7 +320,8 @@ int fold_resize(struct fold *fold, uint64_t width, uint64_t height, enum resize_
                 return r;
 
         /* Mirroring before resizing does not give exactly the same bits as mirroring after it. */
-        if (is_resampled(stage) || is_padded(stage) || stage->flip || stage->vflip || stage->n_operations > 0) {
+        if (is_resampled(stage) || is_padded(stage) || stage->flip || stage->vflip || is_warped(stage) ||
+            stage->n_operations > 0) {
                 r = begin_next(fold, why);
                 if (r < 0)
                         return r;
@@ -334,7 +377,7 @@ int fold_finish(struct fold *fold, struct why *why) {
         geometry->height = fold_height(fold);
         geometry->is_direct = is_direct(geometry, last);
         if (!geometry->is_direct) {
-                r = check_between(fold, why);
+                r = fold_check(fold, why);
                 if (r < 0)
                         return r;
         }

@@ -4,7 +4,8 @@
  * Crops, padding with one colour and mirroring may change places if their numbers are adjusted, and a crop after a
  * resize is a window of it. These begin a new stage instead: a second resize (each one rounds), a resize after padding
  * or mirroring, a padding of another kind, and a crop after a border that is made of the picture. Operations are last
- * in a stage; a step after them is folded into the stage only if it gives the same result before them. */
+ * in a stage; a step after them is folded into the stage only if it gives the same result before them. A warp is the
+ * only move of its stage. */
 #pragma once
 
 #include "daemon/augment/motions.h"
@@ -46,6 +47,14 @@ int fold_resize(struct fold *fold, uint64_t width, uint64_t height, enum resize_
 /* Mirrors the picture left to right, or top to bottom. -EFBIG. */
 int fold_flip(struct fold *fold, struct why *why);
 int fold_vflip(struct fold *fold, struct why *why);
+
+/* Makes a canvas of width x height that shows the picture as the warp says. Numbers that are never mixed are chosen,
+ * whatever filter it has. Notes nothing for coordinates: warp/moves.h does. Always begins a stage, and a move after it
+ * begins another. -EFBIG; -EINVAL if a mask would be filled with a colour. */
+int fold_warp(struct fold *fold, const struct warp *warp, uint32_t width, uint32_t height, struct why *why);
+
+/* -EFBIG if the picture is too large for what needs all of its pixels. */
+int fold_check(const struct fold *fold, struct why *why);
 
 /* Changes pixels in place. At most STEP_OPERATIONS_MAX times for each step (asserted). */
 void fold_operate(struct fold *fold, const struct operation *operation);

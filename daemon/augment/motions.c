@@ -1,7 +1,6 @@
 #include "daemon/augment/motions.h"
 
 #include <assert.h>
-#include <stdbool.h>
 #include <string.h>
 
 static void add(struct motions *motions, const struct motion *motion) {
@@ -35,6 +34,38 @@ void motions_vflip(struct motions *motions, uint32_t height) {
                 add(motions, &(struct motion){ .kind = MOTION_VFLIP, .height = (float)height });
 }
 
+/* By a matrix of two rows. Each operation rounds, in torch's sequence. */
+static void multiply(const float *matrix, float x, float y, float *ret_x, float *ret_y) {
+        *ret_x = x * matrix[0] + y * matrix[1] + matrix[2];
+        *ret_y = x * matrix[3] + y * matrix[4] + matrix[5];
+}
+
+void motions_affine(struct motions *motions, const float matrix[6], bool expand, uint32_t width, uint32_t height,
+                    uint32_t new_width, uint32_t new_height) {
+        struct motion motion = { .kind = MOTION_AFFINE, .width = (float)new_width, .height = (float)new_height };
+        float xs[] = { 0, 0, (float)width, (float)width }, ys[] = { 0, (float)height, (float)height, 0 };
+
+        if (!motions)
+                return;
+        memcpy(motion.matrix, matrix, 6 * sizeof(float));
+        for (unsigned i = 0; i < 4 && expand; i++) {
+                float x, y;
+
+                multiply(matrix, xs[i], ys[i], &x, &y);
+                motion.x = i == 0 || x < motion.x ? x : motion.x;
+                motion.y = i == 0 || y < motion.y ? y : motion.y;
+        }
+        add(motions, &motion);
+}
+
+void motions_perspective(struct motions *motions, const float matrix[8], uint32_t width, uint32_t height) {
+        struct motion motion = { .kind = MOTION_PERSPECTIVE, .width = (float)width, .height = (float)height };
+
+        memcpy(motion.matrix, matrix, sizeof(motion.matrix));
+        if (motions)
+                add(motions, &motion);
+}
+
 void motions_sanitize(struct motions *motions, float min_size, float min_area, uint32_t width, uint32_t height) {
         if (motions)
                 add(motions, &(struct motion){ .kind = MOTION_SANITIZE,
@@ -55,6 +86,35 @@ static void flip(float *low, float *high, float length) {
 
         *low = -(*high - length);
         *high = -(old_low - length);
+}
+
+static void move_point(const struct motion *motion, float *x, float *y) {
+        const float *matrix = motion->matrix;
+        float distance = *x * matrix[6] + *y * matrix[7] + 1.0f;
+
+        multiply(matrix, *x, *y, x, y);
+        if (motion->kind == MOTION_PERSPECTIVE) {
+                *x /= distance;
+                *y /= distance;
+        }
+}
+
+static float less(float a, float b) {
+        return b < a || b != b ? b : a; /* NaN wins, as in torch */
+}
+
+/* The box around the four corners. */
+static void warp_box(const struct motion *motion, float *box) {
+        float xs[] = { box[0], box[2], box[2], box[0] }, ys[] = { box[1], box[1], box[3], box[3] };
+
+        for (unsigned i = 0; i < 4; i++)
+                move_point(motion, &xs[i], &ys[i]);
+        box[0] = less(less(xs[0], xs[1]), less(xs[2], xs[3]));
+        box[1] = less(less(ys[0], ys[1]), less(ys[2], ys[3]));
+        box[2] = -less(less(-xs[0], -xs[1]), less(-xs[2], -xs[3]));
+        box[3] = -less(less(-ys[0], -ys[1]), less(-ys[2], -ys[3]));
+        for (unsigned i = 0; i < 4; i++)
+                box[i] = clamped(box[i] - (i % 2 ? motion->y : motion->x), i % 2 ? motion->height : motion->width);
 }
 
 /* torchvision's SanitizeBoundingBoxes. A box with NaN is dropped. */
@@ -83,6 +143,10 @@ static bool apply(const struct motion *motion, float *box) {
                 break;
         case MOTION_VFLIP:
                 flip(&box[1], &box[3], motion->height);
+                break;
+        case MOTION_AFFINE:
+        case MOTION_PERSPECTIVE:
+                warp_box(motion, box);
                 break;
         case MOTION_SANITIZE:
                 return is_sane(motion, box);
@@ -119,6 +183,12 @@ static void apply_to_point(const struct motion *motion, float *point) {
                 return;
         case MOTION_VFLIP:
                 point[1] = -(point[1] - (motion->height - 1));
+                return;
+        case MOTION_AFFINE:
+        case MOTION_PERSPECTIVE:
+                move_point(motion, &point[0], &point[1]);
+                point[0] -= motion->x;
+                point[1] -= motion->y;
                 return;
         case MOTION_SANITIZE:
                 return;

@@ -4,6 +4,7 @@
  * unfolded, because each of them rounds (float32) and clamps as torchvision's functions for bounding boxes do. */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -12,10 +13,13 @@
 #define MOTIONS_MAX (4u * DLP_STEPS_MAX) /* one step makes at most three paddings and a crop */
 
 enum motion_kind {
-        MOTION_SCALE,    /* by x and y */
-        MOTION_SHIFT,    /* by x and y, then clamped to the picture of width x height that results */
-        MOTION_HFLIP,    /* within `width` */
-        MOTION_VFLIP,    /* within `height` */
+        MOTION_SCALE,  /* by x and y */
+        MOTION_SHIFT,  /* by x and y, then clamped to the picture of width x height that results */
+        MOTION_HFLIP,  /* within `width` */
+        MOTION_VFLIP,  /* within `height` */
+        MOTION_AFFINE, /* by the matrix, then less x and y, then clamped to the picture of width x height that results
+                        */
+        MOTION_PERSPECTIVE, /* by the matrix, then clamped to the picture of width x height */
         MOTION_SANITIZE, /* drops boxes that are narrower or lower than x, have an area below y, or leave the picture */
 };
 
@@ -23,6 +27,7 @@ struct motion {
         enum motion_kind kind;
         float x, y;
         float width, height;
+        float matrix[8]; /* (m0 x + m1 y + m2, m3 x + m4 y + m5), by m6 x + m7 y + 1 for a perspective */
 };
 
 struct motions {
@@ -36,12 +41,17 @@ void motions_shift(struct motions *motions, float x, float y, uint64_t new_width
 void motions_hflip(struct motions *motions, uint32_t width);
 void motions_vflip(struct motions *motions, uint32_t height);
 
+/* `expand`: onto a canvas whose top left corner is that of the box around the picture. */
+void motions_affine(struct motions *motions, const float matrix[6], bool expand, uint32_t width, uint32_t height,
+                    uint32_t new_width, uint32_t new_height);
+void motions_perspective(struct motions *motions, const float matrix[8], uint32_t width, uint32_t height);
+
 void motions_sanitize(struct motions *motions, float min_size, float min_area, uint32_t width, uint32_t height);
 
 /* Moves n boxes: left, top, right, bottom, each float32, one after the other. Need not be aligned. Sets bit i % 8 of
  * kept[i / 8] if box i stays, and clears it if it is dropped; it is moved nevertheless. NULL: nobody asks. */
 void motions_apply(const struct motions *motions, uint8_t *boxes, size_t n, uint8_t *kept);
 
-/* Moves n points: x and y, each float32. As in torchvision, a crop does not clamp them, and a flip counts from the
- * centres of the outermost pixels. */
+/* Moves n points: x and y, each float32. As in torchvision, nothing clamps them, and a flip counts from the centres of
+ * the outermost pixels. */
 void motions_apply_points(const struct motions *motions, uint8_t *points, size_t n);

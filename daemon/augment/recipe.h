@@ -24,6 +24,7 @@
 #include "daemon/augment/motions.h"
 #include "daemon/augment/operation.h"
 #include "daemon/augment/resize/resize.h"
+#include "daemon/augment/warp/warp.h"
 #include "daemon/base/box.h"
 #include "daemon/base/stage_clock.h"
 #include "proto/base/why.h"
@@ -132,7 +133,7 @@ bool recipe_left_form(const struct recipe *recipe, struct picture_form *ret_form
 /* ---- phase one ----------------------------------------------------------------------------------------------- */
 
 /* Source box -> resampled to width x height -> window of that -> pasted onto a canvas with a border -> mirrored ->
- * operations on the canvas. Most stages use only some of these. */
+ * operations on the canvas. Most stages use only some of these. Or source box -> warped -> operations. */
 struct stage {
         struct box source;      /* within the result of the stage before (the first stage: within the picture) */
         uint32_t width, height; /* equal to the source box's: no resampling */
@@ -142,8 +143,9 @@ struct stage {
         uint32_t canvas_width, canvas_height;
         uint32_t paste_x, paste_y; /* the window's corner on the canvas, before mirroring */
         struct border border;
-        bool flip;                              /* left to right */
-        bool vflip;                             /* top to bottom */
+        struct warp warp; /* WARP_NONE: the stage resamples; never of the first stage, whose source comes in rows */
+        bool flip;        /* left to right */
+        bool vflip;       /* top to bottom */
         uint32_t first_operation, n_operations; /* of the geometry's */
 };
 

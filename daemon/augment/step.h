@@ -14,7 +14,7 @@
 #include "daemon/augment/resize/resize.h"
 #include "daemon/augment/table.h"
 
-#define ARGUMENTS_MAX 5u
+#define ARGUMENTS_MAX 7u
 #define LIST_MAX      4u /* numbers in one argument: left:top:right:bottom */
 
 enum argument_kind {

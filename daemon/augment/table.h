@@ -1,7 +1,7 @@
 /* augment/table.h: the steps of pipelines, one row for each, in the sequence in which messages list them. Private to
  * this floor.
  *
- * A row is the name of a step, whose struct step_type is step_NAME in steps/NAME.c. */
+ * A row is the name of a step, whose struct step_type is step_NAME in NAME.c of steps/, or of a folder there. */
 #pragma once
 
 #define STEPS(ROW)                                                                                                     \
@@ -13,6 +13,9 @@
         ROW(pad)                                                                                                       \
         ROW(hflip)                                                                                                     \
         ROW(vflip)                                                                                                     \
+        ROW(random_rotation)                                                                                           \
+        ROW(random_affine)                                                                                             \
+        ROW(random_perspective)                                                                                        \
         /* colours and levels */                                                                                       \
         ROW(color_jitter)                                                                                              \
         ROW(grayscale)                                                                                                 \

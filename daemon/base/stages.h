@@ -23,6 +23,9 @@
         ROW(AUTOCONTRAST, "autocontrast", "the step")                                                                  \
         ROW(EQUALIZE, "equalize", "the step")                                                                          \
         ROW(SHARPNESS, "sharpness", "the step")                                                                        \
+        ROW(RANDOM_ROTATION, "random_rotation", "the step")                                                            \
+        ROW(RANDOM_AFFINE, "random_affine", "the step")                                                                \
+        ROW(RANDOM_PERSPECTIVE, "random_perspective", "the step")                                                      \
         ROW(MOVE, "move", "moving decoded pixels to their place, where no step resizes")                               \
         ROW(CONVERT, "convert", "the steps to, normalize and layout; arrays from their file's form")                   \
         ROW(MASKS, "masks", "masks of instances")                                                                      \

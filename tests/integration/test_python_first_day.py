@@ -43,6 +43,12 @@ def _(box):
                 (t.RandomGrayscale(0.2), "random_grayscale(0.2)"), (t.RandomInvert(0.3), "invert(0.3)"),
                 (t.RandomPosterize(4), "posterize(4)"), (t.RandomSolarize(128.5, p=1), "solarize(128.5, p=1)"),
                 (t.RandomAutocontrast(), "autocontrast(0.5)"), (t.RandomEqualize(0), "equalize(0)"),
+                (t.RandomRotation(15), "random_rotation(-15:15)"),
+                (t.RandomRotation((0, 90), t.InterpolationMode.BILINEAR, True, (3, 4.5), (1, 2, 3)),
+                 "random_rotation(0:90, expand=true, interpolation=bilinear, fill=1:2:3, center=3:4.5)"),
+                (t.RandomAffine(5), "random_affine(-5:5)"),
+                (t.RandomAffine(5, (0.1, 0.2), (0.5, 2), 7, fill=9), "random_affine(-5:5, translate=0.1:0.2, scale=0.5:2, shear=-7:7, fill=9)"),
+                (t.RandomPerspective(0.25, p=1), "random_perspective(0.25, p=1)"),
                 (t.RandomAdjustSharpness(2, p=0.1), "sharpness(2, p=0.1)"), (t.ConvertImageDtype(torch.float16), "to(float16)")]:
             # what follows makes pictures of one size
             found, rest = told([step, "center_crop(8)"] if not text.startswith("to") else ["center_crop(8)", step])

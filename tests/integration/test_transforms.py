@@ -90,11 +90,43 @@ def draw_around(rng, reach):
     return tuple(sorted(round(max(rng.uniform(center - reach, center + reach), center - 1), 3) for _ in range(2)))
 
 
+WARPS = ("random_rotation", "random_affine", "random_perspective")
+
+
+def draw_range(rng, reach):
+    """As one number, or from where to where."""
+    if rng.random() < 0.5:
+        return round(rng.random() * reach, 2)
+    return tuple(sorted(round(rng.uniform(-reach, reach), 2) for _ in range(2)))
+
+
+def draw_warp(rng, name):
+    arguments = {"interpolation": rng.choice(("nearest", "bilinear", "bicubic")),
+                 "fill": rng.choice((0, rng.randint(0, 255), tuple(rng.randint(0, 255) for _ in range(3))))}
+    if name == "random_perspective":
+        return {**arguments, "distortion_scale": rng.choice((0.5, 1, round(rng.random(), 3))), "p": rng.choice((0, 0.5, 1))}
+    if rng.random() < 0.3:
+        arguments["center"] = tuple(rng.choice((rng.randint(-9, 60), round(rng.uniform(-9, 60), 2))) for _ in range(2))
+    if name == "random_rotation":
+        turn = rng.choice((0, 90, 180, 270, -90, 360))
+        return {**arguments, "degrees": rng.choice(((turn, turn), draw_range(rng, 360))), "expand": rng.random() < 0.5}
+    if rng.random() < 0.7:
+        arguments["translate"] = tuple(rng.choice((0, round(rng.random(), 2))) for _ in range(2))
+    if rng.random() < 0.7:
+        arguments["scale"] = tuple(sorted(round(rng.uniform(0.05, 3), 2) for _ in range(2)))
+    if rng.random() < 0.7:
+        arguments["shear"] = rng.choice((draw_range(rng, 40), draw_range(rng, 89)))
+        if isinstance(arguments["shear"], tuple) and rng.random() < 0.5:
+            arguments["shear"] += tuple(sorted(round(rng.uniform(-40, 40), 2) for _ in range(2)))
+    return {**arguments, "degrees": rng.choice((0, draw_range(rng, 360)))}
+
+
 # Mirrored borders are no wider than the picture less one: beyond, NumPy's releases differ among each other.
 def draw_step(rng, width, height):
     name = rng.choice(("random_resized_crop", "resize", "resize", "center_crop", "random_crop", "random_crop", "pad",
                        "hflip", "vflip", "color_jitter", "color_jitter", "color_jitter", "grayscale", "random_grayscale",
-                       "invert", "posterize", "solarize", "autocontrast", "equalize", "sharpness"))
+                       "invert", "posterize", "solarize", "autocontrast", "equalize", "sharpness", "random_rotation", "random_affine",
+                       "random_perspective"))
     widest = max(0, min(width, height) - 1)
     if name == "random_resized_crop":
         low = rng.uniform(0.05, 1)
@@ -115,6 +147,8 @@ def draw_step(rng, width, height):
     if name == "color_jitter":
         reaches = {"brightness": 1.5, "contrast": 1.5, "saturation": 1.5, "hue": 0.5}
         return name, {key: draw_around(rng, reach) for key, reach in reaches.items() if rng.random() < 0.6}
+    if name in WARPS:
+        return name, draw_warp(rng, name)
     if name == "grayscale":
         return name, {"num_output_channels": 3}
     arguments = {"p": rng.choice((0, 0.5, 1))}

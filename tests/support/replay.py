@@ -11,6 +11,7 @@ Python calls, not texts: a mistake in reading texts would show.
 Needs torch, torchvision, NumPy and Pillow, which only some machines have: import it inside of a case.
 """
 import math
+from fractions import Fraction
 
 import numpy
 import torch
@@ -156,9 +157,87 @@ def sharpness(picture, draws, factor, p=0.5):
     return functional.adjust_sharpness(picture, factor) if happens(draws, p) else picture
 
 
+def number(draws, low, high):
+    """f32 of the stream between two numbers, rounded to float32."""
+    return float(numpy.float32(low + (high - low) * draws.f32()))
+
+
+def reach(value):
+    """One number is the distance to both sides."""
+    return value if isinstance(value, tuple) else (-value, value)
+
+
+def random_rotation(picture, draws, degrees, interpolation="nearest", expand=False, center=None, fill=0):
+    angle = number(draws, *reach(degrees))
+    return functional.rotate(picture, angle, InterpolationMode(interpolation), expand, center, fill)
+
+
+def warp(picture, method, numbers, interpolation, fill):
+    """Pillow's transform, as torchvision calls it."""
+    fill = (fill,) * 3 if isinstance(fill, int) and picture.mode == "RGB" else fill
+    return picture.transform(picture.size, method, numbers, getattr(Image, interpolation.upper()), fillcolor=fill)
+
+
+def affine(picture, angle, translate, scale, shear, interpolation, fill, center=None):
+    """transforms.v2.functional.affine, whose matrix differs from that of transforms.functional in its last digits."""
+    (width, height), angle, shear_x, shear_y = picture.size, *map(math.radians, (angle, *shear))
+    x, y = center or (width * 0.5, height * 0.5)
+    moved_x, moved_y = x + translate[0], y + translate[1]
+    a = math.cos(angle - shear_y) / math.cos(shear_y)
+    b = -(a * math.tan(shear_x) + math.sin(angle))
+    c = math.sin(angle - shear_y) / math.cos(shear_y)
+    d = math.cos(angle) - c * math.tan(shear_x)
+    m = [d / scale, -b / scale, 0.0, -c / scale, a / scale, 0.0]
+    m[2] += x - m[0] * moved_x - m[1] * moved_y
+    m[5] += y - m[3] * moved_x - m[4] * moved_y
+    return warp(picture, Image.AFFINE, m, interpolation, fill)
+
+
+def random_affine(picture, draws, degrees, translate=(0, 0), scale=(1, 1), shear=0, interpolation="nearest", fill=0,
+                  center=None):
+    shears = (*reach(shear), 0, 0)[:4]
+    angle = number(draws, *reach(degrees))
+    moves = [round(number(draws, -share * side, share * side)) for share, side in zip(translate, picture.size)]
+    factor = number(draws, *scale)
+    shear = number(draws, *shears[:2]), number(draws, *shears[2:])
+    return affine(picture, angle, moves, factor, shear, interpolation, fill, center)
+
+
+def perspective_of(corners, width, height):
+    """The eight numbers for which torchvision solves equations in float64 and rounds to float32: exactly, and rounded
+    once. None: there are none."""
+    rows = []
+    for (x, y), (to_x, to_y) in zip(corners, ((0, 0), (width - 1, 0), (width - 1, height - 1), (0, height - 1))):
+        rows.append([Fraction(number) for number in (x, y, 1, 0, 0, 0, -to_x * x, -to_x * y, to_x)])
+        rows.append([Fraction(number) for number in (0, 0, 0, x, y, 1, -to_y * x, -to_y * y, to_y)])
+    for column in range(8):
+        pivot = next((row for row in rows[column:] if row[column]), None)
+        if pivot is None:
+            return None
+        rows.remove(pivot)
+        rows.insert(column, [each / pivot[column] for each in pivot])
+        for row in rows:
+            if row is not rows[column] and row[column]:
+                row[:] = [a - row[column] * b for a, b in zip(row, rows[column])]
+    numbers = [float(numpy.float32(float(row[8]))) for row in rows]
+    return numbers if width > 1 and height > 1 and numbers[0] * numbers[4] - numbers[1] * numbers[3] else None
+
+
+def perspective_corners(draws, width, height, distortion_scale):
+    n_x, n_y = (int(distortion_scale * (side // 2)) + 1 for side in (width, height))
+    return [(left + draws.below(n_x), top + draws.below(n_y)) for left, top in (
+        (0, 0), (width - n_x, 0), (width - n_x, height - n_y), (0, height - n_y))]
+
+
+def random_perspective(picture, draws, distortion_scale=0.5, p=0.5, interpolation="bilinear", fill=0):
+    is_done = happens(draws, p)
+    numbers = perspective_of(perspective_corners(draws, *picture.size, distortion_scale), *picture.size)
+    return warp(picture, Image.PERSPECTIVE, numbers, interpolation, fill) if is_done and numbers else picture
+
+
 STEPS = {function.__name__: function for function in (
     random_resized_crop, resize, center_crop, random_crop, pad, hflip, vflip, color_jitter, grayscale, random_grayscale,
-    invert, posterize, solarize, autocontrast, equalize, sharpness)}
+    invert, posterize, solarize, autocontrast, equalize, sharpness, random_rotation, random_affine, random_perspective)}
 
 
 # ---- the form in which samples leave ----------------------------------------------------------------------------------

@@ -71,6 +71,15 @@ START_TEST(a_text_has_one_normal_spelling) {
                 { "solarize(256) solarize(99.5, 0)", "solarize(256, p=0.5) solarize(99.5, p=0)" },
                 { "sharpness(2) sharpness(p=1, factor=0)", "sharpness(2, p=0.5) sharpness(0, p=1)" },
                 { "decode(mode=LA) sharpness(1)", "decode(mode=LA) sharpness(1, p=0.5)" },
+                { "random_rotation(15) random_rotation(90:180, bicubic, true, 3:-4.5, 1:2:3)",
+                  "random_rotation(-15:15, interpolation=nearest, expand=false, fill=0) "
+                  "random_rotation(90:180, interpolation=bicubic, expand=true, center=3:-4.5, fill=1:2:3)" },
+                { "RandomAffine(degrees=0, translate=(0.1, 0.25), scale=[0.5, 2], shear=-3:4:5:6)",
+                  "random_affine(0:0, translate=0.1:0.25, scale=0.5:2, shear=-3:4:5:6, interpolation=nearest, fill=0)" },
+                { "random_affine(1) random_perspective() v2.RandomPerspective(0.2, p=1, interpolation=nearest, fill=9)",
+                  "random_affine(-1:1, translate=0:0, scale=1:1, shear=0, interpolation=nearest, fill=0) "
+                  "random_perspective(0.5, p=0.5, interpolation=bilinear, fill=0) "
+                  "random_perspective(0.2, p=1, interpolation=nearest, fill=9)" },
                 { "to(float16) layout(nchw)", "to(float16) layout(nchw)" },
                 { "hflip normalize(0.5, std=.25:1:2e0)", "hflip(0.5) normalize(0.5, std=0.25:1:2)" },
                 { "pad(4:0, 255.0, edge)", "pad(4:0, fill=255, padding_mode=edge)" },
@@ -122,8 +131,8 @@ static const struct {
         { "foo(3)", "column 1: unknown step \"foo\"; the steps are random_resized_crop, resize" },
         { "hflip(0.5) bar", "column 12: unknown step \"bar\"" },
         { "reszie(3)", "column 1: unknown step \"reszie\" (did you mean \"resize\"?); the steps are random_resized_" },
-        { "hflip RandomRotation(3)",
-          "column 7: RandomRotation is not a step here; do it with the batch in the trainer" },
+        { "hflip LinearTransformation(3)",
+          "column 7: LinearTransformation is not a step here; do it with the batch in the trainer" },
         { "Compose([Resize(3)])", "column 1: Compose is not needed: write the steps one after the other" },
         { "ToTensor(3)", "column 10: \"3\"; expected \")\": it has no arguments" },
         { "hflip ToTensor ToTensor",
@@ -251,6 +260,32 @@ static const struct {
         { "autocontrast(nan)", "column 14: p: \"nan\"" },
         { "autocontrast(cutoff=1)", "column 14: autocontrast has no argument \"cutoff\"; it has p" },
         { "equalize(2)", "column 10: p: \"2\"" },
+        { "random_rotation", "column 1: random_rotation needs its degrees, as in random_rotation(15)" },
+        { "random_rotation(361)",
+          "column 17: degrees: \"361\" is not allowed; expected a number from 0 to 360, or FROM" },
+        { "random_rotation(-5)", "column 17: degrees: \"-5\"" },
+        { "random_rotation(9:8)", "column 17: degrees: \"9:8\"" },
+        { "random_rotation(9, lanczos)",
+          "column 20: interpolation: \"lanczos\" is not allowed; expected nearest, bilinear or bicubic" },
+        { "random_rotation(9, center=5)",
+          "column 27: center: \"5\" is not allowed; expected X:Y, numbers from -16384 to" },
+        { "random_rotation(9, fill=1:2)", "column 25: fill: \"1:2\"" },
+        { "decode(mode=LA) random_rotation(9, fill=1:2:3)", "column 17: random_rotation: fill is a colour" },
+        { "decode(mode=I;16) random_affine(9, interpolation=bicubic)",
+          "column 19: random_affine: numbers of 16 bits are not mixed; expected interpolation=nearest" },
+        { "random_affine(9, translate=0.1)", "column 28: translate: \"0.1\" is not allowed; expected X:Y" },
+        { "random_affine(9, translate=0.1:1.1)", "column 28: translate: \"0.1:1.1\"" },
+        { "random_affine(9, scale=0:1)", "column 24: scale: \"0:1\" is not allowed; expected FROM:TO with 0.01 <=" },
+        { "random_affine(9, shear=-1)",
+          "column 1: random_affine: shear along x is from 1 to -1; expected a number that" },
+        { "random_affine(9, shear=5:2)", "random_affine: shear along x is from 5 to 2; expected a range that goes up" },
+        { "random_affine(9, shear=1:2:5:2)",
+          "random_affine: shear along y is from 5 to 2; expected a range that goes" },
+        { "random_affine(9, shear=90)",
+          "column 24: shear: \"90\" is not allowed; expected N, FROM:TO or FROM:TO:FROM" },
+        { "random_affine(9, shear=1:2:3)", "column 24: shear: \"1:2:3\"" },
+        { "random_perspective(1.1)", "column 20: distortion_scale: \"1.1\"" },
+        { "decode(mode=I;16) random_perspective", "column 19: random_perspective: numbers of 16 bits are not mixed" },
         { "sharpness", "column 1: sharpness needs its factor, as in sharpness(2)" },
         { "sharpness(-0.1)", "column 11: factor: \"-0.1\" is not allowed; expected a number from 0 to 1000" },
         { "sharpness(1, 1.1)", "column 14: p: \"1.1\"" },
@@ -387,6 +422,9 @@ START_TEST(the_output_size_is_known_unless_it_depends_on_the_picture) {
                 { "random_crop(32:40, padding=4)", 32, 40 },
                 { "pad(4)", 0, 0 },
                 { "resize(10:20) pad(1:2:3:4) vflip", 16, 24 },
+                { "resize(10:20) random_rotation(9) random_affine(9) random_perspective", 10, 20 },
+                { "resize(10:20) random_rotation(9, expand=true)", 0, 0 },
+                { "resize(10:20) random_rotation(9, expand=true) center_crop(7)", 7, 7 },
         };
 
         for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
@@ -621,7 +659,7 @@ static void draw_text(struct dlp_philox *philox, char *text, size_t size) {
         for (unsigned i = 0; i < n_steps; i++) {
                 uint32_t a = 1 + dlp_philox_below(philox, 300), b = 1 + dlp_philox_below(philox, 300);
 
-                switch (dlp_philox_below(philox, 9)) {
+                switch (dlp_philox_below(philox, 11)) {
                 case 0:
                         n += (size_t)snprintf(text + n, size - n, "random_resized_crop(%u:%u) ", a, b);
                         break;
@@ -647,6 +685,13 @@ static void draw_text(struct dlp_philox *philox, char *text, size_t size) {
                         break;
                 case 7:
                         n += (size_t)snprintf(text + n, size - n, "color_jitter(1, %u, hue=0.5) ", a % 2);
+                        break;
+                case 8:
+                        n += (size_t)snprintf(text + n, size - n, "random_rotation(%u, expand=%s) ", a,
+                                              b % 2 ? "true" : "false");
+                        break;
+                case 9:
+                        n += (size_t)snprintf(text + n, size - n, "random_affine(%u, scale=0.1:3) ", a);
                         break;
                 default:
                         n += (size_t)snprintf(text + n, size - n, "hflip ");
@@ -705,6 +750,9 @@ START_TEST(the_size_that_no_picture_exceeds_follows_from_the_last_steps) {
                 { "resize(short=8, max=13) resize(7)", 0, 0 },
                 { "pad(3)", 0, 0 },
                 { "pad(3) random_crop(9) pad(1)", 11, 11 },
+                { "center_crop(30:40) random_rotation(9, expand=true) vflip", 52, 52 },
+                { "random_rotation(9, expand=true)", 0, 0 },
+                { "center_crop(30:40) random_rotation(9) random_affine(9)", 30, 40 },
         };
 
         for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
@@ -865,6 +913,10 @@ START_TEST(a_pipeline_equals_its_steps_one_by_one) {
                 "autocontrast(1)",
                 "equalize(1)",
                 "sharpness(2.5, p=1)",
+                "random_rotation(30:30, fill=9:99:200)",
+                "random_rotation(90:90, expand=true)",
+                "random_affine(5:5, scale=0.7:0.7, shear=10:10, interpolation=bilinear)",
+                "random_affine(-20:-20, center=3:4, fill=7, interpolation=bicubic)",
         };
         struct workspace *workspace = new_workspace();
         struct dlp_philox philox;

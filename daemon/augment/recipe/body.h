@@ -4,7 +4,7 @@
 #include "daemon/augment/recipe.h"
 #include "daemon/augment/step.h"
 
-#define NORMAL_TEXT_MAX (DLP_STEPS_MAX * 384u) /* bytes: a step with all its arguments has at most 260 */
+#define NORMAL_TEXT_MAX (DLP_STEPS_MAX * 640u) /* bytes: a step with all its arguments has at most 500 */
 
 struct step {
         const struct step_type *type;

@@ -69,6 +69,20 @@ def _color_jitter(step: Any) -> str:
     return f"color_jitter({', '.join(f'{name}={_list(getattr(step, name))}' for name in names)})"
 
 
+def _warp_keys(step: Any, default: str) -> str:
+    """What the steps that turn, shear and distort have in common: the filter, the fill, the centre."""
+    name = str(getattr(getattr(step, "interpolation", None), "value", default))
+    fill = getattr(step, "fill", None)
+    return ("" if name == default else f", interpolation={name}") + _keys(
+        fill=(fill if fill else None, None, _list), center=(getattr(step, "center", None), None, _list))
+
+
+def _random_affine(step: Any) -> str:
+    keys = _keys(translate=(step.translate, None, _list), scale=(step.scale, None, _list),
+                 shear=(step.shear, None, _list))
+    return f"random_affine({_list(step.degrees)}{keys}{_warp_keys(step, 'nearest')})"
+
+
 STEPS: Dict[str, Callable[[Any], str]] = {
     "RandomResizedCrop": _random_resized_crop,
     "Resize": lambda step: f"resize({_size(step.size, True)}"
@@ -87,6 +101,11 @@ STEPS: Dict[str, Callable[[Any], str]] = {
     "RandomAutocontrast": lambda step: f"autocontrast({_number(step.p)})",
     "RandomEqualize": lambda step: f"equalize({_number(step.p)})",
     "RandomAdjustSharpness": lambda step: _with_p("sharpness", step.sharpness_factor, step.p),
+    "RandomRotation": lambda step: f"random_rotation({_list(step.degrees)}"
+                                   f"{_keys(expand=(step.expand, False, _word))}{_warp_keys(step, 'nearest')})",
+    "RandomAffine": _random_affine,
+    "RandomPerspective": lambda step: f"random_perspective({_number(step.distortion_scale)}"
+                                      f"{_keys(p=(step.p, 0.5, _number))}{_warp_keys(step, 'bilinear')})",
     "SanitizeBoundingBoxes": lambda step: "sanitize",
 }
 
