@@ -9,6 +9,7 @@ import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
 from harness import ROOT, Skip, Table, case, contains, equal, identity_pixels, main, samples_of, within
+from pillow_resize import rows_first
 
 VECTORS = os.path.join(ROOT, "tests", "vectors", "pictures")
 MODES = ("L", "RGBA", "LA", "P", "I;16")
@@ -18,6 +19,7 @@ def pillow():
     try:
         import numpy
         from PIL import Image, ImageOps
+        rows_first(Image)
         return Image, ImageOps, numpy
     except ImportError as error:
         raise Skip("Pillow and NumPy are not installed for this python3") from error

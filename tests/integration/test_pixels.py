@@ -8,6 +8,7 @@ import sys
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
 from harness import (Skip, Table, case, check_bytes, check_sequence, equal, identity_pixels, indices, main, photos, samples_of,
                      write)
+from pillow_resize import rows_first
 
 N_PHOTOS, N_CLASSES = 40, 4
 
@@ -15,6 +16,7 @@ N_PHOTOS, N_CLASSES = 40, 4
 def pillow():
     try:
         from PIL import Image
+        rows_first(Image)
         return Image
     except ImportError as error:
         raise Skip("Pillow is not installed for this python3") from error

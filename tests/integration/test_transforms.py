@@ -10,6 +10,7 @@ import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
 from harness import BUILD, SLOWER, Skip, case, equal, main, photos, png, samples_of, write
+from pillow_resize import begins_with_columns
 
 FILTERS = ("box", "bilinear", "hamming", "bicubic", "lanczos")
 
@@ -216,6 +217,28 @@ def _(box):
             n_refused += compare(tool, replay, steps + draw_form(rng, 3), picture, place)
     print(f"    {n_pictures} pictures, {n_refused} of them refused by both")
     assert n_refused < n_pictures / 4, "most were refused: nothing was compared"
+
+
+@case("a resize has the pixels of Pillow 12 and older; those of Pillow 13, too, where it begins with the rows, and nearly elsewhere")
+def _(box):
+    replay = torchvision()
+    Image, numpy = replay.Image, replay.numpy
+    new = Image.Image.resize.__closure__ and next((cell.cell_contents for cell in Image.Image.resize.__closure__
+                                                   if getattr(cell.cell_contents, "__name__", "") == "resize"), None)
+    direct = new or Image.Image.resize        # without tests/support/pillow_resize.py
+    rng, n_columns, n = random.Random(27), 0, 400 // SLOWER
+    with Tool() as tool:
+        for _ in range(n):
+            small = numpy.random.default_rng(rng.getrandbits(32)).integers(0, 256, (5, 4, 3), dtype=numpy.uint8)
+            old, size = (rng.randint(1, 200), rng.randint(1, 200)), (rng.randint(1, 60), rng.randint(1, 60))
+            picture = direct(Image.fromarray(small), old, Image.BICUBIC)
+            text = f"resize({size[1]}:{size[0]})"
+            got = numpy.frombuffer(tool(text, picture, 0, 0, 0)[2], numpy.uint8).astype(int)
+            expected = numpy.array(direct(picture, size, Image.BILINEAR)).reshape(-1).astype(int)
+            differs = new is not None and begins_with_columns(old, size)
+            n_columns += differs
+            assert abs(got - expected).max() <= (1 if differs else 0), f"{text} of {old}"
+    print(f"    {n} pictures, of which {n_columns} in another sequence")
 
 
 @case("all 256 levels leave as torch's numbers, whatever type, mean and deviation")

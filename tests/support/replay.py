@@ -16,9 +16,12 @@ from fractions import Fraction
 import numpy
 import torch
 from harness import philox
-from PIL import Image  # noqa: F401: for those who import this
+from pillow_resize import rows_first
+from PIL import Image
 from torchvision import transforms
 from torchvision.transforms import InterpolationMode, functional
+
+rows_first(Image)
 
 DTYPES = {"float32": torch.float32, "float16": torch.float16, "bfloat16": torch.bfloat16}
 
