@@ -105,7 +105,10 @@ static bool is_between(const struct geometry *geometry, uint32_t idx) {
 }
 
 static uint64_t row_bytes(const struct operation *operation, uint32_t width) {
-        return (uint64_t)operation->type->n_rows * width * PIXEL_BYTES;
+        const struct operation_type *type = operation->type;
+
+        return (uint64_t)type->n_rows * width * PIXEL_BYTES +
+               (type->extra_bytes ? type->extra_bytes(operation, width) : 0);
 }
 
 /* Of the operation of a stage that needs most rows. */
@@ -317,6 +320,12 @@ static int draw_next(struct workspace *workspace, uint32_t idx, struct why *why)
         return r;
 }
 
+static void erase(const struct geometry *geometry, uint8_t *out, size_t stride) {
+        for (uint32_t i = 0; i < geometry->n_erasures; i++)
+                conversion_erase(geometry->conversion, &geometry->erasures[i], geometry->height, out, stride,
+                                 geometry->plane_stride);
+}
+
 int recipe_end(struct workspace *workspace, struct why *why) {
         const struct geometry *geometry = workspace->geometry;
         int r;
@@ -333,6 +342,7 @@ int recipe_end(struct workspace *workspace, struct why *why) {
         stage_enter(workspace->clock, STAGE_CONVERT);
         conversion_run(geometry->conversion, &workspace->canvas, NULL, workspace->out, workspace->stride,
                        geometry->plane_stride);
+        erase(geometry, workspace->out, workspace->stride);
         return 0;
 }
 
@@ -436,5 +446,6 @@ int recipe_run_alpha(struct workspace *workspace, const struct geometry *geometr
         }
         stage_enter(workspace->clock, STAGE_CONVERT);
         conversion_run(geometry->conversion, &canvases[COLORS], &canvases[ALPHA], out, stride, geometry->plane_stride);
+        erase(geometry, out, stride);
         return 0;
 }

@@ -142,7 +142,8 @@ static int read_list(const struct argument *argument, const char *text, size_t n
                 double number;
 
                 if (n_list == LIST_MAX || read_number(text, n_one, &number) < 0 || !is_within(argument, number) ||
-                    (argument->is_whole && rint(number) != number))
+                    (argument->is_whole && rint(number) != number) || (argument->is_odd && fmod(number, 2) != 1) ||
+                    (argument->is_range && n_list > 0 && number < ret_list[n_list - 1]))
                         return -EINVAL;
                 ret_list[n_list++] = number;
                 if (n_one == n)
@@ -161,8 +162,14 @@ static int parse_list(const struct argument *argument, const char *text, struct 
                 value->n_list = (uint32_t)n_list;
                 return (int)n;
         }
-        snprintf(expected, sizeof(expected), "%s, %s from %g to %g", argument->form,
-                 argument->is_whole ? "whole numbers" : "numbers", argument->minimum, argument->maximum);
+        if (argument->word && typed_is(text, n, argument->word))
+                return (int)n;
+        snprintf(expected, sizeof(expected), "%s, %s from %g to %g%s%s", argument->form,
+                 argument->is_odd     ? "odd numbers"
+                 : argument->is_whole ? "whole numbers"
+                                      : "numbers",
+                 argument->minimum, argument->maximum, argument->word ? ", or the word " : "",
+                 argument->word ? argument->word : "");
         return refuse(argument, text, "", expected, why);
 }
 
@@ -244,9 +251,11 @@ static void print_range(const struct range *range, char *text, size_t size) {
         snprintf(text, size, "%s:%s", from, to);
 }
 
-static void print_list(const struct value *value, char *text, size_t size) {
+static void print_list(const struct argument *argument, const struct value *value, char *text, size_t size) {
         size_t n = 0;
 
+        if (argument->word && value->n_list == 0)
+                snprintf(text, size, "%s", argument->word);
         for (uint32_t i = 0; i < value->n_list && n < size; i++) {
                 char number[NUMBER_TEXT_MAX];
 
@@ -272,7 +281,7 @@ void argument_print(const struct argument *argument, const struct value *value, 
                 print_number(value->number, text, size);
                 break;
         case ARGUMENT_LIST:
-                print_list(value, text, size);
+                print_list(argument, value, text, size);
                 break;
         case ARGUMENT_CHOICE:
                 snprintf(text, size, "%s", argument->choices[value->choice]);

@@ -1,5 +1,7 @@
 #include "daemon/augment/conversion.h"
 
+#include "daemon/augment/noise.h"
+
 #include "daemon/base/half.h"
 
 #include <string.h>
@@ -52,6 +54,10 @@ static uint32_t number_of(const struct conversion *conversion, uint32_t channel,
 
 static uint16_t half_of(const struct conversion *conversion, uint32_t bits) {
         return conversion->format.dtype == DLP_DTYPE_FLOAT16 ? half_from_float32(bits) : bfloat16_from_float32(bits);
+}
+
+bool conversion_makes_floats(const struct conversion *conversion) {
+        return conversion->is_normalized || (conversion->has_dtype && conversion->format.dtype != DLP_DTYPE_UINT8);
 }
 
 void conversion_finish(struct conversion *conversion) {
@@ -133,12 +139,17 @@ static const uint8_t *row_of_channel(const struct conversion *conversion, const 
         return is_alpha ? canvas_at(alpha, 0, y) : canvas_at(canvas, 0, y) + channel;
 }
 
+/* From a channel to the next one. */
+static size_t plane_bytes(const struct pixel_format *format, uint32_t height, size_t stride, size_t plane_stride) {
+        if (!format->channels_first)
+                return dlp_dtype_bytes(format->dtype);
+        return plane_stride > 0 ? plane_stride : stride * height;
+}
+
 void conversion_run(const struct conversion *conversion, const struct canvas *canvas, const struct canvas *alpha,
                     uint8_t *out, size_t stride, size_t plane_stride) {
         const struct pixel_format *format = &conversion->format;
-        size_t n_plane = !format->channels_first ? dlp_dtype_bytes(format->dtype)
-                         : plane_stride > 0      ? plane_stride
-                                                 : stride * canvas->height;
+        size_t n_plane = plane_bytes(format, canvas->height, stride, plane_stride);
         uint32_t step = format->channels_first ? 1 : format->n_channels;
 
         for (uint32_t y = 0; y < canvas->height; y++) {
@@ -154,4 +165,36 @@ void conversion_run(const struct conversion *conversion, const struct canvas *ca
                         convert_row(conversion, channel, row_of_channel(conversion, canvas, alpha, channel, y),
                                     canvas->width, out + channel * n_plane + y * stride, step);
         }
+}
+
+/* ---- erasing ------------------------------------------------------------------------------------------------- */
+
+static void write_number(const struct conversion *conversion, float number, uint8_t *out) {
+        uint32_t bits;
+        uint16_t half;
+
+        memcpy(&bits, &number, sizeof(bits));
+        if (conversion->format.dtype == DLP_DTYPE_FLOAT32) {
+                memcpy(out, &bits, sizeof(bits));
+                return;
+        }
+        half = half_of(conversion, bits);
+        memcpy(out, &half, sizeof(half));
+}
+
+void conversion_erase(const struct conversion *conversion, const struct erasure *erasure, uint32_t height, uint8_t *out,
+                      size_t stride, size_t plane_stride) {
+        const struct pixel_format *format = &conversion->format;
+        size_t n_plane = plane_bytes(format, height, stride, plane_stride);
+        size_t n_pixel = format->channels_first ? dlp_dtype_bytes(format->dtype) : pixel_format_bytes(format);
+        const struct box *box = &erasure->box;
+        struct dlp_philox philox;
+
+        noise_begin(erasure->seed, &philox);
+        for (uint32_t y = box->y; y < box->y + box->height; y++)
+                for (uint32_t x = box->x; x < box->x + box->width; x++)
+                        for (uint32_t channel = 0; channel < format->n_channels; channel++)
+                                write_number(conversion,
+                                             erasure->is_noise ? noise_normal(&philox) : erasure->values[channel],
+                                             out + channel * n_plane + y * stride + x * n_pixel);
 }

@@ -43,6 +43,7 @@ bool pixel_format_has_alpha(const struct pixel_format *format);
 struct conversion {
         struct pixel_format format;
         bool has_dtype, has_layout, is_normalized; /* set by a step */
+        bool has_erasing;                          /* after floats were made: struct erasure */
         float mean[CHANNELS_MAX], deviation[CHANNELS_MAX];
         union { /* levels of uint8 stay as they are */
                 uint8_t plain[CHANNELS_MAX][256];
@@ -56,6 +57,9 @@ void conversion_init(struct conversion *conversion);
 
 /* Sets the mode, before all steps. */
 void conversion_set_mode(struct conversion *conversion, enum pixel_mode mode);
+
+/* Have the steps that were read so far made floats of the levels? */
+bool conversion_makes_floats(const struct conversion *conversion);
 
 /* Call it after all steps: sets what no step has set, and makes the table. */
 void conversion_finish(struct conversion *conversion);
@@ -71,6 +75,18 @@ bool conversion_is_none(const struct conversion *conversion);
  * the canvas; NULL if the mode has none. */
 void conversion_run(const struct conversion *conversion, const struct canvas *canvas, const struct canvas *alpha,
                     uint8_t *out, size_t stride, size_t plane_stride);
+
+/* A rectangle of the result that gets other numbers, after the conversion to floats. */
+struct erasure {
+        struct box box; /* within the picture */
+        float values[CHANNELS_MAX];
+        bool is_noise; /* numbers of a normal distribution instead: one for each channel, pixel by pixel */
+        uint64_t seed; /* of these: noise.h */
+};
+
+/* Writes it into what conversion_run() has written, with the same arguments, for a result of `height` rows. */
+void conversion_erase(const struct conversion *conversion, const struct erasure *erasure, uint32_t height, uint8_t *out,
+                      size_t stride, size_t plane_stride);
 
 /* Bytes of one pixel; of one row. */
 size_t pixel_format_bytes(const struct pixel_format *format);

@@ -31,9 +31,10 @@ void fold_init(struct fold *fold, struct geometry *geometry, uint32_t width, uin
         fold->geometry = geometry;
         fold->motions = NULL;
         fold->step = STAGE_OTHER;
-        fold->is_mask = fold->is_left = false;
+        fold->is_mask = fold->is_left = fold->is_formed = false;
+        fold->is_grey = conversion->format.mode == PIXELS_L;
         geometry->conversion = conversion;
-        geometry->n_stages = geometry->n_operations = 0;
+        geometry->n_stages = geometry->n_operations = geometry->n_erasures = 0;
         geometry->plane_stride = 0;
         geometry->left = (struct dlp_left_operations){ 0 };
         begin_stage(fold, width, height);
@@ -280,8 +281,21 @@ void fold_operate(struct fold *fold, const struct operation *operation) {
         }
         assert(geometry->n_operations < DLP_STEPS_MAX * STEP_OPERATIONS_MAX);
         geometry->operations[geometry->n_operations] = *operation;
+        geometry->operations[geometry->n_operations].is_grey = fold->is_grey;
         geometry->operations[geometry->n_operations++].step = fold->step;
         current(fold)->n_operations++;
+}
+
+void fold_erase(struct fold *fold, const struct box *box, const double *numbers, uint32_t n_numbers, uint64_t seed) {
+        struct geometry *geometry = fold->geometry;
+        struct erasure erasure = { .box = *box, .is_noise = n_numbers == 0, .seed = seed };
+
+        if (fold->is_mask)
+                return;
+        assert(geometry->n_erasures < DLP_STEPS_MAX);
+        for (uint32_t i = 0; i < CHANNELS_MAX && n_numbers > 0; i++)
+                erasure.values[i] = (float)numbers[i < n_numbers ? i : 0];
+        geometry->erasures[geometry->n_erasures++] = erasure;
 }
 
 static int check_sides(const struct stage *stage, uint64_t width, uint64_t height, struct why *why) {

@@ -17,6 +17,8 @@ struct fold {
         enum stage_id step;        /* whose time the next change takes */
         bool is_mask;              /* pixels are numbers of classes: they are moved, never mixed or changed */
         bool is_left;              /* the next change is left to the client: it is noted in geometry->left, no more */
+        bool is_formed;            /* levels are floats by now: erasing is noted in geometry->erasures */
+        bool is_grey;              /* of one channel, of which a stage has three equal ones */
 };
 
 /* How the stage's window is resampled out of its source. */
@@ -58,6 +60,10 @@ int fold_check(const struct fold *fold, struct why *why);
 
 /* Changes pixels in place. At most STEP_OPERATIONS_MAX times for each step (asserted). */
 void fold_operate(struct fold *fold, const struct operation *operation);
+
+/* Erases a box of the result, which is within the picture: with one number, or one for each channel; with none, noise
+ * of this seed. At most once for each step (asserted). */
+void fold_erase(struct fold *fold, const struct box *box, const double *numbers, uint32_t n_numbers, uint64_t seed);
 
 /* Completes the geometry. -EFBIG. */
 int fold_finish(struct fold *fold, struct why *why);

@@ -12,7 +12,7 @@
 #include <stdbool.h>
 
 /* The most operations that one step adds. */
-#define STEP_OPERATIONS_MAX 4u
+#define STEP_OPERATIONS_MAX 5u
 
 struct operation;
 
@@ -22,6 +22,10 @@ struct operation_type {
         bool moves_with_flip;         /* the result on a mirrored picture is the mirrored result */
         bool moves_with_crop;         /* a pixel's result depends on that pixel alone */
         uint32_t n_rows;              /* beside the canvas, of its width: what the operation needs to remember */
+
+        /* Bytes that it needs beside the canvas and those rows, which follow them in operation->rows. NULL: none. */
+        uint64_t (*extra_bytes)(const struct operation *operation, uint32_t width);
+
         void (*run)(const struct operation *operation, const struct canvas *canvas);
 };
 
@@ -29,7 +33,15 @@ struct operation {
         const struct operation_type *type;
         float amount;       /* for a blend, 1 is the unchanged picture; for the hue, turns of the colour wheel */
         enum stage_id step; /* whose time it takes; set by fold_operate() */
-        uint8_t *rows;      /* n_rows of them, without gaps; set by who runs it */
+        uint8_t *rows;      /* n_rows of them, without gaps; set by who runs it; aligned as malloc() aligns */
+
+        /* What some types need beside the amount; each says what, below. */
+        float second_amount;
+        struct box box;
+        uint8_t color[PIXEL_BYTES];
+        bool flag;
+        uint64_t seed; /* of numbers that are drawn while it runs: a stream of their own, noise.h */
+        bool is_grey;  /* the three channels are one, and stay equal; set by fold_operate() */
 };
 
 extern const struct operation_type operation_brightness;
@@ -43,3 +55,7 @@ extern const struct operation_type operation_solarize;  /* amount: the lowest le
 extern const struct operation_type operation_autocontrast; /* has no amount */
 extern const struct operation_type operation_equalize;     /* has no amount */
 extern const struct operation_type operation_sharpness;    /* a blend from the smoothed picture */
+extern const struct operation_type operation_permute;      /* color: which channel comes first, second and third */
+extern const struct operation_type operation_erase;        /* box, within the canvas; color, or, with the flag, noise */
+extern const struct operation_type operation_gaussian_blur;  /* amount: sigma; box: width and height of the kernel */
+extern const struct operation_type operation_gaussian_noise; /* amount: sigma, second: mean, in levels; flag: clip */

@@ -163,7 +163,9 @@ struct geometry {
         uint32_t n_operations;
         struct operation operations[DLP_STEPS_MAX * STEP_OPERATIONS_MAX];
         const struct conversion *conversion; /* the recipe's */
-        struct dlp_left_operations left;     /* to the client */
+        uint32_t n_erasures;
+        struct erasure erasures[DLP_STEPS_MAX]; /* of the result */
+        struct dlp_left_operations left;        /* to the client */
 };
 
 /* Draws and plans for a picture of this size (at least 1 x 1). The draws depend only on seed, epoch, sample and the

@@ -38,6 +38,9 @@ struct argument {
         uint32_t n_choices;
         uint32_t counts;        /* of ARGUMENT_LIST: bit n is set where n numbers are allowed */
         bool is_whole;          /* of ARGUMENT_LIST: no fractions */
+        bool is_odd;            /* of ARGUMENT_LIST: odd numbers only */
+        bool is_range;          /* of ARGUMENT_LIST: the second number is not below the first */
+        const char *word;       /* of ARGUMENT_LIST: may stand in place of the numbers, of which there are none then */
         const char *form;       /* of ARGUMENT_LIST, for messages: "N or R:G:B" */
         const char *other_name; /* that the text may use instead; NULL: none */
         bool is_optional;       /* if it is not given, its value is all zeroes, and the normal text does not show it */
@@ -90,6 +93,10 @@ struct step_type {
 
         bool drops_boxes; /* recipe_drops_boxes() */
 
+        /* May it follow steps that set the form of the result? Then, if these make floats of the levels, its plan finds
+         * fold->is_formed, and what it does is done to the numbers of the result. */
+        bool may_follow_form;
+
         /* May it be left to the client (recipe_leave_operations()) if only such steps follow? It then changes colours
          * by this many operations at most, and else only flips. NULL: no. */
         bool (*can_be_left)(const struct value *values, uint32_t *ret_n_operations);
@@ -124,6 +131,13 @@ int levels_check(const struct value *values, struct conversion *conversion, stru
 
 /* Draws one f32, whatever the probability is, as torchvision draws for 0 and 1, too: below it means yes. */
 bool step_happens(const struct value *probability, struct dlp_philox *philox);
+
+/* A number of the range that a list of one or two numbers gives: from + (to - from) * u, in float64, rounded to
+ * float32, with one f32 u. */
+float number_between(const struct value *value, struct dlp_philox *philox);
+
+/* A sequence of the three channels, from two words. */
+void channels_draw(struct dlp_philox *philox, uint8_t ret_channels[PIXEL_BYTES]);
 
 /* Refuses a filter that mixes pixels of 16 bits: -EINVAL. */
 int filter_check(const struct value *filter, const struct conversion *conversion, struct why *why);

@@ -1,7 +1,7 @@
 /* augment/table.h: the steps of pipelines, one row for each, in the sequence in which messages list them. Private to
  * this floor.
  *
- * A row is the name of a step, whose struct step_type is step_NAME in NAME.c of steps/, or of a folder there. */
+ * A row is the name of a step, whose struct step_type is step_NAME in a file NAME.c below steps/. */
 #pragma once
 
 #define STEPS(ROW)                                                                                                     \
@@ -26,6 +26,11 @@
         ROW(autocontrast)                                                                                              \
         ROW(equalize)                                                                                                  \
         ROW(sharpness)                                                                                                 \
+        ROW(gaussian_blur)                                                                                             \
+        ROW(gaussian_noise)                                                                                            \
+        ROW(erasing)                                                                                                   \
+        ROW(random_channel_permutation)                                                                                \
+        ROW(random_photometric_distort)                                                                                \
         /* boxes */                                                                                                    \
         ROW(sanitize)                                                                                                  \
         /* the form of the result */                                                                                   \

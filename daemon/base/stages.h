@@ -26,6 +26,11 @@
         ROW(RANDOM_ROTATION, "random_rotation", "the step")                                                            \
         ROW(RANDOM_AFFINE, "random_affine", "the step")                                                                \
         ROW(RANDOM_PERSPECTIVE, "random_perspective", "the step")                                                      \
+        ROW(GAUSSIAN_BLUR, "gaussian_blur", "the step")                                                                \
+        ROW(GAUSSIAN_NOISE, "gaussian_noise", "the step")                                                              \
+        ROW(ERASING, "erasing", "the step")                                                                            \
+        ROW(RANDOM_CHANNEL_PERMUTATION, "random_channel_permutation", "the step")                                      \
+        ROW(RANDOM_PHOTOMETRIC_DISTORT, "random_photometric_distort", "the step")                                      \
         ROW(MOVE, "move", "moving decoded pixels to their place, where no step resizes")                               \
         ROW(CONVERT, "convert", "the steps to, normalize and layout; arrays from their file's form")                   \
         ROW(MASKS, "masks", "masks of instances")                                                                      \

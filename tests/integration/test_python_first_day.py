@@ -49,12 +49,18 @@ def _(box):
                 (t.RandomAffine(5), "random_affine(-5:5)"),
                 (t.RandomAffine(5, (0.1, 0.2), (0.5, 2), 7, fill=9), "random_affine(-5:5, translate=0.1:0.2, scale=0.5:2, shear=-7:7, fill=9)"),
                 (t.RandomPerspective(0.25, p=1), "random_perspective(0.25, p=1)"),
-                (t.RandomAdjustSharpness(2, p=0.1), "sharpness(2, p=0.1)"), (t.ConvertImageDtype(torch.float16), "to(float16)")]:
+                (t.RandomAdjustSharpness(2, p=0.1), "sharpness(2, p=0.1)"),
+                (t.GaussianBlur(3), "gaussian_blur(3)"), (t.GaussianBlur((3, 5), 1.5), "gaussian_blur(3:5, sigma=1.5:1.5)"),
+                (t.RandomErasing(), "erasing(0.5)"),
+                (t.RandomErasing(0.25, (0.1, 0.2), value=(1, 2, 3)), "erasing(0.25, scale=0.1:0.2, value=1:2:3)"), (t.ConvertImageDtype(torch.float16), "to(float16)")]:
             # what follows makes pictures of one size
             found, rest = told([step, "center_crop(8)"] if not text.startswith("to") else ["center_crop(8)", step])
             assert (found, rest) in ((text + " center_crop(8)", ""), ("center_crop(8) " + text, "")), (found, rest, text)
-        found, rest = told(t.Compose([t.CenterCrop(8), t.GaussianBlur(3), t.ToTensor()]))
-        assert found == "center_crop(8) to(float32) layout(nchw)" and rest.startswith("GaussianBlur: not a step"), rest
+        found, rest = told(t.Compose([t.CenterCrop(8), t.ElasticTransform(), t.ToTensor()]))
+        assert found == "center_crop(8) to(float32) layout(nchw)" and rest.startswith("ElasticTransform: not a step"), rest
+        found, rest = told(t.Compose([t.CenterCrop(8), *flips[2:], t.RandomErasing(value="random")]))
+        assert found == ("center_crop(8) to(float32) normalize(mean=0.5:0.5:0.5, std=0.25:0.5:1) erasing(0.5, value=random) "
+                         "layout(nchw)") and not rest, (found, rest)
         assert told({"image": [t.CenterCrop(8)], "label": None})[0] == "image: center_crop(8); label"
         assert told(["center_crop(8)", "hflip"])[0] == "center_crop(8) hflip"
     """)

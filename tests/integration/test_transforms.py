@@ -122,12 +122,19 @@ def draw_warp(rng, name):
     return {**arguments, "degrees": rng.choice((0, draw_range(rng, 360)))}
 
 
+def draw_erasing(rng, arguments):
+    if rng.random() < 0.5:
+        arguments["scale"] = tuple(sorted(round(rng.uniform(0.001, 1), 3) for _ in range(2)))
+    if rng.random() < 0.5:
+        arguments["ratio"] = tuple(sorted(round(rng.uniform(0.1, 5), 3) for _ in range(2)))
+
+
 # Mirrored borders are no wider than the picture less one: beyond, NumPy's releases differ among each other.
 def draw_step(rng, width, height):
     name = rng.choice(("random_resized_crop", "resize", "resize", "center_crop", "random_crop", "random_crop", "pad",
                        "hflip", "vflip", "color_jitter", "color_jitter", "color_jitter", "grayscale", "random_grayscale",
                        "invert", "posterize", "solarize", "autocontrast", "equalize", "sharpness", "random_rotation", "random_affine",
-                       "random_perspective"))
+                       "random_perspective", "random_channel_permutation", "random_photometric_distort", "erasing"))
     widest = max(0, min(width, height) - 1)
     if name == "random_resized_crop":
         low = rng.uniform(0.05, 1)
@@ -152,7 +159,17 @@ def draw_step(rng, width, height):
         return name, draw_warp(rng, name)
     if name == "grayscale":
         return name, {"num_output_channels": 3}
+    if name == "random_channel_permutation":
+        return name, {}
     arguments = {"p": rng.choice((0, 0.5, 1))}
+    if name == "random_photometric_distort":
+        reaches = {"brightness": (1, 0.5), "contrast": (1, 0.9), "saturation": (1, 0.9), "hue": (0, 0.5)}
+        for key, (middle, reach) in reaches.items():
+            if rng.random() < 0.5:
+                arguments[key] = tuple(sorted(round(middle + rng.uniform(-reach, reach), 3) for _ in range(2)))
+    if name == "erasing":
+        arguments["value"] = rng.choice((0, rng.randint(0, 255), tuple(rng.randint(0, 255) for _ in range(3)), "random"))
+        draw_erasing(rng, arguments)
     if name == "posterize":
         arguments["bits"] = rng.randint(1, 8)  # 0 is refused by newer releases of Pillow
     if name == "solarize":
@@ -263,8 +280,9 @@ def _(box):
             picture = draw_picture(rng, replay)
             steps = [("grayscale", {})] + [draw_step(rng, *picture.size) for _ in range(rng.randint(0, 2))]
             for _, arguments in steps:
-                if isinstance(arguments.get("fill"), tuple):     # refused: a test of its own
-                    arguments["fill"] = arguments["fill"][0]
+                for key in ("fill", "value"):
+                    if isinstance(arguments.get(key), tuple):     # refused: a test of its own
+                        arguments[key] = arguments[key][0]
                 if len(steps) > 2:
                     arguments.pop("padding_mode", None)
             steps = [step for step in steps if step != ("grayscale", {"num_output_channels": 3})]
@@ -287,6 +305,81 @@ def _(box):
             compare(tool, replay, [("color_jitter", {key: (value, value)})], picture, (0, 0, 0))
         compare(tool, replay, [("grayscale", {"num_output_channels": 3})], picture, (0, 0, 0))
     print(f"    {picture.size[0] * picture.size[1]} colours, 7 ways")
+
+
+@case("a blur is torchvision's, of any size and shape, with one level in 20,000 rounded to the other side at most")
+def _(box):
+    replay = torchvision()
+    numpy, torch = replay.numpy, replay.torch
+    rng, n, n_values, n_other = random.Random(28), 300 // SLOWER, 0, 0
+    with Tool() as tool:
+        for _ in range(n):
+            picture = draw_picture(rng, replay)
+            kernel = [1 + 2 * rng.randint(0, min(15, side - 1)) for side in picture.size]
+            arguments = {"kernel_size": tuple(kernel), "sigma": rng.choice((0.1, 1.5, (0.1, 2.0), (1.0, rng.uniform(1, 9))))}
+            place = (rng.getrandbits(64), rng.getrandbits(32), rng.getrandbits(40))
+            _, _, got = tool(replay.text([("gaussian_blur", arguments)]), picture, *place)
+            kernel, sigma = replay.blur_arguments(replay.Draws(*place, 1), **arguments)
+            pixels = torch.from_numpy(numpy.array(picture)).permute(2, 0, 1)
+            expected = replay.functional.gaussian_blur(pixels, list(kernel), [sigma, sigma]).permute(1, 2, 0).numpy()
+            apart = abs(numpy.frombuffer(got, numpy.uint8).reshape(expected.shape).astype(int) - expected)
+            assert apart.max() <= 1, f"{arguments} of {picture.size}, sigma {sigma}: {apart.max()} levels apart"
+            n_values, n_other = n_values + apart.size, n_other + int(apart.sum())
+    print(f"    {n} pictures, {n_values} levels, of which {n_other} are the next one")
+    assert n_other <= n_values / 20000
+
+
+@case("a rectangle that is erased after to or normalize has the numbers of torchvision's class, in each type and layout")
+def _(box):
+    replay = torchvision()
+    rng, n = random.Random(29), 400 // SLOWER
+    with Tool() as tool:
+        for _ in range(n):
+            picture = draw_picture(rng, replay)
+            n_channels = rng.choice((1, 3))
+            steps = [("grayscale", {"num_output_channels": n_channels})] if n_channels == 1 or rng.random() < 0.2 else []
+            form = draw_form(rng, n_channels)
+            if not replay.makes_floats(form):
+                form.append(("to", {"dtype": "float32"}))
+            first = max(i for i, (name, _) in enumerate(form) if name == "normalize" or (
+                name == "to" and not any(other == "normalize" for other, _ in form)))
+            for _ in range(rng.choice((1, 1, 2))):
+                value = rng.choice((0, rng.uniform(-3, 3), tuple(rng.uniform(-3, 3) for _ in range(n_channels))))
+                arguments = {"p": rng.choice((0.5, 1)), "value": value}
+                draw_erasing(rng, arguments)
+                form.insert(rng.randint(first + 1, len(form)), ("erasing", arguments))
+            place = (rng.getrandbits(64), rng.getrandbits(32), rng.getrandbits(40))
+            compare(tool, replay, steps + form, picture, place)
+        for dtype in ("float32", "float16"):   # random values: rounded from float64 in two ways
+            numpy, place = replay.numpy, (7, 0, 3)
+            steps = [("to", {"dtype": dtype}), ("erasing", {"p": 1, "value": "random", "scale": (0.5, 0.9)})]
+            picture = draw_picture(rng, replay).resize((70, 60))
+            got = numpy.frombuffer(tool(replay.text(steps), picture, *place)[2], dtype).astype(float)
+            expected = replay.replay(steps, picture, *place).numpy().reshape(-1).astype(float)
+            assert abs(got - expected).max() < (1e-5 if dtype == "float32" else 5e-3)
+            assert expected.max() > 3 and (expected != numpy.array(picture).reshape(-1) / 255).mean() > 0.45
+    print(f"    {n} pictures")
+
+
+@case("noise is normal, truncated, the same for a seed, and added to the three channels one by one")
+def _(box):
+    replay = torchvision()
+    numpy = replay.numpy
+    middle = replay.Image.new("RGB", (100, 50), (128, 128, 128))
+    quantile, count = replay.statistics.NormalDist().inv_cdf, 0
+    with Tool() as tool:
+        for text, mean, sigma in (("gaussian_noise()", 0, 0.1), ("gaussian_noise(0.1, 0.05)", 0.1, 0.05),
+                                  ("gaussian_noise(-0.2, sigma=0.5, clip=true)", -0.2, 0.5),
+                                  ("gaussian_noise(sigma=1, clip=false)", 0, 1)):
+            place = (5, 1, 2)
+            got = numpy.frombuffer(tool(text, middle, *place)[2], numpy.uint8).astype(int)
+            stream = replay.Draws(replay.seed(replay.Draws(*place, 1)), 0, 0, 0)
+            noise = numpy.array([quantile((stream.u32() + 0.5) / 2**32) for _ in range(got.size)])
+            expected = 128 + numpy.trunc(mean * 255 + noise * sigma * 255).astype(int)
+            expected = expected % 256 if "false" in text else numpy.clip(expected, 0, 255)
+            count += (got != expected).sum()
+            assert ((got - expected + 128) % 256 - 128).max() <= 1
+    assert count <= 3, f"{count} of {4 * got.size} levels are others"    # float32 against float64, at a whole number
 
 
 def tensors_of(lines):

@@ -11,6 +11,7 @@ Python calls, not texts: a mistake in reading texts would show.
 Needs torch, torchvision, NumPy and Pillow, which only some machines have: import it inside of a case.
 """
 import math
+import statistics
 from fractions import Fraction
 
 import numpy
@@ -238,15 +239,102 @@ def random_perspective(picture, draws, distortion_scale=0.5, p=0.5, interpolatio
     return warp(picture, Image.PERSPECTIVE, numbers, interpolation, fill) if is_done and numbers else picture
 
 
+def seed(draws):
+    high = draws.u32()
+    return high << 32 | draws.u32()
+
+
+def permuted(picture, draws):
+    sequence = [0, 1, 2]
+    for i in range(2):
+        other = i + draws.below(3 - i)
+        sequence[i], sequence[other] = sequence[other], sequence[i]
+    bands = picture.split()
+    return sequence, picture if len(bands) == 1 else Image.merge(picture.mode, [bands[place] for place in sequence])
+
+
+def random_channel_permutation(picture, draws):
+    return permuted(picture, draws)[1]
+
+
+def random_photometric_distort(picture, draws, brightness=(0.875, 1.125), contrast=(0.5, 1.5), saturation=(0.5, 1.5),
+                               hue=(-0.05, 0.05), p=0.5):
+    """The adjustments of torchvision's class, in its sequence, with our numbers."""
+    factors = []
+    for low, high in (brightness, contrast, saturation, hue):
+        chosen, u = happens(draws, p), draws.f32()
+        factors.append(float(numpy.float32(low + (high - low) * u)) if chosen else None)
+    contrast_first, is_permuted = draws.f32() < 0.5, happens(draws, p)
+    adjustments = [(functional.adjust_brightness, factors[0]), (functional.adjust_saturation, factors[2]),
+                   (functional.adjust_hue, factors[3])]
+    adjustments.insert(1 if contrast_first else 3, (functional.adjust_contrast, factors[1]))
+    for adjust, factor in adjustments:
+        picture = picture if factor is None else adjust(picture, factor)
+    return permuted(picture, draws)[1] if is_permuted else picture
+
+
+def erased_box(size, draws, p=0.5, scale=(0.02, 0.33), ratio=(0.3, 3.3), value=0):
+    """(left, top, width, height) or None, and the seed of random values. As torchvision's RandomErasing."""
+    (width, height), is_done = size, happens(draws, p)
+    noise, log_ratio = seed(draws), (math.log(ratio[0]), math.log(ratio[1]))
+    for _ in range(10):
+        area = width * height * (scale[0] + (scale[1] - scale[0]) * draws.f64())
+        shape = math.exp(log_ratio[0] + (log_ratio[1] - log_ratio[0]) * draws.f64())
+        h, w = int(round(math.sqrt(area * shape))), int(round(math.sqrt(area / shape)))
+        if h < height and w < width:
+            top = draws.below(height - h + 1)
+            return (draws.below(width - w + 1), top, w, h) if is_done else None, noise
+    return None, noise
+
+
+def erasing(picture, draws, value=0, **arguments):
+    """Of a picture of levels."""
+    box, noise = erased_box(picture.size, draws, **arguments)
+    if not box:
+        return picture
+    left, top, width, height = box
+    pixels = numpy.array(picture)
+    if value == "random":
+        shape = pixels[top:top + height, left:left + width].shape
+        stream = Draws(noise, 0, 0, 0)
+        words = numpy.array([stream.u32() for _ in range(math.prod(shape) // 4 + 1)], "<u4")
+        value = words.view(numpy.uint8)[:math.prod(shape)].reshape(shape)
+    pixels[top:top + height, left:left + width] = value
+    return Image.fromarray(pixels)
+
+
+def erase_numbers(numbers, draws, value=0, **arguments):
+    """Of a tensor of floats, channels first, as torchvision's class does it."""
+    box, noise = erased_box((numbers.shape[2], numbers.shape[1]), draws, **arguments)
+    if not box:
+        return numbers
+    left, top, width, height = box
+    if value == "random":
+        stream, quantile = Draws(noise, 0, 0, 0), statistics.NormalDist().inv_cdf
+        value = torch.tensor([quantile((stream.u32() + 0.5) / 2**32) for _ in range(width * height * len(numbers))])
+        value = value.reshape(height, width, len(numbers)).permute(2, 0, 1)
+    else:
+        value = torch.tensor(value, dtype=torch.float32).reshape(-1, 1, 1)
+    return functional.erase(numbers, top, left, height, width, value)
+
+
+def blur_arguments(draws, kernel_size, sigma=(0.1, 2.0)):
+    """(kernel_size, sigma) of torchvision's function."""
+    low, high = sigma if isinstance(sigma, tuple) else (sigma, sigma)
+    return kernel_size, float(numpy.float32(low + (high - low) * draws.f32()))
+
+
 STEPS = {function.__name__: function for function in (
     random_resized_crop, resize, center_crop, random_crop, pad, hflip, vflip, color_jitter, grayscale, random_grayscale,
-    invert, posterize, solarize, autocontrast, equalize, sharpness, random_rotation, random_affine, random_perspective)}
+    invert, posterize, solarize, autocontrast, equalize, sharpness, random_rotation, random_affine, random_perspective,
+    random_channel_permutation, random_photometric_distort, erasing)}
 
 
 # ---- the form in which samples leave ----------------------------------------------------------------------------------
 
-def tensor(steps, picture):
-    """What to, normalize and layout at the end of a pipeline make of a picture: numbers in float32, rounded at last."""
+def tensor(steps, picture, change=lambda numbers: numbers):
+    """What to, normalize and layout at the end of a pipeline make of a picture: numbers in float32, which
+    are changed, and rounded at last."""
     forms = dict(steps)
     normalized = forms.get("normalize")
     dtype = forms["to"]["dtype"] if "to" in forms else "float32" if normalized else "uint8"
@@ -255,7 +343,7 @@ def tensor(steps, picture):
         numbers = functional.normalize(numbers, *([value] if isinstance(value, float) else list(value)
                                                   for value in (normalized["mean"], normalized["std"])))
     if dtype != "uint8":
-        numbers = numbers.to(DTYPES[dtype])
+        numbers = change(numbers).to(DTYPES[dtype])
     return numbers if forms.get("layout", {}).get("order") == "nchw" else numbers.permute(1, 2, 0)
 
 
@@ -284,9 +372,22 @@ def text(steps):
 FORMS = ("to", "normalize", "layout")
 
 
+def makes_floats(steps):
+    return any(name == "normalize" or (name == "to" and arguments["dtype"] != "uint8") for name, arguments in steps)
+
+
 def replay(steps, picture, seed, epoch, sample):
     """What torchvision makes of a picture, as a tensor; ValueError where it refuses."""
+    late = []
     for place, (name, arguments) in enumerate(steps, 1):
-        if name not in FORMS:
-            picture = STEPS[name](picture, Draws(seed, epoch, sample, place), **arguments)
-    return tensor([step for step in steps if step[0] in FORMS], picture)
+        draws = Draws(seed, epoch, sample, place)
+        if name == "erasing" and makes_floats(steps[:place]):
+            late.append((draws, arguments))
+        elif name not in FORMS:
+            picture = STEPS[name](picture, draws, **arguments)
+
+    def change(numbers):
+        for draws, arguments in late:
+            numbers = erase_numbers(numbers, draws, **arguments)
+        return numbers
+    return tensor([step for step in steps if step[0] in FORMS], picture, change)

@@ -80,6 +80,22 @@ START_TEST(a_text_has_one_normal_spelling) {
                   "random_affine(-1:1, translate=0:0, scale=1:1, shear=0, interpolation=nearest, fill=0) "
                   "random_perspective(0.5, p=0.5, interpolation=bilinear, fill=0) "
                   "random_perspective(0.2, p=1, interpolation=nearest, fill=9)" },
+                { "gaussian_blur(3) GaussianBlur(kernel_size=(5, 9), sigma=1.5)",
+                  "gaussian_blur(3, sigma=0.1:2) gaussian_blur(5:9, sigma=1.5)" },
+                { "gaussian_noise v2.GaussianNoise(0.5, clip=False)",
+                  "gaussian_noise(0, sigma=0.1, clip=true) gaussian_noise(0.5, sigma=0.1, clip=false)" },
+                { "random_channel_permutation RandomChannelPermutation()",
+                  "random_channel_permutation() random_channel_permutation()" },
+                { "RandomPhotometricDistort(hue=(-0.5, -0.1), p=1)",
+                  "random_photometric_distort(0.875:1.125, contrast=0.5:1.5, saturation=0.5:1.5, hue=-0.5:-0.1, p=1)" },
+                { "erasing RandomErasing(1, value='random') erasing(value=1:2:3)",
+                  "erasing(0.5, scale=0.02:0.33, ratio=0.3:3.3, value=0) "
+                  "erasing(1, scale=0.02:0.33, ratio=0.3:3.3, value=random) "
+                  "erasing(0.5, scale=0.02:0.33, ratio=0.3:3.3, value=1:2:3)" },
+                { "normalize(0.5, 1) erasing(value=-1.5) to(float16) erasing layout(nchw) erasing",
+                  "normalize(0.5, std=1) erasing(0.5, scale=0.02:0.33, ratio=0.3:3.3, value=-1.5) to(float16) "
+                  "erasing(0.5, scale=0.02:0.33, ratio=0.3:3.3, value=0) layout(nchw) "
+                  "erasing(0.5, scale=0.02:0.33, ratio=0.3:3.3, value=0)" },
                 { "to(float16) layout(nchw)", "to(float16) layout(nchw)" },
                 { "hflip normalize(0.5, std=.25:1:2e0)", "hflip(0.5) normalize(0.5, std=0.25:1:2)" },
                 { "pad(4:0, 255.0, edge)", "pad(4:0, fill=255, padding_mode=edge)" },
@@ -298,6 +314,49 @@ static const struct {
         { "decode(mode=I;16) autocontrast", "column 19: autocontrast: is not for pictures" },
         { "decode(mode=P) equalize", "column 16: equalize: is not for pictures that are decoded with mode=P" },
         { "decode(mode=I;16) sharpness(2)", "column 19: sharpness: is not for pictures" },
+        { "gaussian_blur", "column 1: gaussian_blur needs its kernel_size, as in gaussian_blur(23, sigma=0.1:2)" },
+        { "gaussian_blur(4)",
+          "column 15: kernel_size: \"4\" is not allowed; expected N or WIDTH:HEIGHT, odd numbers from "
+          "1 to 255" },
+        { "gaussian_blur(3:257)", "column 15: kernel_size: \"3:257\"" },
+        { "gaussian_blur(-3)", "column 15: kernel_size: \"-3\"" },
+        { "gaussian_blur(3.5)", "column 15: kernel_size: \"3.5\"" },
+        { "gaussian_blur(3:3:3)", "column 15: kernel_size: \"3:3:3\"" },
+        { "gaussian_blur(3, 0)", "column 18: sigma: \"0\" is not allowed; expected N or FROM:TO, numbers from 0.001" },
+        { "gaussian_blur(3, sigma=2:1)", "column 24: sigma: \"2:1\"" },
+        { "decode(mode=RGBA) gaussian_blur(3)", "column 19: gaussian_blur: is not for pictures" },
+        { "gaussian_noise(2)", "column 16: mean: \"2\"" },
+        { "gaussian_noise(sigma=-1)", "column 22: sigma: \"-1\"" },
+        { "gaussian_noise(clip=maybe)", "column 21: clip: \"maybe\" is not allowed; expected false or true" },
+        { "decode(mode=P) gaussian_noise", "column 16: gaussian_noise: is not for pictures" },
+        { "random_channel_permutation(1)", "the step has no more arguments" },
+        { "decode(mode=LA) random_channel_permutation", "column 17: random_channel_permutation: is not for pictures" },
+        { "random_photometric_distort(0.5)", "column 28: brightness: \"0.5\" is not allowed; expected FROM:TO" },
+        { "random_photometric_distort(hue=-0.6:0)", "column 32: hue: \"-0.6:0\"" },
+        { "random_photometric_distort(contrast=1:0.5)", "column 37: contrast: \"1:0.5\"" },
+        { "random_photometric_distort(p=2)", "column 30: p: \"2\"" },
+        { "decode(mode=I;16) random_photometric_distort",
+          "column 19: random_photometric_distort: is not for pictures" },
+        { "erasing(1.1)", "column 9: p: \"1.1\"" },
+        { "erasing(scale=0.5:0.4)", "column 15: scale: \"0.5:0.4\"" },
+        { "erasing(ratio=0:1)", "column 15: ratio: \"0:1\"" },
+        { "erasing(value=noise)",
+          "column 15: value: \"noise\" is not allowed; expected N or one for each channel, numbers "
+          "from -100000 to 100000, or the word random" },
+        { "erasing(value=256)",
+          "column 1: erasing: value: 256 is not a level; expected whole numbers from 0 to 255, or "
+          "to(float32) or normalize before this step" },
+        { "layout(nchw) erasing(value=0.5)", "column 14: erasing: value: 0.5 is not a level" },
+        { "to(uint8) erasing(value=-1)", "column 11: erasing: value: -1 is not a level" },
+        { "erasing(value=1:2)", "column 1: erasing: value: 2 numbers for 3 channels; expected 1, or one for each" },
+        { "grayscale to(float32) erasing(value=1:2:3)",
+          "column 23: erasing: value: 3 numbers for 1 channels; expected 1" },
+        { "decode(mode=RGBA) erasing",
+          "column 19: erasing: is not for pictures that are decoded with mode=RGBA; expected" },
+        { "decode(mode=I;16) erasing", "column 19: erasing: is not for pictures" },
+        { "to(float32) erasing normalize(0.5, 1)",
+          "column 21: normalize: it would change what was erased; expected normalize before erasing" },
+        { "normalize(0.5, 1) erasing hflip", "column 27: \"hflip\" after \"normalize\", which sets the form" },
         { "grayscale(2)", "column 11: num_output_channels: \"2\" is not allowed; expected 1 or 3" },
         { "to", "column 1: to needs its dtype, as in to(float32)" },
         { "to(float64)",
@@ -551,6 +610,9 @@ START_TEST(a_picture_taken_as_it_is_needs_no_copy_and_anything_else_does) {
                 { "random_grayscale(1)", false },
                 { "invert(0) posterize(0, p=0) solarize(0, p=0) autocontrast(0) equalize(0) sharpness(0, p=0)", true },
                 { "invert(1)", false },
+                { "erasing(0)", true },
+                { "erasing(1)", false },
+                { "gaussian_blur(3)", false },
                 { "to(uint8) layout(nhwc)", true },
                 { "grayscale(1)", false },
                 { "layout(nchw)", false },
@@ -613,6 +675,15 @@ START_TEST(only_what_must_begins_a_stage) {
                 { "equalize(1) center_crop(50)", 2, 1 },
                 { "sharpness(2, p=1) center_crop(50)", 2, 1 }, /* pixels at the edge have neighbours beyond it */
                 { "invert(1) pad(4)", 2, 1 },
+                { "random_channel_permutation hflip(1) center_crop(50)", 1, 1 },
+                { "gaussian_blur(5) hflip(1) vflip(1)", 1, 1 },
+                { "gaussian_blur(5) center_crop(50)", 2, 1 },
+                { "erasing(1) hflip(1)", 2, 1 }, /* the rectangle is mirrored with the picture */
+                { "erasing(1) center_crop(50)", 2, 1 },
+                { "gaussian_noise hflip(1)", 2, 1 },
+                { "hflip(1) to(float32) erasing(1)", 1, 0 },
+                { "random_photometric_distort(p=1)", 1, 5 },
+                { "random_photometric_distort(p=0)", 1, 0 },
                 { "color_jitter(0.4) resize(50)", 2, 1 },
                 { "color_jitter(0.4) resize(100)", 1, 1 },
                 { "pad(1) pad(2)", 1, 0 },
@@ -917,6 +988,8 @@ START_TEST(a_pipeline_equals_its_steps_one_by_one) {
                 "random_rotation(90:90, expand=true)",
                 "random_affine(5:5, scale=0.7:0.7, shear=10:10, interpolation=bilinear)",
                 "random_affine(-20:-20, center=3:4, fill=7, interpolation=bicubic)",
+                "gaussian_blur(7:3, sigma=1.3)",
+                "gaussian_blur(1:255, sigma=9)",
         };
         struct workspace *workspace = new_workspace();
         struct dlp_philox philox;
@@ -927,7 +1000,7 @@ START_TEST(a_pipeline_equals_its_steps_one_by_one) {
                 uint8_t *whole = make_picture(width, height), *by_steps = make_picture(width, height);
                 struct geometry geometry = { .width = width, .height = height };
                 unsigned n_steps = 1 + dlp_philox_below(&philox, 5);
-                char text[256] = "";
+                char text[512] = "";
                 uint8_t *out;
 
                 for (unsigned i = 0; i < n_steps; i++) {

@@ -9,6 +9,7 @@
 struct step {
         const struct step_type *type;
         enum stage_id stage; /* of its own time */
+        bool is_formed;      /* steps before it made floats of the levels */
         struct value values[ARGUMENTS_MAX];
 };
 

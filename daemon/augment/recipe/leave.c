@@ -6,7 +6,8 @@
 bool recipe_can_leave_form(const struct recipe *recipe) {
         const struct pixel_format *format = &recipe->conversion.format;
 
-        return recipe->kind == RECIPE_PIXELS && (format->mode == PIXELS_RGB || format->mode == PIXELS_L) &&
+        return recipe->kind == RECIPE_PIXELS && !recipe->conversion.has_erasing &&
+               (format->mode == PIXELS_RGB || format->mode == PIXELS_L) &&
                (format->dtype != DLP_DTYPE_UINT8 || format->channels_first);
 }
 
@@ -67,8 +68,8 @@ bool recipe_can_leave_operations(const struct recipe *recipe) {
         enum pixel_mode mode = recipe->conversion.format.mode;
         uint32_t height, width;
 
-        return recipe->kind == RECIPE_PIXELS && !recipe->has_left && (mode == PIXELS_RGB || mode == PIXELS_L) &&
-               recipe_output(recipe, &height, &width) != RECIPE_VARIES &&
+        return recipe->kind == RECIPE_PIXELS && !recipe->has_left && !recipe->conversion.has_erasing &&
+               (mode == PIXELS_RGB || mode == PIXELS_L) && recipe_output(recipe, &height, &width) != RECIPE_VARIES &&
                (uint64_t)height * width <= DLP_LEFT_PIXELS_MAX && first_left(recipe) < recipe->n_steps;
 }
 

@@ -12,17 +12,25 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Steps that set the form of the result come after all steps that touch pixels. */
+/* The last step that sets the form of the result; NULL: there is none yet. */
+static const struct step_type *last_form(const struct recipe *recipe) {
+        for (uint32_t i = recipe->n_steps; i-- > 0;)
+                if (!recipe->steps[i].type->plan)
+                        return recipe->steps[i].type;
+        return NULL;
+}
+
+/* Steps that set the form of the result come after all steps that touch pixels, except those that may follow them. */
 static int check_place(const struct step_text *reader, const struct step_type *type, const char *word,
                        const struct recipe *recipe) {
-        const struct step_type *before = recipe->n_steps ? recipe->steps[recipe->n_steps - 1].type : NULL;
+        const struct step_type *form = last_form(recipe);
 
-        if (!before || before->plan || !type->plan)
+        if (!form || !type->plan || type->may_follow_form)
                 return 0;
         return why_set(reader->why, -EINVAL,
                        "pipeline, column %zu: \"%s\" after \"%s\", which sets the form of the pixels; expected to, "
-                       "normalize, layout or the end",
-                       step_text_column(reader, word), type->name, before->name);
+                       "normalize, layout, erasing or the end",
+                       step_text_column(reader, word), type->name, form->name);
 }
 
 static int convert(const struct step_text *reader, const struct step *step, const char *word, struct recipe *recipe) {
@@ -51,6 +59,7 @@ static int read_step(struct step_text *reader, const struct step_type *type, con
                 return r;
         step->type = type;
         step->stage = stage_named(type->name);
+        step->is_formed = conversion_makes_floats(&recipe->conversion);
         r = read_arguments(reader, type, step, &given);
         if (r < 0)
                 return r;

@@ -17,6 +17,7 @@ static int plan_steps(const struct recipe *recipe, uint32_t idx_left, struct fol
                                 (uint16_t)(i + 1)); /* number 0 is `decode`, written or not */
                 fold->step = step->stage;
                 fold->is_left = i >= idx_left;
+                fold->is_formed = step->is_formed;
                 r = step->type->plan(step->values, &philox, fold, why);
                 if (r < 0)
                         return r;

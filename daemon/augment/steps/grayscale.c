@@ -13,10 +13,10 @@ enum {
 static const char *const N_CHANNELS_NAMES[] = { "1", "3" };
 
 static int plan(const struct value *values, struct dlp_philox *philox, struct fold *fold, struct why *why) {
-        (void)values;
         (void)philox;
         (void)why;
         fold_operate(fold, &(struct operation){ &operation_grayscale, 0 });
+        fold->is_grey = values[N_OUTPUT_CHANNELS].choice == 0;
         return 0;
 }
 

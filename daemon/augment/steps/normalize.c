@@ -22,6 +22,8 @@ static int convert(const struct value *values, struct conversion *conversion, st
 
         if (conversion->is_normalized)
                 return why_set(why, -EINVAL, "numbers are normalized twice; expected one \"normalize\"");
+        if (conversion->has_erasing)
+                return why_set(why, -EINVAL, "it would change what was erased; expected normalize before erasing");
         if (conversion->has_dtype && conversion->format.dtype == DLP_DTYPE_UINT8)
                 return why_set(why, -EINVAL, "normalized numbers cannot be uint8; expected to(float32), or no \"to\"");
         if (!fits(mean, n_channels) || !fits(deviation, n_channels))

@@ -83,6 +83,21 @@ def _random_affine(step: Any) -> str:
     return f"random_affine({_list(step.degrees)}{keys}{_warp_keys(step, 'nearest')})"
 
 
+def _photometric_distort(step: Any) -> str:
+    keys = _keys(brightness=(tuple(step.brightness), (0.875, 1.125), _list),
+                 contrast=(tuple(step.contrast), (0.5, 1.5), _list),
+                 saturation=(tuple(step.saturation), (0.5, 1.5), _list), hue=(tuple(step.hue), (-0.05, 0.05), _list),
+                 p=(step.p, 0.5, _number))
+    return f"random_photometric_distort({keys[2:]})"
+
+
+def _erasing(step: Any) -> str:
+    value = getattr(step, "value", 0)
+    keys = _keys(scale=(tuple(step.scale), (0.02, 0.33), _list), ratio=(tuple(step.ratio), (0.3, 3.3), _list))
+    as_text = "random" if value is None or isinstance(value, str) else _list(value)
+    return f"erasing({_number(step.p)}{keys}{'' if as_text == '0' else f', value={as_text}'})"
+
+
 STEPS: Dict[str, Callable[[Any], str]] = {
     "RandomResizedCrop": _random_resized_crop,
     "Resize": lambda step: f"resize({_size(step.size, True)}"
@@ -106,6 +121,12 @@ STEPS: Dict[str, Callable[[Any], str]] = {
     "RandomAffine": _random_affine,
     "RandomPerspective": lambda step: f"random_perspective({_number(step.distortion_scale)}"
                                       f"{_keys(p=(step.p, 0.5, _number))}{_warp_keys(step, 'bilinear')})",
+    "GaussianBlur": lambda step: f"gaussian_blur({_list(dict.fromkeys(step.kernel_size))}"
+                                 f"{_keys(sigma=(tuple(step.sigma), (0.1, 2.0), _list))})",
+    "GaussianNoise": lambda step: f"gaussian_noise({_number(step.mean)}{_keys(sigma=(step.sigma, 0.1, _number))}"
+                                  f"{_keys(clip=(step.clip, True, _word))})",
+    "RandomChannelPermutation": lambda step: "random_channel_permutation",
+    "RandomPhotometricDistort": _photometric_distort,
     "SanitizeBoundingBoxes": lambda step: "sanitize",
 }
 
@@ -139,6 +160,7 @@ def written(value: Any) -> Tuple[str, List[str]]:
     """The text of the steps that are known here, and the names of the others."""
     steps: List[str] = []
     forms: List[str] = []
+    erasing: List[str] = []  # of the numbers that the forms make
     others: List[str] = []
     for step in _flat(value):
         name = type(step).__name__
@@ -147,13 +169,18 @@ def written(value: Any) -> Tuple[str, List[str]]:
                 steps.append(step)
             elif name in STEPS:
                 steps.append(STEPS[name](step))
+            elif name == "RandomErasing":
+                (erasing if any(not form.startswith("layout") for form in forms) else steps).append(_erasing(step))
+            elif name == "Normalize" and erasing:
+                others.append("Normalize after RandomErasing")
             elif name in FORMS:
                 forms += [form for form in FORMS[name](step) if form not in forms]
             else:
                 others.append(_name(step))
         except (AttributeError, TypeError, ValueError, IndexError):  # another class of this name
             others.append(_name(step))
-    forms.sort(key=lambda form: form.startswith("layout"))
+    forms = [form for form in forms if not form.startswith("layout")] + erasing + [
+        form for form in forms if form.startswith("layout")]
     return " ".join(steps + forms), others
 
 

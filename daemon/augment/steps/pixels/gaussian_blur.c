@@ -1,0 +1,39 @@
+/* augment/steps/pixels/gaussian_blur.c: torchvision's GaussianBlur. Draws one f32: sigma. */
+#include "daemon/augment/operations/blur/blur.h"
+#include "daemon/augment/step.h"
+
+enum {
+        KERNEL_SIZE,
+        SIGMA
+};
+
+float number_between(const struct value *value, struct dlp_philox *philox) {
+        double from = value->list[0], to = value->list[value->n_list - 1];
+
+        return (float)(from + (to - from) * (double)dlp_philox_f32(philox));
+}
+
+static int plan(const struct value *values, struct dlp_philox *philox, struct fold *fold, struct why *why) {
+        const struct value *size = &values[KERNEL_SIZE];
+        struct operation operation = { .type = &operation_gaussian_blur };
+
+        (void)why;
+        operation.box.width = (uint32_t)size->list[0];
+        operation.box.height = (uint32_t)size->list[size->n_list - 1];
+        operation.amount = number_between(&values[SIGMA], philox);
+        fold_operate(fold, &operation);
+        return 0;
+}
+
+const struct step_type step_gaussian_blur = {
+        .name = "gaussian_blur",
+        .example = "gaussian_blur(23, sigma=0.1:2)",
+        .arguments = {
+                [KERNEL_SIZE] = { ARGUMENT_LIST, "kernel_size", NULL, 1, BLUR_KERNEL_MAX,
+                                  .counts = 1u << 1 | 1u << 2, .is_odd = true, .form = "N or WIDTH:HEIGHT" },
+                [SIGMA] = { ARGUMENT_LIST, "sigma", "0.1:2", 0.001, 1000, .counts = 1u << 1 | 1u << 2,
+                            .is_range = true, .form = "N or FROM:TO" },
+        },
+        .plan = plan,
+        .convert = levels_check,
+};

@@ -1,0 +1,34 @@
+/* augment/steps/pixels/gaussian_noise.c: torchvision's GaussianNoise, as it is for uint8. Draws two words: the seed of
+ * its noise. */
+#include "daemon/augment/noise.h"
+#include "daemon/augment/step.h"
+
+enum {
+        MEAN,
+        SIGMA,
+        CLIP
+};
+
+static const char *const CLIP_NAMES[] = { "false", "true" };
+
+static int plan(const struct value *values, struct dlp_philox *philox, struct fold *fold, struct why *why) {
+        (void)why;
+        fold_operate(fold, &(struct operation){ .type = &operation_gaussian_noise,
+                                                .amount = (float)(values[SIGMA].number * 255),
+                                                .second_amount = (float)(values[MEAN].number * 255),
+                                                .flag = values[CLIP].choice == 1,
+                                                .seed = noise_seed(philox) });
+        return 0;
+}
+
+const struct step_type step_gaussian_noise = {
+        .name = "gaussian_noise",
+        .example = "gaussian_noise(0, sigma=0.1)",
+        .arguments = {
+                [MEAN] = { ARGUMENT_NUMBER, "mean", "0", -1, 1 },
+                [SIGMA] = { ARGUMENT_NUMBER, "sigma", "0.1", 0, 10 },
+                [CLIP] = { ARGUMENT_CHOICE, "clip", "true", .choices = CLIP_NAMES, .n_choices = 2 },
+        },
+        .plan = plan,
+        .convert = levels_check,
+};
