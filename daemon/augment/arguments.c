@@ -223,6 +223,7 @@ int argument_parse(const struct argument *argument, const char *text, struct val
         case ARGUMENT_CHOICE:
                 r = parse_choice(argument, text, &value, why);
                 break;
+        case ARGUMENT_STEPS: /* read by who reads the steps */
         case ARGUMENT_END:
                 break;
         }
@@ -286,6 +287,7 @@ void argument_print(const struct argument *argument, const struct value *value, 
         case ARGUMENT_CHOICE:
                 snprintf(text, size, "%s", argument->choices[value->choice]);
                 break;
+        case ARGUMENT_STEPS:
         case ARGUMENT_END:
                 *text = '\0';
                 break;

@@ -1,9 +1,9 @@
 /* augment/step.h: what a step of a pipeline is. Private to this floor.
  *
- * A step is a file steps/NAME.c with one struct step_type, and a row of table.h. It declares its
- * arguments; arguments.c reads, checks and prints them in the same way for all steps. A step that moves pixels only
- * tells the fold (fold.h) how, and never touches a pixel. A step that changes pixels in place is an operation
- * (operation.h), in a file of its own.
+ * A step is a file steps/NAME.c (a group of steps: groups/NAME.c) with one struct step_type, and a row of table.h. It
+ * declares its arguments; arguments.c reads, checks and prints them in the same way for all steps. A step that moves
+ * pixels only tells the fold (fold.h) how, and never touches a pixel. A step that changes pixels in place is an
+ * operation (operation.h), in a file of its own.
  *
  * Each step's file says which numbers it draws and in which sequence, so that a test can draw the same numbers and
  * compare with torchvision. The draws depend at most on the arguments and the picture's size, never on pixels. */
@@ -15,7 +15,7 @@
 #include "daemon/augment/table.h"
 
 #define ARGUMENTS_MAX 7u
-#define LIST_MAX      4u /* numbers in one argument: left:top:right:bottom */
+#define LIST_MAX      31u /* numbers in one argument: left:top:right:bottom; weights of all steps but their group */
 
 enum argument_kind {
         ARGUMENT_END,        /* after the last argument */
@@ -26,6 +26,7 @@ enum argument_kind {
         ARGUMENT_NUMBER,
         ARGUMENT_LIST,   /* numbers with ":" between them, as many as `counts` allows */
         ARGUMENT_CHOICE, /* one of the names in `choices` */
+        ARGUMENT_STEPS,  /* [STEP, STEP]: the steps of a group, which have no value here */
 };
 
 struct argument {
@@ -58,9 +59,17 @@ struct argument {
 #define ARGUMENT_PADDING_MODE                                                                                          \
         { ARGUMENT_CHOICE, "padding_mode", "constant", .choices = BORDER_MODE_NAMES, .n_choices = N_BORDER_MODES }
 
+/* Of groups (group.h): their steps, the first argument, and how often each branch runs, compared with the others. */
+#define ARGUMENT_INSIDE                                                                                                \
+        { ARGUMENT_STEPS, "steps", NULL, .other_name = "transforms" }
+#define ARGUMENT_WEIGHTS(name)                                                                                         \
+        { ARGUMENT_LIST, name, NULL, 0, 1e6, .counts = ~1u, .form = "W:W", .is_optional = true }
+
 /* The filters of resize.h. */
 #define ARGUMENT_INTERPOLATION                                                                                         \
         { ARGUMENT_CHOICE, "interpolation", "bilinear", .choices = RESIZE_FILTER_NAMES, .n_choices = N_RESIZE_FILTERS }
+
+struct group;
 
 struct value {
         uint32_t height, width;
@@ -75,6 +84,9 @@ struct step_type {
         const char *name;
         const char *example;                          /* for messages: "random_resized_crop(224)" */
         struct argument arguments[ARGUMENTS_MAX + 1]; /* positional ones in this sequence */
+
+        const struct group *group; /* which of its steps run; NULL: the step is not a group. Then only the name, the
+                                    * example and the arguments are set */
 
         /* Draws, and tells the fold. NULL: the step does not touch pixels, and only steps of this kind may follow. */
         int (*plan)(const struct value *values, struct dlp_philox *philox, struct fold *fold, struct why *why);

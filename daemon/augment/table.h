@@ -1,7 +1,7 @@
 /* augment/table.h: the steps of pipelines, one row for each, in the sequence in which messages list them. Private to
  * this floor.
  *
- * A row is the name of a step, whose struct step_type is step_NAME in a file NAME.c below steps/. */
+ * A row is the name of a step, whose struct step_type is step_NAME in a file NAME.c below steps/ or in groups/. */
 #pragma once
 
 #define STEPS(ROW)                                                                                                     \
@@ -31,6 +31,11 @@
         ROW(erasing)                                                                                                   \
         ROW(random_channel_permutation)                                                                                \
         ROW(random_photometric_distort)                                                                                \
+        /* groups of steps */                                                                                          \
+        ROW(random_apply)                                                                                              \
+        ROW(random_choice)                                                                                             \
+        ROW(random_order)                                                                                              \
+        ROW(one_of)                                                                                                    \
         /* boxes */                                                                                                    \
         ROW(sanitize)                                                                                                  \
         /* the form of the result */                                                                                   \

@@ -147,7 +147,7 @@ void typed_lists(char *text) {
 
         for (char *at = text; *at; at++) {
                 bool is_open = *at == '[' || *at == '(';
-                size_t n = depth == 1 && is_open && begins_value(text, at) ? list_length(at) : 0;
+                size_t n = depth > 0 && is_open && begins_value(text, at) ? list_length(at) : 0;
 
                 if (n > 0) {
                         rewrite_list(at, n);

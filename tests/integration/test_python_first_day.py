@@ -52,7 +52,13 @@ def _(box):
                 (t.RandomAdjustSharpness(2, p=0.1), "sharpness(2, p=0.1)"),
                 (t.GaussianBlur(3), "gaussian_blur(3)"), (t.GaussianBlur((3, 5), 1.5), "gaussian_blur(3:5, sigma=1.5:1.5)"),
                 (t.RandomErasing(), "erasing(0.5)"),
-                (t.RandomErasing(0.25, (0.1, 0.2), value=(1, 2, 3)), "erasing(0.25, scale=0.1:0.2, value=1:2:3)"), (t.ConvertImageDtype(torch.float16), "to(float16)")]:
+                (t.RandomErasing(0.25, (0.1, 0.2), value=(1, 2, 3)), "erasing(0.25, scale=0.1:0.2, value=1:2:3)"),
+                (t.ConvertImageDtype(torch.float16), "to(float16)"),
+                (t.RandomApply([t.RandomInvert(1), t.CenterCrop(16)], p=0.8),
+                 "random_apply([invert(1), center_crop(16)], p=0.8)"),
+                (t.RandomChoice([t.Compose([t.Resize(20), t.RandomInvert(1)]), t.RandomOrder([t.Pad(1), t.Grayscale(3)])]),
+                 "random_choice([random_apply([resize(20), invert(1)], p=1), random_order([pad(1), grayscale(3)])])"),
+                (t.RandomChoice([t.Pad(1), t.Pad(2)], p=[0.25, 0.75]), "random_choice([pad(1), pad(2)], p=0.25:0.75)")]:
             # what follows makes pictures of one size
             found, rest = told([step, "center_crop(8)"] if not text.startswith("to") else ["center_crop(8)", step])
             assert (found, rest) in ((text + " center_crop(8)", ""), ("center_crop(8) " + text, "")), (found, rest, text)
@@ -61,6 +67,9 @@ def _(box):
         found, rest = told(t.Compose([t.CenterCrop(8), *flips[2:], t.RandomErasing(value="random")]))
         assert found == ("center_crop(8) to(float32) normalize(mean=0.5:0.5:0.5, std=0.25:0.5:1) erasing(0.5, value=random) "
                          "layout(nchw)") and not rest, (found, rest)
+        for group in (t.RandomApply([t.ElasticTransform()]), t.RandomOrder([t.ToTensor()]), t.RandomChoice([])):
+            found, rest = told([t.CenterCrop(8), group])
+            assert found == "center_crop(8)" and rest.startswith(f"{type(group).__name__}: not a step"), (found, rest)
         assert told({"image": [t.CenterCrop(8)], "label": None})[0] == "image: center_crop(8); label"
         assert told(["center_crop(8)", "hflip"])[0] == "center_crop(8) hflip"
     """)

@@ -179,6 +179,27 @@ def draw_step(rng, width, height):
     return name, arguments
 
 
+def draw_group(rng, depth=0):
+    """A group of one to three steps; some of them are groups again. The sizes before it are not known: no mirrored
+    border inside."""
+    steps = []
+    for _ in range(rng.randint(1, 3)):
+        step = draw_group(rng, depth + 1) if depth < 3 and rng.random() < 0.3 else draw_step(rng, 1, 1)
+        step[1].pop("padding_mode", None)
+        steps.append(step)
+    name = rng.choice(("random_apply", "random_choice", "random_order", "one_of"))
+    arguments = {"steps": steps}
+    weights = [rng.choice((0, 1, rng.random())) for _ in steps]
+    weights = weights if sum(weights) > 0 and rng.random() < 0.7 else None
+    if name == "random_choice" and weights:
+        arguments["p"] = weights
+    if name == "one_of" and weights:
+        arguments["weights"] = weights
+    if name in ("random_apply", "one_of"):
+        arguments["p"] = rng.choice((0.5, 1, rng.random()))
+    return name, arguments
+
+
 def draw_form(rng, n_channels):
     """to, normalize and layout, or some of them, in any sequence."""
     steps = []
@@ -256,6 +277,27 @@ def _(box):
             n_columns += differs
             assert abs(got - expected).max() <= (1 if differs else 0), f"{text} of {old}"
     print(f"    {n} pictures, of which {n_columns} in another sequence")
+
+
+@case("groups of steps give what torchvision gives for the steps that run, and move nobody's draws")
+def _(box):
+    replay = torchvision()
+    rng = random.Random(25)
+    n_pictures, n_refused = 1500 // SLOWER, 0
+    with Tool() as tool:
+        for _ in range(n_pictures):
+            picture = draw_picture(rng, replay)
+            steps = [draw_group(rng)]
+            for place in range(rng.randint(0, 2)):
+                step = draw_step(rng, 1, 1)
+                step[1].pop("padding_mode", None)
+                steps.insert(rng.randint(0, len(steps)), step)
+            if sum(replay.n_places(step) for step in steps) > 32:
+                continue
+            place = (rng.getrandbits(64), rng.getrandbits(32), rng.getrandbits(40))
+            n_refused += compare(tool, replay, steps + draw_form(rng, 3), picture, place)
+    print(f"    {n_pictures} pictures, {n_refused} of them refused by both")
+    assert n_refused < n_pictures / 4, "most were refused: nothing was compared"
 
 
 @case("all 256 levels leave as torch's numbers, whatever type, mean and deviation")

@@ -330,6 +330,46 @@ STEPS = {function.__name__: function for function in (
     random_channel_permutation, random_photometric_distort, erasing)}
 
 
+# ---- groups of steps: (steps that run, in their sequence) of (inside, draws, arguments) --------------------------------
+
+def choose(weights, draws):
+    total, place, end, chosen = 0.0, 0.0, 0.0, 0
+    for weight in weights:
+        total += weight
+    place = total * draws.f32()
+    for number, weight in enumerate(weights):
+        if end > place:
+            break
+        end += weight
+        chosen = number if weight > 0 else chosen
+    return chosen
+
+
+def random_apply(steps, draws, p=0.5):
+    return list(range(len(steps))) if happens(draws, p) else []
+
+
+def random_choice(steps, draws, p=None):
+    return [choose(p or [1] * len(steps), draws)]
+
+
+def random_order(steps, draws):
+    sequence = list(range(len(steps)))
+    for i in range(len(steps) - 1):
+        other = i + draws.below(len(steps) - i)
+        sequence[i], sequence[other] = sequence[other], sequence[i]
+    return sequence
+
+
+def one_of(steps, draws, weights=None, p=0.5):
+    runs = happens(draws, p)
+    chosen = choose(weights or [1] * len(steps), draws)
+    return [chosen] if runs else []
+
+
+GROUPS = {function.__name__: function for function in (random_apply, random_choice, random_order, one_of)}
+
+
 # ---- the form in which samples leave ----------------------------------------------------------------------------------
 
 def tensor(steps, picture, change=lambda numbers: numbers):
@@ -356,6 +396,8 @@ def tensor_bytes(numbers):
 # ---- pipelines --------------------------------------------------------------------------------------------------------
 
 def argument_text(name, value):
+    if name == "steps":
+        return f"[{', '.join(text([step]) for step in value)}]"
     if isinstance(value, bool):
         return f"{name}={str(value).lower()}"
     if isinstance(value, (list, tuple)):
@@ -376,15 +418,35 @@ def makes_floats(steps):
     return any(name == "normalize" or (name == "to" and arguments["dtype"] != "uint8") for name, arguments in steps)
 
 
+def n_places(step):
+    """How many a step takes in the text, with those inside of it."""
+    return 1 + sum(n_places(inside) for inside in step[1].get("steps", ()))
+
+
+def run(steps, picture, first, draws_of):
+    """Steps of which the first one has this place."""
+    place = first
+    for name, arguments in steps:
+        if name in GROUPS:
+            inside = arguments["steps"]
+            places = [place + 1 + sum(n_places(step) for step in inside[:i]) for i in range(len(inside))]
+            for i in GROUPS[name](draws=draws_of(place), **arguments):
+                picture = run([inside[i]], picture, places[i], draws_of)
+        elif name not in FORMS:
+            picture = STEPS[name](picture, draws_of(place), **arguments)
+        place += n_places((name, arguments))
+    return picture
+
+
 def replay(steps, picture, seed, epoch, sample):
     """What torchvision makes of a picture, as a tensor; ValueError where it refuses."""
-    late = []
-    for place, (name, arguments) in enumerate(steps, 1):
-        draws = Draws(seed, epoch, sample, place)
-        if name == "erasing" and makes_floats(steps[:place]):
-            late.append((draws, arguments))
-        elif name not in FORMS:
-            picture = STEPS[name](picture, draws, **arguments)
+    late, place = [], 1
+    for number, step in enumerate(steps):
+        if step[0] == "erasing" and makes_floats(steps[:number]):
+            late.append((Draws(seed, epoch, sample, place), step[1]))
+        else:
+            picture = run([step], picture, place, lambda at: Draws(seed, epoch, sample, at))
+        place += n_places(step)
 
     def change(numbers):
         for draws, arguments in late:

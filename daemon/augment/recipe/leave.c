@@ -44,9 +44,9 @@ static uint32_t first_left(const struct recipe *recipe) {
         for (uint32_t i = recipe->n_steps; i-- > 0;) {
                 const struct step *step = &recipe->steps[i];
 
-                if (!step->type->plan)
+                if (!step_touches_pixels(step->type))
                         continue;
-                if (!step->type->can_be_left || !step->type->can_be_left(step->values, &n) ||
+                if (step->depth > 0 || !step->type->can_be_left || !step->type->can_be_left(step->values, &n) ||
                     n_operations + n > DLP_LEFT_OPERATIONS_MAX)
                         break;
                 n_operations += n;

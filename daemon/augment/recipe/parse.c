@@ -9,13 +9,14 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 /* The last step that sets the form of the result; NULL: there is none yet. */
 static const struct step_type *last_form(const struct recipe *recipe) {
         for (uint32_t i = recipe->n_steps; i-- > 0;)
-                if (!recipe->steps[i].type->plan)
+                if (!step_touches_pixels(recipe->steps[i].type))
                         return recipe->steps[i].type;
         return NULL;
 }
@@ -25,7 +26,7 @@ static int check_place(const struct step_text *reader, const struct step_type *t
                        const struct recipe *recipe) {
         const struct step_type *form = last_form(recipe);
 
-        if (!form || !type->plan || type->may_follow_form)
+        if (!form || !step_touches_pixels(type) || type->may_follow_form)
                 return 0;
         return why_set(reader->why, -EINVAL,
                        "pipeline, column %zu: \"%s\" after \"%s\", which sets the form of the pixels; expected to, "
@@ -46,12 +47,58 @@ static int convert(const struct step_text *reader, const struct step *step, cons
         return 0;
 }
 
+/* All samples have one form, so what sets it cannot depend on draws. */
+static int check_form(const struct step_text *reader, const struct step *step, const char *word, uint32_t n_channels,
+                      const struct recipe *recipe) {
+        if (step->depth == 0)
+                return 0;
+        if (!step_touches_pixels(step->type))
+                return why_set(reader->why, -EINVAL,
+                               "pipeline, column %zu: \"%s\" sets the form of all samples, so it cannot be in a group; "
+                               "write it after the group",
+                               step_text_column(reader, word), step->type->name);
+        if (recipe->conversion.format.n_channels != n_channels)
+                return why_set(
+                        reader->why, -EINVAL,
+                        "pipeline, column %zu: %s would change the number of channels of some samples from %u to "
+                        "%u, so it cannot be in a group; write it before or after the group",
+                        step_text_column(reader, word), step->type->name, n_channels,
+                        recipe->conversion.format.n_channels);
+        return 0;
+}
+
+static int check_weights(const struct step_text *reader, const struct step *step, const char *word,
+                         const struct recipe *recipe) {
+        unsigned idx_weights = step->type->group->idx_weights;
+        const struct value *weights = &step->values[idx_weights];
+        uint32_t begins[LIST_MAX], ends[LIST_MAX], n;
+        double sum = 0;
+
+        if (idx_weights == 0 || weights->n_list == 0)
+                return 0;
+        n = group_branches(recipe, (uint32_t)(step - recipe->steps), begins, ends);
+        for (uint32_t i = 0; i < weights->n_list; i++)
+                sum += weights->list[i];
+        if (weights->n_list == n && sum > 0)
+                return 0;
+        if (weights->n_list == n)
+                return why_set(reader->why, -EINVAL,
+                               "pipeline, column %zu: all weights of %s are 0, so none can be chosen",
+                               step_text_column(reader, word), step->type->name);
+        return why_set(reader->why, -EINVAL,
+                       "pipeline, column %zu: %s=... of %s has %u number%s, and there are %u steps in its brackets; "
+                       "expected one for each of them",
+                       step_text_column(reader, word), step->type->arguments[idx_weights].name, step->type->name,
+                       weights->n_list, weights->n_list == 1 ? "" : "s", n);
+}
+
 static int read_step(struct step_text *reader, const struct step_type *type, const char *word, struct recipe *recipe) {
-        struct step *step = &recipe->steps[recipe->n_steps];
+        uint32_t idx = recipe->n_steps, n_channels = recipe->conversion.format.n_channels;
+        struct step *step = &recipe->steps[idx];
         unsigned given = 0;
         int r;
 
-        if (recipe->n_steps == DLP_STEPS_MAX)
+        if (idx == DLP_STEPS_MAX)
                 return why_set(reader->why, -EINVAL, "pipeline, column %zu: more than %u steps, which is the limit",
                                step_text_column(reader, word), DLP_STEPS_MAX);
         r = check_place(reader, type, word, recipe);
@@ -60,17 +107,19 @@ static int read_step(struct step_text *reader, const struct step_type *type, con
         step->type = type;
         step->stage = stage_named(type->name);
         step->is_formed = conversion_makes_floats(&recipe->conversion);
-        r = read_arguments(reader, type, step, &given);
-        if (r < 0)
-                return r;
-        r = fill_defaults(reader, word, step, given);
-        if (r < 0)
-                return r;
-        r = convert(reader, step, word, recipe);
-        if (r < 0)
-                return r;
-        recipe->n_steps++;
-        return 0;
+        step->depth = recipe->depth;
+        recipe->n_steps++; /* those inside of it follow it */
+        r = read_arguments(reader, type, step, recipe, &given);
+        if (r == 0)
+                r = fill_defaults(reader, word, step, given);
+        step->n_inside = recipe->n_steps - idx - 1;
+        if (r == 0 && type->group)
+                r = check_weights(reader, step, word, recipe);
+        if (r == 0)
+                r = convert(reader, step, word, recipe);
+        if (r == 0)
+                r = check_form(reader, step, word, n_channels, recipe);
+        return r;
 }
 
 /* What is done with the orientation that a camera noted. */
@@ -93,7 +142,7 @@ static int read_decode(struct step_text *reader, struct recipe *recipe) {
         unsigned given = 0;
         int r;
 
-        r = read_arguments(reader, &DECODE, &step, &given);
+        r = read_arguments(reader, &DECODE, &step, recipe, &given);
         if (r < 0)
                 return r;
         recipe->max_pixels = given & 1u ? (uint64_t)step.values[0].list[0] : 0;
@@ -184,6 +233,51 @@ static int read_one(struct step_text *reader, unsigned place, struct recipe *rec
         if (is_mode(word, n_word))
                 return read_mode(reader, word, n_word, place, recipe);
         return step_refuse(reader, word, n_word);
+}
+
+/* Steps with blanks or commas between them, up to "]". */
+static int read_list(struct step_text *reader, struct recipe *recipe) {
+        while (*reader->at != ']') {
+                const char *after;
+                int r = read_one(reader, 1, recipe); /* decode and raw cannot be here */
+
+                if (r < 0)
+                        return r;
+                after = reader->at;
+                step_text_skip_blanks(reader);
+                if (*reader->at == ',') {
+                        reader->at++;
+                        step_text_skip_blanks(reader);
+                } else if (*reader->at != ']' && reader->at == after) {
+                        return step_text_refuse_here(reader, "\",\" and the next step of the group, or \"]\"");
+                }
+        }
+        reader->at++;
+        return 0;
+}
+
+int read_inside(struct step_text *reader, const struct step_type *type, struct recipe *recipe) {
+        uint32_t n_before = recipe->n_steps;
+        const char *begin = reader->at;
+        char expected[120];
+        int r;
+
+        snprintf(expected, sizeof(expected), "\"[\" and steps, as in %s", type->example);
+        if (*reader->at != '[')
+                return step_text_refuse_here(reader, expected);
+        if (recipe->depth == GROUPS_DEEP_MAX)
+                return why_set(reader->why, -EINVAL,
+                               "pipeline, column %zu: %s is within %u other groups, which is the limit",
+                               step_text_column(reader, begin), type->name, GROUPS_DEEP_MAX);
+        reader->at++;
+        step_text_skip_blanks(reader);
+        recipe->depth++;
+        r = read_list(reader, recipe);
+        recipe->depth--;
+        if (r == 0 && recipe->n_steps == n_before)
+                return why_set(reader->why, -EINVAL, "pipeline, column %zu: no step in the brackets of %s; expected %s",
+                               step_text_column(reader, begin), type->name, expected);
+        return r;
 }
 
 static int read_all(struct step_text *reader, struct recipe *recipe) {

@@ -11,22 +11,49 @@ static bool is_left_out(const struct argument *argument, const struct value *val
         return argument->is_optional && value->height == 0 && value->n_list == 0;
 }
 
-static void print_step(const struct step *step, char *text, size_t size) {
-        const struct step_type *type = step->type;
+static size_t print_steps(const struct recipe *recipe, uint32_t begin, uint32_t end, const char *between, char *text,
+                          size_t size);
+
+static size_t print_argument(const struct recipe *recipe, uint32_t idx, unsigned idx_argument, char *text,
+                             size_t size) {
+        const struct step *step = &recipe->steps[idx];
+        const struct argument *argument = &step->type->arguments[idx_argument];
+        char value[VALUE_TEXT_MAX];
+        size_t n = 0;
+
+        if (argument->kind == ARGUMENT_STEPS) {
+                n += (size_t)snprintf(text, size, "[");
+                n += print_steps(recipe, idx + 1, idx + 1 + step->n_inside, ", ", text + n, size - n);
+                n += (size_t)snprintf(text + n, size - n, "]");
+                return n;
+        }
+        if (is_left_out(argument, &step->values[idx_argument]))
+                return 0;
+        argument_print(argument, &step->values[idx_argument], value, sizeof(value));
+        if (idx_argument == 0)
+                return (size_t)snprintf(text, size, "%s", value);
+        return (size_t)snprintf(text, size, ", %s=%s", argument->name, value);
+}
+
+static size_t print_step(const struct recipe *recipe, uint32_t idx, char *text, size_t size) {
+        const struct step_type *type = recipe->steps[idx].type;
         size_t n = (size_t)snprintf(text, size, "%s(", type->name);
 
-        for (unsigned i = 0; i < count_arguments(type); i++) {
-                char value[160];
+        for (unsigned i = 0; i < count_arguments(type); i++)
+                n += print_argument(recipe, idx, i, text + n, size - n);
+        return n + (size_t)snprintf(text + n, size - n, ")");
+}
 
-                if (is_left_out(&type->arguments[i], &step->values[i]))
-                        continue;
-                argument_print(&type->arguments[i], &step->values[i], value, sizeof(value));
-                if (i == 0)
-                        n += (size_t)snprintf(text + n, size - n, "%s", value);
-                else
-                        n += (size_t)snprintf(text + n, size - n, ", %s=%s", type->arguments[i].name, value);
+/* Those inside of a group are printed with it. */
+static size_t print_steps(const struct recipe *recipe, uint32_t begin, uint32_t end, const char *between, char *text,
+                          size_t size) {
+        size_t n = 0;
+
+        for (uint32_t i = begin; i < end; i += 1 + recipe->steps[i].n_inside) {
+                n += (size_t)snprintf(text + n, size - n, "%s", i > begin ? between : "");
+                n += print_step(recipe, i, text + n, size - n);
         }
-        snprintf(text + n, size - n, ")");
+        return n;
 }
 
 /* `decode` with those arguments that are not as by default. Returns its length; 0: there are none. */
@@ -54,10 +81,5 @@ void print_recipe(struct recipe *recipe) {
 
         if (n == 0 && recipe->n_steps == 0)
                 strcpy(recipe->text, recipe->kind == RECIPE_RAW ? "raw" : "decode");
-        for (uint32_t i = 0; i < recipe->n_steps; i++) {
-                char text[NORMAL_TEXT_MAX / DLP_STEPS_MAX - 1];
-
-                print_step(&recipe->steps[i], text, sizeof(text));
-                n += (size_t)snprintf(recipe->text + n, sizeof(recipe->text) - n, "%s%s", i ? " " : "", text);
-        }
+        print_steps(recipe, 0, recipe->n_steps, " ", recipe->text + n, sizeof(recipe->text) - n);
 }

@@ -43,7 +43,7 @@ static int refuse_key(const struct step_text *reader, const struct step_type *ty
 
 /* Reads the value of one argument, after its key if it has one. */
 static int read_value(struct step_text *reader, const struct step_type *type, unsigned idx, struct step *step,
-                      unsigned *given) {
+                      struct recipe *recipe, unsigned *given) {
         struct why detail = {};
         char habit[HABIT_MAX];
         int r;
@@ -51,6 +51,10 @@ static int read_value(struct step_text *reader, const struct step_type *type, un
         if (*given & 1u << idx)
                 return why_set(reader->why, -EINVAL, "pipeline, column %zu: %s of %s is given twice",
                                step_text_column(reader, reader->at), type->arguments[idx].name, type->name);
+        if (type->arguments[idx].kind == ARGUMENT_STEPS) {
+                *given |= 1u << idx;
+                return read_inside(reader, type, recipe);
+        }
         r = argument_parse(&type->arguments[idx], reader->at, &step->values[idx], &detail);
         if (r < 0) {
                 habit_value(type, idx, &step->values[0], reader->at, habit);
@@ -92,7 +96,8 @@ static int read_key(struct step_text *reader, const struct step_type *type, unsi
         return 0;
 }
 
-int read_arguments(struct step_text *reader, const struct step_type *type, struct step *step, unsigned *given) {
+int read_arguments(struct step_text *reader, const struct step_type *type, struct step *step, struct recipe *recipe,
+                   unsigned *given) {
         unsigned next = 0, idx = 0;
         bool named = false;
         int r;
@@ -109,7 +114,7 @@ int read_arguments(struct step_text *reader, const struct step_type *type, struc
                 r = read_key(reader, type, &next, &named, &idx);
                 if (r < 0)
                         return r;
-                r = read_value(reader, type, idx, step, given);
+                r = read_value(reader, type, idx, step, recipe, given);
                 if (r < 0)
                         return r;
                 step_text_skip_blanks(reader);

@@ -8,6 +8,23 @@ const char *const MASK_DTYPE_NAMES[N_MASK_DTYPES] = { "uint8", "uint16", "int32"
 static const enum dlp_dtype MASK_DTYPES[N_MASK_DTYPES] = { DLP_DTYPE_UINT8, DLP_DTYPE_UINT16, DLP_DTYPE_INT32,
                                                            DLP_DTYPE_INT64 };
 
+bool step_touches_pixels(const struct step_type *type) {
+        return type->plan || type->group;
+}
+
+uint32_t group_branches(const struct recipe *recipe, uint32_t idx_group, uint32_t *ret_begins, uint32_t *ret_ends) {
+        const struct step *group = &recipe->steps[idx_group];
+        uint32_t begin = idx_group + 1, end = begin + group->n_inside, n = 0;
+
+        while (begin < end) {
+                uint32_t after = group->type->group->is_sequence ? end : begin + 1 + recipe->steps[begin].n_inside;
+
+                ret_begins[n] = begin;
+                ret_ends[n++] = begin = after;
+        }
+        return n;
+}
+
 void recipe_free(struct recipe *recipe) {
         free(recipe);
 }
@@ -22,39 +39,6 @@ enum recipe_kind recipe_kind(const struct recipe *recipe) {
 
 const char *recipe_text(const struct recipe *recipe) {
         return recipe->text;
-}
-
-int recipe_output(const struct recipe *recipe, uint32_t *ret_height, uint32_t *ret_width) {
-        uint32_t height = 0, width = 0;
-
-        for (uint32_t i = 0; i < recipe->n_steps; i++)
-                if (recipe->steps[i].type->output)
-                        recipe->steps[i].type->output(recipe->steps[i].values, &height, &width);
-        if (height == 0)
-                return RECIPE_VARIES;
-        *ret_height = height;
-        *ret_width = width;
-        return 0;
-}
-
-bool recipe_bound(const struct recipe *recipe, uint32_t *ret_height, uint32_t *ret_width) {
-        uint32_t height = 0, width = 0;
-
-        for (uint32_t i = 0; i < recipe->n_steps; i++) {
-                const struct step_type *type = recipe->steps[i].type;
-
-                if (type->bound) {
-                        type->bound(recipe->steps[i].values, &height, &width);
-                } else if (type->output) { /* a bound before it is not the size that it asks for */
-                        height = width = 0;
-                        type->output(recipe->steps[i].values, &height, &width);
-                }
-        }
-        if (height == 0)
-                return false;
-        *ret_height = height;
-        *ret_width = width;
-        return true;
 }
 
 bool recipe_drops_boxes(const struct recipe *recipe) {

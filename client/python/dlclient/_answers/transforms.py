@@ -130,6 +130,43 @@ STEPS: Dict[str, Callable[[Any], str]] = {
     "SanitizeBoundingBoxes": lambda step: "sanitize",
 }
 
+def _inside(step: Any) -> str:
+    """The steps of a group, each of which is one step of ours. TypeError: there is none, or one that is not known."""
+    texts = []
+    for one in step.transforms:
+        text, others = written(one)
+        if others or not text or _forms(one):
+            raise TypeError(step)
+        texts.append(text if _is_one(one) else f"random_apply([{_with_commas(one)}], p=1)")
+    if not texts:
+        raise TypeError(step)
+    return f"[{', '.join(texts)}]"
+
+
+def _is_one(value: Any) -> bool:
+    return len(list(_flat(value))) == 1
+
+
+def _with_commas(value: Any) -> str:
+    return ", ".join(written(step)[0] for step in _flat(value))
+
+
+def _forms(value: Any) -> bool:
+    return any(type(step).__name__ in FORMS for step in _flat(value))
+
+
+def _random_choice(step: Any) -> str:
+    weights = getattr(step, "p", None)
+    equal = weights is None or len(set(weights)) == 1
+    return f"random_choice({_inside(step)}{'' if equal else f', p={_list(weights)}'})"
+
+
+STEPS.update({
+    "RandomApply": lambda step: f"random_apply({_inside(step)}{_keys(p=(step.p, 0.5, _number))})",
+    "RandomChoice": _random_choice,
+    "RandomOrder": lambda step: f"random_order({_inside(step)})",
+})
+
 # These set the form of the pixels, and come last.
 FORMS: Dict[str, Callable[[Any], List[str]]] = {
     "ToTensor": lambda step: ["to(float32)", "layout(nchw)"],
