@@ -11,6 +11,9 @@
         ROW(center_crop)                                                                                               \
         ROW(random_crop)                                                                                               \
         ROW(pad)                                                                                                       \
+        ROW(random_zoom_out)                                                                                           \
+        ROW(scale_jitter)                                                                                              \
+        ROW(random_shortest_size)                                                                                      \
         ROW(hflip)                                                                                                     \
         ROW(vflip)                                                                                                     \
         ROW(random_rotation)                                                                                           \

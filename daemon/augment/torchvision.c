@@ -41,10 +41,7 @@ static const struct row ANSWERS[] = {
         { "FiveCrop", IN_TRAINER },
         { "TenCrop", IN_TRAINER },
         { "LinearTransformation", IN_TRAINER },
-        { "ScaleJitter", IN_TRAINER },
         { "RandomIoUCrop", IN_TRAINER },
-        { "RandomZoomOut", IN_TRAINER },
-        { "RandomShortestSize", IN_TRAINER },
 };
 
 static const struct row LEFT_OUT[] = {

@@ -13,6 +13,9 @@
         ROW(RANDOM_RESIZED_CROP, "random_resized_crop", "the step")                                                    \
         ROW(RESIZE, "resize", "the step")                                                                              \
         ROW(PAD, "pad", "the step")                                                                                    \
+        ROW(RANDOM_ZOOM_OUT, "random_zoom_out", "the step")                                                            \
+        ROW(SCALE_JITTER, "scale_jitter", "the step")                                                                  \
+        ROW(RANDOM_SHORTEST_SIZE, "random_shortest_size", "the step")                                                  \
         ROW(VFLIP, "vflip", "the step")                                                                                \
         ROW(COLOR_JITTER, "color_jitter", "the step")                                                                  \
         ROW(GRAYSCALE, "grayscale", "the step")                                                                        \

@@ -100,6 +100,38 @@ def pad(picture, draws, padding, fill=0, padding_mode="constant"):
     return functional.pad(picture, padding, fill, padding_mode)
 
 
+def ranged(draws, bounds):
+    """As torch computes bounds[0] + rand(1) * (bounds[1] - bounds[0]): in float32."""
+    return numpy.float32(bounds[0]) + numpy.float32(draws.f32()) * numpy.float32(bounds[1] - bounds[0])
+
+
+def random_zoom_out(picture, draws, fill=0, side_range=(1.0, 4.0), p=0.5):
+    (width, height), yes, side = picture.size, happens(draws, p), ranged(draws, side_range)
+    more = [int(numpy.float32(length) * side) - length for length in picture.size]
+    left, top = (int(numpy.float32(length) * numpy.float32(draws.f32())) for length in more)
+    return functional.pad(picture, [left, top, more[0] - left, more[1] - top], fill) if yes else picture
+
+
+def resize_whole(picture, width, height, interpolation):
+    if 0 in (width, height):
+        raise ValueError("nothing is left")
+    return functional.resize(picture, [height, width], InterpolationMode(interpolation))
+
+
+def scale_jitter(picture, draws, target_size, scale_range=(0.1, 2.0), interpolation="bilinear"):
+    width, height = picture.size
+    r = numpy.float32(min(target_size[1] / height, target_size[0] / width)) * ranged(draws, scale_range)
+    return resize_whole(picture, int(numpy.float32(width) * r), int(numpy.float32(height) * r), interpolation)
+
+
+def random_shortest_size(picture, draws, min_size, max_size=None, interpolation="bilinear"):
+    width, height = picture.size
+    r = min_size[draws.below(len(min_size))] / min(height, width)
+    if max_size is not None:
+        r = min(r, max_size / max(height, width))
+    return resize_whole(picture, int(width * r), int(height * r), interpolation)
+
+
 def hflip(picture, draws, p=0.5):
     return functional.hflip(picture) if draws.f32() < numpy.float32(p) else picture
 
@@ -325,9 +357,9 @@ def blur_arguments(draws, kernel_size, sigma=(0.1, 2.0)):
 
 
 STEPS = {function.__name__: function for function in (
-    random_resized_crop, resize, center_crop, random_crop, pad, hflip, vflip, color_jitter, grayscale, random_grayscale,
-    invert, posterize, solarize, autocontrast, equalize, sharpness, random_rotation, random_affine, random_perspective,
-    random_channel_permutation, random_photometric_distort, erasing)}
+    random_resized_crop, resize, center_crop, random_crop, pad, random_zoom_out, scale_jitter, random_shortest_size, hflip,
+    vflip, color_jitter, grayscale, random_grayscale, invert, posterize, solarize, autocontrast, equalize, sharpness,
+    random_rotation, random_affine, random_perspective, random_channel_permutation, random_photometric_distort, erasing)}
 
 
 # ---- groups of steps: (steps that run, in their sequence) of (inside, draws, arguments) --------------------------------

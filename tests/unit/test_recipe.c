@@ -99,6 +99,15 @@ START_TEST(a_text_has_one_normal_spelling) {
                 { "to(float16) layout(nchw)", "to(float16) layout(nchw)" },
                 { "hflip normalize(0.5, std=.25:1:2e0)", "hflip(0.5) normalize(0.5, std=0.25:1:2)" },
                 { "pad(4:0, 255.0, edge)", "pad(4:0, fill=255, padding_mode=edge)" },
+                { "pad(10, 250)", "pad(10, fill=250, padding_mode=constant)" },
+                { "random_zoom_out RandomZoomOut([1, 2, 3], side_range=(1, 2))",
+                  "random_zoom_out(0, side_range=1:4, p=0.5) random_zoom_out(1:2:3, side_range=1:2, p=0.5)" },
+                { "scale_jitter([1024, 512]) ScaleJitter(target_size=(8, 8), scale_range=(0.5, 1))",
+                  "scale_jitter(1024:512, scale_range=0.1:2, interpolation=bilinear) "
+                  "scale_jitter(8, scale_range=0.5:1, interpolation=bilinear)" },
+                { "RandomShortestSize(min_size=[480, 512], max_size=1333), random_shortest_size(9)",
+                  "random_shortest_size(480:512, max_size=1333, interpolation=bilinear) "
+                  "random_shortest_size(9, interpolation=bilinear)" },
                 { "sanitize sanitize(0.5, min_area=4)", "sanitize(1, min_area=1) sanitize(0.5, min_area=4)" },
                 /* as fingers type it */
                 { "resize([256, 256])", "resize(256:256, interpolation=bilinear)" },
@@ -261,6 +270,16 @@ static const struct {
         { "color_jitter(hue=-0.6:0)", "column 18: hue: \"-0.6:0\"" },
         { "color_jitter(hue=-0.6:)", "column 18: hue: \"-0.6:\"" },
         { "color_jitter(0,0,0,0,0)", "column 22: \"0\"; expected \")\": the step has no more arguments" },
+        { "random_zoom_out(0, 0.5:2)", "column 20: side_range: \"0.5:2\" is not allowed; expected FROM:TO with 1 <=" },
+        { "random_zoom_out(0, 1:17)", "column 20: side_range: \"1:17\"" },
+        { "random_zoom_out(256)", "column 17: fill: \"256\"" },
+        { "decode(mode=P) random_zoom_out(1:2:3)", "column 16: random_zoom_out: fill is a colour" },
+        { "scale_jitter", "column 1: scale_jitter needs its target_size, as in scale_jitter(1024" },
+        { "scale_jitter(8, 0:101)", "column 17: scale_range: \"0:101\"" },
+        { "decode(mode=I;16) scale_jitter(8)", "column 19: scale_jitter: numbers of 16 bits" },
+        { "random_shortest_size(0)", "column 22: min_size: \"0\" is not allowed; expected N or N:N, whole numbers" },
+        { "random_shortest_size(1.5)", "column 22: min_size: \"1.5\"" },
+        { "random_shortest_size(8, max_size=9:9)", "column 34: max_size: \"9:9\"" },
         { "random_grayscale(nan)", "column 18: p: \"nan\"" },
         { "invert(1.5)", "column 8: p: \"1.5\" is not allowed; expected a number from 0 to 1" },
         { "posterize", "column 1: posterize needs its bits, as in posterize(4)" },
@@ -484,6 +503,10 @@ START_TEST(the_output_size_is_known_unless_it_depends_on_the_picture) {
                 { "resize(10:20) random_rotation(9) random_affine(9) random_perspective", 10, 20 },
                 { "resize(10:20) random_rotation(9, expand=true)", 0, 0 },
                 { "resize(10:20) random_rotation(9, expand=true) center_crop(7)", 7, 7 },
+                { "center_crop(8) random_zoom_out", 0, 0 },
+                { "center_crop(8) random_zoom_out(side_range=1:1)", 8, 8 },
+                { "center_crop(8) scale_jitter(8)", 0, 0 },
+                { "center_crop(8) random_shortest_size(8)", 0, 0 },
         };
 
         for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
@@ -824,6 +847,12 @@ START_TEST(the_size_that_no_picture_exceeds_follows_from_the_last_steps) {
                 { "center_crop(30:40) random_rotation(9, expand=true) vflip", 52, 52 },
                 { "random_rotation(9, expand=true)", 0, 0 },
                 { "center_crop(30:40) random_rotation(9) random_affine(9)", 30, 40 },
+                { "random_zoom_out", 0, 0 },
+                { "center_crop(7:9) random_zoom_out(p=0)", 7, 9 },
+                { "center_crop(7:9) random_zoom_out(side_range=1:2.5)", 18, 23 },
+                { "scale_jitter(7:9, scale_range=0.5:3)", 28, 22 },
+                { "center_crop(3) random_shortest_size(7:9)", 0, 0 },
+                { "random_shortest_size(7:9, max_size=20) hflip", 20, 20 },
         };
 
         for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {

@@ -98,6 +98,12 @@ def _erasing(step: Any) -> str:
     return f"erasing({_number(step.p)}{keys}{'' if as_text == '0' else f', value={as_text}'})"
 
 
+def _zoom_out(step: Any) -> str:
+    keys = _keys(fill=(step.fill, 0, _list), side_range=(tuple(step.side_range), (1.0, 4.0), _list),
+                 p=(step.p, 0.5, _number))
+    return f"random_zoom_out({keys[2:]})" if keys else "random_zoom_out"
+
+
 STEPS: Dict[str, Callable[[Any], str]] = {
     "RandomResizedCrop": _random_resized_crop,
     "Resize": lambda step: f"resize({_size(step.size, True)}"
@@ -105,6 +111,11 @@ STEPS: Dict[str, Callable[[Any], str]] = {
     "CenterCrop": lambda step: f"center_crop({_size(step.size)})",
     "RandomCrop": _random_crop,
     "Pad": lambda step: f"pad({_list(step.padding)}{_keys(padding_mode=(step.padding_mode, 'constant', _word))})",
+    "RandomZoomOut": _zoom_out,
+    "ScaleJitter": lambda step: f"scale_jitter({_size(step.target_size, True)}"
+                                f"{_keys(scale_range=(tuple(step.scale_range), (0.1, 2.0), _list))}{_filter(step)})",
+    "RandomShortestSize": lambda step: f"random_shortest_size({_list(step.min_size)}"
+                                       f"{_keys(max_size=(step.max_size, None, _number))}{_filter(step)})",
     "RandomHorizontalFlip": lambda step: f"hflip({_number(step.p)})",
     "RandomVerticalFlip": lambda step: f"vflip({_number(step.p)})",
     "ColorJitter": _color_jitter,
