@@ -38,6 +38,7 @@
         ROW(CONVERT, "convert", "the steps to, normalize and layout; arrays from their file's form")                   \
         ROW(MASKS, "masks", "masks of instances")                                                                      \
         ROW(AUDIO, "audio", "decoding and resampling sound")                                                           \
+        ROW(FEATURES, "features", "the steps for sound after audio: spectrograms and the like")                        \
         ROW(TEXT, "text", "texts out of their file's form")                                                            \
         ROW(TOKENS, "tokens", "making tokens of texts")                                                                \
         ROW(COPY, "copy", "bytes and rows that are delivered as they are stored")                                      \

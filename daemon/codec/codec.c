@@ -12,6 +12,7 @@
 #include "daemon/codec/steps/views_step.h"
 #include "daemon/codec/tokens.h"
 #include "daemon/decode/sound.h"
+#include "daemon/sound/sound_recipe.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/step_text.h"
 #include "proto/order/philox.h"
@@ -26,6 +27,7 @@ void codec_free(struct codec *codec) {
         if (!codec)
                 return;
         recipe_free(codec->recipe);
+        sound_recipe_free(codec->sound_recipe);
         value_steps_fini(&codec->steps);
         tokens_fini(codec);
         free(codec->text);
@@ -107,7 +109,7 @@ static int choose_by_value_steps(struct codec *codec, const char *text, struct w
         if (!field->is_stored && !codec->steps.has_dtype && !codec->steps.is_text)
                 return refuse_steps(codec, "has a value of its own: no step but to(DTYPE) can be applied to it", why);
         if (r == -EINVAL && field->kind == FIELD_SOUND)
-                return refuse_steps(codec, "is sound: only audio(...) and raw apply", why);
+                return refuse_steps(codec, "is sound: the first step is audio(...), or raw", why);
         if (r == -EINVAL && field->kind == FIELD_VALUE)
                 return refuse_steps(codec,
                                     "is an array, and the steps are for pictures; name it without steps to get "
@@ -117,7 +119,7 @@ static int choose_by_value_steps(struct codec *codec, const char *text, struct w
         if (r < 0)
                 return r;
         if (field->kind == FIELD_SOUND && !codec->steps.is_raw)
-                return refuse_steps(codec, "is sound: only audio(...) and raw apply", why);
+                return refuse_steps(codec, "is sound: the first step is audio(...), or raw", why);
         if (!field->is_stored && (codec->steps.path || (codec->steps.has_dtype && field->kind != FIELD_VALUE)))
                 return refuse_steps(codec, "is not a number", why);
         if (is_number && (codec->steps.path || codec->steps.is_text))
@@ -207,18 +209,41 @@ static bool has_value_steps(const struct codec *codec, const char *text) {
                (value_steps_are(word, word_length(word)) && !word_is(word, word_length(word), "raw"));
 }
 
+/* audio(...), and the steps after it. */
+static int read_sound(struct codec *codec, const char *text, struct why *why) {
+        struct step_text reader = { .what = "pipeline", .text = text, .why = why };
+        struct sound_input input;
+        size_t end = 0;
+        int r = sound_steps_parse(text, &codec->sound, &end, why);
+
+        if (r < 0)
+                return r;
+        reader.at = text + end;
+        input = (struct sound_input){ .rate = codec->sound.rate, .n_channels = codec->sound.is_mono ? 1 : 2 };
+        r = sound_recipe_parse(&reader, &input, &codec->sound_recipe);
+        if (r == 0 && codec->sound.is_int16 && !sound_recipe_is_empty(codec->sound_recipe))
+                return why_set(why, -EINVAL, "pipeline: the steps after audio need float32: leave dtype=int16 out");
+        return r;
+}
+
 static int choose_sound(struct codec *codec, const char *text, struct why *why) {
+        _cleanup_(freep) char *first = NULL, *others = NULL;
+        char *all = NULL;
         int r;
 
         if (codec->field.kind != FIELD_SOUND && (codec->field.kind != FIELD_BYTES || !codec->field.is_stored))
                 return refuse_steps(codec, "is not sound: the step audio applies to stored bytes of sound files", why);
-        r = sound_steps_parse(text, &codec->sound, why);
+        r = read_sound(codec, text, why);
         if (r < 0)
                 return r;
+        first = sound_steps_text(&codec->sound);
+        others = sound_recipe_text(codec->sound_recipe);
+        if (!first || !others || asprintf(&all, "%s%s", first, others) < 0)
+                return why_errno(why, -ENOMEM, "pipeline");
         free(codec->text);
-        codec->text = sound_steps_text(&codec->sound);
+        codec->text = all;
         codec->type = &CODEC_SOUND;
-        return codec->text ? 0 : why_errno(why, -ENOMEM, "pipeline");
+        return 0;
 }
 
 /* A name may be called raw, because it is bytes. */
@@ -525,13 +550,15 @@ void codec_tools_free(struct codec_tools *tools) {
         free(tools->rows.bytes);
         free(tools->planes.bytes);
         free(tools->whole.bytes);
+        free(tools->wave.bytes);
         token_tools_trim(&tools->tokens);
         free(tools);
 }
 
 size_t codec_tools_bytes(const struct codec_tools *tools) {
         return decoder_scratch_bytes(tools->decoder) + workspace_bytes(tools->workspace) + tools->elements.n_bytes +
-               tools->rows.n_bytes + tools->planes.n_bytes + tools->whole.n_bytes + token_tools_bytes(&tools->tokens);
+               tools->rows.n_bytes + tools->planes.n_bytes + tools->whole.n_bytes + tools->wave.n_bytes +
+               token_tools_bytes(&tools->tokens);
 }
 
 static void trim(struct codec_memory *memory) {
@@ -546,6 +573,7 @@ void codec_tools_trim(struct codec_tools *tools) {
         trim(&tools->rows);
         trim(&tools->planes);
         trim(&tools->whole);
+        trim(&tools->wave);
         token_tools_trim(&tools->tokens);
 }
 

@@ -9,6 +9,7 @@
 #include "daemon/tokenize/grow.h"
 
 struct sound;
+struct sound_recipe;
 
 /* What is taken of an open sound. */
 struct sound_part {
@@ -51,6 +52,7 @@ struct codec_tools {
         size_t n_boxes;
         struct sound *sound; /* that is open; else NULL */
         struct sound_part sound_part;
+        uint64_t n_time; /* columns of its features */
         /* Of the array that is open: before rows leave, of one row, of what is delivered. */
         uint64_t n_rows_bytes, n_row_bytes, n_out_bytes;
         uint64_t n_planes; /* of the masks that are open, before some leave */
@@ -60,6 +62,7 @@ struct codec_tools {
         struct codec_memory rows;     /* of a field some of whose rows leave */
         struct codec_memory planes;   /* of masks of instances, before and after they are moved */
         struct codec_memory whole;    /* of a sample that is cut */
+        struct codec_memory wave;     /* of a sound of which features are made */
         struct token_tools tokens;
 };
 
@@ -105,7 +108,8 @@ struct codec {
         struct recipe *recipe;          /* pictures, boxes, and arrays in a part with them; for others NULL */
         struct value_steps steps;       /* CODEC_TEXT, CODEC_ELEMENTS, CODEC_NPY */
         uint32_t dtype, n_dims;         /* of what is delivered: CODEC_ELEMENTS, CODEC_NPY */
-        struct sound_steps sound;       /* CODEC_SOUND */
+        struct sound_steps sound;       /* CODEC_SOUND, and the steps after it; NULL for others */
+        struct sound_recipe *sound_recipe;
         struct codec_tokens tokens;
         int64_t shape[SCHEMA_DIMS_MAX];
         char *text;

@@ -1,4 +1,5 @@
-/* Sound: decoded, cropped, mixed and resampled as the step audio(...) says. */
+/* Sound: decoded, cropped, mixed and resampled as the step audio(...) says, and what the steps after it make of that.
+ */
 
 #include <errno.h>
 #include <math.h>
@@ -7,6 +8,7 @@
 
 #include "daemon/codec/codec_type.h"
 #include "daemon/decode/sound.h"
+#include "daemon/sound/sound_recipe.h"
 #include "proto/order/philox.h"
 
 #define RATE_USUAL_MAX  48000u       /* of what room is made for, if the pipeline says no rate */
@@ -26,26 +28,52 @@ static uint64_t fixed_frames(const struct codec *codec) {
         return (uint64_t)rint(codec->sound.seconds * codec->sound.rate);
 }
 
+/* Frames of the longest sound that there is room for. */
+static uint64_t most_frames(const struct codec *codec) {
+        uint64_t n_fixed = fixed_frames(codec);
+        uint32_t rate = codec->sound.rate ? codec->sound.rate : RATE_USUAL_MAX;
+
+        return n_fixed > 0 ? n_fixed : (uint64_t)ceil(codec->sound.max_seconds * rate);
+}
+
+/* If all sounds have one length, it is known now whether it is long enough. */
+static int check_fixed(const struct codec *codec, struct why *why) {
+        struct sound_shape shape;
+        struct why detail;
+
+        if (fixed_frames(codec) == 0 ||
+            sound_recipe_shape(codec->sound_recipe, fixed_frames(codec), &shape, &detail) == 0)
+                return 0;
+        return why_set(why, -EINVAL, "pipeline: field %s: each sample %s", codec->name, detail.text);
+}
+
+/* Bytes of a frame or a column, and of what comes before it. */
+static uint64_t unit_bytes(const struct codec *codec, const struct sound_shape *shape) {
+        return shape->n_outer * shape->n_inner * (codec->sound.is_int16 ? sizeof(int16_t) : sizeof(float));
+}
+
 static int sound_form(const struct codec *codec, const struct codec_terms *terms, struct field_form *ret_form,
                       struct why *why) {
-        const struct sound_steps *steps = &codec->sound;
-        uint32_t rate = steps->rate ? steps->rate : RATE_USUAL_MAX;
-        uint64_t n_frames = fixed_frames(codec);
+        struct sound_shape shape;
+        bool is_fixed;
+        int r = check_fixed(codec, why);
 
         (void)terms;
-        (void)why;
-        ret_form->dtype = steps->is_int16 ? DLP_DTYPE_INT16 : DLP_DTYPE_FLOAT32;
-        ret_form->n_dims = steps->is_mono ? 1 : 2;
-        ret_form->shape[0] = n_frames > 0 ? (int64_t)n_frames : -1;
-        if (!steps->is_mono)
-                ret_form->shape[1] = 2;
-        ret_form->how = n_frames > 0 && !codec->field.may_be_absent ? COLLATE_STACK : COLLATE_RAGGED;
-        if (ret_form->how == COLLATE_STACK)
-                return 0;
-        if (n_frames == 0)
-                n_frames = (uint64_t)ceil(steps->max_seconds * rate);
-        ret_form->unit_bytes = frame_bytes(codec);
-        ret_form->max_bytes = n_frames * ret_form->unit_bytes;
+        if (r < 0)
+                return r;
+        sound_recipe_bound(codec->sound_recipe, most_frames(codec), &shape);
+        is_fixed = fixed_frames(codec) > 0 || shape.n_fixed > 0;
+        ret_form->dtype = codec->sound.is_int16 ? DLP_DTYPE_INT16 : DLP_DTYPE_FLOAT32;
+        ret_form->n_dims = shape.n_dims;
+        memcpy(ret_form->shape, shape.sizes, shape.n_dims * sizeof(*shape.sizes));
+        if (!is_fixed)
+                ret_form->shape[shape.idx_time] = -1;
+        ret_form->padded_dim = shape.idx_time;
+        ret_form->n_padded_dims = 1;
+        ret_form->unit_bytes = unit_bytes(codec, &shape);
+        ret_form->how = codec->field.may_be_absent || (!is_fixed && shape.idx_time == 0) ? COLLATE_RAGGED
+                                                                                         : COLLATE_STACK;
+        ret_form->max_bytes = shape.n_time * ret_form->unit_bytes;
         ret_form->fails_late = true; /* a sound that is shorter than its header claims */
         return 0;
 }
@@ -95,6 +123,13 @@ static uint64_t need_floats(const struct codec *codec, const struct sound_part *
         return n * n_channels_of(codec);
 }
 
+/* Of a sound of which features are made, with room around it; else it is made where it is delivered. */
+static uint64_t wave_bytes(const struct codec *codec, const struct sound_part *part) {
+        uint64_t n = part->n_out * n_channels_of(codec) + 2 * (uint64_t)sound_recipe_margin(codec->sound_recipe);
+
+        return sound_recipe_makes_features(codec->sound_recipe) ? n * sizeof(float) : 0;
+}
+
 static void sound_codec_close(struct codec_tools *tools) {
         sound_close(tools->sound);
         tools->sound = NULL;
@@ -114,6 +149,7 @@ static int check_fits(const struct codec *codec, const struct sound_info *info, 
 
 static int sound_codec_open(const struct codec *codec, struct codec_tools *tools, const struct codec_input *input,
                             struct codec_opened *ret_opened, struct why *why) {
+        struct sound_shape shape;
         struct sound_info info;
         int r;
 
@@ -126,11 +162,18 @@ static int sound_codec_open(const struct codec *codec, struct codec_tools *tools
                 return r;
         }
         plan_crop(codec, input, &info, &tools->sound_part);
-        ret_opened->shape[0] = (int64_t)tools->sound_part.n_out;
-        if (!codec->sound.is_mono)
-                ret_opened->shape[1] = 2;
-        ret_opened->n_bytes = tools->sound_part.n_out * frame_bytes(codec);
-        ret_opened->need_bytes = SOUND_BYTES + RESAMPLER_BYTES + need_floats(codec, &tools->sound_part) * sizeof(float);
+        r = sound_recipe_shape(codec->sound_recipe, tools->sound_part.n_out, &shape, why);
+        if (r < 0) {
+                sound_codec_close(tools);
+                return r;
+        }
+        tools->n_time = shape.n_time;
+        memcpy(ret_opened->shape, shape.sizes, shape.n_dims * sizeof(*shape.sizes));
+        ret_opened->n_bytes = shape.n_time * unit_bytes(codec, &shape);
+        ret_opened->need_bytes = SOUND_BYTES + RESAMPLER_BYTES +
+                                 need_floats(codec, &tools->sound_part) * sizeof(float) +
+                                 wave_bytes(codec, &tools->sound_part) +
+                                 sound_recipe_scratch(codec->sound_recipe, tools->sound_part.n_out);
         return 0;
 }
 
@@ -160,15 +203,14 @@ static int16_t int16_of(float sample) {
         return scaled >= 32767.0f ? INT16_MAX : (int16_t)lrintf(scaled);
 }
 
-static int sound_render(const struct codec *codec, struct codec_tools *tools, const struct codec_input *input,
-                        uint8_t *out, struct why *why) {
+/* Writes all frames that are delivered, as samples of the codec. */
+static int render_wave(const struct codec *codec, struct codec_tools *tools, uint8_t *out, struct why *why) {
         const struct sound_part *part = &tools->sound_part;
         uint64_t n_samples = part->n_resampled * n_channels_of(codec);
         uint32_t n_channels = n_channels_of(codec);
         float *last = (float *)(void *)out, *first;
         int r = codec_memory_reserve(&tools->elements, need_floats(codec, part) * sizeof(float), why);
 
-        (void)input;
         if (r < 0)
                 return r;
         if (codec->sound.is_int16)
@@ -187,15 +229,60 @@ static int sound_render(const struct codec *codec, struct codec_tools *tools, co
         return 0;
 }
 
+/* Features go to `out` from a wave in the memory of the tools; the scratch of the steps follows it there. */
+static int sound_render(const struct codec *codec, struct codec_tools *tools, const struct codec_input *input,
+                        uint8_t *out, struct why *why) {
+        struct sound_draws draws = { codec_seed(codec, input), input->sample, input->epoch };
+        uint64_t n_frames = tools->sound_part.n_out, n_wave_bytes = wave_bytes(codec, &tools->sound_part);
+        uint64_t n_scratch_bytes = sound_recipe_scratch(codec->sound_recipe, n_frames);
+        float *wave = (float *)(void *)out;
+        struct sound_shape shape;
+        int r;
+
+        if (sound_recipe_is_empty(codec->sound_recipe))
+                return render_wave(codec, tools, out, why);
+        r = codec_memory_reserve(&tools->wave, n_wave_bytes + n_scratch_bytes, why);
+        if (r < 0)
+                return r;
+        if (n_wave_bytes > 0)
+                wave = (float *)(void *)tools->wave.bytes + sound_recipe_margin(codec->sound_recipe);
+        r = render_wave(codec, tools, (uint8_t *)wave, why);
+        if (r < 0)
+                return r;
+        stage_enter(&tools->clock, STAGE_FEATURES);
+        sound_recipe_bound(codec->sound_recipe, n_frames, &shape);
+        sound_recipe_run(codec->sound_recipe, &draws, wave, n_frames,
+                         (float *)(void *)(tools->wave.bytes + n_wave_bytes), (float *)(void *)out,
+                         input->plane_stride > 0 ? input->plane_stride / sizeof(float) : shape.n_time * shape.n_inner);
+        return 0;
+}
+
 /* ---- refusals ---------------------------------------------------------------------------------------------------- */
 
 static int sound_refuse_room(const struct codec *codec, const struct codec_opened *opened,
                              const struct field_layout *field, struct why *why) {
+        const struct field_form *form = &field->form;
+        struct sound_shape shape;
+
+        sound_recipe_bound(codec->sound_recipe, most_frames(codec), &shape);
         return why_set(why, -EFBIG,
-                       "has %lld frames, there is room for %llu; raise audio(max_seconds=%g), or use seconds=... to "
+                       "has %lld %s, there is room for %llu; raise audio(max_seconds=%g), or use seconds=... to "
                        "take a part",
-                       (long long)opened->shape[0], (unsigned long long)(field->form.max_bytes / frame_bytes(codec)),
-                       codec->sound.max_seconds);
+                       (long long)opened->shape[shape.idx_time],
+                       sound_recipe_makes_features(codec->sound_recipe) ? "columns" : "frames",
+                       (unsigned long long)(form->max_bytes / form->unit_bytes), codec->sound.max_seconds);
+}
+
+/* Only features are stacked though they vary; their time is the last dimension, or comes before their rows. */
+static int sound_refuse_shape(const struct codec_opened *opened, const int64_t *other, struct why *why) {
+        unsigned i = 0;
+
+        while (i + 1 < SOUND_DIMS && opened->shape[i] == other[i])
+                i++;
+        return why_set(why, -EMEDIUMTYPE,
+                       "has %lld columns, another sample of its batch has %lld: end the steps with pad, or give all "
+                       "sounds one length, with audio(seconds=...) or columns(N)",
+                       (long long)opened->shape[i], (long long)other[i]);
 }
 
 static int sound_refuse_memory(const struct codec_tools *tools, const struct codec_opened *opened,
@@ -217,4 +304,5 @@ const struct codec_type CODEC_SOUND = {
         .close = sound_codec_close,
         .refuse_room = sound_refuse_room,
         .refuse_memory = sound_refuse_memory,
+        .refuse_shape = sound_refuse_shape,
 };

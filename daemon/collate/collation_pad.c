@@ -93,8 +93,12 @@ static int check_pictures(const struct padding_terms *pad, const struct field_fo
 }
 
 static int check_rows(const struct padding_terms *pad, const struct field_form *form, struct why *why) {
-        for (uint32_t i = 1; i < form->n_dims; i++)
-                if (form->shape[i] < 1)
+        if (form->padded_dim > 0 && (pad->is_left || pad->truncates))
+                return why_set(why, -EINVAL, "is padded along its last dimension, on the right: leave %s out%s",
+                               pad->is_left ? "side" : "truncate",
+                               pad->is_left ? "" : ", and cut longer samples with columns(N)");
+        for (uint32_t i = 0; i < form->n_dims; i++)
+                if (i != form->padded_dim && form->shape[i] < 1)
                         return why_set(why, -EINVAL, "%s and cannot be padded",
                                        form->shape[i] == 0 ? "has rows without elements"
                                                            : "varies in more than its first dimension");

@@ -13,6 +13,10 @@ static int apply(const struct collation *collation, struct field_form *form, str
         if (form->n_padded_dims > 1)
                 return why_set(why, -EINVAL,
                                "is pictures, whose height and width vary: pad them, or give them one size");
+        if (form->padded_dim > 0 && form->shape[form->padded_dim] < 0)
+                return why_set(why, -EINVAL,
+                               "varies in a dimension that is not its first: pad it, give it one length, or end the "
+                               "steps with transpose");
         if (form->is_gathered)
                 return why_set(why, -EINVAL, "is put together from several places and has one length: use stack");
         if (form->how == COLLATE_STACK) {

@@ -45,7 +45,7 @@ static uint64_t round_up(uint64_t n, uint64_t multiple) {
 }
 
 /* The most elements that a sample may have in the k-th padded dimension; UINT64_MAX: its place's share decides. */
-static uint64_t limit_of(const struct field_form *form, uint64_t element_bytes, uint32_t k) {
+static uint64_t limit_of(const struct field_form *form, uint64_t n_planes, uint64_t element_bytes, uint32_t k) {
         int64_t size = form->shape[form->padded_dim + k];
         uint64_t longest = UINT64_MAX;
 
@@ -56,7 +56,7 @@ static uint64_t limit_of(const struct field_form *form, uint64_t element_bytes, 
         else if (form->n_padded_dims > 1 && form->bounds[k] > 0)
                 longest = form->bounds[k];
         else if (form->n_padded_dims == 1 && !form->takes_share && form->max_bytes != UINT64_MAX)
-                longest = form->max_bytes / element_bytes;
+                longest = form->max_bytes / (n_planes * element_bytes);
         return form->pad.most[k] > 0 && form->pad.most[k] < longest ? form->pad.most[k] : longest;
 }
 
@@ -75,10 +75,10 @@ void padding_plan(struct field_layout *field) {
         for (uint32_t i = end; i < form->n_dims; i++)
                 padded->element_bytes *= (uint64_t)form->shape[i];
         for (uint32_t k = 0; k < form->n_padded_dims; k++) {
-                uint64_t limit = limit_of(form, padded->element_bytes, k), share;
+                uint64_t limit = limit_of(form, padded->n_planes, padded->element_bytes, k), share;
 
                 if (limit == UINT64_MAX) { /* only of one dimension: padding_takes_share() */
-                        share = field->sample_bytes / padded->element_bytes;
+                        share = field->sample_bytes / (padded->n_planes * padded->element_bytes);
                         limit = share < form->pad.multiple ? share : share / form->pad.multiple * form->pad.multiple;
                 }
                 padded->limits[k] = limit;
@@ -179,7 +179,9 @@ uint64_t padding_row_stride(const struct field_layout *field) {
 }
 
 uint64_t padding_plane_stride(const struct field_layout *field) {
-        return field->form.how == COLLATE_PADDED && field->form.n_padded_dims > 1 ? plane_bytes(&field->padded) : 0;
+        bool stays = field->form.n_padded_dims > 1 || field->form.padded_dim > 0;
+
+        return field->form.how == COLLATE_PADDED && stays ? plane_bytes(&field->padded) : 0;
 }
 
 void padding_move(const struct field_layout *field, uint8_t *slot, const struct dlp_extent *extents, uint32_t from,
@@ -262,7 +264,7 @@ static void join(const struct finishing *f, uint8_t *rows, uint64_t stride, uint
         }
 }
 
-/* Right of each picture and below it. */
+/* Right of each picture and below it; or after each row of features. */
 static void fill_around(const struct finishing *f) {
         const struct padded_layout *padded = f->padded;
         uint64_t size = dlp_dtype_bytes(f->field->form.dtype), line = f->lengths[1] * padded->element_bytes;

@@ -7,6 +7,7 @@
  *                 tokens. With to=N each sample is where it stays from the start
  *      pictures   stay: rows and samples are as far apart as those of the largest picture that may come, which the
  *                 tensor's strides say. No pixel is moved
+ *      features   of sound, whose last dimension is padded, stay likewise
  *
  * and what the others lack is filled. Of each field the record has the tensor, FIELD_mask (bool: true is real, as in
  * Hugging Face's attention_mask and pixel_mask) and, if they are asked for, FIELD_labels (int64, LABEL_IGNORED where
@@ -48,7 +49,8 @@ uint8_t *padding_at(const struct field_layout *field, uint8_t *slot, uint32_t id
 int64_t *padding_labels_at(const struct field_layout *field, uint8_t *slot, uint32_t idx_sample,
                            const struct dlp_extent *extent);
 
-/* Bytes from row to row of a picture, and from plane to plane. 0: its rows follow one another. */
+/* Bytes from row to row of a picture, and from plane to plane (from row to row of features). 0: they follow one
+ * another. */
 uint64_t padding_row_stride(const struct field_layout *field);
 uint64_t padding_plane_stride(const struct field_layout *field);
 

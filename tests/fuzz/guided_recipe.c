@@ -1,7 +1,8 @@
 /* Coverage-guided (libFuzzer): any text as a pipeline. What is accepted must be accepted again as it is printed, and
- * must plan every size of picture without a crop outside of it, and boxes with it. The same for
- * the step of sounds, for the collation at the end of a text, and for views. */
+ * must plan every size of picture without a crop outside of it, and boxes with it. The same for the steps of sounds,
+ * which are run, for the collation at the end of a text, and for views. */
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,6 +10,7 @@
 #include "daemon/codec/steps/sound_steps.h"
 #include "daemon/codec/steps/views_step.h"
 #include "daemon/collate/collation.h"
+#include "daemon/sound/sound_recipe.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes);
 
@@ -34,18 +36,68 @@ static void plan(const struct recipe *recipe, uint32_t width, uint32_t height) {
                 abort();
 }
 
-static void read_sound_steps(const char *text) {
-        struct sound_steps steps, again;
-        char *printed, *twice;
-        struct why why;
+#define N_FRAMES       300u
+#define WORK_BYTES_MAX (1u << 17)
 
-        if (!sound_steps_are(text) || sound_steps_parse(text, &steps, &why) < 0)
+/* Writes what it announced, into memory that is not larger. */
+static void run_sound_steps(const struct sound_recipe *recipe, uint32_t n_channels) {
+        uint64_t margin = sound_recipe_margin(recipe), n_scratch = sound_recipe_scratch(recipe, N_FRAMES), n_out;
+        struct sound_draws draws = { .seed = 1, .epoch = 2, .sample = 3 };
+        struct sound_shape shape;
+        float *wave, *scratch, *out;
+
+        if (sound_recipe_shape(recipe, N_FRAMES, &shape, NULL) < 0)
                 return;
-        printed = sound_steps_text(&steps);
-        if (sound_steps_parse(printed, &again, &why) < 0)
+        n_out = shape.n_outer * shape.n_time * shape.n_inner;
+        if (n_out > WORK_BYTES_MAX || n_scratch > WORK_BYTES_MAX || margin > WORK_BYTES_MAX)
+                return;
+        wave = calloc(N_FRAMES * n_channels + 2 * margin, sizeof(*wave));
+        scratch = malloc(n_scratch + 1);
+        out = malloc(n_out * sizeof(*out));
+        if (!wave || !scratch || !out)
                 abort();
-        twice = sound_steps_text(&again);
-        if (strcmp(printed, twice) != 0)
+        for (uint32_t i = 0; i < N_FRAMES * n_channels; i++)
+                wave[margin + i] = (float)(i * i % 101) / 101;
+        sound_recipe_run(recipe, &draws, wave + margin, N_FRAMES, scratch, out, shape.n_time * shape.n_inner);
+        free(wave);
+        free(scratch);
+        free(out);
+}
+
+/* audio and the steps after it; NULL: they are refused. The caller frees it. */
+static char *print_sound_steps(const char *text, bool runs) {
+        struct sound_recipe *recipe = NULL;
+        struct step_text reader = { .what = "pipeline", .text = text };
+        struct sound_input input;
+        struct sound_steps steps;
+        char *first, *others, *all;
+        size_t end;
+
+        if (!sound_steps_are(text) || sound_steps_parse(text, &steps, &end, NULL) < 0)
+                return NULL;
+        reader.at = text + end;
+        input = (struct sound_input){ .rate = steps.rate, .n_channels = steps.is_mono ? 1 : 2 };
+        if (sound_recipe_parse(&reader, &input, &recipe) < 0)
+                return NULL;
+        if (runs)
+                run_sound_steps(recipe, input.n_channels);
+        first = sound_steps_text(&steps);
+        others = sound_recipe_text(recipe);
+        if (!first || !others || asprintf(&all, "%s%s", first, others) < 0)
+                abort();
+        free(first);
+        free(others);
+        sound_recipe_free(recipe);
+        return all;
+}
+
+static void read_sound_steps(const char *text) {
+        char *printed = print_sound_steps(text, true), *twice;
+
+        if (!printed)
+                return;
+        twice = print_sound_steps(printed, false);
+        if (!twice || strcmp(printed, twice) != 0)
                 abort();
         free(printed);
         free(twice);

@@ -69,7 +69,7 @@ def _(box):
           [sha256(vector(name)) for name in ("u8.wav", "s16.flac", "opus.opus")], "stored bytes")
     lines = daemon.read("outside", pipeline="audio: audio(max_seconds=1)")
     equal(digests(lines, "audio"), [sha256(vector("s16.wav.f32"))], "a file")
-    daemon.refused("outside", "is sound: only audio(...) and raw apply", pipeline="audio: text")
+    daemon.refused("outside", "is sound: the first step is audio(...), or raw", pipeline="audio: text")
 
 
 @case("a Parquet file of datasets: an Audio column with bytes, and with nothing")
@@ -95,7 +95,7 @@ def _(box):
         lines = daemon.read(dataset, pipeline=f"{field}: audio(rate=16000, seconds=0.05, crop=start)", shuffle=False)
         equal(digests(lines, field), [sha256(vector(name + ".f32")[:3200]) for name in (names if dataset != "w" else names[:1] * 2)],
               dataset)
-        daemon.refused(dataset, "is sound: only audio(...) and raw apply", pipeline=f"{field}: text")
+        daemon.refused(dataset, "is sound: the first step is audio(...), or raw", pipeline=f"{field}: text")
 
 
 @case("dlctl look shows what a sound is, and writes it")

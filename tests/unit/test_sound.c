@@ -383,9 +383,9 @@ START_TEST(a_step_that_makes_no_sense_is_refused) {
                 { "audio(dtype=float64)", "float32 or int16" },
                 { "audio(mono", "column 7" },
                 { "audio(rate=16000", "expected \",\" or \")\"" },
-                { "audio raw", "audio stands alone" },
-                { "hflip(0.5)", "is sound: only audio(...) and raw apply" },
-                { "text", "is sound: only audio(...) and raw apply" },
+                { "audio raw", "\"raw\" is not a step for sound" },
+                { "hflip(0.5)", "is sound: the first step is audio(...), or raw" },
+                { "text", "is sound: the first step is audio(...), or raw" },
         };
 
         begin();

@@ -166,7 +166,7 @@ static int read_arguments(struct step_text *reader, struct sound_steps *steps, u
         return 0;
 }
 
-int sound_steps_parse(const char *text, struct sound_steps *ret_steps, struct why *why) {
+int sound_steps_parse(const char *text, struct sound_steps *ret_steps, size_t *ret_end, struct why *why) {
         struct step_text reader = { .what = "pipeline", .text = text, .at = text, .why = why };
         struct sound_steps steps = { .is_mono = true, .max_seconds = SECONDS_DEFAULT };
         unsigned seen = 0;
@@ -177,9 +177,6 @@ int sound_steps_parse(const char *text, struct sound_steps *ret_steps, struct wh
         r = read_arguments(&reader, &steps, &seen);
         if (r < 0)
                 return r;
-        step_text_skip_blanks(&reader);
-        if (*reader.at)
-                return step_text_refuse_here(&reader, "the end: audio stands alone");
         if (steps.seconds > 0 && steps.rate == 0)
                 return why_set(why, -EINVAL,
                                "pipeline: audio(seconds=...) needs rate=..., so that all samples have "
@@ -191,6 +188,7 @@ int sound_steps_parse(const char *text, struct sound_steps *ret_steps, struct wh
         if (steps.seconds > 0 && rint(steps.seconds * steps.rate) < 1)
                 return why_set(why, -EINVAL, "pipeline: audio(...): rate * seconds is less than one frame");
         *ret_steps = steps;
+        *ret_end = (size_t)(reader.at - text);
         return 0;
 }
 

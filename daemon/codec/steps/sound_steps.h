@@ -1,4 +1,4 @@
-/* codec/steps/sound_steps.h: the step for sound.
+/* codec/steps/sound_steps.h: the first step for sound, which decodes it.
  *
  *      audio(rate=R, mono=true, seconds=S, crop=random, max_seconds=30, dtype=float32)
  *
@@ -12,6 +12,7 @@
 #pragma once
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "proto/base/why.h"
@@ -35,8 +36,8 @@ struct sound_steps {
 /* Does the text begin with this step? */
 bool sound_steps_are(const char *text);
 
-/* -EINVAL with the column in the text. */
-int sound_steps_parse(const char *text, struct sound_steps *ret_steps, struct why *why);
+/* Steps of sound/sound_recipe.h may follow it, from text[*ret_end] on. -EINVAL with the column in the text. */
+int sound_steps_parse(const char *text, struct sound_steps *ret_steps, size_t *ret_end, struct why *why);
 
 /* The step in its one normal spelling, with all defaults; the caller frees it. NULL: no memory. */
 char *sound_steps_text(const struct sound_steps *steps);

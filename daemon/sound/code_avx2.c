@@ -1,0 +1,19 @@
+/* With AVX2: the same code, a vector in one register. Without fused multiply-adds, which would round differently. */
+#include "daemon/sound/code.h"
+
+#include <stddef.h>
+
+#ifdef __x86_64__
+#define TARGET __attribute__((target("avx2")))
+#include "daemon/sound/vector_code.h"
+
+const struct sound_code *sound_code_avx2(void) {
+        static const struct sound_code CODE_AVX2 = VECTOR_CODE;
+
+        return __builtin_cpu_supports("avx2") ? &CODE_AVX2 : NULL;
+}
+#else
+const struct sound_code *sound_code_avx2(void) {
+        return NULL;
+}
+#endif
