@@ -32,6 +32,7 @@ struct rooms {
         uint64_t n_bands;    /* what MFCC are made of */
         uint64_t n_features; /* if the result is not made where it is delivered */
         uint64_t n_spectrum;
+        uint64_t n_spare; /* of the wave */
 };
 
 static struct rooms plan_rooms(const struct sound_recipe *recipe, uint64_t n_frames) {
@@ -40,6 +41,9 @@ static struct rooms plan_rooms(const struct sound_recipe *recipe, uint64_t n_fra
         struct rooms rooms = { 0 };
         struct sound_columns columns;
 
+        for (uint32_t i = 0; i < recipe->n_steps; i++)
+                if (recipe->steps[i].type->needs_spare)
+                        rooms.n_spare = n_frames * recipe->n_channels + NORMALS_AT_ONCE;
         if (!maker)
                 return rooms;
         sound_recipe_columns(recipe, n_frames, &columns);
@@ -56,7 +60,7 @@ static struct rooms plan_rooms(const struct sound_recipe *recipe, uint64_t n_fra
 uint64_t sound_recipe_scratch(const struct sound_recipe *recipe, uint64_t n_frames) {
         struct rooms rooms = plan_rooms(recipe, n_frames);
 
-        return (rooms.n_apart + rooms.n_bands + rooms.n_features + rooms.n_spectrum) * sizeof(float);
+        return (rooms.n_apart + rooms.n_bands + rooms.n_features + rooms.n_spectrum + rooms.n_spare) * sizeof(float);
 }
 
 /* ---- features of a wave ------------------------------------------------------------------------------------------ */
@@ -156,6 +160,16 @@ void sound_decibels(struct sound_features *features, float factor, double top_db
                 code->raise(sound_row(features, 0, row), features->n_columns, most - (float)top_db);
 }
 
+/* ---- draws ------------------------------------------------------------------------------------------------------- */
+
+bool sound_happens(struct dlp_philox *philox, double p) {
+        return (double)dlp_philox_f32(philox) < p;
+}
+
+double sound_draw(struct dlp_philox *philox, const struct sound_value *range) {
+        return range->from + (range->to - range->from) * dlp_philox_f64(philox);
+}
+
 /* ---- all steps --------------------------------------------------------------------------------------------------- */
 
 /* Rows of `from` as columns, n_rows after one another; or rows that were too long. */
@@ -177,7 +191,8 @@ void sound_recipe_run(const struct sound_recipe *recipe, const struct sound_draw
                       uint64_t n_frames, float *scratch, float *out, uint64_t out_stride) {
         struct rooms rooms = plan_rooms(recipe, n_frames);
         bool is_apart = rooms.n_features > 0;
-        struct sound_wave sound = { wave, n_frames, recipe->n_channels };
+        uint64_t spare = rooms.n_apart + rooms.n_bands + rooms.n_features + rooms.n_spectrum;
+        struct sound_wave sound = { wave, scratch + spare, n_frames, recipe->n_channels };
         struct sound_features features = { .n_channels = recipe->n_channels, .n_rows = recipe->n_rows };
         struct sound_columns columns;
 

@@ -4,7 +4,11 @@
 #include <stddef.h>
 
 #ifdef __x86_64__
+#include <immintrin.h>
+
 #define TARGET __attribute__((target("avx2")))
+/* One instruction, which a compiler does not find in a product of 64 bits. */
+#define PRODUCTS(wides, factor) ((lane_wides)_mm256_mul_epu32((__m256i)(wides), _mm256_set1_epi32((int)(factor))))
 #include "daemon/sound/vector_code.h"
 
 const struct sound_code *sound_code_avx2(void) {

@@ -13,8 +13,10 @@
 #define NAMES_MAX 256u
 
 static const struct sound_step_type *const TYPES[] = {
-        &sound_step_spectrogram, &sound_step_mel_spectrogram, &sound_step_mfcc,    &sound_step_amplitude_to_db,
-        &sound_step_log,         &sound_step_normalize,       &sound_step_columns, &sound_step_transpose,
+        &sound_step_gain,      &sound_step_noise,           &sound_step_spectrogram,  &sound_step_mel_spectrogram,
+        &sound_step_mfcc,      &sound_step_amplitude_to_db, &sound_step_log,          &sound_step_normalize,
+        &sound_step_time_mask, &sound_step_freq_mask,       &sound_step_spec_augment, &sound_step_columns,
+        &sound_step_transpose,
 };
 
 static void sound_recipe_freep(struct sound_recipe **recipe) {

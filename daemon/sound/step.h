@@ -18,8 +18,9 @@
 #include "proto/base/why.h"
 #include "proto/order/philox.h"
 
-#define SOUND_ARGUMENTS_MAX 17u
-#define SOUND_NONE_TEXT     "none"
+#define SOUND_ARGUMENTS_MAX  17u
+#define SOUND_NONE_TEXT      "none"
+#define SOUND_N_CHANNELS_MAX 2u
 
 /* ---- arguments --------------------------------------------------------------------------------------------------- */
 
@@ -114,9 +115,9 @@ struct sound_state {
         bool is_turned;
 };
 
-/* Frames of n_channels numbers. */
+/* Frames of n_channels numbers; `spare` has room for as many, if a step needs it. */
 struct sound_wave {
-        float *at;
+        float *at, *spare;
         uint64_t n_frames;
         uint32_t n_channels;
 };
@@ -150,6 +151,8 @@ struct sound_step_type {
         void (*wave)(const struct sound_step *step, struct dlp_philox *philox, struct sound_wave *wave);
         void (*features)(const struct sound_step *step, struct dlp_philox *philox, struct sound_features *features);
 
+        bool needs_spare; /* of the wave */
+
         /* The columns that every sound has after it; NULL: as many as before. */
         uint64_t (*n_columns)(const struct sound_step *step);
 };
@@ -166,12 +169,17 @@ struct sound_step {
         bool takes_log; /* log_mels of MFCC */
 };
 
+extern const struct sound_step_type sound_step_gain;
+extern const struct sound_step_type sound_step_noise;
 extern const struct sound_step_type sound_step_spectrogram;
 extern const struct sound_step_type sound_step_mel_spectrogram;
 extern const struct sound_step_type sound_step_mfcc;
 extern const struct sound_step_type sound_step_amplitude_to_db;
 extern const struct sound_step_type sound_step_log;
 extern const struct sound_step_type sound_step_normalize;
+extern const struct sound_step_type sound_step_time_mask;
+extern const struct sound_step_type sound_step_freq_mask;
+extern const struct sound_step_type sound_step_spec_augment;
 extern const struct sound_step_type sound_step_columns;
 extern const struct sound_step_type sound_step_transpose;
 
@@ -186,6 +194,24 @@ bool sound_step_is(const struct sound_step *step, const char *name); /* of SOUND
 /* settle() of a spectrogram; `has_bands`: of mel bands. */
 int sound_settle_spectrum(struct sound_step *step, struct sound_state *state, bool has_bands, const char *mel_norm,
                           struct why *why);
+
+/* A draw with this probability; takes one word in any case. */
+bool sound_happens(struct dlp_philox *philox, double p);
+
+/* Uniform in a range; takes two words. */
+double sound_draw(struct dlp_philox *philox, const struct sound_value *range);
+
+/* torchaudio.functional.mask_along_axis(), and mask_along_axis_iid() if each channel has a mask of its own. Draws two
+ * words for each mask: first how long all of them are, then where they begin. */
+struct sound_mask {
+        bool is_of_time; /* else of rows */
+        bool is_own;     /* of each channel */
+        uint32_t longest;
+        double p; /* the part of the axis that may be masked */
+        float value;
+};
+
+void sound_mask(struct sound_features *features, const struct sound_mask *mask, struct dlp_philox *philox);
 
 /* Powers in decibels, as torchaudio.functional.amplitude_to_DB(): factor * log10(), not less than top_db below the
  * largest number of all; NAN: no limit. */

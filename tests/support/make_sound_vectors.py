@@ -7,16 +7,21 @@ Needs torch and torchaudio; the file was made with torchaudio 2.11.0 and torch 2
 
     wave        `name`, `rate`, `channels`, and its `samples`: float32, base64, channels in turns
     features    of the wave `wave`: the `steps` after audio(...), the `shape`, and the `numbers`: float32, base64
+    drawn       the same for sample `sample` of epoch 0 with the seed 7: torchaudio with the daemon's own draws
 """
 import base64
 import json
+import math
 import warnings
 
+import numpy
 import torch
 
 torch.version.cuda = None  # torchaudio insists on the CUDA with which it was built; nothing here uses one
-import torchaudio  # noqa: E402
+import torchaudio.functional as F  # noqa: E402
 import torchaudio.transforms as T  # noqa: E402
+from harness import philox  # noqa: E402
+from replay import Draws  # noqa: E402
 
 warnings.filterwarnings("ignore", message="At least one mel filterbank")
 RATE = 16000
@@ -131,12 +136,98 @@ CASES = {
 }
 
 
+# ---- steps that draw: (numbers, draws, arguments) -> numbers ----------------------------------------------------------
+
+def happens(draws, p):
+    return draws.f32() < p
+
+
+def uniform(draws, low, high):
+    return low + (high - low) * draws.f64()
+
+
+def gain(x, draws, low, high, p=1.0, clamp=False):
+    applies, db = happens(draws, p), uniform(draws, low, high)
+    if not applies:
+        return x
+    return T.Vol(db, "db")(x) if clamp else F.gain(x, db)
+
+
+def normals(key, n):
+    """The noise of steps/noise.c, in float64."""
+    blocks = [philox(key, [block, 0, 0, 0]) for block in range(-(-n // 32) * 8)]
+    words = numpy.array(blocks, dtype=numpy.uint64).reshape(-1, 8, 4).swapaxes(1, 2).reshape(-1, 2, 8)
+    radius = numpy.sqrt(-2 * numpy.log(((words[:, 0] >> 8) + 1) / 2**24))
+    angle = ((words[:, 1] >> 30) + (((words[:, 1] & 0x3fffffff) >> 6) / 2**24 - 0.5)) * (math.pi / 2)
+    return torch.tensor(numpy.stack([radius * numpy.cos(angle), radius * numpy.sin(angle)], 1).ravel()[:n], dtype=torch.float32)
+
+
+def noise_at(x, draws, low, high, p=1.0):
+    applies, snr = happens(draws, p), uniform(draws, low, high)
+    key = draws.u32() | draws.u32() << 32
+    waves = x if x.dim() > 1 else x[None]
+    noises = normals(key, waves.numel()).reshape(-1, len(waves)).T
+    return F.add_noise(waves, noises, torch.full((len(waves),), snr)).reshape(x.shape) if applies else x
+
+
+def with_draws(transform):
+    """torchaudio takes what it draws from the daemon's draws."""
+    def run(x, draws):
+        original = torch.rand
+        torch.rand = lambda *shape, **_: torch.tensor([draws.f32() for _ in range(math.prod(shape[0]) if isinstance(shape[0], torch.Size)
+                                                                                   else shape[0])])
+        try:
+            return transform(x)
+        finally:
+            torch.rand = original
+    return run
+
+
+def steps_of(x, sample, steps):
+    for i, step in enumerate(steps):
+        x = step(x, Draws(7, 0, sample, i + 1))
+    return x
+
+
+BANDS = ("mel_spectrogram(n_mels=20) ", lambda x, _: T.MelSpectrogram(RATE, n_mels=20)(x))
+DRAWN = {
+    "noise": [
+        ("gain(6)", [lambda x, d: gain(x, d, 6, 6)]), ("gain(-6:6)", [lambda x, d: gain(x, d, -6, 6)]),
+        ("gain(0:30, p=0.5, clamp=true)", [lambda x, d: gain(x, d, 0, 30, 0.5, True)]),
+        ("noise(10:30)", [lambda x, d: noise_at(x, d, 10, 30)]),
+        ("gain(-20) noise(-5, p=0.5)", [lambda x, d: gain(x, d, -20, -20), lambda x, d: noise_at(x, d, -5, -5, 0.5)]),
+        (BANDS[0] + "time_mask(6)", [BANDS[1], with_draws(T.TimeMasking(6))]),
+        (BANDS[0] + "time_mask(30)", [BANDS[1], with_draws(lambda x: F.mask_along_axis(x, 30, 0.0, 1))]),
+        (BANDS[0] + "time_mask(8, p=0.5, mask_value=-3)", [BANDS[1], with_draws(lambda x: T.TimeMasking(8, p=0.5)(x, -3.0))]),
+        (BANDS[0] + "freq_mask(15)", [BANDS[1], with_draws(T.FrequencyMasking(15))]),
+        (BANDS[0] + "spec_augment(2, 3, 2, 5)", [BANDS[1], with_draws(T.SpecAugment(2, 3, 2, 5))]),
+        (BANDS[0] + "spec_augment(1, 8, 1, 5, p=0.3, zero_masking=true)",
+         [BANDS[1], with_draws(T.SpecAugment(1, 8, 1, 5, p=0.3, zero_masking=True))]),
+    ],
+    "stereo": [
+        ("noise(10)", [lambda x, d: noise_at(x, d, 10, 10)]), ("gain(-3:3, clamp=true)", [lambda x, d: gain(x, d, -3, 3, 1.0, True)]),
+        (BANDS[0] + "time_mask(4, iid_masks=true)", [BANDS[1], with_draws(T.TimeMasking(4, iid_masks=True))]),
+        (BANDS[0] + "freq_mask(9)", [BANDS[1], with_draws(T.FrequencyMasking(9))]),
+        (BANDS[0] + "spec_augment(2, 3, 2, 5)", [BANDS[1], with_draws(T.SpecAugment(2, 3, 2, 5))]),
+        (BANDS[0] + "spec_augment(1, 3, 1, 5, iid_masks=false)", [BANDS[1], with_draws(T.SpecAugment(1, 3, 1, 5, iid_masks=False))]),
+    ],
+    "silence": [("noise(10)", [lambda x, d: noise_at(x, d, 10, 10)])],
+    "one": [("noise(10) gain(3)", [lambda x, d: noise_at(x, d, 10, 10), lambda x, d: gain(x, d, 3, 3)])],
+    "nan": [("gain(20, clamp=true)", [lambda x, d: gain(x, d, 20, 20, 1.0, True)]), ("noise(10)", [lambda x, d: noise_at(x, d, 10, 10)])],
+}
+
+
 def main():
     for name, wave in WAVES.items():
         write(kind="wave", name=name, rate=RATE, channels=len(wave), samples=encode(wave.T))
         for steps, transform in CASES[name]:
             features = transform(wave if len(wave) > 1 else wave[0])
             write(kind="features", wave=name, steps=steps, shape=list(features.shape), numbers=encode(features))
+        for text, steps in DRAWN.get(name, []):
+            for sample in range(2):
+                numbers = steps_of(wave if len(wave) > 1 else wave[0], sample, steps)
+                numbers = numbers.T if len(wave) > 1 and numbers.dim() == 2 else numbers  # a wave of two channels
+                write(kind="drawn", wave=name, steps=text, sample=sample, shape=list(numbers.shape), numbers=encode(numbers))
 
 
 main()

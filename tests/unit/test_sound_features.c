@@ -11,6 +11,7 @@
 #include "daemon/sound/code.h"
 #include "daemon/sound/spectrum.h"
 #include "proto/base/cleanup.h"
+#include "proto/order/philox.h"
 #include "tests/support/suite.h"
 #include "tests/support/vectors.h"
 
@@ -141,6 +142,7 @@ START_TEST(features_are_those_of_torchaudio) {
         vectors_open(&vectors, "sound/features.jsonl");
         while (vectors_next(&vectors)) {
                 size_t n_bytes, n_dims;
+                uint64_t sample = 0;
 
                 if (vectors_kind(&vectors, "wave")) {
                         load_wave(&vectors);
@@ -152,7 +154,9 @@ START_TEST(features_are_those_of_torchaudio) {
 
                 snprintf(steps, sizeof(steps), "audio(rate=16000, mono=%s) %s", is_mono ? "true" : "false",
                          vector_string(vectors.line, "steps"));
-                ck_assert_msg(serve(steps) == (int64_t)n_bytes, "%s: %lld bytes, not %zu: %s", steps,
+                if (vectors_kind(&vectors, "drawn"))
+                        sample = (uint64_t)vector_int(vectors.line, "sample");
+                ck_assert_msg(serve_sample(steps, sample, 0) == (int64_t)n_bytes, "%s: %lld bytes, not %zu: %s", steps,
                               (long long)opened.n_bytes, n_bytes, why.text);
                 ck_assert_uint_eq(form.n_dims, n_dims);
                 for (size_t i = 0; i < n_dims; i++)
@@ -160,7 +164,7 @@ START_TEST(features_are_those_of_torchaudio) {
                 compare(steps, (const float *)(const void *)numbers, n_bytes / sizeof(float));
                 n_cases++;
         }
-        ck_assert_uint_gt(n_cases, 50);
+        ck_assert_uint_gt(n_cases, 90);
         end();
 }
 END_TEST
@@ -202,6 +206,9 @@ START_TEST(every_instruction_set_gives_the_same_bits) {
                 code->mix(sound, 50, 3, sound + 7, 2, n, quick + 100, 60);
                 ck_assert_mem_eq(plain, quick, 300 * sizeof(float));
                 ck_assert(SOUND_CODE_PLAIN.largest(sound, n) == code->largest(sound, n));
+                SOUND_CODE_PLAIN.normals((uint32_t[]){ (uint32_t)n, 7 }, 1u << n % 32, 20, plain);
+                code->normals((uint32_t[]){ (uint32_t)n, 7 }, 1u << n % 32, 20, quick);
+                ck_assert_mem_eq(plain, quick, 20 * NORMALS_AT_ONCE * sizeof(float));
         }
 }
 END_TEST
@@ -243,6 +250,37 @@ START_TEST(rows_may_be_apart) {
 }
 END_TEST
 
+/* As add_noise() wants it: the ratio of energies is the one that is drawn. Its numbers are normal. */
+START_TEST(noise_has_the_ratio_that_was_drawn) {
+        enum {
+                N = 200000
+        };
+        double sums[5] = { 0 }, signal = 0;
+        _cleanup_(freep) float *wave = malloc(N * sizeof(*wave));
+        struct dlp_philox philox;
+
+        begin();
+        set_noise(N, 1);
+        memcpy(wave, wav + WAVE_HEADER, N * sizeof(*wave));
+        ck_assert_msg(serve_sample("audio(rate=16000) noise(0:20)", 5, 0) == N * (int64_t)sizeof(float), "%s",
+                      why.text);
+        for (size_t i = 0; i < N; i++) {
+                double noise = (double)result()[i] - (double)wave[i];
+
+                signal += (double)wave[i] * (double)wave[i];
+                for (unsigned k = 1; k <= 4; k++)
+                        sums[k] += pow(noise, k);
+        }
+        dlp_philox_init(&philox, 7, 0, 5, 1);
+        dlp_philox_u32(&philox);
+        ck_assert_double_lt(fabs(10 * log10(signal / sums[2]) - 20 * dlp_philox_f64(&philox)), 1e-3);
+        ck_assert_double_lt(fabs(sums[1] / N), 0.01 * sqrt(sums[2] / N));
+        ck_assert_double_lt(fabs(sums[3] / N / pow(sums[2] / N, 1.5)), 0.03);
+        ck_assert_double_lt(fabs(sums[4] / N / pow(sums[2] / N, 2) - 3), 0.1);
+        end();
+}
+END_TEST
+
 /* ---- forms ------------------------------------------------------------------------------------------------------- */
 
 START_TEST(the_form_says_what_varies) {
@@ -280,6 +318,8 @@ START_TEST(the_normal_text_means_the_same) {
                   "audio(rate=16000, mono=true, max_seconds=30, dtype=float32) mel_spectrogram(n_fft=400, "
                   "win_length=400, hop_length=200, f_min=0, f_max=8000, pad=0, n_mels=128, window_fn=hann, power=2, "
                   "normalized=false, center=true, pad_mode=reflect, norm=none, mel_scale=htk)" },
+                { "audio gain(-6:6) Noise(snr=10)",
+                  "audio(mono=true, max_seconds=30, dtype=float32) gain(-6:6, p=1, clamp=false) noise(10, p=1)" },
                 { "audio spectrogram(200) columns(5, -1) transpose",
                   "audio(mono=true, max_seconds=30, dtype=float32) spectrogram(n_fft=200, win_length=200, "
                   "hop_length=100, pad=0, window_fn=hann, power=2, normalized=false, center=true, pad_mode=reflect) "
@@ -339,7 +379,7 @@ START_TEST(a_step_that_makes_no_sense_is_refused) {
         } rows[] = {
                 { "audio mel_spectrogram", "column 7: mel_spectrogram: mel bands need to know the rate" },
                 { "audio mel_spektrogram", "column 7: \"mel_spektrogram\" is not a step for sound (did you mean "
-                                           "\"mel_spectrogram\"?); after audio there may be spectrogram" },
+                                           "\"mel_spectrogram\"?); after audio there may be gain, noise, spectrogram" },
                 { "audio hflip(0.5)", "column 7: \"hflip\" is not a step for sound" },
                 { "audio spectrogram(0)",
                   "column 19: \"0\" is not allowed for n_fft; expected a whole number from 1 to "
@@ -348,6 +388,7 @@ START_TEST(a_step_that_makes_no_sense_is_refused) {
                 { "audio spectrogram(nfft=10)", "column 19: spectrogram has no argument \"nfft\" (did you mean "
                                                 "\"n_fft\"?)" },
                 { "audio spectrogram(10, win_length=11)", "win_length=11 is longer than n_fft=10" },
+                { "audio spectrogram(2062)", "n_fft=2062 has the prime factor 1031, and 1021 is the largest" },
                 { "audio spectrogram(1)", "half of win_length=1 is not a hop_length" },
                 { "audio spectrogram(10", "expected \",\" or \")\"" },
                 { "audio spectrogram(power=abc)", "column 25: \"abc\" is not allowed for power" },
@@ -362,6 +403,17 @@ START_TEST(a_step_that_makes_no_sense_is_refused) {
                 { "audio spectrogram transpose log", "column 29: transpose is the last step" },
                 { "audio spectrogram columns", "column 26: columns needs n" },
                 { "audio spectrogram transpose(3)", "expected \")\"" },
+                { "audio gain", "column 11: gain needs gain_db" },
+                { "audio gain(6:-6)", "column 12: \"6:-6\" is not allowed for gain_db; expected a number, or two as in "
+                                      "LOW:HIGH, from -200 to 200" },
+                { "audio gain(3, p=1.5)", "column 17" },
+                { "audio noise(snr=)", "not allowed for snr" },
+                { "audio spectrogram gain(3)", "column 19: gain needs the sound itself, and comes before the step" },
+                { "audio time_mask(3)", "time_mask needs a spectrogram" },
+                { "audio spectrogram time_mask", "needs time_mask_param" },
+                { "audio spectrogram time_mask(3, p=2)", "not allowed for p" },
+                { "audio spectrogram freq_mask(3, p=1)", "freq_mask has no argument \"p\"" },
+                { "audio spectrogram spec_augment(1, 2, 3)", "needs freq_mask_param" },
                 { "audio(dtype=int16) spectrogram", "leave dtype=int16 out" },
                 { "audio(rate=16000, seconds=0.01) mfcc", "field f: each sample has 160 frames, and mfcc(n_fft=400)" },
         };
@@ -407,6 +459,7 @@ int main(void) {
                 { "results", every_instruction_set_gives_the_same_bits, 0 },
                 { "results", logarithms_are_those_of_the_library, 0 },
                 { "results", rows_may_be_apart, 0 },
+                { "results", noise_has_the_ratio_that_was_drawn, 0 },
                 { "forms", the_form_says_what_varies, 0 },
                 { "forms", the_normal_text_means_the_same, 0 },
                 { "bad", a_sound_that_is_too_short_is_a_damaged_sample, 0 },
