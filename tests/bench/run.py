@@ -69,6 +69,7 @@ their speed drifts. Times here are reported, never asserted.
     arrow_rows             rows/s of a text of 1,000 bytes and two integers out of a 200 MB Arrow file in the page cache, in its order,
                            batches of 1,024, two workers; arrow_rows_64: batches of 64
     sound_*                crops of 3 s out of FLAC files of 10 s, beside torch's DataLoader with soundfile (tests/bench/sound.py)
+    features_*             features of sound, beside torchaudio: CPU us of one thread (tests/bench/features.py)
     tokens_*               lines of text as padded batches of tokens, beside torch's DataLoader with tokenizers (tests/bench/tokens.py)
     torch_vs_daemon        images/s of the daemon over torch DataLoader + torchvision on Pillow at its best worker count
     kills                  kill -9 of a daemon and its trainers at random moments (KILLS=10000; only if asked for by name: it
@@ -780,6 +781,12 @@ def sound():
     measurement.run(daemon, emit, PYTHON, BUILD, os.path.join(OUT, "sound"), REPEATS, 30)
 
 
+def features():
+    """Spectrograms, MFCC and noise, beside torchaudio."""
+    import features as measurement  # pylint: disable=import-outside-toplevel
+    measurement.run(emit, PYTHON, BUILD, REPEATS)
+
+
 def tokens():
     """Batches of tokens of text, beside "tokenizers" in torch's DataLoader."""
     import tokens as measurement  # pylint: disable=import-outside-toplevel
@@ -825,6 +832,7 @@ MEASUREMENTS = [
     (("megatron",), megatron),
     (("arrow",), arrow),
     (("sound",), sound),
+    (("features",), features),
     (("tokens",), tokens),
     (("staging",), staging),
     (("torch_vs_daemon", "torch"), torch_vs_daemon),
