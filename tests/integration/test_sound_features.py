@@ -94,6 +94,24 @@ def _(box):
     daemon.refused("d", "each sample has 80 frames", pipeline="audio: audio(rate=16000, seconds=0.005) spectrogram")
 
 
+@case("what is drawn belongs to the sample, its epoch and the seed, whoever reads it in which batch")
+def _(box):
+    daemon = serve(box, LENGTHS)
+    steps = f"audio(rate=16000) gain(-6:6, p=0.5) noise(0:20) {MEL.split(' ', 1)[1]} spec_augment(2, 5, 2, 9)"
+    done = daemon.dlctl("check-steps", "d", "--pipeline", f"audio: {steps} pad(to=40)")
+    equal(done.returncode, 0, done.stdout + done.stderr)
+
+    def read(**options):
+        lines = daemon.read("d", pipeline=f"audio: {steps} columns(40)", shuffle=False, **options)
+        return {line["index"]: line["fields"]["audio"]["sha256"] for line in lines}
+
+    first = read(batch=3, seed=1)
+    equal(len(set(first.values())), len(LENGTHS), "samples that differ")
+    equal(read(batch=1, seed=1), first, "other batches")
+    for other in (read(batch=3, seed=2), read(batch=3, seed=3)):
+        equal(any(other[i] == first[i] for i in first), False, "equal draws of another seed")
+
+
 @case("stacked features of different lengths end with what to do; a batch of one may have any length")
 def _(box):
     daemon = serve(box, [1600, 900])
