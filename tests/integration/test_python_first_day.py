@@ -70,6 +70,26 @@ def _(box):
         for group in (t.RandomApply([t.ElasticTransform()]), t.RandomOrder([t.ToTensor()]), t.RandomChoice([])):
             found, rest = told([t.CenterCrop(8), group])
             assert found == "center_crop(8)" and rest.startswith(f"{type(group).__name__}: not a step"), (found, rest)
+        from dlclient._answers.transforms import written
+        def sound(name, **attributes):                        # Debian has no torchaudio
+            return type(name, (), attributes)()
+        spectrogram = dict(n_fft=512, win_length=400, hop_length=160, pad=0, power=2.0, normalized=False, center=True, pad_mode="reflect",
+                           window=torch.hamming_window(400))
+        bands = dict(sample_rate=16000, n_fft=512, n_mels=80, f_min=0.0, spectrogram=sound("Spectrogram", **spectrogram),
+                     mel_scale=sound("MelScale", f_max=8000.0, norm="slaney", mel_scale="htk"))
+        mel, text = sound("MelSpectrogram", **bands), "512, win_length=400, hop_length=160, window_fn=hamming, n_mels=80, norm=slaney"
+        for steps, found in [
+                ([mel], f"audio(rate=16000) mel_spectrogram({text})"),
+                ([sound("Resample", new_freq=8000), sound("Vol", gain=10.0, gain_type="amplitude")], "audio(rate=8000) gain(20, clamp=true)"),
+                ([mel, sound("AmplitudeToDB", stype="power", top_db=80.0), sound("TimeMasking", mask_param=9, iid_masks=False, p=0.5),
+                  sound("FrequencyMasking", mask_param=7, iid_masks=True, p=1.0)],
+                 f"audio(rate=16000) mel_spectrogram({text}) amplitude_to_db(top_db=80) time_mask(9, p=0.5) freq_mask(7, iid_masks=true)"),
+                ([sound("Spectrogram", **{**spectrogram, "power": 1.0, "window": torch.hann_window(400)})],
+                 "audio spectrogram(512, win_length=400, hop_length=160, power=1)"),
+                ([sound("MFCC", sample_rate=16000, n_mfcc=13, norm="ortho", log_mels=True, MelSpectrogram=mel)],
+                 "audio(rate=16000) mfcc(13, log_mels=true, n_fft=" + text.replace("norm", "mel_norm") + ")")]:
+            assert written(steps) == (found, []), written(steps)
+        assert written([mel, sound("PitchShift"), sound("Spectrogram", **{**spectrogram, "power": None})])[1] == ["PitchShift", "Spectrogram"]
         assert told({"image": [t.CenterCrop(8)], "label": None})[0] == "image: center_crop(8); label"
         assert told(["center_crop(8)", "hflip"])[0] == "center_crop(8) hflip"
     """)

@@ -1,11 +1,13 @@
 """The text of a pipeline for torchvision's transforms: what `Compose([...])` is written as here, for the error that a
-program gets that gives the object. torchvision is not imported; its classes are known by their names."""
+program gets that gives the object (torchaudio's are in sounds.py). torchvision is not imported; its classes are known
+by their names."""
 from __future__ import annotations
 
 import os
 from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional, Tuple
 
 from .._errors import OptionError
+from . import sounds
 
 EXAMPLE = "random_resized_crop(224) hflip(0.5) to(float32) layout(nchw)"
 
@@ -210,6 +212,7 @@ def written(value: Any) -> Tuple[str, List[str]]:
     forms: List[str] = []
     erasing: List[str] = []  # of the numbers that the forms make
     others: List[str] = []
+    decoding = sounds.audio(list(_flat(value)))
     for step in _flat(value):
         name = type(step).__name__
         try:
@@ -217,6 +220,10 @@ def written(value: Any) -> Tuple[str, List[str]]:
                 steps.append(step)
             elif name in STEPS:
                 steps.append(STEPS[name](step))
+            elif name in sounds.STEPS:
+                steps.append(sounds.STEPS[name](step))
+            elif name == "Resample" and decoding:
+                pass  # the rate of audio
             elif name == "RandomErasing":
                 (erasing if any(not form.startswith("layout") for form in forms) else steps).append(_erasing(step))
             elif name == "Normalize" and erasing:
@@ -229,6 +236,8 @@ def written(value: Any) -> Tuple[str, List[str]]:
             others.append(_name(step))
     forms = [form for form in forms if not form.startswith("layout")] + erasing + [
         form for form in forms if form.startswith("layout")]
+    if decoding and not any(step.startswith("audio") for step in steps):
+        steps.insert(0, decoding)
     return " ".join(steps + forms), others
 
 
