@@ -433,11 +433,12 @@ struct dlc_info {
         const char *columns_digest; /* hex: identifies the columns that were handed over; "": none */
         const char *dataset;        /* as the daemon calls it: of a path, the whole path, and its options in braces */
         const char *socket;         /* of the daemon: /run/dataloaderd/dataloaderd.sock, or of a private one */
+        const char *ticket; /* for dlc_work_open(), which applies functions of the pipeline; "": it names none */
 };
 
 /* Never NULL for a loader; valid until dlc_close(). Constant, except for what a restart of the daemon changes: memory,
- * n_slots, memory_base, memory_bytes, n_restarts and is_waiting; and for the numbers of a stream, which dlc_next() sets
- * when it learns that the stream has ended. */
+ * n_slots, memory_base, memory_bytes, ticket, n_restarts and is_waiting; and for the numbers of a stream, which
+ * dlc_next() sets when it learns that the stream has ended. */
 DLC_API const struct dlc_info *dlc_get_info(const struct dlc_loader *loader);
 
 /* A sentence about something that is allowed but perhaps not intended, to be shown once. NULL: there is none, or no
@@ -741,6 +742,77 @@ DLC_API int dlc_once_end(struct dlc_once *once, enum dlc_once_outcome outcome, i
 DLC_API void dlc_once_close(struct dlc_once *once);
 
 DLC_API const struct dlc_once_info *dlc_once_get_info(const struct dlc_once *once);
+
+/* ---- worker processes ---------------------------------------------------------------------------------------- */
+
+/* A pipeline may name functions of the trainer's own: "random_resized_crop(224) python(my)". They are applied to each
+ * sample by worker processes, as many as the trainer likes, which it starts and which connect to the daemon with the
+ * rank's ticket (struct dlc_info). A worker process takes one sample after the other, works on it where it lies in the
+ * rank's batch, and says that it is done; the daemon does the rest. Until a process comes the rank waits; dlc_hold()
+ * says so, and after a minute the job ends. What a process does must depend on nothing but the sample, its input and
+ * its seed: then the bits are the same with any number of processes. A process that ends loses nothing: its samples are
+ * given to others; one over which three processes have ended is damaged.
+ *
+ * A handle is for one thread at a time, in the process that opened it. */
+struct dlc_work_options {
+        size_t size;        /* of this struct; set by DLC_WORK_OPTIONS_INIT */
+        const char *socket; /* of the daemon: info->socket */
+        const char *ticket; /* info->ticket */
+        uint64_t worker;    /* a number of the caller's for this process, for dlc_work_ended() */
+        bool supervises;    /* no worker process, but the one that starts them: it gets no samples */
+        int timeout_ms;     /* for connecting. Default 30,000 */
+};
+
+#define DLC_WORK_OPTIONS_INIT                                                                                          \
+        { .size = sizeof(struct dlc_work_options), .timeout_ms = 30000 }
+
+/* An array in the rank's batch, in C order without gaps. bfloat16, which C does not have, is 16 bits. */
+struct dlc_array {
+        void *data;
+        uint32_t dtype; /* enum dlc_dtype */
+        uint32_t n_dims;
+        int64_t shape[8];
+};
+
+/* A function to be applied. Where input.data is output.data it changes the array in place; else it reads the one, which
+ * it may also change, and writes the other. */
+struct dlc_work_step {
+        const char *function; /* as the pipeline names it */
+        const char *field;
+        uint64_t seed; /* of what it draws, together with epoch and sample */
+        struct dlc_array input, output;
+};
+
+/* A sample. */
+struct dlc_order {
+        uint64_t number; /* 1, 2, ...: of the rank's orders, for the log */
+        uint64_t epoch;
+        uint64_t sample;  /* in the dataset */
+        uint32_t n_steps; /* functions to be applied, one after the other: the same in all orders */
+        const struct dlc_work_step *steps;
+};
+
+struct dlc_work;
+
+/* Connects to the daemon with the rank's ticket and maps the memory of its batches. -ENOENT: no rank of this user has
+ * the ticket; -EADDRINUSE: another process supervises. Blocks for timeout_ms at most. */
+DLC_API int dlc_work_open(const struct dlc_work_options *options, struct dlc_work **ret_work);
+
+/* Waits for the next sample. 0 with the order, valid until the next call; -ETIMEDOUT (also for timeout_ms 0) or -EINTR:
+ * call again; -ECONNRESET: the rank has left, or the daemon has ended: close the handle. -1: without limit. The sample
+ * before it must have been answered with dlc_work_done(). */
+DLC_API int dlc_work_next(struct dlc_work *work, int timeout_ms, const struct dlc_order **ret_order);
+
+/* The sample that dlc_work_next() returned is done; or, with `error`, it is damaged for this reason, of which the first
+ * 380 bytes are kept. Never waits for the daemon. */
+DLC_API int dlc_work_done(struct dlc_work *work, const char *error);
+
+/* For the process that supervises: process `worker` has ended, and how: "was killed by signal 9". It is told with the
+ * sample that the process was at. `is_last`: no other one can be started, and the job ends with this text. */
+DLC_API int dlc_work_ended(struct dlc_work *work, uint64_t worker, const char *text, bool is_last);
+
+/* Closes it; does nothing if it is NULL. A sample that was not answered is given to another process. */
+DLC_API void dlc_work_close(struct dlc_work *work);
 
 /* ---- texts --------------------------------------------------------------------------------------------------- */
 

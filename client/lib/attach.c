@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "client/lib/clock.h"
@@ -280,6 +281,8 @@ static int take_over(struct dlc_loader *loader, const Dlp__Attached *attached, s
         install_ring(loader, ring);
 
         info->socket = loader->connection.path;
+        snprintf(loader->ticket, sizeof(loader->ticket), "%s", attached->ticket);
+        info->ticket = loader->ticket;
 
         /* A signal must not end the call: an interrupted seek would leave us without the new stream's number. */
         loader->connection.interruptible = false;

@@ -34,6 +34,8 @@
 #include "proto/order/making/order_text.h"
 #include "proto/order/sampler.h"
 
+#define DLI_TICKET_MAX 64u /* bytes with NUL */
+
 enum dli_state {
         DLI_ATTACHED,
         DLI_LOST, /* the daemon has ended; batches that it has published are still handed out */
@@ -104,6 +106,7 @@ struct dlc_loader {
         bool has_ended;       /* an epoch has ended at least once */
         struct dlc_info info;
         char *digest, *pipeline, *job, *sampler, *dataset; /* owned: info points to these */
+        char ticket[DLI_TICKET_MAX];                       /* of the ring, for info */
         struct dlc_part *parts;                            /* owned, with their texts; NULL: one dataset */
         uint32_t n_parts;
         struct dli_forms forms;

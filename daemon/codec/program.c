@@ -8,6 +8,7 @@
 #include "daemon/augment/recipe.h"
 #include "daemon/codec/masks/array_mask.h"
 #include "daemon/codec/masks/mask_name.h"
+#include "daemon/codec/steps/own_step.h"
 #include "daemon/codec/steps/views_step.h"
 #include "daemon/collate/collation.h"
 #include "daemon/data/field_name.h"
@@ -22,6 +23,7 @@ struct program {
         uint32_t n_fields;
         struct codec *codecs[DLP_TENSORS_MAX];
         struct collation collations[DLP_TENSORS_MAX]; /* of each field */
+        struct own_step owns[DLP_TENSORS_MAX];        /* likewise, if it has one */
         struct views views[DLP_TENSORS_MAX];          /* of each field's part */
         uint32_t serving[DLP_TENSORS_MAX];            /* program_serving() */
         struct tokenizers *tokenizers;                /* while it is parsed */
@@ -45,8 +47,17 @@ const char *program_text(const struct program *program) {
         return program->text;
 }
 
+const struct own_step *program_own(const struct program *program, uint32_t idx) {
+        return program->owns[idx].function[0] ? &program->owns[idx] : NULL;
+}
+
+/* Does nothing come after the steps of the codec that needs their result here? */
+static bool is_last_to_change(const struct program *program, uint32_t idx) {
+        return collation_is_stack(&program->collations[idx]) && !program_own(program, idx);
+}
+
 bool program_can_leave_form(const struct program *program, uint32_t idx) {
-        return collation_is_stack(&program->collations[idx]) && codec_can_leave_form(program->codecs[idx]);
+        return is_last_to_change(program, idx) && codec_can_leave_form(program->codecs[idx]);
 }
 
 void program_leave_form(struct program *program, uint32_t idx) {
@@ -54,7 +65,7 @@ void program_leave_form(struct program *program, uint32_t idx) {
 }
 
 bool program_can_leave_operations(const struct program *program, uint32_t idx) {
-        return collation_is_stack(&program->collations[idx]) && codec_can_leave_operations(program->codecs[idx]);
+        return is_last_to_change(program, idx) && codec_can_leave_operations(program->codecs[idx]);
 }
 
 void program_leave_operations(struct program *program, uint32_t idx) {
@@ -86,6 +97,8 @@ int program_form(const struct program *program, uint32_t idx, const struct codec
                  struct field_form *ret_form, struct why *why) {
         int r = codec_form(program->codecs[idx], terms, ret_form, why);
 
+        if (r == 0 && program_own(program, idx))
+                r = own_step_apply(program_own(program, idx), ret_form, why);
         return r < 0 ? r : collation_apply(&program->collations[idx], ret_form, why);
 }
 
@@ -136,6 +149,7 @@ struct adding {
         const char *steps; /* NULL: none */
         uint32_t group;
         struct views views;
+        struct own_step own;
         uint32_t view; /* the one that is added */
 };
 
@@ -165,6 +179,7 @@ static int add_field(struct program *program, const struct source *source, uint3
         r = codec_new(source, idx_field, adding->group, adding->steps, program->tokenizers, codec, why);
         if (r < 0)
                 return r;
+        program->owns[program->n_fields] = adding->own;
         program->views[program->n_fields++] = adding->views;
         return set_view(*codec, adding, name, why);
 }
@@ -293,13 +308,24 @@ static int check_view_names(const struct program *program, const struct source *
 }
 
 /* What follows the steps of a part, if the text says it; the caller frees it. NULL: no memory. */
-static char *print_ending(const struct collation *collation, const struct views *views) {
+static char *print_ending(const struct own_step *own, const struct collation *collation, const struct views *views) {
         _cleanup_(freep) char *last = collation && collation->type ? collation_text(collation) : strdup("");
         char *text = NULL;
+        size_t size;
+        FILE *stream = last ? open_memstream(&text, &size) : NULL;
 
-        if (!last || views->n == 0)
-                return TAKE_PTR(last);
-        return asprintf(&text, "%s%sviews(%u)", last, last[0] ? " " : "", views->n) < 0 ? NULL : text;
+        if (!stream)
+                return NULL;
+        if (own->function[0])
+                own_step_print(own, stream);
+        fprintf(stream, "%s%s", own->function[0] && last[0] ? " " : "", last);
+        if (views->n > 0)
+                fprintf(stream, "%sviews(%u)", own->function[0] || last[0] ? " " : "", views->n);
+        if (fclose(stream) != 0) {
+                free(text);
+                return NULL;
+        }
+        return text;
 }
 
 /* ---- without names --------------------------------------------------------------------------------------------- */
@@ -420,7 +446,8 @@ static int check_mask_dtype(const struct program *program, const struct source *
 /* The text that means the same when it comes back: a step without arguments may be called as a field is. */
 static int print_unnamed(struct program *program, const struct source *source, bool no_main, struct why *why) {
         const char *steps = no_main ? "raw" : codec_text(program->codecs[0]);
-        _cleanup_(freep) char *last = print_ending(&program->collations[0], &program->views[0]), *text = NULL;
+        _cleanup_(freep) char *last = print_ending(&program->owns[0], &program->collations[0], &program->views[0]),
+                              *text = NULL;
 
         if (!last || asprintf(&text, "%s%s%s", steps, steps[0] && last[0] ? " " : "", last) < 0) {
                 text = NULL;
@@ -453,6 +480,21 @@ static int add_main(struct program *program, const struct source *source, struct
         return r;
 }
 
+/* A function and a collation at the end of a part, and where the steps before them end. */
+static int take_ending(const char *text, size_t begin, size_t *steps_end, struct own_step *ret_own,
+                       struct collation *ret_collation, struct why *why) {
+        int r = collation_take(text, begin, *steps_end, ret_collation, steps_end, why);
+
+        if (r == 0)
+                r = own_step_take(text, begin, *steps_end, ret_own, steps_end, why);
+        if (r == 0 && ret_own->function[0] && !collation_is_stack(ret_collation))
+                r = why_set(why, -EINVAL,
+                            "pipeline, column %zu: what a function delivers has one shape and is stacked: leave what "
+                            "follows python(%s) out",
+                            ret_collation->column, ret_own->function);
+        return r;
+}
+
 static int parse_unnamed(struct program *program, const struct source *source, const char *text, struct why *why) {
         static const struct adding AS_IT_IS;
         bool no_main = is_raw(text) && is_table(&source->schema);
@@ -464,13 +506,13 @@ static int parse_unnamed(struct program *program, const struct source *source, c
         int r = views_take(text, 0, strlen(text), &adding.views, &steps_end, why);
 
         if (r == 0)
-                r = collation_take(text, 0, steps_end, &collation, &steps_end, why);
+                r = take_ending(text, 0, &steps_end, &adding.own, &collation, why);
         if (r < 0)
                 return r;
         steps = strndup(text, steps_end);
         if (!steps)
                 return why_errno(why, -ENOMEM, "pipeline");
-        if ((!collation.type && adding.views.n == 0) || strspn(steps, BLANKS) < steps_end)
+        if ((!collation.type && adding.views.n == 0 && !adding.own.function[0]) || strspn(steps, BLANKS) < steps_end)
                 adding.steps = steps;
         if (!no_main) {
                 r = add_main(program, source, &adding, &collation, why);
@@ -492,6 +534,7 @@ struct part {
         size_t begin, end; /* of the whole text */
         size_t steps;      /* after the ':', or `end` */
         size_t steps_end;  /* where the collation or views begin, or `end` */
+        struct own_step own;
         struct collation collation;
         struct views views;
 };
@@ -548,13 +591,14 @@ static int add_part(struct program *program, const struct source *source, const 
         struct step_text reader = { .what = "pipeline", .text = text, .at = text + part->begin, .why = why };
         const char *names_end = text + (part->steps < part->end ? part->steps - 1 : part->end);
         _cleanup_(freep) char *steps = blank_but(text, part->steps, part->steps_end);
-        struct adding adding = { .group = group, .views = part->views, .view = view };
+        struct adding adding = { .group = group, .views = part->views, .own = part->own, .view = view };
 
         if (!steps)
                 return why_errno(why, -ENOMEM, "pipeline");
         if (strspn(steps, BLANKS) < strlen(steps))
                 adding.steps = steps;
-        if (part->steps < part->end && !adding.steps && !part->collation.type && part->views.n == 0)
+        if (part->steps < part->end && !adding.steps && !part->collation.type && part->views.n == 0 &&
+            !part->own.function[0])
                 return why_set(why, -EINVAL,
                                "pipeline, column %zu: expected steps after \":\"; without it the field is "
                                "handed out as it is stored",
@@ -674,7 +718,7 @@ static int print_steps(const struct program *program, const uint32_t *parts, uin
         for (uint32_t i = 0; i <= idx_last; i++)
                 if (parts[i] == parts[idx_last] && program->collations[i].type)
                         collation = &program->collations[i];
-        text = print_ending(collation, &program->views[idx_last]);
+        text = print_ending(&program->owns[idx_last], collation, &program->views[idx_last]);
         if (!text)
                 return -ENOMEM;
         fprintf(stream, "%s%s%s%s", steps[0] || text[0] ? ": " : "", steps, steps[0] && text[0] ? " " : "", text);
@@ -727,6 +771,11 @@ static int parse_part(struct program *program, const struct source *source, cons
 
                 if (r < 0)
                         return r;
+                if (part->own.function[0] && program->n_fields - begin > 1)
+                        return why_set(why, -EINVAL,
+                                       "pipeline, column %zu: python(%s) is for one field, and its part names %u: give "
+                                       "each field a part of its own",
+                                       part->own.column, part->own.function, program->n_fields - begin);
                 collate_part(program, begin, &part->collation);
                 find_masks(program, source, begin);
                 r = lead_fields(program, source, begin, why);
@@ -754,7 +803,7 @@ static int parse_named(struct program *program, const struct source *source, con
                 if (colon < part_end)
                         r = views_take(text, part.steps, part_end, &part.views, &part.steps_end, why);
                 if (r == 0 && colon < part_end)
-                        r = collation_take(text, part.steps, part.steps_end, &part.collation, &part.steps_end, why);
+                        r = take_ending(text, part.steps, &part.steps_end, &part.own, &part.collation, why);
                 if (r == 0)
                         r = parse_part(program, source, text, &part, n_with_steps, why);
                 if (r < 0)
@@ -763,7 +812,7 @@ static int parse_named(struct program *program, const struct source *source, con
                         parts[i] = n_parts;
                 n_parts++;
                 /* A part without steps must not change what the others draw. */
-                n_with_steps += part.collation.has_mlm ||
+                n_with_steps += part.collation.has_mlm || part.own.function[0] ||
                                 part.steps + strspn(text + part.steps, BLANKS) < part.steps_end;
                 begin = part_end + 1;
                 if (part_end < end && begin + strspn(text + begin, BLANKS) == end) /* "a;" is the field a */

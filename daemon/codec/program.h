@@ -32,6 +32,11 @@ void program_free(struct program *program);
  * program. */
 const char *program_text(const struct program *program);
 
+/* The function of the trainer's that is applied to the field after all steps (codec/steps/own_step.h); NULL: none.
+ * Belongs to the program. */
+struct own_step;
+const struct own_step *program_own(const struct program *program, uint32_t idx);
+
 /* The same as codec_can_leave_form(), codec_leave_form() and so on for a field of the program. Only pictures that are
  * stacked can be left: padding has its value after these steps. Before anybody asks for a form. */
 bool program_can_leave_form(const struct program *program, uint32_t idx);

@@ -96,6 +96,13 @@ static int plan_field(struct field_layout *field, const struct layout_limits *li
                                limits->batch_size, form->name, (unsigned long long)field->sample_bytes,
                                DLP_PAYLOAD_MAX);
         field->room_bytes = field->sample_bytes * limits->batch_size;
+        field->input_bytes = layout_align(form->input.n_bytes);
+        if (form->input.n_bytes > DLP_PAYLOAD_MAX / limits->batch_size)
+                return why_set(why, -EOVERFLOW,
+                               "batch_size: %u samples with up to %llu bytes before the function of field %s pass the "
+                               "limit of %llu bytes a ring; ask for a smaller batch, or let steps make them smaller",
+                               limits->batch_size, (unsigned long long)form->input.n_bytes, form->name,
+                               DLP_PAYLOAD_MAX);
         if (form->how == COLLATE_RAGGED && !field->is_spread && form->together_bytes > 0 &&
             !__builtin_add_overflow(form->together_bytes, form->more_bytes * limits->batch_size, &together) &&
             together < field->room_bytes)
@@ -114,6 +121,8 @@ static void place_fields(struct layout *layout) {
                                 continue;
                         field->offset = layout->slot_bytes;
                         layout->slot_bytes = layout_align(layout->slot_bytes + field->room_bytes);
+                        field->input_offset = layout->slot_bytes;
+                        layout->slot_bytes += field->input_bytes * layout->batch_size;
                         if (field->form.how == COLLATE_PADDED)
                                 layout->slot_bytes = padding_place(field, layout->batch_size, layout->slot_bytes);
                         if (field->form.how == COLLATE_PACKED)
@@ -126,6 +135,17 @@ static unsigned n_added(const struct field_form *form) {
         return form->how == COLLATE_PADDED   ? padding_n_added(&form->pad)
                : form->how == COLLATE_PACKED ? packing_n_added(&form->pack)
                                              : 0;
+}
+
+static bool has_varying_input(const struct layout *layout) {
+        for (uint32_t i = 0; i < layout->n_fields; i++) {
+                const struct field_input *input = &layout->fields[i].form.input;
+
+                for (uint32_t k = 0; input->n_bytes > 0 && k < input->n_dims; k++)
+                        if (input->shape[k] < 0)
+                                return true;
+        }
+        return false;
 }
 
 int layout_plan(const struct field_form *forms, uint32_t n_fields, const struct layout_limits *limits,
@@ -155,7 +175,7 @@ int layout_plan(const struct field_form *forms, uint32_t n_fields, const struct 
                         return r;
         }
         assert(layout.n_tensors <= DLP_TENSORS_MAX);
-        layout.is_sparse = n_varying > 0 || layout.n_ragged > 0;
+        layout.is_sparse = n_varying > 0 || layout.n_ragged > 0 || has_varying_input(&layout);
         place_fields(&layout);
         *ret_layout = layout;
         return 0;

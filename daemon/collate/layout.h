@@ -70,6 +70,15 @@ struct packing_terms {
 
 extern const char *const PACKING_STRATEGIES[3], *const PACKING_LONG[5], *const PACKING_SHUFFLE[3];
 
+/* What a function of the trainer's is given, if that is not the field itself: it lies in a part of the slot of its own.
+ */
+struct field_input {
+        uint64_t n_bytes; /* of one sample, at most; 0: there is none */
+        enum dlp_dtype dtype;
+        uint32_t n_dims;
+        int64_t shape[FIELD_DIMS_MAX]; /* -1: varies from sample to sample */
+};
+
 /* One sample of a field, as known before any sample has been read. */
 struct field_form {
         char name[DLP_TENSOR_NAME_MAX];
@@ -99,6 +108,8 @@ struct field_form {
         struct mlm_terms mlm; /* with PADDING_LABELS_WRITTEN */
 
         struct packing_terms pack; /* packed */
+
+        struct field_input input; /* stack, none of whose samples varies */
 };
 
 /* Where a padded field and the tensors that come with it have their room. */
@@ -129,6 +140,7 @@ struct field_layout {
         uint64_t room_bytes;   /* of the slot, for all samples */
         struct padded_layout padded;
         struct packed_layout packed;
+        uint64_t input_offset, input_bytes; /* of form.input: sample i at offset + i * bytes */
 };
 
 struct layout {

@@ -80,10 +80,10 @@ static void on_settings(void *userdata, const struct fact **ret_facts, size_t *r
         *ret_n = n;
 }
 
-static void on_broken_stream(void *userdata, struct stream *stream) {
+static void on_stream_news(void *userdata, struct stream *stream) {
         struct daemon *daemon = userdata;
 
-        server_on_broken(&daemon->server, stream);
+        server_on_news(&daemon->server, stream);
 }
 
 /* ---- events -------------------------------------------------------------------------------------------------- */
@@ -369,7 +369,8 @@ static int start_pipeline(struct daemon *daemon, struct why *why) {
                 .huge_pages = strcmp(settings->huge_pages, "try") == 0 ? SEGMENT_TRY : SEGMENT_NO,
                 .lock = strcmp(settings->lock_memory, "try") == 0 ? SEGMENT_TRY : SEGMENT_NO,
                 .budget = &daemon->budget,
-                .broken = on_broken_stream,
+                .broken = on_stream_news,
+                .desk_filled = on_stream_news,
                 .userdata = daemon,
         };
         const struct reader_report *report;

@@ -1,4 +1,5 @@
-/* ctl/handlers.h: the requests, one file each. A handler answers its request, now or later, exactly once. */
+/* ctl/handlers.h: the requests, one file each. A handler answers its request, now or later, exactly once; those of a
+ * worker process after its first are not answered (work/work.h). */
 #pragma once
 
 #include "daemon/ctl/session.h"
@@ -14,8 +15,11 @@ void handle_ranks(struct session *session, const Dlp__Request *request);
 void handle_samples(struct session *session, const Dlp__Request *request);
 void handle_trace(struct session *session, const Dlp__Request *request);
 void handle_replay(struct session *session, const Dlp__Request *request);
+void handle_work(struct session *session, const Dlp__Request *request);
 void handle_wait(struct session *session, const Dlp__Request *request);
 void handle_metrics(struct session *session, const Dlp__Request *request);
 void handle_workers(struct session *session, const Dlp__Request *request);
 void handle_who(struct session *session, const Dlp__Request *request);
 void handle_stop(struct session *session, const Dlp__Request *request);
+void handle_worked(struct session *session, const Dlp__Request *request);
+void handle_work_ended(struct session *session, const Dlp__Request *request);

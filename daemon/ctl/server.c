@@ -8,23 +8,34 @@
 #include "daemon/ctl/accept.h"
 #include "daemon/ctl/session.h"
 #include "daemon/ctl/users/quota.h"
+#include "daemon/ctl/work/work.h"
 #include "proto/base/clock.h"
 
-static void on_broken(evutil_socket_t fd, short what, void *userdata) {
+/* The client wrote an impossible value, or samples wait for its worker processes. */
+static void look_at(struct session *session, const struct stream *stream) {
+        if (atomic_load_explicit(&stream->broken, memory_order_relaxed))
+                session_close(session, "it wrote an impossible value to its shared page");
+        else
+                work_deal(session);
+}
+
+static void on_news(evutil_socket_t fd, short what, void *userdata) {
         struct server *server = userdata;
-        struct session *session, *next;
+        struct session *session;
         struct stream *stream;
 
         /* The stream may have been freed in the meantime, so its address is only compared. A session that has this
-         * address may have a new stream there: it is closed only if that one is broken as well. */
-        while ((stream = mailbox_pop(&server->broken)))
-                TAILQ_FOREACH_SAFE(session, &server->sessions, entry, next)
-                        if (session->stream == stream && atomic_load_explicit(&stream->broken, memory_order_relaxed))
-                                session_close(session, "it wrote an impossible value to its shared page");
+         * address may have a new stream there, which is looked at in vain. */
+        while ((stream = mailbox_pop(&server->news)))
+                TAILQ_FOREACH(session, &server->sessions, entry)
+                        if (session->stream == stream) {
+                                look_at(session, stream);
+                                break;
+                        }
 }
 
-void server_on_broken(struct server *server, struct stream *stream) {
-        mailbox_push(&server->broken, stream); /* if it is full, the stream stops until its session ends anyway */
+void server_on_news(struct server *server, struct stream *stream) {
+        mailbox_push(&server->news, stream); /* each stream is told once, and once for its desk, so it is never full */
 }
 
 /* The only place where sessions are freed: no handler is running now. */
@@ -54,21 +65,20 @@ int server_start(struct server *server, const struct server_options *options, st
         server->started_ns = clock_now_ns();
         server->started_unix = time(NULL);
 
-        r = mailbox_init(&server->broken, SESSIONS_MAX + SESSIONS_RESERVED);
+        r = mailbox_init(&server->news, 4 * (SESSIONS_MAX + SESSIONS_RESERVED));
         if (r == 0)
                 r = user_names_new(&server->names);
         if (r < 0) {
                 server_fini(server);
                 return why_errno(why, r, "ctl");
         }
-        server->broken_event = event_new(options->base, mailbox_fd(&server->broken), EV_READ | EV_PERSIST, on_broken,
-                                         server);
+        server->news_event = event_new(options->base, mailbox_fd(&server->news), EV_READ | EV_PERSIST, on_news, server);
         server->sweep_event = event_new(options->base, -1, 0, on_sweep, server);
-        if (!server->broken_event || !server->sweep_event || event_add(server->broken_event, NULL) < 0) {
+        if (!server->news_event || !server->sweep_event || event_add(server->news_event, NULL) < 0) {
                 server_fini(server);
                 return why_errno(why, -ENOMEM, "ctl: events");
         }
-        mailbox_pop(&server->broken); /* arms it */
+        mailbox_pop(&server->news); /* arms it */
         r = accept_start(server, why);
         if (r < 0)
                 server_fini(server);
@@ -98,12 +108,22 @@ bool server_is_busy(const struct server *server) {
         return false;
 }
 
+/* The end of one session may be that of others, too. Those that are attaching stay in the list. */
+static struct session *first_open(struct server *server) {
+        struct session *session;
+
+        TAILQ_FOREACH(session, &server->sessions, entry)
+                if (!session->closed)
+                        return session;
+        return NULL;
+}
+
 void server_stop(struct server *server) {
-        struct session *session, *next;
+        struct session *session;
 
         server->draining = true;
         accept_stop(server);
-        TAILQ_FOREACH_SAFE(session, &server->sessions, entry, next)
+        while ((session = first_open(server)))
                 session_close(session, NULL);
 }
 
@@ -112,9 +132,9 @@ void server_fini(struct server *server) {
         on_sweep(-1, 0, server);
         if (server->sweep_event)
                 event_free(server->sweep_event);
-        if (server->broken_event)
-                event_free(server->broken_event);
-        mailbox_fini(&server->broken);
+        if (server->news_event)
+                event_free(server->news_event);
+        mailbox_fini(&server->news);
         users_fini(&server->users);
         user_names_free(server->names);
 }

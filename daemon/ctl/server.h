@@ -78,8 +78,8 @@ struct server {
         int spare_fd;               /* closed to answer a connection when no other descriptor is free */
         uint32_t n_sessions_max;    /* limit for users: SESSIONS_MAX, or fewer if descriptors are short */
         uint32_t n_descriptors_max; /* RLIMIT_NOFILE */
-        struct event *broken_event;
-        struct mailbox broken;                      /* streams whose clients wrote invalid values; from the planner */
+        struct event *news_event;
+        struct mailbox news; /* streams whose clients wrote invalid values, or whose desks have something to deal */
         TAILQ_HEAD(session_list, session) sessions; /* open, or still attaching */
         TAILQ_HEAD(, session) closed;               /* closed; only their memory is left to free */
         struct event *sweep_event;
@@ -99,8 +99,8 @@ struct server {
 /* Begins to accept. If it fails, everything is undone and the socket is closed. */
 int server_start(struct server *server, const struct server_options *options, struct why *why);
 
-/* For the pipeline's `broken` callback. Any thread. */
-void server_on_broken(struct server *server, struct stream *stream);
+/* For the pipeline's callbacks `broken` and `desk_filled`: the main thread looks at the stream. Any thread. */
+void server_on_news(struct server *server, struct stream *stream);
 
 /* Accepts no new connections and no new ranks; batches that were begun are completed. */
 void server_drain(struct server *server);

@@ -13,6 +13,7 @@
 #include "daemon/ctl/progress.h"
 #include "daemon/ctl/trace.h"
 #include "daemon/ctl/users/access.h"
+#include "daemon/ctl/work/work.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/text.h"
 
@@ -22,14 +23,25 @@ static const struct {
         Dlp__Request__BodyCase body;
         void (*handle)(struct session *session, const Dlp__Request *request);
 } HANDLERS[] = {
-        { DLP__REQUEST__BODY_ATTACH, handle_attach },   { DLP__REQUEST__BODY_SEEK, handle_seek },
-        { DLP__REQUEST__BODY_STATUS, handle_status },   { DLP__REQUEST__BODY_DATASETS, handle_datasets },
-        { DLP__REQUEST__BODY_JOBS, handle_jobs },       { DLP__REQUEST__BODY_ERRORS, handle_errors },
-        { DLP__REQUEST__BODY_CLASSES, handle_classes }, { DLP__REQUEST__BODY_WORKERS, handle_workers },
-        { DLP__REQUEST__BODY_RANKS, handle_ranks },     { DLP__REQUEST__BODY_SAMPLES, handle_samples },
-        { DLP__REQUEST__BODY_WHO, handle_who },         { DLP__REQUEST__BODY_STOP, handle_stop },
-        { DLP__REQUEST__BODY_WAIT, handle_wait },       { DLP__REQUEST__BODY_METRICS, handle_metrics },
-        { DLP__REQUEST__BODY_TRACE, handle_trace },     { DLP__REQUEST__BODY_REPLAY, handle_replay },
+        { DLP__REQUEST__BODY_ATTACH, handle_attach },
+        { DLP__REQUEST__BODY_SEEK, handle_seek },
+        { DLP__REQUEST__BODY_STATUS, handle_status },
+        { DLP__REQUEST__BODY_DATASETS, handle_datasets },
+        { DLP__REQUEST__BODY_JOBS, handle_jobs },
+        { DLP__REQUEST__BODY_ERRORS, handle_errors },
+        { DLP__REQUEST__BODY_CLASSES, handle_classes },
+        { DLP__REQUEST__BODY_WORKERS, handle_workers },
+        { DLP__REQUEST__BODY_RANKS, handle_ranks },
+        { DLP__REQUEST__BODY_SAMPLES, handle_samples },
+        { DLP__REQUEST__BODY_WHO, handle_who },
+        { DLP__REQUEST__BODY_STOP, handle_stop },
+        { DLP__REQUEST__BODY_WAIT, handle_wait },
+        { DLP__REQUEST__BODY_METRICS, handle_metrics },
+        { DLP__REQUEST__BODY_TRACE, handle_trace },
+        { DLP__REQUEST__BODY_REPLAY, handle_replay },
+        { DLP__REQUEST__BODY_WORK, handle_work },
+        { DLP__REQUEST__BODY_WORKED, handle_worked },
+        { DLP__REQUEST__BODY_WORK_ENDED, handle_work_ended },
 };
 
 static bool send_reply(struct session *session, Dlp__Reply *reply, const int *fds, size_t n_fds) {
@@ -168,7 +180,11 @@ static void on_readable(evutil_socket_t fd, short what, void *userdata) {
 /* The client process has ended. A child that it forked may still hold the socket, but the rank belonged to the
  * process. */
 static void on_process_end(evutil_socket_t fd, short what, void *userdata) {
-        session_close(userdata, NULL);
+        struct session *session = userdata;
+
+        if (session->seat) /* what it answered before its end counts */
+                on_readable(session->fd, EV_READ, session);
+        session_close(session, NULL);
 }
 
 /* Without a process event the session lives as long as any process has the socket. */
@@ -221,10 +237,12 @@ void session_give_back(struct session *session) {
         struct server *server = session->server;
 
         tracing_session_ends(session);
+        work_session_ends(session);
         if (session->stream) {
                 log_info("ctl", "rank left job=%s rank=%u pid=%d", session->job->name, session->stream->rank,
                          session->peer.pid);
                 pipeline_remove(server->options.pipeline, session->stream);
+                work_rank_has_left(server);
         }
         if (session->member)
                 job_leave(session->job, session->member);

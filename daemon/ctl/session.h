@@ -19,6 +19,7 @@ enum session_state {
         SESSION_OPEN,      /* may send any request */
         SESSION_ATTACHING, /* its ring is being made in the background; other requests wait in the socket */
         SESSION_ATTACHED,
+        SESSION_WORKING, /* a worker process, or who supervises them (work/work.h) */
 };
 
 struct session {
@@ -41,6 +42,7 @@ struct session {
         struct job *job;
         struct job_member *member;
         struct stream *stream;
+        struct seat *seat;  /* of a worker process; NULL: it is none */
         bool takes_replays; /* its client knows batches that are served again */
 };
 

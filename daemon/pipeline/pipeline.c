@@ -11,6 +11,7 @@
 
 #include "daemon/base/fair_queue.h"
 #include "daemon/base/log.h"
+#include "daemon/pipeline/desk/desk.h"
 #include "daemon/pipeline/planner.h"
 #include "daemon/pipeline/pool.h"
 #include "proto/base/cleanup.h"
@@ -90,6 +91,12 @@ static void on_stream_broken(void *userdata, struct stream *stream) {
         pipeline->options.broken(pipeline->options.userdata, stream);
 }
 
+static void on_desk_filled(void *userdata, struct stream *stream) {
+        struct pipeline *pipeline = userdata;
+
+        pipeline->options.desk_filled(pipeline->options.userdata, stream);
+}
+
 static int make_tasks(struct pipeline *pipeline, struct why *why) {
         uint32_t n = pipeline->n_tasks;
         int r;
@@ -159,6 +166,7 @@ static int start_planner(struct pipeline *pipeline, struct why *why) {
                 .n_depth = pipeline->options.n_tasks,
                 .freed = on_stream_freed,
                 .broken = on_stream_broken,
+                .desk_filled = on_desk_filled,
                 .userdata = pipeline,
         };
         int r = planner_start(&pipeline->planner, &options);
@@ -307,6 +315,7 @@ static bool is_memory_coming(struct pipeline *pipeline, uint32_t n_removing, uin
 int pipeline_make_stream(struct pipeline *pipeline, const struct stream_options *options, struct stream **ret_stream,
                          struct why *why) {
         struct stream_memory memory = {
+                .ready = &pipeline->ready,
                 .budget = options->budget ? options->budget : pipeline->options.budget,
                 .held = &pipeline->held,
                 .tables = pipeline->tables,
@@ -378,6 +387,9 @@ void pipeline_drain(struct pipeline *pipeline, struct stream *stream) {
 void pipeline_remove(struct pipeline *pipeline, struct stream *stream) {
         atomic_fetch_add_explicit(&pipeline->n_removing, 1, memory_order_relaxed);
         atomic_store_explicit(&stream->removed, true, memory_order_relaxed);
+        if (stream->desk) /* afterwards: what it gives back must be dropped, and never be published without its function
+                           */
+                desk_close(stream->desk);
         planner_command(&pipeline->planner, stream, STREAM_REMOVE);
 }
 

@@ -34,6 +34,9 @@ struct pipeline_options {
         struct budget *budget;
         void (*broken)(void *userdata,
                        struct stream *stream); /* planner thread: the stream's client wrote an impossible value */
+        void (*desk_filled)(void *userdata,
+                            struct stream *stream); /* any thread: samples wait at its desk for processes
+                                                     * that have room; the stream may be gone by then */
         void *userdata;
 };
 

@@ -265,6 +265,7 @@ static void planner_look_for_stuck(struct planner *planner) {
         planner->looked_ns = now_ns;
         reader_tend(planner->options.reader);
         hold_forget_slow(planner);
+        hold_note_alone(planner, now_ns);
         for (uint32_t i = 0; i < planner->options.n_tasks; i++) {
                 struct task *task = &planner->options.tasks[i];
                 bool is_stuck = task->batch && task_reading_ns(task, now_ns) >= STUCK_NS;

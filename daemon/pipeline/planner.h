@@ -33,6 +33,8 @@ struct planner_options {
         void (*freed)(void *userdata); /* a removed stream and its memory are freed; planner thread */
         void (*broken)(void *userdata,
                        struct stream *stream); /* its client wrote an impossible value; planner thread */
+        void (*desk_filled)(void *userdata,
+                            struct stream *stream); /* samples are to be dealt there, and processes wait; any worker */
         void *userdata;
 };
 
@@ -53,6 +55,7 @@ struct planner {
         bool any_held;                /* planner: of its streams */
         bool any_slow;                /* planner: one of its streams has a slow read */
         bool any_told;                /* planner: a client was told of a slow read, or that its stream is on hold */
+        bool any_alone;               /* planner: one of its streams waits for processes of its trainer */
         bool any_dry;                 /* planner: one of its streams waits for samples that have not arrived */
         uint64_t n_replays;           /* planner: places that were chosen for batches that are served again */
         uint32_t n_parked;            /* planner: samples of all streams that wait for their dataset */

@@ -21,7 +21,8 @@ static bool are_mapped(const struct stream *stream, const struct program *progra
 
                 if (stream->layout.fields[i].form.how != COLLATE_STACK || stream->layout.fields[i].varies)
                         return false;
-                if (!codec_is_row(codec) || (codec_is_stored(codec) && !source_is_mapped(source, codec_field(codec))))
+                if (program_own(program, i) || !codec_is_row(codec) ||
+                    (codec_is_stored(codec) && !source_is_mapped(source, codec_field(codec))))
                         return false;
         }
         return true;

@@ -12,6 +12,7 @@
 #include "daemon/base/machine/disk.h"
 #include "daemon/collate/packing.h"
 #include "daemon/data/growth.h"
+#include "daemon/pipeline/desk/desk.h"
 #include "daemon/pipeline/rows.h"
 #include "daemon/pipeline/task.h"
 #include "proto/base/cleanup.h"
@@ -250,6 +251,15 @@ static void learn_at_once(struct stream *stream) {
                 stream_learn_length(stream, n_samples);
 }
 
+static int make_desk(struct stream *stream, const struct stream_options *options, const struct stream_memory *memory,
+                     struct why *why) {
+        int r;
+
+        stream->programs = options->programs;
+        r = desk_new(stream, memory->ready, &stream->desk);
+        return r < 0 ? why_errno(why, r, "stream") : 0;
+}
+
 static bool may_hang(struct dataset *dataset) {
         for (uint32_t k = 0; k < dataset_n_parts(dataset); k++)
                 if (disk_may_hang(dataset_root_fd(dataset_part(dataset, k))))
@@ -314,6 +324,8 @@ int stream_new(const struct stream_options *options, const struct stream_memory 
         if (r == 0)
                 r = stream_reserve_large(stream, options, why);
         if (r == 0)
+                r = make_desk(stream, options, memory, why);
+        if (r == 0)
                 r = stream_make_ring(stream, options, memory, why);
         if (r == 0 && positions_init(stream) < 0) {
                 positions_fini(stream);
@@ -326,12 +338,12 @@ int stream_new(const struct stream_options *options, const struct stream_memory 
                 budget_release(stream->budget, stream->large_budget.limit_bytes);
                 dataset_leave(options->dataset->dataset);
                 close(stream->release_fd);
+                desk_free(stream->desk);
                 free(stream);
                 return r;
         }
         batches_init(stream);
 
-        stream->programs = options->programs;
         stream->has_rows = rows_are_mapped(stream);
         stream->wake_socket = options->wake_socket;
         learn_at_once(stream);
@@ -351,6 +363,7 @@ void stream_free(struct stream *stream) {
         }
         positions_fini(stream);
         replay_fini(stream);
+        desk_free(stream->desk);
         if (stream->order)
                 order_table_put(stream->order);
         if (stream->next_order)

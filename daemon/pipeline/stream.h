@@ -30,6 +30,7 @@ enum stream_command {
         STREAM_REPLAY_END = 32,
 };
 
+struct desk;
 struct task;
 STAILQ_HEAD(tasks, task);
 
@@ -132,21 +133,25 @@ struct stream {
         uint64_t told_ns;            /* when the client was last told what it waits for */
         uint64_t dry_ns;             /* since when it has been dry; 0: it is not */
         bool past_cache;             /* packed samples are read past the page cache */
-        bool is_held;                /* its dataset cannot be read: nothing is planned */
-        bool is_given_up;            /* it was on hold for too long */
-        bool is_full;                /* no free slot: wait for the release eventfd */
-        bool needs_order;            /* the order's table is not filled that far yet */
-        bool is_dry;                 /* a stream whose next batch has not arrived yet */
-        bool is_removed;             /* removed: free it when its last task is back */
-        bool drains;                 /* begins no further batch */
-        bool is_ended;               /* nothing more to plan */
+        bool is_alone;               /* its functions wait for a process of the trainer's, and `alone` says so */
+        struct why alone;
+        bool is_held;     /* its dataset cannot be read: nothing is planned */
+        bool is_given_up; /* it was on hold for too long */
+        bool is_full;     /* no free slot: wait for the release eventfd */
+        bool needs_order; /* the order's table is not filled that far yet */
+        bool is_dry;      /* a stream whose next batch has not arrived yet */
+        bool is_removed;  /* removed: free it when its last task is back */
+        bool drains;      /* begins no further batch */
+        bool is_ended;    /* nothing more to plan */
 
         struct replay replay;
+        struct desk *desk; /* for functions of the trainer's; NULL: it has none */
 
         struct batch batches[DLP_SLOTS_MAX]; /* by slot */
 };
 
 struct stream_memory {
+        struct fair_queue *ready; /* to the workers */
         struct budget *budget;
         struct held_list *held;
         struct order_tables *tables;

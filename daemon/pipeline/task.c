@@ -5,6 +5,7 @@
 
 #include "daemon/pipeline/planner.h"
 #include "proto/base/clock.h"
+#include "proto/order/philox.h"
 
 _Static_assert(TASK_BUFFER_BYTES % READER_ALIGN == 0 && LARGE_BUFFER_ALIGN % READER_ALIGN == 0,
                "buffers are what reading past the page cache asks for");
@@ -214,6 +215,8 @@ void task_begin(struct task *task, struct batch *batch, uint32_t idx_sample, con
         task->position = row->position;
         task->index = task->candidate = row->index;
         task->n_tries = 0;
+        task->own.state = OWN_NONE;
+        task->own.n_tries = 0;
         task->idx_read = 0;
         task->n_shortages = 0;
         task->not_before_ns = 0;
@@ -279,6 +282,13 @@ uint64_t task_reading_ns(const struct task *task, uint64_t now_ns) {
         uint64_t since_ns = atomic_load_explicit(&task->reading_ns, memory_order_relaxed);
 
         return since_ns != 0 && now_ns > since_ns ? now_ns - since_ns : 0;
+}
+
+uint64_t task_seed(const struct task *task, uint32_t view) {
+        const struct job *job = task->batch->stream->job;
+        uint64_t seed = dlp_philox_seed(job->terms.seed, job->terms.draws + view);
+
+        return job->terms.repeats ? dlp_philox_seed(seed, 1 + task->position) : seed;
 }
 
 void task_trim(struct task *task) {

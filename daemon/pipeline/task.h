@@ -1,8 +1,8 @@
 /* pipeline/task.h: one sample on its way from its file into its slot.
  *
  * There are more tasks than `read_depth` (pipeline/jobs/shares.h), made once. A task belongs to exactly one of: the
- * planner (free, or to be read again with another sample), the reader, the workers' queue, a worker. Whoever passes it
- * on does not touch it any more. Samples that are only copied share a task (pipeline/rows.h). */
+ * planner (free, or to be read again with another sample), the reader, the workers' queue, a worker, a desk. Whoever
+ * passes it on does not touch it any more. Samples that are only copied share a task (pipeline/rows.h). */
 #pragma once
 
 #include <limits.h>
@@ -38,6 +38,23 @@ struct task_row {
         uint64_t index;
 };
 
+/* What has become of a sample that was laid on its stream's desk (pipeline/desk/desk.h). */
+enum own_state {
+        OWN_NONE,   /* it has not been there */
+        OWN_DONE,   /* the trainer's functions have been applied; or its rank has left */
+        OWN_FAILED, /* one of them failed: own.why */
+        OWN_AGAIN,  /* a process ended over it: it may be half changed, and is made again */
+        OWN_ENDED,  /* the job ends: own.why */
+};
+
+struct own {
+        enum own_state state;
+        uint32_t n_tries; /* processes that have ended over the candidate */
+        uint64_t number;  /* of the order */
+        uint64_t worker;  /* number of the process that ended last */
+        struct why why;
+};
+
 struct task {
         STAILQ_ENTRY(task) entry;
         struct fair_item ready; /* in the workers' queue */
@@ -53,8 +70,11 @@ struct task {
                             /* for memory in between */
         struct picture_size sizes[DLP_TENSORS_MAX]; /* worker: of the pictures that are served, as they are stored */
         struct codec_kept kept;                     /* worker: boxes of the candidate */
-        const char *bad_field; /* worker: which one the candidate failed with; NULL: none, or more than one */
-        char path[PATH_MAX];   /* the sample's name: its file, or the file that it was before it was packed */
+        struct own own;                             /* whoever has the task */
+        int64_t inputs[DLP_TENSORS_MAX]
+                      [FIELD_DIMS_MAX]; /* worker: shapes of what functions are given, where it varies */
+        const char *bad_field;          /* worker: which one the candidate failed with; NULL: none, or more than one */
+        char path[PATH_MAX];            /* the sample's name: its file, or the file that it was before it was packed */
 
         struct batch *batch;
         const struct program *program; /* of the candidate's part of the dataset */
@@ -111,6 +131,11 @@ void task_arrived(struct task *task, struct fair_queue *ready);
 
 /* For how long the reader has had it; 0 if it has not. Planner only. */
 uint64_t task_reading_ns(const struct task *task, uint64_t now_ns);
+
+/* What its candidate's draws are made of, beside epoch, sample and step. View v has the draws of a job whose `draws` is
+ * larger by v. A sample that comes several times in an epoch is cropped and coloured differently each time: its place
+ * in the order is a part of the seed then. Any thread that has the task. */
+uint64_t task_seed(const struct task *task, uint32_t view);
 
 /* Gives back the buffer for a large file. Planner only. */
 void task_trim(struct task *task);

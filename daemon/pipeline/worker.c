@@ -11,10 +11,10 @@
 #include "daemon/collate/packing.h"
 #include "daemon/collate/padding.h"
 #include "daemon/pipeline/batch.h"
+#include "daemon/pipeline/desk/desk.h"
 #include "daemon/pipeline/failure/failure.h"
 #include "daemon/pipeline/rows.h"
 #include "proto/base/clock.h"
-#include "proto/order/philox.h"
 
 /* ---- reserving scratch memory -------------------------------------------------------------------------------- */
 
@@ -64,15 +64,6 @@ static void worker_count_decoded(struct worker *worker) {
                 counter_add(&worker->counters->n_jpeg_handed_over, counts.n_handed_over);
 }
 
-/* View v has the draws of a job whose `draws` is larger by v. A sample that comes several times in an epoch is cropped
- * and coloured differently each time: its place in the order is a part of the seed then. */
-static uint64_t seed_of(const struct task *task, uint32_t view) {
-        const struct job *job = task->batch->stream->job;
-        uint64_t seed = dlp_philox_seed(job->terms.seed, job->terms.draws + view);
-
-        return job->terms.repeats ? dlp_philox_seed(seed, 1 + task->position) : seed;
-}
-
 /* A whole file may have become longer than the index says: then the field is all of it. */
 static struct codec_input input_of(struct task *task, uint32_t idx_field) {
         const struct stream *stream = task->batch->stream;
@@ -89,7 +80,7 @@ static struct codec_input input_of(struct task *task, uint32_t idx_field) {
                 .lead_width = lead == CODEC_NONE ? 0 : task->sizes[lead].width,
                 .lead_height = lead == CODEC_NONE ? 0 : task->sizes[lead].height,
                 .kept = &task->kept,
-                .seed = seed_of(task, codec_view(codec)),
+                .seed = task_seed(task, codec_view(codec)),
                 .epoch = (uint32_t)task->batch->epoch,
                 .row_stride = padding_row_stride(layout),
                 .plane_stride = padding_plane_stride(layout),
@@ -125,6 +116,20 @@ static int render_packed(struct worker *worker, const struct task *task, const s
                                   place->n_elements * size, out, why);
 }
 
+/* A function of the trainer's makes the field of this, which lies in a place of its own. */
+static int render_input(struct worker *worker, struct task *task, uint32_t idx_field, const struct codec_input *input,
+                        const struct codec_opened *opened, struct why *why) {
+        const struct collating *collating = &task->batch->collating;
+        const struct field_layout *field = &collating->layout->fields[idx_field];
+        const struct codec *codec = program_codec(task->program, idx_field);
+
+        if (opened->n_bytes > field->form.input.n_bytes)
+                return codec_refuse_room(codec, opened, field, why);
+        memcpy(task->inputs[idx_field], opened->shape, sizeof(task->inputs[idx_field]));
+        return codec_render(codec, worker->tools, input,
+                            collating->slot + field->input_offset + field->input_bytes * task->idx_sample, why);
+}
+
 /* Asks collation for the field's place, and writes the field there. */
 static int place_and_render(struct worker *worker, struct task *task, uint32_t idx_field,
                             const struct codec_input *input, const struct codec_opened *opened, struct why *why) {
@@ -135,6 +140,8 @@ static int place_and_render(struct worker *worker, struct task *task, uint32_t i
         uint8_t *out = NULL;
         int r;
 
+        if (field->form.input.n_bytes > 0)
+                return render_input(worker, task, idx_field, input, opened, why);
         memcpy(shape, opened->shape, sizeof(shape));
         if (field->form.how == COLLATE_PADDED && padding_fit(field, shape) < 0)
                 return padding_refuse(field, shape, why);
@@ -421,6 +428,34 @@ static void serve_again(struct worker *worker, struct task *task) {
         planner_return(worker->planner, task);
 }
 
+#define SAMPLE_ENDS_JOB 2 /* and not because of its own bytes */
+#define SAMPLE_AGAIN    3 /* to be made again from its bytes */
+
+/* What has become of the sample on its stream's desk: 0, one of these, or a negative errno. */
+static int own_outcome(struct task *task, struct why *why) {
+        *why = task->own.why;
+        task->bad_field = NULL;
+        switch (task->own.state) {
+        case OWN_FAILED:
+                return -EBADMSG;
+        case OWN_AGAIN:
+                return SAMPLE_AGAIN;
+        case OWN_ENDED:
+                return SAMPLE_ENDS_JOB;
+        default:
+                return 0;
+        }
+}
+
+/* All its fields are in the slot: functions of the trainer's come next. */
+static void put_on_desk(struct worker *worker, struct task *task) {
+        struct stream *stream = task->batch->stream;
+        const struct planner_options *options = &worker->planner->options;
+
+        if (desk_put(stream->desk, task)) /* the stream may be gone after that if its rank has left: see desk_filled */
+                options->desk_filled(options->userdata, stream);
+}
+
 static void worker_do(struct worker *worker, struct task *task) {
         struct batch *batch = task->batch;
         struct why why;
@@ -437,21 +472,32 @@ static void worker_do(struct worker *worker, struct task *task) {
         }
         if (!batch_is_wanted(batch)) {
                 worker_settle(worker, task);
+                task->own.state = OWN_NONE;
                 counter_add(&worker->counters->n_dropped, 1);
                 fair_item_done(&task->ready, 0);
         } else {
-                r = serve(worker, task, &why);
+                bool was_on_desk = task->own.state != OWN_NONE;
+
+                r = was_on_desk ? own_outcome(task, &why) : serve(worker, task, &why);
                 if (r == SAMPLE_WAITS)
                         return;
+                task->own.state = OWN_NONE;
                 fair_item_done(&task->ready, worker->serving_ns);
-                if (r < 0 && failure_handle(task, r, &why, worker->counters) != FAILURE_ENDS) {
+                if (r == SAMPLE_AGAIN || (r < 0 && failure_handle(task, r, &why, worker->counters) != FAILURE_ENDS)) {
+                        task->own.n_tries = r < 0 ? 0 : task->own.n_tries;
                         task->idx_read = 0;
                         planner_retry(worker->planner, task);
                         return;
                 }
-                if (r == 0 && task->idx_read + 1 < task->n_reads) {
+                if (r == SAMPLE_ENDS_JOB)
+                        batch_failed(batch, task->idx_sample, EINVAL, &why);
+                if (r == 0 && !was_on_desk && task->idx_read + 1 < task->n_reads) {
                         task->idx_read++;
                         planner_retry(worker->planner, task);
+                        return;
+                }
+                if (r == 0 && batch->stream->desk && !was_on_desk) {
+                        put_on_desk(worker, task);
                         return;
                 }
                 if (r == 0) {

@@ -326,6 +326,49 @@ START_TEST(a_collation_is_printed_with_its_part_and_changes_no_draws) {
 }
 END_TEST
 
+START_TEST(a_function_is_printed_with_its_part_and_says_the_form_of_its_field) {
+        static const struct {
+                const struct source *source;
+                const char *text, *normal;
+                enum dlp_dtype dtype;
+                uint32_t n_dims;
+                uint64_t input_bytes; /* 0: it changes the field in place */
+        } rows[] = {
+                { &PICTURES, "center_crop(8)  python( my ) ", "center_crop(8) python(my)", DLP_DTYPE_UINT8, 3, 0 },
+                { &PICTURES, "image: center_crop(8) python(my, shape=[8, 8, 3]) stack; label",
+                  "image: center_crop(8) python(my, shape=8:8:3) stack; label", DLP_DTYPE_UINT8, 3, 0 },
+                { &PICTURES, "center_crop(8) python(my, dtype=torch.float) views(2)",
+                  "center_crop(8) python(my, dtype=float32) views(2)", DLP_DTYPE_FLOAT32, 3, 192 },
+                { &PICTURES, "center_crop(8) python(my, shape=5, dtype=int64)",
+                  "center_crop(8) python(my, dtype=int64, shape=5)", DLP_DTYPE_INT64, 1, 192 },
+                { &PICTURES, "label: python(my); image: center_crop(8)", "label: python(my); image: center_crop(8)",
+                  DLP_DTYPE_INT64, 0, 0 },
+                { &PICTURES, "decode(max_pixels=100) python(my, shape=4)", "decode(max_pixels=100) python(my, shape=4)",
+                  DLP_DTYPE_UINT8, 1, 300 },
+        };
+        char text[512], again[512];
+
+        for (size_t i = 0; i < ARRAY_LENGTH(rows); i++) {
+                const struct codec_terms terms = { .source = rows[i].source, .batch_size = 2, .max_pixels = 1000 };
+                struct program *program;
+                struct field_form form;
+                struct why why;
+
+                fields_of(rows[i].source, rows[i].text, text, sizeof(text));
+                ck_assert_str_eq(text, rows[i].normal);
+                fields_of(rows[i].source, text, again, sizeof(again));
+                ck_assert_str_eq(again, text);
+                ck_assert_int_eq(program_parse(text, rows[i].source, NULL, &program, &why), 0);
+                ck_assert_int_eq(program_form(program, 0, &terms, &form, &why), 0);
+                ck_assert_int_eq(form.dtype, rows[i].dtype);
+                ck_assert_uint_eq(form.n_dims, rows[i].n_dims);
+                ck_assert_uint_eq(form.input.n_bytes, rows[i].input_bytes);
+                ck_assert_int_eq(form.how, COLLATE_STACK);
+                program_free(program);
+        }
+}
+END_TEST
+
 START_TEST(views_are_fields_of_their_own_after_the_first_of_their_part) {
         static const struct {
                 const struct source *source;
@@ -586,6 +629,7 @@ int main(void) {
                 { "programs", a_text_is_read_as_fingers_type_it, 0 },
                 { "programs", the_normal_text_means_itself, 0 },
                 { "programs", a_collation_is_printed_with_its_part_and_changes_no_draws, 0 },
+                { "programs", a_function_is_printed_with_its_part_and_says_the_form_of_its_field, 0 },
                 { "programs", what_is_wrong_is_named_with_its_column_in_the_whole_text, 0 },
                 { "views", views_are_fields_of_their_own_after_the_first_of_their_part, 0 },
                 { "views", each_view_has_masks_and_boxes_that_follow_its_own_picture, 0 },

@@ -177,6 +177,7 @@ class Info(ctypes.Structure):
         ("columns_digest", ctypes.c_char_p),
         ("dataset", ctypes.c_char_p),
         ("socket", ctypes.c_char_p),
+        ("ticket", ctypes.c_char_p),
     ]
 
 
@@ -259,6 +260,54 @@ class Diagnosis(ctypes.Structure):
     ]
 
 
+class WorkOptions(ctypes.Structure):
+    """struct dlc_work_options"""
+
+    _fields_ = [
+        ("size", ctypes.c_size_t),
+        ("socket", ctypes.c_char_p),
+        ("ticket", ctypes.c_char_p),
+        ("worker", ctypes.c_uint64),
+        ("supervises", ctypes.c_bool),
+        ("timeout_ms", ctypes.c_int),
+    ]
+
+
+class Array(ctypes.Structure):
+    """struct dlc_array"""
+
+    _fields_ = [
+        ("data", ctypes.c_void_p),
+        ("dtype", ctypes.c_uint32),
+        ("n_dims", ctypes.c_uint32),
+        ("shape", ctypes.c_int64 * 8),
+    ]
+
+
+class WorkStep(ctypes.Structure):
+    """struct dlc_work_step"""
+
+    _fields_ = [
+        ("function", ctypes.c_char_p),
+        ("field", ctypes.c_char_p),
+        ("seed", ctypes.c_uint64),
+        ("input", Array),
+        ("output", Array),
+    ]
+
+
+class Order(ctypes.Structure):
+    """struct dlc_order"""
+
+    _fields_ = [
+        ("number", ctypes.c_uint64),
+        ("epoch", ctypes.c_uint64),
+        ("sample", ctypes.c_uint64),
+        ("n_steps", ctypes.c_uint32),
+        ("steps", ctypes.POINTER(WorkStep)),
+    ]
+
+
 ONCE_RESULT_MAX = 1048576
 
 
@@ -294,6 +343,7 @@ class OnceInfo(ctypes.Structure):
 
 _LOADER = ctypes.c_void_p
 _ONCE = ctypes.c_void_p
+_WORK = ctypes.c_void_p
 _OUT = ctypes.POINTER(ctypes.c_void_p)
 _NUMBER = ctypes.POINTER(ctypes.c_uint64)
 _NAMES = ctypes.POINTER(ctypes.POINTER(ctypes.c_char_p))
@@ -335,6 +385,11 @@ _FUNCTIONS: List[Tuple[str, Any, List[Any]]] = [
     ("dlc_once_end", ctypes.c_int, [_ONCE, ctypes.c_int, ctypes.c_int, ctypes.c_char_p, ctypes.c_char_p]),
     ("dlc_once_close", None, [_ONCE]),
     ("dlc_once_get_info", ctypes.POINTER(OnceInfo), [_ONCE]),
+    ("dlc_work_open", ctypes.c_int, [ctypes.POINTER(WorkOptions), _OUT]),
+    ("dlc_work_next", ctypes.c_int, [_WORK, ctypes.c_int, _OUT]),
+    ("dlc_work_done", ctypes.c_int, [_WORK, ctypes.c_char_p]),
+    ("dlc_work_ended", ctypes.c_int, [_WORK, ctypes.c_uint64, ctypes.c_char_p, ctypes.c_bool]),
+    ("dlc_work_close", None, [_WORK]),
     ("dlc_last_error", ctypes.c_char_p, []),
     ("dlc_version", ctypes.c_char_p, []),
 ]
@@ -375,6 +430,11 @@ class Functions:
     once_end: Any
     once_close: Any
     once_get_info: Any
+    work_open: Any
+    work_next: Any
+    work_done: Any
+    work_ended: Any
+    work_close: Any
     last_error: Any
     version: Any
 

@@ -5,6 +5,7 @@
 
 #include "daemon/base/log.h"
 #include "daemon/ctl/attach/attach.h"
+#include "daemon/pipeline/desk/desk.h"
 
 static void attach_work(void *userdata) {
         struct attach *attach = userdata;
@@ -119,6 +120,7 @@ static void hand_over(struct session *session, uint64_t id, struct stream *strea
         tell_doubt(stream, &doubt);
         attached.doubt = doubt.text;
         attached.answers_waits = true;
+        attached.ticket = stream->desk ? stream->desk->ticket : (char *)(uintptr_t)protobuf_c_empty_string;
         reply.id = id;
         reply.body_case = DLP__REPLY__BODY_ATTACHED;
         reply.attached = &attached;

@@ -7,6 +7,7 @@
 #include "daemon/base/log.h"
 #include "daemon/data/growth.h"
 #include "daemon/pipeline/batch.h"
+#include "daemon/pipeline/desk/desk.h"
 #include "daemon/pipeline/schedule.h"
 #include "proto/base/clock.h"
 #include "proto/ring.h"
@@ -160,6 +161,11 @@ static void tell_slow(struct stream *stream, uint64_t now_ns) {
         dlp_ring_hold(stream->ring->control, text.text);
 }
 
+static void tell_alone(struct stream *stream, uint64_t now_ns) {
+        if (!is_told_lately(stream, now_ns))
+                dlp_ring_hold(stream->ring->control, stream->alone.text);
+}
+
 /* The next batch of a stream has not arrived: says what the stream waits for. Short waits are not worth a word. */
 static void tell_dry(struct stream *stream, uint64_t now_ns) {
         struct growth_report report;
@@ -207,6 +213,17 @@ void hold_note_slow(struct planner *planner, const struct task *task, uint64_t n
         planner->any_slow = true;
 }
 
+void hold_note_alone(struct planner *planner, uint64_t now_ns) {
+        struct stream *stream;
+
+        planner->any_alone = false;
+        TAILQ_FOREACH(stream, &planner->streams, entry) {
+                stream->is_alone = stream->desk && !stream->is_removed &&
+                                   desk_look(stream->desk, now_ns, &stream->alone);
+                planner->any_alone |= stream->is_alone;
+        }
+}
+
 /* The read may have come back since it was noted. */
 static bool is_slow(const struct stream *stream, uint64_t now_ns) {
         const struct task *task = stream->slow;
@@ -244,7 +261,9 @@ static void go_on(struct planner *planner, struct stream *stream, uint64_t now_n
 }
 
 void hold_go_on(struct planner *planner) {
-        uint64_t now_ns = planner->n_parked > 0 || planner->any_slow || planner->any_dry ? clock_now_ns() : 0;
+        uint64_t now_ns = planner->n_parked > 0 || planner->any_slow || planner->any_dry || planner->any_alone
+                                  ? clock_now_ns()
+                                  : 0;
         struct stream *stream;
         struct why why;
 
@@ -262,6 +281,8 @@ void hold_go_on(struct planner *planner) {
                         tell(planner, stream, &why, now_ns);
                 else if (is_slow(stream, now_ns))
                         tell_slow(stream, now_ns);
+                else if (stream->is_alone)
+                        tell_alone(stream, now_ns);
                 else if (stream->is_dry)
                         tell_dry(stream, now_ns);
                 else

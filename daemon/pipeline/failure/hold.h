@@ -30,6 +30,9 @@ bool hold_park(struct planner *planner, struct task *task);
 void hold_forget_slow(struct planner *planner);
 void hold_note_slow(struct planner *planner, const struct task *task, uint64_t now_ns);
 
+/* The same for streams whose functions have no process of the trainer to run in. */
+void hold_note_alone(struct planner *planner, uint64_t now_ns);
+
 /* Reads again the samples that may be read again, and ends those that are not wanted any more or have waited too
  * long. */
 void hold_go_on(struct planner *planner);

@@ -1,0 +1,379 @@
+/* Worker processes: they take samples from the daemon, one after the other, and say when each is done. See dlclient.h,
+ * and daemon/pipeline/desk/desk.h for what the daemon does. */
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "client/include/dlclient.h"
+#include "client/lib/clock.h"
+#include "client/lib/connection.h"
+#include "client/lib/reason.h"
+#include "proto/base/cleanup.h"
+#include "proto/layout.h"
+
+#define CLIENT_NAME "libdlclient (worker process)"
+#define TEXT_MAX    380
+
+struct form {
+        uint64_t offset, stride;
+        uint32_t dtype, n_dims;
+        int64_t shape[DLP_DIMS_MAX];
+        bool varies;
+};
+
+struct step {
+        char function[DLP_FUNCTION_MAX];
+        char field[DLP_TENSOR_NAME_MAX];
+        struct form input, output;
+};
+
+struct dlc_work {
+        struct dli_connection connection;
+        struct why reason;
+        pid_t owner;
+        bool supervises;
+        uint8_t *payload;
+        uint64_t payload_bytes, slots_offset, slot_bytes;
+        uint32_t n_slots, batch_size;
+        uint32_t n_steps;
+        struct step steps[DLP_TENSORS_MAX];
+
+        Dlp__Reply *orders; /* those that came last; NULL: all have been taken */
+        size_t next;        /* of them */
+        bool is_at_work;    /* `order` is not answered yet */
+        struct dlc_order order;
+        struct dlc_work_step told[DLP_TENSORS_MAX];
+};
+
+static int check_handle(struct dlc_work *work, const char *function) {
+        if (!work)
+                return dli_refuse(-EINVAL, "%s: work must not be NULL", function);
+        if (work->owner != getpid())
+                return dli_refuse(-ECHILD, "%s: opened before a fork; only the parent can use it", function);
+        return 0;
+}
+
+static int damaged(struct dlc_work *work) {
+        return why_set(&work->reason, -EPROTO, "the daemon at %s sends orders that make no sense",
+                       work->connection.path);
+}
+
+/* ---- opening --------------------------------------------------------------------------------------------------- */
+
+static bool product(uint64_t n_bytes, const int64_t *shape, size_t n, uint64_t *ret_bytes) {
+        for (size_t i = 0; i < n; i++)
+                if (shape[i] < 0 || __builtin_mul_overflow(n_bytes, (uint64_t)shape[i], &n_bytes))
+                        return false;
+        *ret_bytes = n_bytes;
+        return true;
+}
+
+/* Does each of its samples lie within a slot? A shape that varies is checked when it is told. */
+static bool keep_form(const struct dlc_work *work, const Dlp__Form *told, struct form *form) {
+        uint64_t n_bytes = 0, room, end;
+
+        if (!told || told->n_shape >= DLP_DIMS_MAX || dlp_dtype_bytes(told->dtype) == 0)
+                return false;
+        *form = (struct form){
+                .offset = told->offset, .stride = told->stride, .dtype = told->dtype, .n_dims = (uint32_t)told->n_shape
+        };
+        for (size_t i = 0; i < told->n_shape; i++) {
+                form->shape[i] = told->shape[i];
+                form->varies |= told->shape[i] < 0;
+        }
+        if (!form->varies &&
+            (!product(dlp_dtype_bytes(form->dtype), form->shape, form->n_dims, &n_bytes) || n_bytes > form->stride))
+                return false;
+        return !__builtin_mul_overflow(form->stride, (uint64_t)work->batch_size, &room) &&
+               !__builtin_add_overflow(form->offset, room, &end) && end <= work->slot_bytes;
+}
+
+static int keep(struct dlc_work *work, const Dlp__Working *working) {
+        uint64_t slots_bytes, end;
+
+        work->payload_bytes = working->payload_bytes;
+        work->slots_offset = working->slots_offset;
+        work->slot_bytes = working->slot_bytes;
+        work->n_slots = working->n_slots;
+        work->batch_size = working->batch_size;
+        if (working->n_steps > DLP_TENSORS_MAX ||
+            __builtin_mul_overflow(work->slot_bytes, (uint64_t)work->n_slots, &slots_bytes) ||
+            __builtin_add_overflow(work->slots_offset, slots_bytes, &end) || end > work->payload_bytes)
+                return damaged(work);
+        for (size_t i = 0; i < working->n_steps; i++) {
+                const Dlp__WorkStep *told = working->steps[i];
+                struct step *step = &work->steps[i];
+
+                if (strlen(told->function) >= sizeof(step->function) || strlen(told->field) >= sizeof(step->field) ||
+                    !keep_form(work, told->input, &step->input) || !keep_form(work, told->output, &step->output) ||
+                    step->output.varies)
+                        return damaged(work);
+                strcpy(step->function, told->function);
+                strcpy(step->field, told->field);
+        }
+        work->n_steps = (uint32_t)working->n_steps;
+        return 0;
+}
+
+/* The page before the slots belongs to the rank: it is taken away, as a function might write there by mistake. Huge
+ * pages cannot be divided. */
+static int map(struct dlc_work *work, int fd) {
+        struct stat status;
+        void *base;
+
+        if (fstat(fd, &status) < 0 || (uint64_t)status.st_size < work->payload_bytes)
+                return damaged(work);
+        base = mmap(NULL, work->payload_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+        if (base == MAP_FAILED)
+                return why_errno(&work->reason, -errno, "cannot map the memory of the rank's batches");
+        work->payload = base;
+        mprotect(base, work->slots_offset, PROT_NONE);
+        return 0;
+}
+
+static int connect_and_ask(struct dlc_work *work, const struct dlc_work_options *options) {
+        Dlp__Request request = DLP__REQUEST__INIT;
+        Dlp__Work body = DLP__WORK__INIT;
+        Dlp__Reply *reply;
+        int fd = -1, r;
+
+        r = dli_connection_open(&work->connection, options->socket, CLIENT_NAME, &work->reason);
+        if (r < 0)
+                return r;
+        body.ticket = (char *)(uintptr_t)options->ticket;
+        body.worker = options->worker;
+        body.supervises = options->supervises;
+        request.body_case = DLP__REQUEST__BODY_WORK;
+        request.work = &body;
+        r = dli_connection_call(&work->connection, &request, options->timeout_ms, &work->reason, &reply, &fd,
+                                options->supervises ? 0 : 1);
+        if (r != 0)
+                return r < 0 ? r : damaged(work);
+        r = reply->body_case == DLP__REPLY__BODY_WORKING ? keep(work, reply->working) : damaged(work);
+        dlp__reply__free_unpacked(reply, NULL);
+        if (r == 0 && fd >= 0)
+                r = map(work, fd);
+        if (fd >= 0)
+                close(fd);
+        return r;
+}
+
+int dlc_work_open(const struct dlc_work_options *options, struct dlc_work **ret_work) {
+        struct dlc_work_options resolved = DLC_WORK_OPTIONS_INIT;
+        struct dlc_work *work;
+        struct why reason;
+        int r;
+
+        if (!options || !ret_work)
+                return dli_refuse(-EINVAL, "dlc_work_open: options and ret_work must not be NULL");
+        if (options->size < offsetof(struct dlc_work_options, worker))
+                return dli_refuse(-EINVAL, "dlc_work_open: options are not initialised; begin with struct "
+                                           "dlc_work_options o = DLC_WORK_OPTIONS_INIT");
+        memcpy(&resolved, options, options->size < sizeof(resolved) ? options->size : sizeof(resolved));
+        if (!resolved.ticket || !*resolved.ticket || strlen(resolved.ticket) > DLP_NAME_MAX)
+                return dli_refuse(-EINVAL,
+                                  "dlc_work_open: ticket: not that of a loader whose pipeline names functions");
+        work = calloc(1, sizeof(*work));
+        if (!work)
+                return dli_refuse(-ENOMEM, "dlc_work_open: out of memory");
+        work->owner = getpid();
+        work->supervises = resolved.supervises;
+        work->connection.socket = -1;
+        r = connect_and_ask(work, &resolved);
+        if (r < 0) {
+                reason = work->reason;
+                dlc_work_close(work);
+                return dli_report(&reason, r);
+        }
+        *ret_work = work;
+        return 0;
+}
+
+void dlc_work_close(struct dlc_work *work) {
+        if (!work)
+                return;
+        if (work->orders)
+                dlp__reply__free_unpacked(work->orders, NULL);
+        if (work->payload)
+                munmap(work->payload, work->payload_bytes);
+        dli_connection_close(&work->connection);
+        free(work);
+}
+
+/* ---- orders ---------------------------------------------------------------------------------------------------- */
+
+static int gone(struct dlc_work *work) {
+        return why_set(&work->reason, -ECONNRESET, "the rank has left, or the daemon at %s has ended",
+                       work->connection.path);
+}
+
+/* Takes in one packet. 0, or -EAGAIN if there is none. */
+static int receive(struct dlc_work *work) {
+        struct dli_connection *connection = &work->connection;
+        ssize_t n = dlp_frame_receive(connection->socket, connection->packet, DLP_PACKET_MAX, NULL, 0, NULL,
+                                      MSG_DONTWAIT);
+        Dlp__Reply *reply;
+
+        if (n == -EAGAIN || n == -EINTR)
+                return -EAGAIN;
+        if (n <= 0)
+                return gone(work);
+        reply = dlp__reply__unpack(NULL, (size_t)n, connection->packet);
+        if (reply && reply->body_case == DLP__REPLY__BODY_ORDERS) {
+                work->orders = reply;
+                work->next = 0;
+                return 0;
+        }
+        if (reply)
+                dlp__reply__free_unpacked(reply, NULL);
+        return reply ? gone(work) : damaged(work); /* the reason why the daemon closes the connection */
+}
+
+static bool fill_array(const struct form *form, const Dlp__OrderStep *told, uint8_t *slot, uint32_t place,
+                       struct dlc_array *array) {
+        uint64_t n_bytes;
+
+        array->data = slot + form->offset + form->stride * place;
+        array->dtype = form->dtype;
+        array->n_dims = form->n_dims;
+        memcpy(array->shape, form->shape, sizeof(array->shape));
+        if (!form->varies)
+                return true;
+        if (told->n_shape != form->n_dims)
+                return false;
+        memcpy(array->shape, told->shape, form->n_dims * sizeof(*told->shape));
+        return product(dlp_dtype_bytes(form->dtype), told->shape, told->n_shape, &n_bytes) && n_bytes <= form->stride;
+}
+
+static int fill(struct dlc_work *work, const Dlp__Order *told) {
+        uint8_t *slot = work->payload + work->slots_offset + work->slot_bytes * told->slot;
+
+        if (told->slot >= work->n_slots || told->place >= work->batch_size || told->n_steps != work->n_steps)
+                return damaged(work);
+        for (uint32_t i = 0; i < work->n_steps; i++) {
+                const struct step *step = &work->steps[i];
+                struct dlc_work_step *order = &work->told[i];
+
+                order->function = step->function;
+                order->field = step->field;
+                order->seed = told->steps[i]->seed;
+                if (!fill_array(&step->input, told->steps[i], slot, told->place, &order->input) ||
+                    !fill_array(&step->output, told->steps[i], slot, told->place, &order->output))
+                        return damaged(work);
+        }
+        work->order = (struct dlc_order){ .number = told->number,
+                                          .epoch = told->epoch,
+                                          .sample = told->sample,
+                                          .n_steps = work->n_steps,
+                                          .steps = work->told };
+        return 0;
+}
+
+static int wait_for_orders(struct dlc_work *work, int timeout_ms) {
+        uint64_t deadline_ns = dli_deadline(timeout_ms);
+        int r;
+
+        for (;;) {
+                r = receive(work);
+                if (r == 0 && work->orders->orders->n_orders == 0)
+                        return damaged(work);
+                if (r != -EAGAIN)
+                        return r;
+                r = timeout_ms == 0 ? 0 : dli_connection_wait(&work->connection, deadline_ns);
+                if (r == 0)
+                        return why_set(&work->reason, -ETIMEDOUT, "no sample within %d ms", timeout_ms);
+                if (r < 0)
+                        return why_set(&work->reason, r, "interrupted while waiting for a sample");
+        }
+}
+
+int dlc_work_next(struct dlc_work *work, int timeout_ms, const struct dlc_order **ret_order) {
+        int r = check_handle(work, "dlc_work_next");
+
+        if (r < 0)
+                return r;
+        if (!ret_order || work->supervises || work->is_at_work)
+                return dli_refuse(-EINVAL, "dlc_work_next: %s",
+                                  !ret_order         ? "ret_order must not be NULL"
+                                  : work->supervises ? "this process supervises and gets no samples"
+                                                     : "answer the sample before with dlc_work_done() first");
+        if (!work->orders)
+                r = wait_for_orders(work, timeout_ms);
+        if (r == 0)
+                r = fill(work, work->orders->orders->orders[work->next]);
+        if (r < 0)
+                return dli_report(&work->reason, r);
+        work->is_at_work = true;
+        if (++work->next == work->orders->orders->n_orders) {
+                dlp__reply__free_unpacked(work->orders, NULL);
+                work->orders = NULL;
+        }
+        *ret_order = &work->order;
+        return 0;
+}
+
+/* ---- answers --------------------------------------------------------------------------------------------------- */
+
+/* What is sent is text of at most TEXT_MAX bytes, cut between two characters. */
+static void cut(const char *text, char ret_text[TEXT_MAX + 1]) {
+        size_t n = strnlen(text, TEXT_MAX);
+
+        if (text[n] != '\0')
+                while (n > 0 && ((unsigned char)text[n] & 0xc0) == 0x80)
+                        n--;
+        memcpy(ret_text, text, n);
+        ret_text[n] = '\0';
+}
+
+static int say(struct dlc_work *work, Dlp__Request *request) {
+        int r = dli_connection_send(&work->connection, request, &work->reason);
+
+        return r < 0 ? dli_report(&work->reason, r) : 0;
+}
+
+int dlc_work_done(struct dlc_work *work, const char *error) {
+        Dlp__Request request = DLP__REQUEST__INIT;
+        Dlp__Worked body = DLP__WORKED__INIT;
+        char text[TEXT_MAX + 1];
+        int r = check_handle(work, "dlc_work_done");
+
+        if (r < 0)
+                return r;
+        if (!work->is_at_work)
+                return dli_refuse(-EINVAL, "dlc_work_done: there is no sample that is not answered yet");
+        work->is_at_work = false;
+        body.number = work->order.number;
+        body.failed = error != NULL;
+        if (error) {
+                cut(error, text);
+                body.text = text;
+        }
+        request.body_case = DLP__REQUEST__BODY_WORKED;
+        request.worked = &body;
+        return say(work, &request);
+}
+
+int dlc_work_ended(struct dlc_work *work, uint64_t worker, const char *text, bool is_last) {
+        Dlp__Request request = DLP__REQUEST__INIT;
+        Dlp__WorkEnded body = DLP__WORK_ENDED__INIT;
+        char copy[TEXT_MAX + 1];
+        int r = check_handle(work, "dlc_work_ended");
+
+        if (r < 0)
+                return r;
+        if (!text || !work->supervises)
+                return dli_refuse(-EINVAL, "dlc_work_ended: %s",
+                                  text ? "this process does not supervise" : "text must not be NULL");
+        cut(text, copy);
+        body.worker = worker;
+        body.text = copy;
+        body.is_last = is_last;
+        request.body_case = DLP__REQUEST__BODY_WORK_ENDED;
+        request.work_ended = &body;
+        return say(work, &request);
+}

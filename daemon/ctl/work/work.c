@@ -1,0 +1,300 @@
+#include "daemon/ctl/work/work.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "daemon/base/log.h"
+#include "daemon/codec/steps/own_step.h"
+#include "daemon/ctl/handlers.h"
+#include "daemon/pipeline/desk/desk.h"
+#include "daemon/ring/held.h"
+#include "proto/base/cleanup.h"
+#include "proto/base/text.h"
+#include "proto/order/philox.h"
+
+#define OWN_DRAWS (1ull << 63) /* the stream of draws of functions, far from those of views and parts */
+
+/* ---- orders ---------------------------------------------------------------------------------------------------- */
+
+struct order_message {
+        Dlp__Order order, *pointer;
+        Dlp__OrderStep steps[DLP_TENSORS_MAX], *pointers[DLP_TENSORS_MAX];
+};
+
+static bool input_varies(const struct field_layout *field) {
+        for (uint32_t k = 0; field->form.input.n_bytes > 0 && k < field->form.input.n_dims; k++)
+                if (field->form.input.shape[k] < 0)
+                        return true;
+        return false;
+}
+
+/* A function's draws follow from the seed of its part, as those of steps do. */
+static uint64_t seed_of(const struct task *task, uint32_t idx_field) {
+        const struct codec *codec = program_codec(task->program, idx_field);
+        const struct codec_input input = { .seed = task_seed(task, codec_view(codec)) };
+
+        return dlp_philox_seed(codec_seed(codec, &input), OWN_DRAWS);
+}
+
+static void order_fill(struct order_message *message, const struct desk *desk, struct task *task) {
+        Dlp__Order *order = &message->order;
+
+        dlp__order__init(order);
+        message->pointer = order;
+        order->number = task->own.number;
+        order->slot = task->batch->slot->idx;
+        order->place = task->idx_sample;
+        order->epoch = task->batch->epoch;
+        order->sample = task->candidate;
+        for (uint32_t i = 0; i < desk->n_steps; i++) {
+                const struct field_layout *field = &desk->stream->layout.fields[desk->steps[i]];
+                Dlp__OrderStep *step = &message->steps[i];
+
+                dlp__order_step__init(step);
+                step->seed = seed_of(task, desk->steps[i]);
+                if (input_varies(field)) {
+                        step->shape = task->inputs[desk->steps[i]];
+                        step->n_shape = field->form.input.n_dims;
+                }
+                message->pointers[i] = step;
+        }
+        order->steps = message->pointers;
+        order->n_steps = desk->n_steps;
+}
+
+/* May close the session. */
+static void send_orders(struct desk *desk, struct seat *seat, uint32_t n) {
+        struct order_message messages[DLP_ORDERS_MAX];
+        Dlp__Order *pointers[DLP_ORDERS_MAX];
+        Dlp__Orders orders = DLP__ORDERS__INIT;
+        Dlp__Reply reply = DLP__REPLY__INIT;
+        struct task *task;
+
+        while (orders.n_orders < n && (task = desk_take(desk, seat))) {
+                order_fill(&messages[orders.n_orders], desk, task);
+                pointers[orders.n_orders] = &messages[orders.n_orders].order;
+                orders.n_orders++;
+        }
+        if (orders.n_orders == 0)
+                return;
+        orders.orders = pointers;
+        reply.body_case = DLP__REPLY__BODY_ORDERS;
+        reply.orders = &orders;
+        session_reply(seat->userdata, &reply, NULL, 0);
+}
+
+static void deal(struct desk *desk) {
+        struct seat *seat;
+        uint32_t n;
+
+        while ((seat = desk_next_seat(desk, &n)))
+                send_orders(desk, seat, n);
+}
+
+void work_deal(struct session *rank) {
+        if (rank->stream && rank->stream->desk)
+                deal(rank->stream->desk);
+}
+
+/* ---- attaching ------------------------------------------------------------------------------------------------- */
+
+/* Takes the same time whatever the ticket is. */
+static bool is_ticket(const char *ticket, const char *wanted) {
+        unsigned differ = strlen(ticket) != DESK_TICKET_MAX - 1;
+
+        for (size_t i = 0; !differ && i < DESK_TICKET_MAX - 1; i++)
+                differ |= (unsigned)(ticket[i] ^ wanted[i]);
+        return differ == 0;
+}
+
+static struct session *find_rank(const struct session *session, const char *ticket) {
+        struct session *rank;
+
+        TAILQ_FOREACH(rank, &session->server->sessions, entry)
+                if (!rank->closed && rank->stream && rank->stream->desk && rank->peer.uid == session->peer.uid &&
+                    is_ticket(ticket, rank->stream->desk->ticket))
+                        return rank;
+        return NULL;
+}
+
+struct told_step {
+        Dlp__WorkStep step, *pointer;
+        Dlp__Form input, output;
+};
+
+static void tell_form(Dlp__Form *form, uint64_t offset, uint64_t stride, uint32_t dtype, uint32_t n_dims,
+                      const int64_t *shape) {
+        dlp__form__init(form);
+        form->offset = offset;
+        form->stride = stride;
+        form->dtype = dtype;
+        form->shape = (int64_t *)(uintptr_t)shape;
+        form->n_shape = n_dims;
+}
+
+static void tell_step(struct told_step *told, const struct stream *stream, uint32_t idx_field) {
+        const struct program *program = programs_first(stream->programs);
+        const struct field_layout *field = &stream->layout.fields[idx_field];
+        const struct field_form *form = &field->form;
+
+        dlp__work_step__init(&told->step);
+        told->step.function = (char *)(uintptr_t)program_own(program, idx_field)->function;
+        told->step.field = (char *)(uintptr_t)form->name;
+        tell_form(&told->output, field->offset, field->sample_bytes, form->dtype, form->n_dims, form->shape);
+        if (form->input.n_bytes > 0)
+                tell_form(&told->input, field->input_offset, field->input_bytes, form->input.dtype, form->input.n_dims,
+                          form->input.shape);
+        else
+                told->input = told->output;
+        told->step.input = &told->input;
+        told->step.output = &told->output;
+        told->pointer = &told->step;
+}
+
+static void tell(struct session *session, uint64_t id, const struct stream *stream, int payload_fd) {
+        const struct desk *desk = stream->desk;
+        const struct dlp_control *control = stream->ring->control;
+        struct told_step told[DLP_TENSORS_MAX];
+        Dlp__WorkStep *pointers[DLP_TENSORS_MAX];
+        Dlp__Working working = DLP__WORKING__INIT;
+        Dlp__Reply reply = DLP__REPLY__INIT;
+
+        for (uint32_t i = 0; i < desk->n_steps; i++) {
+                tell_step(&told[i], stream, desk->steps[i]);
+                pointers[i] = &told[i].step;
+        }
+        working.steps = pointers;
+        working.n_steps = desk->n_steps;
+        working.payload_bytes = stream->ring->payload_segment.n_bytes;
+        working.slots_offset = control->slots_offset;
+        working.slot_bytes = control->slot_bytes;
+        working.n_slots = control->n_slots;
+        working.batch_size = control->batch_size;
+        reply.id = id;
+        reply.body_case = DLP__REPLY__BODY_WORKING;
+        reply.working = &working;
+        session_reply(session, &reply, &payload_fd, payload_fd >= 0 ? 1 : 0);
+}
+
+/* A description of its own, as for the trainer: so it is known who holds the memory. */
+static int lend(const struct stream *stream, bool supervises, int *ret_fd, struct why *why) {
+        int fd = supervises ? -1 : held_lend(stream->ring->payload_segment.fd, O_RDWR, why);
+
+        *ret_fd = fd;
+        return supervises || fd >= 0 ? 0 : fd;
+}
+
+void handle_work(struct session *session, const Dlp__Request *request) {
+        const Dlp__Work *work = request->work;
+        struct session *rank = find_rank(session, work->ticket);
+        struct seat *seat;
+        struct why why;
+        int fd, r;
+
+        if (session->state != SESSION_OPEN) {
+                session_refuse(session, request->id, -EISCONN,
+                               "work: this connection is used already; open another one");
+                return;
+        }
+        if (!rank) {
+                session_refuse(session, request->id, -ENOENT,
+                               "work: no rank of this user has the ticket: its loader was closed, or the daemon has "
+                               "started anew");
+                return;
+        }
+        if (work->supervises && rank->stream->desk->supervisor) {
+                session_refuse(session, request->id, -EADDRINUSE,
+                               "work: another process supervises the worker processes of this rank");
+                return;
+        }
+        seat = calloc(1, sizeof(*seat));
+        r = seat ? lend(rank->stream, work->supervises, &fd, &why) : why_errno(&why, -ENOMEM, "work");
+        if (r < 0) {
+                free(seat);
+                session_refuse(session, request->id, r, why.text);
+                return;
+        }
+        seat->userdata = session;
+        seat->worker = work->worker;
+        seat->supervises = work->supervises;
+        session->seat = seat;
+        session->state = SESSION_WORKING;
+        desk_sit(rank->stream->desk, seat);
+        log_debug("ctl", "worker process connected job=%s rank=%u pid=%d", rank->job->name, rank->stream->rank,
+                  session->peer.pid);
+        tell(session, request->id, rank->stream, fd); /* may close the session */
+        if (fd >= 0)
+                close(fd);
+        work_deal(rank);
+}
+
+/* ---- answers --------------------------------------------------------------------------------------------------- */
+
+/* What a process says is put into messages and files. */
+static const char *printable(const char *text, char copy[DESK_TEXT_MAX]) {
+        snprintf(copy, DESK_TEXT_MAX, "%s", text);
+        text_make_printable(copy);
+        return copy;
+}
+
+void handle_worked(struct session *session, const Dlp__Request *request) {
+        const Dlp__Worked *worked = request->worked;
+        char text[DESK_TEXT_MAX];
+        struct desk *desk;
+
+        if (!session->seat) {
+                session_close(session, "it answered an order that it was not given");
+                return;
+        }
+        desk = session->seat->desk;
+        if (desk_answer(session->seat, worked->number, worked->failed ? printable(worked->text, text) : NULL) < 0)
+                session_close(session, desk ? "it answered an order that it was not given" : NULL);
+        if (desk)
+                deal(desk);
+}
+
+void handle_work_ended(struct session *session, const Dlp__Request *request) {
+        const Dlp__WorkEnded *ended = request->work_ended;
+        struct desk *desk = session->seat ? session->seat->desk : NULL;
+        char text[DESK_TEXT_MAX];
+
+        if (!session->seat || !session->seat->supervises) {
+                session_close(session, "it supervises no worker processes");
+                return;
+        }
+        if (!desk)
+                return;
+        if (ended->is_last)
+                desk_give_up(desk, printable(ended->text, text));
+        else
+                desk_note_end(desk, ended->worker, printable(ended->text, text));
+        deal(desk);
+}
+
+/* ---- the end --------------------------------------------------------------------------------------------------- */
+
+void work_session_ends(struct session *session) {
+        struct desk *desk;
+
+        if (!session->seat)
+                return;
+        desk = session->seat->desk;
+        desk_leave(session->seat);
+        free(session->seat);
+        session->seat = NULL;
+        if (desk)
+                deal(desk);
+}
+
+/* Their seats have no desk any more, so closing their sessions is not taken for the death of a process. */
+void work_rank_has_left(struct server *server) {
+        struct session *session, *next;
+
+        TAILQ_FOREACH_SAFE(session, &server->sessions, entry, next)
+                if (session->seat && !session->seat->desk)
+                        session_close(session, NULL);
+}

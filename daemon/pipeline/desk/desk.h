@@ -1,0 +1,105 @@
+/* pipeline/desk/desk.h: samples that wait for a function of the trainer's, and the processes that take them.
+ *
+ * The function runs in worker processes that the trainer starts, never in the daemon. When all fields of a sample are
+ * in the slot, the worker thread lays its task on the desk of the stream. A seat is one worker process that is
+ * connected; the main thread deals it tasks as orders, which say where in the slot the sample is, and takes its
+ * answers. What has been answered goes back to the worker threads, one of which counts the batch down as for every
+ * other sample. So the main thread only passes tasks on, and a function that fails is a damaged sample like all others.
+ *
+ *      worker thread -> desk_put() -> waiting -> desk_take() -> dealt -> desk_answer() -> worker thread, own.state says
+ * how seat ends: the first of its tasks has met the end
+ *
+ * A process works on its orders one after the other and answers each before it begins the next. So of the orders that a
+ * process had when it ended, only the first can have been begun: that sample is read and rendered again, since the
+ * function may have changed it, and after OWN_TRIES ends it is damaged. The others are dealt to the next process.
+ *
+ * Threads: desk_put() any worker thread, desk_look() the planner, all else the main thread. The lock is a leaf. */
+#pragma once
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "daemon/base/fair_queue.h"
+#include "daemon/pipeline/task.h"
+
+#define DESK_TICKET_MAX 33u  /* bytes with NUL */
+#define DESK_TEXT_MAX   384u /* bytes with NUL, of what a process says about a failure */
+#define OWN_TRIES       3u   /* a sample that met the end of a process is dealt again twice */
+
+/* One worker process, or one that starts others and says how they ended (`supervises`). The caller makes it and frees
+ * it; the desk fills it in. */
+struct seat {
+        TAILQ_ENTRY(seat) entry;
+        struct desk *desk; /* NULL: none, or the desk was closed */
+        void *userdata;    /* the caller's */
+        uint64_t worker;   /* its number, chosen by who started it */
+        bool supervises;
+        uint32_t n_dealt;
+        struct task *dealt[DLP_ORDERS_MAX]; /* the first was dealt first */
+        uint64_t begun_ns;                  /* when it can have begun with the first */
+        uint64_t usual_ns;                  /* that it takes for one, smoothed; 0: not known yet */
+};
+
+struct desk {
+        struct stream *stream;
+        struct fair_queue *ready; /* to the worker threads */
+        char ticket[DESK_TICKET_MAX];
+        uint32_t n_steps;
+        uint32_t steps[DLP_TENSORS_MAX]; /* fields that functions are applied to */
+
+        pthread_mutex_t lock; /* guards what follows; a leaf */
+        struct tasks waiting;
+        uint32_t n_waiting;
+        uint32_t n_room;   /* orders that processes could take now */
+        bool is_told;      /* the main thread knows that there is something to deal */
+        bool is_closed;    /* the rank has left */
+        uint64_t alone_ns; /* since when no process is connected; 0: that is not so */
+        struct why ended;  /* all samples end with this reason; "": they do not */
+
+        /* Main thread. */
+        TAILQ_HEAD(, seat) seats;
+        struct seat *supervisor; /* NULL: none */
+        struct tasks lost;       /* met the end of a process, whose supervisor has not said yet how it ended */
+        uint64_t n_orders;
+};
+
+/* NULL in `ret_desk` if no function is applied to any field of the stream. -ENOMEM, or what getrandom() fails with. */
+int desk_new(struct stream *stream, struct fair_queue *ready, struct desk **ret_desk);
+void desk_free(struct desk *desk);
+
+/* The sample is in its slot. Returns whether the main thread is to be told that there is something to deal. */
+bool desk_put(struct desk *desk, struct task *task);
+
+/* ---- the main thread ------------------------------------------------------------------------------------------- */
+
+void desk_sit(struct desk *desk, struct seat *seat);
+
+/* The process has ended. Its samples are dealt to others. */
+void desk_leave(struct seat *seat);
+
+/* The next seat that should get orders, and how many at most; NULL: there is nothing to deal, or no room. */
+struct seat *desk_next_seat(struct desk *desk, uint32_t *ret_n);
+
+/* The next task for the seat, whose number is then task->own.number; NULL: none waits. */
+struct task *desk_take(struct desk *desk, struct seat *seat);
+
+/* The process has answered its first order; `error` NULL: it is done. -EPROTO: it has no such order, or another one was
+ * dealt before it. */
+int desk_answer(struct seat *seat, uint64_t number, const char *error);
+
+/* The supervisor says how a process ended. */
+void desk_note_end(struct desk *desk, uint64_t worker, const char *text);
+
+/* No process can be started: the job ends with this reason. */
+void desk_give_up(struct desk *desk, const char *text);
+
+/* The rank has left: all tasks come back to be dropped, and no more are taken. Seats are the caller's to end. */
+void desk_close(struct desk *desk);
+
+/* ---- the planner ----------------------------------------------------------------------------------------------- */
+
+/* Has it been without a process for so long that the client should be told why no batch comes? Then `ret_text` says so.
+ * After a minute its samples end with that reason. */
+bool desk_look(struct desk *desk, uint64_t now_ns, struct why *ret_text);
