@@ -831,8 +831,10 @@ def fields_of(message):
 
 
 def request(kind, body=b"", protocol=3, number=1):
-    """A Request of proto/dataloader.proto; kind: attach, seek, status, datasets, jobs, errors, classes, metrics."""
-    kinds = {"attach": 10, "seek": 11, "status": 12, "datasets": 13, "jobs": 14, "errors": 15, "classes": 16, "metrics": 44}
+    """A Request of proto/dataloader.proto; kind: attach, seek, status, datasets, jobs, errors, classes, metrics, work,
+    worked, work_ended."""
+    kinds = {"attach": 10, "seek": 11, "status": 12, "datasets": 13, "jobs": 14, "errors": 15, "classes": 16, "metrics": 44,
+             "work": 110, "worked": 111, "work_ended": 112}
     return field(1, protocol) + field(2, number) + field(3, "a test") + field(kinds[kind], body)
 
 

@@ -8,7 +8,8 @@
             ...
     state = loader.state_dict()              # a small plain dict; load_state_dict() also takes it at another world size
 
-The daemon reads, decodes and augments; nothing is started in this process and nothing is copied."""
+The daemon reads, decodes and augments; nothing is started in this process and nothing is copied. Functions of your own
+run in processes that the loader starts: Loader(..., pipeline="center_crop(224) python(my)", workers={"my": function})."""
 from ._batches.batch import Batch
 from ._dataset import Dataset, Sampler
 from ._device.array import DeviceArray
@@ -16,9 +17,10 @@ from ._errors import (BatchReleased, DaemonGone, DaemonNotRunning, DaemonTimeout
                       DeviceFailed, DeviceMemoryFull, DeviceNotFound, Error, ForkedLoader, FrameworkMissing, JobFailed,
                       JobMismatch, LibraryNotFound, LimitReached, LoaderClosed, LoaderWarning, NotSupported,
                       OptionError, PermissionDenied, RankTaken, RingFull, SampleDamaged, StateError, StillInUse,
-                      TooManyErrors, VersionMismatch)
+                      TooManyErrors, VersionMismatch, WorkersGone)
 from ._loader import Loader
 from ._once import OnceError, OnceTimeout, once
+from ._own.draws import sample_rng
 from ._batches.ragged import Ragged
 from ._batches.source import TextLists, Texts
 from ._stats import Stats
@@ -30,6 +32,6 @@ __all__ = [
     "FrameworkMissing", "JobFailed", "JobMismatch", "LibraryNotFound", "LimitReached", "Loader", "LoaderClosed",
     "LoaderWarning", "NotSupported", "OnceError", "OnceTimeout", "OptionError", "PermissionDenied", "Ragged",
     "RankTaken", "RingFull", "SampleDamaged", "Sampler", "StateError", "Stats", "StillInUse", "TextLists", "Texts",
-    "TooManyErrors", "VersionMismatch",
-    "__version__", "once",
+    "TooManyErrors", "VersionMismatch", "WorkersGone",
+    "__version__", "once", "sample_rng",
 ]

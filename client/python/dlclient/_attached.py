@@ -16,6 +16,8 @@ from ._fixed import Fixed
 from ._lease import Handle
 from ._library import Library
 from ._options import Wish
+from ._own import functions as _functions
+from ._own.crew import Crew
 from ._places import state as _state
 from ._places.course import Course
 from ._places.epochs import Span
@@ -72,6 +74,7 @@ class Attached:
     _timeout: Optional[float]
     _progress: ProgressWish
     _team: Optional[Team]   # None: the ranks were released
+    _crews: List[Crew]      # one for each rank, if the pipeline names functions
     _receivers: Optional[Receivers]  # of batches on a device
     _course: Course
     _identity: Identity     # of what it attached to at first
@@ -90,7 +93,26 @@ class Attached:
                 handle.refuse("the device of this loader could not be opened")
                 handle.detach()
             raise
+        try:
+            self._hire(handles)
+        except BaseException:
+            for handle in handles:
+                handle.refuse("the worker processes of this loader could not be started")
+                handle.detach()
+            raise
         self._team = Team(ranks)
+
+    def _hire(self, handles: List[Handle]) -> None:
+        """Worker processes for the functions of the pipeline; those of an earlier attachment go on with the new one."""
+        _functions.needed(self._wish.functions, _library.text_of(handles[0].info.pipeline))
+        if not self._crews and self._wish.functions:
+            for handle in handles:
+                self._crews.append(Crew(self._wish.functions, self._wish.n_workers, self._wish.worker_timeout,
+                                        self._wish.worker_start, _library.text_of(handle.info.socket),
+                                        _library.text_of(handle.info.ticket)))
+        for handle, crew in zip(handles, self._crews):
+            handle.crew = weakref.ref(crew)
+            crew.look(handle.info)
 
     def _rank_of(self, i: int, handle: Handle, epoch: int, position: int) -> Rank:
         if self._receivers is None:
@@ -173,6 +195,9 @@ class Attached:
     def close_for(self, why: str) -> None:
         """close(), with the text of the error that using the loader raises from then on."""
         team, closed = self._team, self._closed
+        crews, self._crews = self._crews, []
+        for crew in crews:
+            crew.close()
         if closed or team is None:
             self._closed = closed or why
             return

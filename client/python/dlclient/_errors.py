@@ -102,6 +102,21 @@ class BatchReleased(Error):
     """The batch was released; its fields are gone."""
 
 
+class WorkersGone(Error):
+    """The process that starts a loader's worker processes has ended. It is final for this loader."""
+
+
+class FunctionTraceback(Exception):
+    """Where a function of the pipeline failed, in its process: the cause of a SampleDamaged."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(text)
+        self.text = text
+
+    def __str__(self) -> str:
+        return f"in a worker process:\n{self.text}"
+
+
 class LoaderClosed(Error):
     """The loader was closed, or replaced by a newer one."""
 

@@ -56,7 +56,7 @@ class Handle:
     """The library's loader of one rank. It is closed when nothing refers to it any more."""
 
     __slots__ = ("library", "pointer", "out", "out_reference", "info", "refusal", "detached", "leases", "ending",
-                 "forks", "teller", "freed", "released_by", "device", "__weakref__")
+                 "forks", "teller", "freed", "released_by", "device", "crew", "__weakref__")
 
     def __init__(self, library: Library, pointer: int) -> None:
         self.library = library
@@ -72,6 +72,7 @@ class Handle:
         self.teller: Optional[Teller] = None  # the library tells it what it waits for
         self.freed: Any = None  # a queue: a thread waits for a slot (_slots.py)
         self.released_by: Optional[int] = None  # the thread that released a slot last
+        self.crew: Any = None  # a weak reference to its worker processes: _own.crew.Crew
         self.device: Any = None  # the batches go to a GPU: _device.device.Device
 
     @property
@@ -90,6 +91,12 @@ class Handle:
         self.check_here()
         if self.refusal is not None:
             raise LoaderClosed(self.refusal)
+
+    def look_at_crew(self) -> None:
+        """Between two slices of a wait: the daemon may have restarted, and the worker processes need to know."""
+        crew = self.crew() if self.crew is not None else None
+        if crew is not None:
+            crew.look(self.info)
 
     def refuse(self, why: str) -> None:
         """From now on check() raises; a thread that waits for a batch notices within its slice."""

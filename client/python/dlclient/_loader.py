@@ -86,6 +86,17 @@ class Loader(Loops):
         partition       "pad" (all ranks get the same number of samples, as with DistributedSampler), "drop", or "exact"
                         (each sample once)
 
+    Own functions
+        workers         {"my": function}: the functions that the pipeline names, as in "center_crop(224) python(my)". Each
+                        is called with an array, a sample's field, and changes it or returns another one; it may have
+                        parameters rng, sample and epoch, too. They run in processes that the loader starts; docs/own-code.md
+                        has the rest
+        n_workers       how many processes that are, for each rank; None: as many as CPUs, 8 at most
+        worker_timeout  seconds that a function may take for a sample; then its process is killed and another one tries.
+                        None: no limit
+        worker_start    "fork": the processes are forked when the loader opens, so any function can be used; "spawn": they
+                        begin with a fresh interpreter, and the functions are sent by cloudpickle, or by pickle
+
     Ranks
         rank, world_size    None: from torch.distributed if it is initialised, else from the environment (torchrun, MPI,
                         a step of Slurm), else 0 and 1
@@ -139,15 +150,18 @@ class Loader(Loops):
                  progress: ProgressWish = None, sampler: Optional[str] = None,
                  columns: Optional[Mapping[str, Any]] = None, indices: Any = None, targets: Any = None,
                  as_tuple: Union[bool, Sequence[str]] = False, views: Optional[int] = None, device: Any = None,
-                 into: Any = None) -> None:
+                 into: Any = None, workers: Optional[Mapping[str, Any]] = None, n_workers: Optional[int] = None,
+                 worker_timeout: Optional[float] = 60.0, worker_start: str = "fork") -> None:
         self._closed = "the loader was never opened"
+        self._crews = []
         self._wish = _options.Wish(dataset=dataset, batch_size=1 if batch_size is None else batch_size,
                                    pipeline=_views.with_views(pipeline_text(pipeline), views),
                                    drop_last=drop_last, dealing=dealing, partition=partition,
                                    rank=rank, world_size=world_size, ranks=ranks, job=job, socket=socket,
                                    on_error=_options.at_damage(on_error), max_errors=max_errors,
                                    on_restart=on_restart, restart_timeout=restart_timeout, slots=slots,
-                                   open_timeout=open_timeout,
+                                   open_timeout=open_timeout, workers=workers, n_workers=n_workers,
+                                   worker_timeout=worker_timeout, worker_start=worker_start,
                                    **_order.completed(state, indices, columns, seed=seed, draws=draws, shuffle=shuffle,
                                                       order=order, shuffle_buffer=shuffle_buffer, sampler=sampler))
         self._span = Span(None if epochs is None else _options.integer("epochs", epochs, 1, 2**32 - 1),

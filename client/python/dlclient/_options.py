@@ -15,6 +15,7 @@ from ._answers import keywords as _keywords
 from ._answers.transforms import pipeline_text
 from ._columns import Columns
 from ._errors import OptionError
+from ._own import functions as _functions
 from ._waiting import Teller
 
 OneDataset = Union[str, "os.PathLike[str]", Mapping[str, Any]]
@@ -168,6 +169,22 @@ def rank_list(ranks: object, rank: object, world: Optional[int]) -> Optional[Lis
     return listed
 
 
+_WORKERS_USUAL = 8
+
+
+def _n_workers(value: object) -> int:
+    """How many processes apply the pipeline's functions; None: as many as CPUs, but not many."""
+    if value is None:
+        return min(len(os.sched_getaffinity(0)), _WORKERS_USUAL)
+    return integer("n_workers", value, 1, 256)
+
+
+def _start(value: object) -> str:
+    if value not in ("fork", "spawn"):
+        raise OptionError(f"worker_start: {value!r}; \"fork\" and \"spawn\" are allowed")
+    return str(value)
+
+
 def encoded(value: Optional[str]) -> Optional[bytes]:
     return None if value is None else value.encode("utf-8", "surrogateescape")
 
@@ -181,7 +198,8 @@ class Wish:
                  shuffle_buffer: object, rank: object, world_size: object, ranks: object, job: object, socket: object,
                  on_error: object, max_errors: object, on_restart: object, restart_timeout: object, slots: object,
                  open_timeout: object, sampler: object = None, columns: object = None,
-                 is_seed_drawn: bool = False) -> None:
+                 is_seed_drawn: bool = False, workers: object = None, n_workers: object = None,
+                 worker_timeout: object = 60.0, worker_start: object = "fork") -> None:
         self.dataset = dataset_names(dataset)
         self.batch_size = integer("batch_size", batch_size, 1, 65536)
         self.pipeline = pipeline_text(pipeline)
@@ -209,6 +227,10 @@ class Wish:
         self.sampler = sampler_text(sampler)
         self.columns = Columns(columns)
         self.is_seed_drawn = is_seed_drawn
+        self.functions = _functions.checked(workers)
+        self.n_workers = _n_workers(n_workers)
+        self.worker_timeout = seconds("worker_timeout", worker_timeout)
+        self.worker_start = _start(worker_start)
         self.devices: Optional[List[str]] = None  # bus ids of those on which the ranks' batches are finished
 
     def settle(self, library: _library.Library) -> None:

@@ -15,7 +15,7 @@ from . import _library
 from ._batches.batch import Batch, State
 from ._batches.form import Form
 from ._batches.source import Source
-from ._errors import DaemonTimeout, Error, JobFailed, RingFull, SampleDamaged, error_of
+from ._errors import DaemonTimeout, Error, FunctionTraceback, JobFailed, RingFull, SampleDamaged, error_of
 from ._lease import Handle, Lease, deliver, held_by, sweep
 
 log = logging.getLogger("dlclient")
@@ -130,10 +130,20 @@ class Rank:
         is none where damaged samples are tolerated, nor for whoever asks again after the job has ended."""
         error = error_of(result, self._text())
         if isinstance(error, SampleDamaged):
+            self._add_traceback(error)
             if self._form.raises or self._has_failed:
+                cause = error.__cause__
                 error = JobFailed(f"the job has ended: {error}", error.errno)
+                error.__cause__ = cause
             self._has_failed = True
         return error
+
+    def _add_traceback(self, error: Error) -> None:
+        """If it is a function of the pipeline that failed, the whole traceback of its process goes with the error."""
+        crew = self.handle.crew() if self.handle.crew is not None else None
+        text = crew.traceback_of(str(error)) if crew is not None else None
+        if text is not None:
+            error.__cause__ = FunctionTraceback(text)
 
     # -- waiting
 
@@ -182,6 +192,7 @@ class Rank:
             handle.check()
             handle.raise_trouble()
             self._look_for_daemon()
+            handle.look_at_crew()
             if result >= 0:
                 return result
             self._look_for_hold()

@@ -1,0 +1,17 @@
+"""python -m dlclient._own: a foreman in an interpreter of its own. What it needs comes through stdin."""
+from __future__ import annotations
+
+import pickle
+import sys
+
+from . import foreman
+from .board import Board
+
+
+def main() -> None:
+    functions, n_workers, descriptor, timeout, pidfd, wake, path = pickle.load(sys.stdin.buffer)
+    sys.path[:] = path
+    foreman.main(Board(n_workers, descriptor), pickle.loads(functions), timeout, pidfd, wake)
+
+
+main()

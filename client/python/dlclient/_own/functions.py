@@ -1,0 +1,146 @@
+"""The functions that a loader is given, and how one is applied to a sample."""
+from __future__ import annotations
+
+import ctypes
+import difflib
+import inspect
+import os
+import re
+import traceback
+from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple, cast
+
+import numpy
+
+from .._errors import OptionError
+from .._lease import TYPES
+from .draws import Draws
+
+Function = Callable[..., Any]
+
+GIVEN = ("rng", "sample", "epoch")  # parameters that a function may have beside the array
+PLACES_SHOWN = 3
+
+_NAME = re.compile(r"\bpython\(\s*([A-Za-z_][A-Za-z0-9_]*)")
+
+
+def names_in(pipeline: str) -> List[str]:
+    """The functions that a pipeline names, each once."""
+    return list(dict.fromkeys(_NAME.findall(pipeline)))
+
+
+def checked(workers: object) -> Dict[str, Function]:
+    """The loader's option workers."""
+    if workers is None:
+        return {}
+    if not isinstance(workers, Mapping):
+        raise OptionError(f"workers: {workers!r}; expected the functions that the pipeline names, as in workers="
+                          f"{{\"my\": function}} for python(my); their number of processes is n_workers")
+    for name, function in workers.items():
+        if not isinstance(name, str) or not name.isidentifier() or not name.isascii() or len(name) > 63:
+            raise OptionError(f"workers: {name!r} cannot be the name of a function; expected letters, digits and _")
+        if not callable(function):
+            raise OptionError(f"workers: {name!r} is {function!r}, which cannot be called")
+    return dict(workers)
+
+
+def needed(functions: Dict[str, Function], pipeline: str) -> None:
+    """Does the loader have what its pipeline names, and nothing else?"""
+    named = names_in(pipeline)
+    for name in named:
+        if name not in functions:
+            near = difflib.get_close_matches(name, list(functions), 1)
+            hint = f" (did you mean {near[0]}?)" if near else ""
+            raise OptionError(f"pipeline: python({name}) needs a function, and workers has none of this name{hint}; "
+                              f"write workers={{\"{name}\": function}}")
+    for name in functions:
+        if name not in named:
+            raise OptionError(f"workers: {name!r} is not in the pipeline {pipeline!r}; write python({name}) as the last "
+                              f"step of a field, as in \"center_crop(224) python({name})\"")
+
+
+class Call:
+    """One function, with what it wants to be given."""
+
+    def __init__(self, function: Function) -> None:
+        self.function = function
+        self.wants: Tuple[str, ...] = ()
+        try:
+            parameters = inspect.signature(function).parameters
+        except (TypeError, ValueError):  # of some built-in functions nobody knows
+            return
+        first, *others = list(parameters) or [""]
+        del first
+        self.wants = tuple(name for name in others if name in GIVEN)
+
+
+def place_of(error: BaseException) -> str:
+    """Where it happened, the innermost place first: "a.py:12 in f, from a.py:30 in my"."""
+    here = os.path.dirname(os.path.abspath(__file__))
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__)
+              if os.path.dirname(os.path.abspath(frame.filename)) != here]
+    return places(frames)
+
+
+def places(frames: Sequence[traceback.FrameSummary]) -> str:
+    shown = [f"{os.path.basename(frame.filename)}:{frame.lineno} in {frame.name}" for frame in reversed(frames)]
+    more = ["..."] if len(shown) > PLACES_SHOWN else []
+    return ", from ".join(shown[:PLACES_SHOWN] + more)
+
+
+def described(error: BaseException) -> str:
+    """An exception in a line."""
+    text = "".join(traceback.format_exception_only(type(error), error)).strip().replace("\n", "; ")
+    where = place_of(error)
+    return f"{text[:240]}, at {where}" if where else text[:300]
+
+
+def as_array(address: int, dtype: int, shape: Tuple[int, ...]) -> Any:
+    """An array of NumPy over the rank's memory."""
+    kind = numpy.dtype(TYPES[dtype])
+    n_bytes = kind.itemsize
+    for n in shape:
+        n_bytes *= n
+    return numpy.ndarray(shape, kind, cast(Any, (ctypes.c_char * n_bytes).from_address(address)))
+
+
+class Wrong(Exception):
+    """What a function returned cannot be taken."""
+
+
+def _put(result: Any, output: Any, name: str) -> None:
+    """Copies what the function returned to where the daemon wants it."""
+    if hasattr(result, "detach"):
+        result = result.detach().cpu().numpy()
+    result = numpy.asarray(result)
+    if result.shape != output.shape or result.dtype != output.dtype:
+        shape = ":".join(str(n) for n in result.shape)
+        raise Wrong(f"returned {result.dtype} {result.shape}, and {output.dtype} {output.shape} is declared: write "
+                    f"python({name}, dtype={result.dtype}{f', shape={shape}' if shape else ''}), or convert it")
+    output[...] = result
+
+
+class Applier:
+    """Applies functions, in one worker process."""
+
+    def __init__(self, functions: Dict[str, Function]) -> None:
+        self._calls = {name: Call(function) for name, function in functions.items()}
+        self._draws = Draws()
+
+    def apply(self, name: str, seed: int, epoch: int, sample: int, given: Any, output: Optional[Any]) -> None:
+        """`output` None: the function changes the array in place, or returns another one of its form."""
+        call = self._calls.get(name)
+        if call is None:
+            raise Wrong("the trainer has no function of this name")
+        if "rng" in call.wants:
+            more = {"rng": self._draws.rng(seed, epoch, sample), "sample": sample, "epoch": epoch}
+            result = call.function(given, **{key: more[key] for key in call.wants})
+        else:
+            self._draws.seed_all(seed, epoch, sample)
+            more = {"sample": sample, "epoch": epoch}
+            result = call.function(given, **{key: more[key] for key in call.wants})
+        if result is None or result is given:
+            if output is not None:
+                raise Wrong(f"returned {'its input' if result is given else 'None'}, and what it delivers has another "
+                            f"form than its input: return an array of {output.dtype} {output.shape}")
+            return
+        _put(result, given if output is None else output, name)

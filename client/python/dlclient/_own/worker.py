@@ -1,0 +1,126 @@
+"""A worker process: takes samples from the daemon one by one and applies the trainer's functions to them."""
+from __future__ import annotations
+
+import ctypes
+import errno
+import faulthandler
+import os
+import signal
+import sys
+import traceback
+from typing import Any, Dict
+
+from .. import _library
+from .board import Board
+from .functions import Applier, Function, Wrong, as_array, described
+
+GONE = 75        # exit status: the rank has left or the daemon has ended
+REFUSED = 74     # exit status: the daemon does not let it connect, or no more
+SLICE_MS = 500
+
+
+def open_work(library: _library.Library, socket: str, ticket: str, worker: int, supervises: bool) -> Any:
+    """Connects: the library's handle, or None if the rank or the daemon is gone. OSError with the daemon's reason."""
+    options = _library.WorkOptions()
+    options.size = ctypes.sizeof(options)
+    options.socket = socket.encode("utf-8", "surrogateescape")
+    options.ticket = ticket.encode()
+    options.worker = worker
+    options.supervises = supervises
+    options.timeout_ms = 30000
+    out = ctypes.c_void_p()
+    result = library.work_open(ctypes.byref(options), ctypes.byref(out))
+    if result == 0:
+        return out
+    if result in (-errno.ENOENT, -errno.ECONNREFUSED, -errno.ECONNRESET, -errno.ESHUTDOWN):
+        return None
+    raise OSError(-result, library.error_text())
+
+
+def _shape(array: Any) -> Any:
+    return tuple(array.shape[:array.n_dims])
+
+
+class Worker:
+    """`stack`: a file that faulthandler writes to when the foreman asks where it hangs."""
+
+    def __init__(self, library: _library.Library, functions: Dict[str, Function], board: Board, place: int) -> None:
+        self._library = library
+        self._applier = Applier(functions)
+        self._board = board
+        self._place = place
+        self._pid = os.getpid()
+        self._n_orders = 0
+
+    def _apply(self, order: Any) -> None:
+        for i in range(order.n_steps):
+            step = order.steps[i]
+            given = as_array(step.input.data, step.input.dtype, _shape(step.input))
+            output = None
+            if step.output.data != step.input.data:
+                output = as_array(step.output.data, step.output.dtype, _shape(step.output))
+            self._applier.apply(step.function.decode(), step.seed, order.epoch, order.sample, given, output)
+
+    def _work_on(self, order: Any) -> Any:
+        """None, or what is wrong, in a line."""
+        self._n_orders += 1
+        self._board.begin(self._place, order.sample, order.epoch, self._n_orders)
+        text = None
+        try:
+            self._apply(order)
+        except BaseException as error:  # pylint: disable=broad-except
+            if os.getpid() != self._pid:  # raised in a child that the function forked
+                os._exit(1)
+            text = str(error) if isinstance(error, Wrong) else described(error)
+            if not isinstance(error, Wrong):
+                self._board.put_traceback(self._place, order.sample, order.epoch, traceback.format_exc())
+            del error
+        if os.getpid() != self._pid:  # the function forked, and its child came back from it
+            os._exit(0)
+        self._board.end(self._place)
+        return text
+
+    def run(self, work: Any) -> int:
+        """Until the rank leaves; returns the exit status."""
+        library, out = self._library, ctypes.c_void_p()
+        reference = ctypes.byref(out)
+        while True:
+            result = library.quick.work_next(work, 0, reference)
+            if result == -errno.ETIMEDOUT:
+                _flush()
+                result = library.work_next(work, SLICE_MS, reference)
+            if result in (-errno.ETIMEDOUT, -errno.EINTR):
+                continue
+            if result < 0:
+                return GONE if result == -errno.ECONNRESET else REFUSED
+            text = self._work_on(_library.Order.from_address(out.value or 0))
+            if library.quick.work_done(work, None if text is None else text.encode("utf-8", "replace")) < 0:
+                return GONE
+
+
+def _flush() -> None:
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except (AttributeError, OSError, ValueError):
+            pass
+
+
+def main(functions: Dict[str, Function], board: Board, place: int, number: int, stack: Any) -> int:
+    """The process from its beginning to its end."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the trainer's; it ends its worker processes itself
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    faulthandler.register(signal.SIGUSR1, file=stack, all_threads=False, chain=False)
+    _, socket, ticket = board.told()
+    library = _library.load()
+    try:
+        work = open_work(library, socket, ticket, number, False)
+    except OSError as error:
+        board.put_traceback(place, 2**64 - 1, 0, str(error.strerror or error))
+        return REFUSED
+    if work is None:
+        return GONE
+    try:
+        return Worker(library, functions, board, place).run(work)
+    finally:
+        _flush()

@@ -1,0 +1,556 @@
+#!/usr/bin/env python3
+"""Functions of the trainer's own in the pipeline: python(NAME) and workers= of a Loader. They run in processes beside the
+daemon; any number of these gives the same bits, and whatever a function does harms nothing but its own sample."""
+import contextlib
+import json
+import os
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
+from harness import HandClient, Skip, Table, attach_body, case, contains, equal, field, fields_of, main, request, within
+from pyclient import Trainer, trainer
+
+CUT = "random_resized_crop(16) hflip(0.5)"
+OTHER = 61002  # nobody's uid on any machine
+# Samples of the campaign in which worker processes are killed: OWN_KILL_SAMPLES=10000 for the whole of it.
+KILL_SAMPLES = int(os.environ.get("OWN_KILL_SAMPLES", "400"))
+
+HELP = """
+import hashlib
+def hashes(loader, name="image", epochs=1):
+    lines = []
+    for epoch in range(epochs):
+        loader.set_epoch(epoch)
+        for batch in loader:
+            for index, array in zip(batch.indices.tolist(), batch[name]):
+                lines.append((epoch, index, str(array.dtype), list(array.shape), hashlib.sha256(array.tobytes()).hexdigest()))
+    loader.close()
+    return lines
+def load(pipeline, workers=None, batch_size=4, **more):
+    return dlclient.Loader("p", batch_size=batch_size, pipeline=pipeline, workers=workers, **more)
+def processes():
+    return [int(pid) for pid in os.listdir("/proc") if pid.isdigit() and group_of(pid) == os.getpgid(0)]
+def group_of(pid):
+    try:
+        return os.getpgid(int(pid))
+    except ProcessLookupError:
+        return 0
+"""
+
+
+def pictures(box, n=33):
+    return box.daemon({"p": box.folder_of_pictures("p", n, width=40, height=32)}, workers=2)
+
+
+def run(box, daemon, source, *arguments, **more):
+    import textwrap
+    return trainer(box, daemon, HELP + textwrap.dedent(source), *arguments, **more)
+
+
+# ---- the same bits -------------------------------------------------------------------------------------------------
+
+@case("one, two and four processes give the bits that the function gives in the training process")
+def _(box):
+    run(box, pictures(box), f"""
+        def invert(array):
+            array[...] = 255 - array
+        def noise(array, rng):
+            array += rng.integers(0, 50, array.shape, dtype=numpy.uint8)
+        def knows(array, epoch, sample):
+            array[...] = array + numpy.uint8(epoch * 7) + numpy.uint8(sample)
+        def here(pipeline, function):
+            lines = []
+            loader = load(pipeline, seed=5)
+            for epoch in range(2):
+                loader.set_epoch(epoch)
+                for batch in loader:
+                    for index, array in zip(batch.indices.tolist(), batch["image"]):
+                        array = array.copy()
+                        function(array, epoch, index)
+                        lines.append((epoch, index, "uint8", list(array.shape),
+                                      hashlib.sha256(array.tobytes()).hexdigest()))
+            loader.close()
+            return lines
+        wanted = {{
+            "invert": here("{CUT}", lambda array, epoch, index: invert(array)),
+            "noise": here("{CUT}", lambda array, epoch, index: noise(array, dlclient.sample_rng(5, epoch, index))),
+            "knows": here("{CUT}", lambda array, epoch, index: knows(array, epoch, index)),
+        }}
+        for name in wanted:
+            for n in (1, 2, 4):
+                found = hashes(load(f"{CUT} python({{name}})", {{name: globals()[name]}}, n_workers=n, seed=5), epochs=2)
+                assert found == wanted[name], (name, n)
+        assert len(set(map(str, wanted.values()))) == 3
+    """, seconds=120)
+
+
+@case("Python's, NumPy's and torch's own generators are seeded for each sample")
+def _(box):
+    run(box, pictures(box), f"""
+        import random
+        try:
+            import torch
+        except ImportError:
+            torch = None
+        def noise(array):
+            array[0] = random.randrange(256)
+            array[1] = numpy.random.randint(256)
+            if torch is not None:
+                array[2] = torch.randint(256, (1,)).item()
+        found = [hashes(load("{CUT} python(noise)", {{"noise": noise}}, n_workers=n), epochs=2) for n in (1, 4)]
+        assert found[0] == found[1]
+        assert len(set(line[4] for line in found[0])) == len(found[0]), "each sample draws its own"
+    """)
+
+
+@case("a function may deliver another dtype and shape, of decoded samples or of the bytes as they are stored")
+def _(box):
+    run(box, pictures(box), f"""
+        import io
+        def to_float(array):
+            return array.astype(numpy.float32).transpose(2, 0, 1) / 255
+        def length(array):
+            assert array.dtype == numpy.uint8 and array.ndim == 1 and bytes(array[:4]) == b"\\x89PNG", array[:4]
+            return numpy.array([len(array), int(array.sum())], dtype=numpy.int64)
+        def mean(array):
+            return numpy.array(array.mean(dtype=numpy.float64))
+        def negative(array):
+            return -array
+        here = load("{CUT}", copy=True)
+        wanted = [(batch.indices.tolist(), [to_float(one) for one in batch["image"]], batch["label"].tolist())
+                  for batch in here]
+        here.close()
+        with load("{CUT} python(f, dtype=float32, shape=3:16:16)", {{"f": to_float}}, n_workers=2, copy=True) as loader:
+            equal = [(batch.indices.tolist(), list(batch["image"]), batch["label"].tolist()) for batch in loader]
+            out(loader.pipeline)
+        assert [(a, c) for a, b, c in equal] == [(a, c) for a, b, c in wanted]
+        assert all(numpy.array_equal(a, b) for (_, x, _), (_, y, _) in zip(equal, wanted) for a, b in zip(x, y))
+        with load("image: raw python(length, dtype=int64, shape=2)", {{"length": length}}) as loader:
+            raw = {{index: row.tolist() for batch in loader for index, row in zip(batch.indices.tolist(), batch["image"])}}
+        with load("raw") as loader:
+            for batch in loader:
+                for index, one in zip(batch.indices.tolist(), batch["image"]):
+                    assert raw[index] == [len(one), int(numpy.asarray(one).sum())]
+        with load("image: center_crop(8) to(float32) python(negative); label: python(mean, dtype=float64)",
+                  {{"negative": negative, "mean": mean}}) as loader:
+            batch = next(iter(loader))
+            assert batch["image"].max() <= 0 and batch["label"].dtype == numpy.float64
+        with load("center_crop(8) python(negative) views(2)", {{"negative": negative}}) as loader:
+            batch = next(iter(loader))
+            assert numpy.array_equal(batch["image"][0], batch["image"][1])
+        def own(array, rng):
+            array[...] = rng.integers(256)
+        with load("center_crop(8) python(own)", {{"own": own}}, views=2) as loader:
+            first, second = next(iter(loader))["image"]
+            assert not numpy.array_equal(first, second)
+    """, seconds=120)
+
+
+# ---- what goes wrong -----------------------------------------------------------------------------------------------
+
+@case("an exception is a damaged sample: its name, number, place and traceback, and the policy decides")
+def _(box):
+    daemon = pictures(box)
+    found = run(box, daemon, f"""
+        def helper(sample):
+            raise ValueError("no way")
+        def bad(array, sample):
+            if sample in (3, 20):
+                helper(sample)
+            array[...] = 1
+        loader = load("{CUT} python(bad)", {{"bad": bad}}, n_workers=2)
+        try:
+            list(loader)
+        except dlclient.SampleDamaged as error:
+            out(str(error))
+            out(str(error.__cause__))
+        loader.close()
+        for policy in ("skip", "substitute"):
+            loader = load("{CUT} python(bad)", {{"bad": bad}}, n_workers=2, on_error=policy, copy=True)
+            batches = list(loader)
+            out(sorted(index for batch in batches for index in batch.indices.tolist()))
+            assert all((batch["image"] == 1).all() for batch in batches)
+            loader.close()
+        loader = load("{CUT} python(bad)", {{"bad": bad}}, n_workers=2, on_error="raise", copy=True)
+        n, iterator = 0, iter(loader)
+        while True:
+            try:
+                next(iterator)
+            except dlclient.SampleDamaged:
+                n += 1
+            except StopIteration:
+                break
+        out(n)
+    """)
+    contains(found[0], "sample ", ".png", "python(bad): ValueError: no way", "in helper, from ", " in bad")
+    contains(found[1], "in a worker process:", "Traceback (most recent call last)", "raise ValueError(\"no way\")")
+    equal(found[2], [i for i in range(33) if i not in (3, 20)], "what is left")
+    equal(len(found[3]), 33, "with substitutes")
+    equal(found[4], 2, "batches that raised")
+    within(10, lambda: len(daemon.objects("errors", "p")) == 2, "two samples in the ledger")
+    contains(json.dumps(daemon.objects("errors", "p")), "python(bad): ValueError: no way, at ", " in helper")
+
+
+@case("what a function returns must be what is declared, and the error says what to write")
+def _(box):
+    run(box, pictures(box), """
+        def attempt(function, *words, pipeline="center_crop(8) python(f)"):
+            loader = load(pipeline, {"f": function}, n_workers=1)
+            refused(dlclient.SampleDamaged, lambda: list(loader), *words)
+            loader.close()
+        attempt(lambda array: array.astype(numpy.float32), "returned float32 (8, 8, 3), and uint8 (8, 8, 3) is declared",
+                "python(f, dtype=float32, shape=8:8:3)")
+        attempt(lambda array: array[:4], "returned uint8 (4, 8, 3)")
+        attempt(lambda array: "text", "is declared")
+        attempt(lambda array: None, "returned None, and what it delivers has another form than its input", "float32",
+                pipeline="center_crop(8) python(f, dtype=float32)")
+        attempt(lambda array: array, "returned its input", pipeline="center_crop(8) python(f, shape=64:3)")
+        attempt(lambda: None, "TypeError")
+        attempt(lambda array: exit(3), "SystemExit: 3")
+        attempt(lambda array: 1 / 0, "ZeroDivisionError: division by zero, at ", "in <lambda>")
+    """, seconds=120)
+
+
+@case("a function that ends its process is tried three times, and then its sample is damaged")
+def _(box):
+    found = run(box, pictures(box), f"""
+        import ctypes
+        def attempt(end, n=33):
+            def bad(array, sample):
+                if sample == 7:
+                    end()
+                array[...] = sample
+            loader = load("{CUT} python(bad)", {{"bad": bad}}, n_workers=2, on_error="skip", copy=True)
+            seen = sorted(index for batch in loader for index in batch.indices.tolist())
+            loader.close()
+            assert seen == [i for i in range(33) if i != 7], seen
+        attempt(lambda: os._exit(9))
+        attempt(lambda: os.kill(os.getpid(), signal.SIGKILL))
+        attempt(lambda: ctypes.string_at(0))
+        loader = load("{CUT} python(bad)", {{"bad": lambda array: os._exit(9)}}, n_workers=2)
+        try:
+            list(loader)
+        except dlclient.SampleDamaged as error:
+            out(str(error))
+    """, seconds=120)
+    contains(found[0], "python(bad): 3 worker processes ended over it, the last: it ended with exit status 9")
+
+
+@case("a function that hangs is ended with its process, and the error says where it was")
+def _(box):
+    found = run(box, pictures(box), f"""
+        def deep():
+            time.sleep(1000)
+        def slow(array, sample):
+            if sample == 7:
+                deep()
+        loader = load("{CUT} python(slow)", {{"slow": slow}}, n_workers=2, worker_timeout=0.5)
+        try:
+            list(loader)
+        except dlclient.SampleDamaged as error:
+            out(str(error))
+        loader.close()
+        loader = load("{CUT} python(slow)", {{"slow": slow}}, n_workers=2, worker_timeout=0.5, on_error="skip")
+        assert sum(batch.n_samples if hasattr(batch, "n_samples") else len(batch.indices) for batch in loader) == 32
+    """, seconds=120)
+    contains(found[0], "it did not come back within worker_timeout=0.5 s and was at ", "in deep, from ", "in slow")
+
+
+@case("children that a function forks, threads that keep its view and floods of text harm nothing")
+def _(box):
+    run(box, pictures(box), f"""
+        kept = []
+        def forks(array):
+            pid = os.fork()
+            if pid:
+                os.waitpid(pid, 0)
+            array[...] = 3
+        def keeps(array):
+            kept.append(array)
+            array[...] = 3
+        def prints(array):
+            sys.stdout.write("x" * 200000) if False else sys.stderr.write("x" * 20000)
+            array[...] = 3
+        for function in (forks, keeps, prints):
+            loader = load("{CUT} python(f)", {{"f": function}}, n_workers=2)
+            n = 0
+            for batch in loader:
+                assert (batch["image"] == 3).all()
+                n += len(batch.indices)
+            assert n == 33, (function, n)
+            loader.close()
+    """, seconds=120)
+
+
+@case("worker processes that are killed at random moments cost no sample, none comes twice and none is wrong")
+def _(box):
+    n = KILL_SAMPLES
+    found = run(box, pictures(box, n), f"""
+        import random
+        where = os.environ["WHERE"]
+        def work(array, rng, sample):
+            before = array.copy()
+            array[...] = 0
+            time.sleep(0.0005)
+            array[...] = before + rng.integers(0, 9, array.shape, dtype=numpy.uint8)
+        done = os.open(os.path.join(where, "done"), os.O_CREAT | os.O_APPEND | os.O_RDWR)
+        def note(array, rng, sample):
+            open(os.path.join(where, str(os.getpid())), "w").close()
+            work(array, rng, sample)
+            os.write(done, b".")
+        wanted = hashes(load("center_crop(16) python(work)", {{"work": work}}, n_workers=2, batch_size=8))
+        kills, ended = [], threading.Event()
+        def kill():
+            rng, wait_for = random.Random(4), 0
+            while not ended.is_set():
+                time.sleep(rng.random() * 0.002)
+                if os.fstat(done).st_size < wait_for:  # else a slow machine would do little but start processes
+                    continue
+                wait_for = os.fstat(done).st_size + rng.randrange(3, 40)
+                pids = [int(name) for name in os.listdir(where) if name.isdigit()]
+                if pids:
+                    pid = rng.choice(pids)
+                    os.unlink(os.path.join(where, str(pid)))
+                    try:
+                        os.kill(pid, signal.SIGKILL)
+                        kills.append(pid)
+                    except ProcessLookupError:
+                        pass
+        loader = load("center_crop(16) python(note)", {{"note": note}}, n_workers=3, batch_size=8)
+        thread = threading.Thread(target=kill)
+        thread.start()
+        found = hashes(loader)
+        ended.set()
+        thread.join()
+        assert found == wanted, [(a, b) for a, b in zip(found, wanted) if a != b][:3]
+        out(len(kills))
+    """, seconds=max(120, n // 10), WHERE=make(box.path("pids")))
+    equal(found[0] >= 3, True, f"processes were killed: {found[0]}")
+
+
+def make(folder):
+    os.makedirs(folder)
+    return folder
+
+
+# ---- the trainer's side --------------------------------------------------------------------------------------------
+
+@case("functions of a notebook's kind, with closures, and of a module in fresh interpreters")
+def _(box):
+    with open(box.path("mine.py"), "w", encoding="utf-8") as file:
+        file.write("def three(array):\n    array[...] = 3\n")
+    run(box, pictures(box), f"""
+        sys.path.insert(0, {box.folder!r})
+        import mine
+        cell = "amount = 4\\ndef function(array):\\n    array[...] = amount\\n"
+        names = {{"__name__": "__main__"}}
+        exec(compile(cell, "<ipython-input-1>", "exec"), names)
+        def first(**more):
+            with load("{CUT} python(f)", **more) as loader:
+                return int(next(iter(loader))["image"].max())
+        assert first(workers={{"f": names["function"]}}) == 4
+        five = 5
+        assert first(workers={{"f": lambda array: array.fill(five)}}) == 5
+        class Fill:
+            def __call__(self, array):
+                array.fill(6)
+        assert first(workers={{"f": Fill()}}) == 6
+        assert first(workers={{"f": mine.three}}, worker_start="spawn") == 3
+    """, seconds=120)
+
+
+@case("a loop that is left early, a loader that is dropped and Ctrl-C leave no process behind")
+def _(box):
+    daemon = pictures(box)
+    run(box, daemon, f"""
+        def f(array):
+            time.sleep(0.01)
+        def gone():
+            end = time.monotonic() + 20
+            while len(processes()) > n_before and time.monotonic() < end:
+                time.sleep(0.02)
+            return len(processes()) == n_before
+        os.setpgid(0, 0)
+        n_before = len(processes())
+        loader = load("{CUT} python(f)", {{"f": f}}, n_workers=3)
+        next(iter(loader))
+        assert len(processes()) == n_before + 4
+        loader.close()
+        assert gone()
+        loader = load("{CUT} python(f)", {{"f": f}}, n_workers=3)
+        for batch in loader:
+            break
+        del loader, batch
+        gc.collect()
+        assert gone(), "a loader that is dropped"
+        def slow(array):
+            time.sleep(30)
+        loader = load("{CUT} python(slow)", {{"slow": slow}}, n_workers=3)
+        threading.Timer(1, lambda: os.killpg(0, signal.SIGINT)).start()
+        try:
+            next(iter(loader))
+            raise AssertionError
+        except KeyboardInterrupt:
+            pass
+        loader.close()
+        assert gone(), "Ctrl-C"
+    """, seconds=120)
+
+
+@case("worker processes end with their trainer, however it ends")
+def _(box):
+    daemon = pictures(box)
+    program = Trainer(box, daemon, HELP + f"""
+def f(array):
+    open(os.path.join(os.environ["WHERE"], str(os.getpid())), "w").close()
+loader = load("{CUT} python(f)", {{"f": f}}, n_workers=2)
+for batch in loader:
+    break
+out(1)
+time.sleep(1000)
+""", WHERE=make(box.path("pids")))
+    program.wait_lines(1)
+    within(10, lambda: len(os.listdir(box.path("pids"))) == 2, "two worker processes")
+    pids = [int(pid) for pid in os.listdir(box.path("pids"))]
+    program.process.kill()
+    program.process.wait()
+    within(10, lambda: not any(os.path.exists(f"/proc/{pid}") for pid in pids), "their end")
+
+
+@case("two jobs at once, and epochs one after the other, each with functions of its own")
+def _(box):
+    run(box, pictures(box), f"""
+        one = load("center_crop(16) python(f)", {{"f": lambda array: array.fill(1)}}, n_workers=2)
+        two = load("center_crop(16) python(f)", {{"f": lambda array: array.fill(2)}}, n_workers=2, persistent=False)
+        for epoch in range(3):
+            one.set_epoch(epoch), two.set_epoch(epoch)
+            n = 0
+            for a, b in zip(one, two):
+                assert (a["image"] == 1).all() and (b["image"] == 2).all()
+                n += len(a.indices)
+            assert n == 33
+        one.close()
+        two.close()
+    """, seconds=120)
+
+
+@case("a daemon that restarts in the middle of an epoch costs nothing")
+def _(box):
+    daemon = pictures(box, 200)
+    program = Trainer(box, daemon, HELP + """
+def f(array, sample):
+    time.sleep(0.002)
+    array[...] = sample
+loader = load("center_crop(16) python(f)", {"f": f}, n_workers=2)
+seen = []
+for batch in loader:
+    for index, array in zip(batch.indices.tolist(), batch["image"]):
+        assert (array == index).all()
+        seen.append(index)
+    if len(seen) == 40:
+        out("now")
+        sys.stdin.readline() if False else time.sleep(1)
+out(sorted(seen))
+""")
+    program.wait_lines(1)
+    daemon.kill()
+    daemon.start()
+    equal(program.finish(120)[1], list(range(200)), "samples, each once")
+
+
+@case("options and texts that make no sense are refused with what to write")
+def _(box):
+    run(box, pictures(box), f"""
+        f = lambda array: None
+        def no(*words, pipeline="center_crop(8) python(f)", kind=dlclient.OptionError, **more):
+            refused(kind, lambda: load(pipeline, **more), *words)
+        no("python(f) needs a function", "workers={{\\"f\\": function}}")
+        no("python(f) needs a function", "did you mean ff?", workers={{"ff": f}})
+        no("'f' is not in the pipeline", pipeline="center_crop(8)", workers={{"f": f}})
+        no("cannot be called", workers={{"f": 3}})
+        no("cannot be the name", workers={{"f g": f}})
+        no("expected the functions", workers=4)
+        no("n_workers", workers={{"f": f}}, n_workers=0)
+        no("worker_timeout", workers={{"f": f}}, worker_timeout=-1)
+        no("worker_start", workers={{"f": f}}, worker_start="thread")
+        no("column 26", "which is the last step of its part", pipeline="center_crop(8) python(f) hflip", workers={{"f": f}})
+        no("the name of a function", pipeline="center_crop(8) python()", workers={{"f": f}})
+        no("dtype= or shape=", pipeline="center_crop(8) python(f, size=3)", workers={{"f": f}})
+        no("a dtype", pipeline="center_crop(8) python(f, dtype=complex)", workers={{"f": f}})
+        no("elements of a dimension", pipeline="center_crop(8) python(f, shape=-1:3)", workers={{"f": f}})
+        no("is for one field", pipeline="label, image: python(f)", workers={{"f": f}})
+        no("has one shape and is stacked", pipeline="image: center_crop(8) python(f) pad", workers={{"f": f}})
+        no("samples of several shapes", pipeline="image: decode python(f)", workers={{"f": f}})
+        no("decode(max_pixels=N)", pipeline="image: decode python(f, shape=3)", workers={{"f": f}})
+    """, seconds=120)
+
+
+# ---- the daemon's side ---------------------------------------------------------------------------------------------
+
+def ticket_of(reply):
+    attached = fields_of(fields_of(reply)[10][0])
+    return attached[110][0].decode()
+
+
+@case("a rank without a worker process waits and says so, and a stranger cannot be one")
+def _(box):
+    daemon = box.daemon({"p": box.folder_of_pictures("p", 33, width=40, height=32)}, workers=2, socket_mode="0666")
+    rank = HandClient(daemon.socket)
+    ticket = ticket_of(rank.attach("p", batch=4, pipeline="center_crop(8) python(my)"))
+    equal(len(ticket), 32, "characters of a ticket")
+    within(20, lambda: "waiting for a worker process" in json.dumps(daemon.objects("jobs")), "the reason in dlctl jobs")
+
+    def connect(ticket, uid=0):
+        with acting_as(uid):
+            client = HandClient(daemon.socket)
+        client.send(request("work", field(1, ticket) + field(2, 1)))
+        return client, fields_of(client.receive())
+
+    stranger, reply = connect("0" * 32)
+    contains(fields_of(reply[3][0])[2][0].decode(), "no rank of this user has the ticket")
+    stranger.close()
+    if os.getuid() == 0:
+        os.chmod(box.folder, 0o755)
+        stranger, reply = connect(ticket, OTHER)
+        contains(fields_of(reply[3][0])[2][0].decode(), "no rank of this user has the ticket")
+        equal(stranger.descriptors, [], "descriptors for a stranger")
+        stranger.close()
+
+    worker, reply = connect(ticket)
+    equal(110 in reply and len(worker.descriptors), 1, "the rank's memory")
+    orders = fields_of(fields_of(worker.receive())[111][0])[1]
+    number = fields_of(orders[0])[1][0]
+    worker.send(request("worked", field(1, number + 5)))
+    equal(worker.closed(), True, "a process that answers what it was not given")
+    worker, reply = connect(ticket)
+    for _ in range(8):
+        for order in fields_of(fields_of(worker.receive())[111][0])[1]:
+            worker.send(request("worked", field(1, fields_of(order)[1][0])))
+    rank.close()
+    equal(worker.closed(10), True, "its rank has left")
+    log = daemon.log()
+    contains(log, "it answered an order that it was not given")
+    rows = Table()
+    for kind, body in (("worked", field(1, 1)), ("work_ended", field(1, 1) + field(2, "x"))):
+        with rows.row(kind):
+            client = HandClient(daemon.socket)
+            client.send(request(kind, body))
+            equal(client.closed(), True, f"{kind} of a client that is no worker process")
+            client.close()
+    rows.done()
+
+
+@contextlib.contextmanager
+def acting_as(uid):
+    """Meanwhile connections of this process are the user's."""
+    if uid == 0:
+        yield
+        return
+    os.seteuid(uid)
+    try:
+        yield
+    finally:
+        os.seteuid(0)
+
+
+main()
