@@ -241,6 +241,7 @@ $(O)/obj/daemon/decode/jpeg/%.o: CFLAGS_release += -O3
 $(O)/obj/daemon/decode/flac/%.o: CFLAGS_release += -O3
 $(O)/obj/daemon/codec/convert.o: CFLAGS_release += -O3
 $(O)/obj/daemon/sound/code_%.o: CFLAGS_release += -O3 -fno-math-errno
+$(O)/obj/daemon/collate/mix/blend.o: CFLAGS_release += -O3
 # What is cleared for each block, and checked for each call, costs a tenth and a twentieth of a photo there.
 HARD_LESS := $(if $(IS_HARD),$(if $(HARD_ZEROS),-ftrivial-auto-var-init=uninitialized))
 $(O)/obj/daemon/decode/jpeg/%.o $(O)/obj/daemon/augment/%.o: HARD_ZEROS += $(HARD_LESS)

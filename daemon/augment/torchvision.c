@@ -26,6 +26,11 @@ static const struct row STEP_TEXTS[] = {
 #define IN_TRAINER                                                                                                     \
         "is not a step here; do it with the batch in the trainer, where torchvision.transforms.v2 has it for the GPU"
 
+/* Steps of a batch, not of a picture (collate/collation.h). */
+#define OF_BATCH(name)                                                                                                 \
+        "is written " name "(alpha=1, num_classes=N), as the last step of a part that names the label, too: "          \
+        "\"image, label: ... " name "(num_classes=N)\""
+
 static const struct row ANSWERS[] = {
         { "Compose", "is not needed: write the steps one after the other, with blanks between them" },
         { "ToImage", "is not needed: pictures are decoded already; layout(nchw) puts the channels first" },
@@ -36,8 +41,8 @@ static const struct row ANSWERS[] = {
         { "RandAugment", IN_TRAINER },
         { "TrivialAugmentWide", IN_TRAINER },
         { "AugMix", IN_TRAINER },
-        { "MixUp", IN_TRAINER },
-        { "CutMix", IN_TRAINER },
+        { "MixUp", OF_BATCH("mixup") },
+        { "CutMix", OF_BATCH("cutmix") },
         { "FiveCrop", IN_TRAINER },
         { "TenCrop", IN_TRAINER },
         { "LinearTransformation", IN_TRAINER },

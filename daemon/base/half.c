@@ -31,3 +31,18 @@ uint16_t bfloat16_from_float32(uint32_t bits) {
                 return 0x7fc0u;
         return (uint16_t)drop_rounded(bits, 16);
 }
+
+/* A NaN comes out quiet, as the processor makes it. */
+uint32_t float32_from_half(uint16_t bits) {
+        uint32_t sign = (uint32_t)(bits & 0x8000u) << 16, exponent = bits >> 10 & 0x1fu, fraction = bits & 0x3ffu;
+        unsigned shift;
+
+        if (exponent == 31)
+                return sign | FLOAT32_INFINITE | fraction << 13 | (fraction ? 0x400000u : 0);
+        if (exponent > 0)
+                return sign | (exponent + 112) << 23 | fraction << 13;
+        if (fraction == 0)
+                return sign;
+        shift = (unsigned)__builtin_clz(fraction) - 21; /* until the leading one is the implicit one */
+        return sign | (113 - shift) << 23 | (fraction << shift & 0x3ffu) << 13;
+}

@@ -95,6 +95,13 @@ struct codec_tokens {
         uint64_t serial; /* no other codec has it while the process lives */
 };
 
+/* A number of a class as a row (codec/labels/one_hot.h). */
+struct codec_one_hot {
+        const struct codec_type *number; /* what reads the number */
+        uint32_t n_classes;
+        float on, off;
+};
+
 struct codec {
         const struct codec_type *type;
         struct schema_field field;
@@ -111,6 +118,7 @@ struct codec {
         struct sound_steps sound;       /* CODEC_SOUND, and the steps after it; NULL for others */
         struct sound_recipe *sound_recipe;
         struct codec_tokens tokens;
+        struct codec_one_hot one_hot;
         int64_t shape[SCHEMA_DIMS_MAX];
         char *text;
 };

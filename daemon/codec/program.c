@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "daemon/augment/recipe.h"
+#include "daemon/codec/labels/one_hot.h"
 #include "daemon/codec/masks/array_mask.h"
 #include "daemon/codec/masks/mask_name.h"
 #include "daemon/codec/steps/own_step.h"
@@ -25,6 +26,7 @@ struct program {
         struct collation collations[DLP_TENSORS_MAX]; /* of each field */
         struct own_step owns[DLP_TENSORS_MAX];        /* likewise, if it has one */
         struct views views[DLP_TENSORS_MAX];          /* of each field's part */
+        uint32_t mix_pictures[DLP_TENSORS_MAX];       /* the one with which each field is mixed, or FIELD_NONE */
         uint32_t serving[DLP_TENSORS_MAX];            /* program_serving() */
         struct tokenizers *tokenizers;                /* while it is parsed */
         char *text;
@@ -99,7 +101,10 @@ int program_form(const struct program *program, uint32_t idx, const struct codec
 
         if (r == 0 && program_own(program, idx))
                 r = own_step_apply(program_own(program, idx), ret_form, why);
-        return r < 0 ? r : collation_apply(&program->collations[idx], ret_form, why);
+        if (r < 0)
+                return r;
+        ret_form->mix_picture = program->mix_pictures[idx];
+        return collation_apply(&program->collations[idx], ret_form, why);
 }
 
 /* 0: needs no other field; 1: boxes; 2: what leaves with boxes. */
@@ -150,8 +155,39 @@ struct adding {
         uint32_t group;
         struct views views;
         struct own_step own;
-        uint32_t view; /* the one that is added */
+        uint32_t view;                     /* the one that is added */
+        const struct collation *collation; /* NULL: none */
 };
+
+/* Is it mixed with a picture, whose steps are not for it? An array of several rows is: it may be boxes or points. */
+static bool is_beside_picture(const struct schema_field *field, const char *steps) {
+        return steps && recipe_begins(steps + strspn(steps, BLANKS)) &&
+               (field->kind == FIELD_NUMBER || (field->kind == FIELD_VALUE && field->n_dims <= 1));
+}
+
+/* The codec of a field of a part whose samples are mixed: a label becomes a row of probabilities. */
+static int new_mixed(struct program *program, const struct source *source, uint32_t idx_field,
+                     const struct adding *adding, struct codec **codec, struct why *why) {
+        const struct schema_field *field = &source->schema.fields[idx_field];
+        const struct mix_terms *mix = &adding->collation->mix;
+        bool is_label = one_hot_may_be(field);
+        int r = codec_new(source, idx_field, adding->group,
+                          is_label || is_beside_picture(field, adding->steps) ? NULL : adding->steps,
+                          program->tokenizers, codec, why);
+
+        if (r < 0 || !is_label)
+                return r;
+        if (mix->n_classes > 0) {
+                one_hot_set(*codec, mix->n_classes, mix->smoothing);
+                return 0;
+        }
+        codec_free(*codec);
+        *codec = NULL;
+        return why_set(why, -EINVAL,
+                       "pipeline, column %zu: the labels in field %s are numbers, and to mix them it has to be known "
+                       "how many classes there are: write num_classes=N",
+                       adding->collation->column, field->name);
+}
 
 static int set_view(struct codec *codec, const struct adding *adding, const char *field, struct why *why) {
         char name[2 * DLP_TENSOR_NAME_MAX];
@@ -176,10 +212,13 @@ static int add_field(struct program *program, const struct source *source, uint3
         for (uint32_t i = 0; i < program->n_fields; i++)
                 if (codec_field(program->codecs[i]) == idx_field && codec_view(program->codecs[i]) == adding->view)
                         return why_set(why, -EINVAL, "pipeline: field %s is named twice", name);
-        r = codec_new(source, idx_field, adding->group, adding->steps, program->tokenizers, codec, why);
+        r = adding->collation && collation_mixes(adding->collation)
+                    ? new_mixed(program, source, idx_field, adding, codec, why)
+                    : codec_new(source, idx_field, adding->group, adding->steps, program->tokenizers, codec, why);
         if (r < 0)
                 return r;
         program->owns[program->n_fields] = adding->own;
+        program->mix_pictures[program->n_fields] = FIELD_NONE;
         program->views[program->n_fields++] = adding->views;
         return set_view(*codec, adding, name, why);
 }
@@ -201,8 +240,57 @@ static void collate_part(struct program *program, uint32_t begin, const struct c
         for (uint32_t i = begin; i < program->n_fields; i++)
                 has_pictures |= codec_is_picture(program->codecs[i]);
         for (uint32_t i = begin; i < program->n_fields; i++)
-                if (!has_pictures || codec_is_picture(program->codecs[i]) || codec_is_mask(program->codecs[i]))
+                if (!has_pictures || collation_mixes(collation) || codec_is_picture(program->codecs[i]) ||
+                    codec_is_mask(program->codecs[i]))
                         program->collations[i] = *collation;
+}
+
+/* Masks and boxes would no longer fit pictures that are mixed. */
+static bool moves_along(const struct codec *codec) {
+        return codec_is_boxes(codec) || codec_is_points(codec) || codec_is_mask(codec) || codec_is_planes(codec);
+}
+
+static int refuse_cut(const struct collation *collation, uint32_t n_pictures, struct why *why) {
+        return why_set(why, -EINVAL,
+                       "pipeline, column %zu: a box is cut out of one picture of each sample, and the part names %s: "
+                       "name one picture and its label, as in \"image, label: ...\"",
+                       collation->column, n_pictures == 0 ? "none" : "several");
+}
+
+/* The fields from `begin` on are mixed; those of one view with one another. Is it clear with which picture, and are
+ * their labels among them? */
+static int check_mixed(struct program *program, uint32_t begin, uint32_t view, const struct collation *collation,
+                       struct why *why) {
+        uint32_t n_pictures = 0, idx_picture = FIELD_NONE, n_labels = 0;
+        const struct mix_terms *mix = &collation->mix;
+
+        for (uint32_t i = begin; i < program->n_fields; i++) {
+                const struct codec *codec = program->codecs[i];
+
+                if (codec_view(codec) != view)
+                        continue;
+                if (moves_along(codec))
+                        return why_set(why, -EINVAL,
+                                       "pipeline, column %zu: field %s moves with its picture, and cannot be mixed as "
+                                       "pictures and labels are: name it and the picture without %s",
+                                       collation->column, codec_name(codec), collation_name(collation));
+                n_labels += one_hot_is(codec);
+                n_pictures += codec_is_picture(codec);
+                if (codec_is_picture(codec))
+                        idx_picture = i;
+        }
+        if (mix_cuts(mix) > 0 && n_pictures != 1)
+                return refuse_cut(collation, n_pictures, why);
+        if (mix->n_classes > 0 && n_labels == 0)
+                return why_set(why, -EINVAL,
+                               "pipeline, column %zu: num_classes=%u is for labels, which are mixed as the pictures "
+                               "are, and the part names none: name the label with the picture, as in \"image, label: "
+                               "...\"",
+                               collation->column, mix->n_classes);
+        for (uint32_t i = begin; i < program->n_fields; i++)
+                if (codec_view(program->codecs[i]) == view)
+                        program->mix_pictures[i] = idx_picture;
+        return 0;
 }
 
 /* cu_seqlens comes with the first packed field. All of them lie in the same rows. */
@@ -459,6 +547,26 @@ static int print_unnamed(struct program *program, const struct source *source, b
         return why_errno(why, -ENOMEM, "pipeline");
 }
 
+/* Without names the label is the only whole number that is delivered. */
+static int find_label(const struct source *source, const struct collation *collation, uint32_t *ret_idx,
+                      struct why *why) {
+        uint32_t n = 0;
+
+        *ret_idx = source->schema.n_fields;
+        if (!collation_mixes(collation))
+                return 0;
+        for (uint32_t i = 0; i < source->schema.n_fields; i++)
+                if (is_value(&source->schema.fields[i]) && one_hot_may_be(&source->schema.fields[i])) {
+                        n++;
+                        *ret_idx = i;
+                }
+        return n < 2 ? 0
+                     : why_set(why, -EINVAL,
+                               "pipeline, column %zu: %s mixes labels as well, and several fields could be the label: "
+                               "name the one that is, with the picture, as in \"image, %s: ...\"",
+                               collation->column, collation_name(collation), source->schema.fields[*ret_idx].name);
+}
+
 /* The field that the steps are for, in all its views. */
 static int add_main(struct program *program, const struct source *source, struct adding *adding,
                     const struct collation *collation, struct why *why) {
@@ -495,10 +603,24 @@ static int take_ending(const char *text, size_t begin, size_t *steps_end, struct
         return r;
 }
 
+/* The label that is mixed with the main field, in all its views. */
+static int add_label(struct program *program, const struct source *source, uint32_t idx_label, struct adding *adding,
+                     struct why *why) {
+        uint32_t n_views = adding->views.n > 0 ? adding->views.n : 1;
+        int r = 0;
+
+        for (adding->view = 0; adding->view < n_views && r == 0; adding->view++) {
+                r = add_field(program, source, idx_label, adding, why);
+                if (r == 0)
+                        program->collations[program->n_fields - 1] = *adding->collation;
+        }
+        return r;
+}
+
 static int parse_unnamed(struct program *program, const struct source *source, const char *text, struct why *why) {
         static const struct adding AS_IT_IS;
         bool no_main = is_raw(text) && is_table(&source->schema);
-        uint32_t idx_main = source->schema.n_fields;
+        uint32_t idx_main = source->schema.n_fields, idx_label = idx_main;
         struct adding adding = { 0 };
         struct collation collation;
         _cleanup_(freep) char *steps = NULL;
@@ -514,15 +636,21 @@ static int parse_unnamed(struct program *program, const struct source *source, c
                 return why_errno(why, -ENOMEM, "pipeline");
         if ((!collation.type && adding.views.n == 0 && !adding.own.function[0]) || strspn(steps, BLANKS) < steps_end)
                 adding.steps = steps;
-        if (!no_main) {
+        adding.collation = &collation;
+        r = find_label(source, &collation, &idx_label, why);
+        if (!no_main && r == 0) {
                 r = add_main(program, source, &adding, &collation, why);
                 idx_main = r == 0 ? codec_field(program->codecs[0]) : idx_main;
         }
+        if (idx_label < source->schema.n_fields && idx_label != idx_main && r == 0)
+                r = add_label(program, source, idx_label, &adding, why);
+        for (uint32_t view = 0; (view == 0 || view < adding.views.n) && collation_mixes(&collation) && r == 0; view++)
+                r = check_mixed(program, 0, view, &collation, why);
         for (uint32_t i = 0; i < source->schema.n_fields && r == 0; i++)
                 if (no_main ? source->schema.fields[i].kind != FIELD_NAME &&
                                       source->schema.fields[i].kind != FIELD_MASKS &&
                                       !source->schema.fields[i].is_on_demand
-                            : is_value(&source->schema.fields[i]) && i != idx_main)
+                            : is_value(&source->schema.fields[i]) && i != idx_main && i != idx_label)
                         r = add_field(program, source, i, &AS_IT_IS, why);
         return r < 0 ? r : print_unnamed(program, source, no_main, why);
 }
@@ -591,7 +719,9 @@ static int add_part(struct program *program, const struct source *source, const 
         struct step_text reader = { .what = "pipeline", .text = text, .at = text + part->begin, .why = why };
         const char *names_end = text + (part->steps < part->end ? part->steps - 1 : part->end);
         _cleanup_(freep) char *steps = blank_but(text, part->steps, part->steps_end);
-        struct adding adding = { .group = group, .views = part->views, .own = part->own, .view = view };
+        struct adding adding = {
+                .group = group, .views = part->views, .own = part->own, .view = view, .collation = &part->collation
+        };
 
         if (!steps)
                 return why_errno(why, -ENOMEM, "pipeline");
@@ -667,8 +797,7 @@ static int lead_fields(struct program *program, const struct source *source, uin
                 const struct schema_field *field = &source->schema.fields[codec_field(program->codecs[i])];
                 const char *name = field->name;
                 struct codec *codec = program->codecs[i];
-                bool moves = codec_is_boxes(codec) || codec_is_points(codec) || codec_is_mask(codec) ||
-                             codec_is_planes(codec);
+                bool moves = moves_along(codec);
 
                 if (moves && n_pictures != 1)
                         return why_set(
@@ -715,9 +844,12 @@ static int print_steps(const struct program *program, const uint32_t *parts, uin
         const struct collation *collation = NULL;
         _cleanup_(freep) char *text = NULL;
 
-        for (uint32_t i = 0; i <= idx_last; i++)
+        for (uint32_t i = 0; i <= idx_last; i++) {
                 if (parts[i] == parts[idx_last] && program->collations[i].type)
                         collation = &program->collations[i];
+                if (parts[i] == parts[idx_last] && !steps[0]) /* a label that is mixed with a picture has none */
+                        steps = codec_text(program->codecs[i]);
+        }
         text = print_ending(&program->owns[idx_last], collation, &program->views[idx_last]);
         if (!text)
                 return -ENOMEM;
@@ -779,6 +911,8 @@ static int parse_part(struct program *program, const struct source *source, cons
                 collate_part(program, begin, &part->collation);
                 find_masks(program, source, begin);
                 r = lead_fields(program, source, begin, why);
+                if (r == 0 && collation_mixes(&part->collation))
+                        r = check_mixed(program, begin, view, &part->collation, why);
                 if (r == 0)
                         r = check_mask_dtype(program, source, begin, why);
                 if (r == 0 && view == 0)
@@ -812,7 +946,7 @@ static int parse_named(struct program *program, const struct source *source, con
                         parts[i] = n_parts;
                 n_parts++;
                 /* A part without steps must not change what the others draw. */
-                n_with_steps += part.collation.has_mlm || part.own.function[0] ||
+                n_with_steps += part.collation.has_mlm || part.own.function[0] || collation_mixes(&part.collation) ||
                                 part.steps + strspn(text + part.steps, BLANKS) < part.steps_end;
                 begin = part_end + 1;
                 if (part_end < end && begin + strspn(text + begin, BLANKS) == end) /* "a;" is the field a */

@@ -12,10 +12,8 @@
 
 /* One row for each collation. */
 static const struct collation_type *const TYPES[] = {
-        &COLLATION_STACK,
-        &COLLATION_RAGGED,
-        &COLLATION_PAD,
-        &COLLATION_PACK,
+        &COLLATION_STACK, &COLLATION_RAGGED, &COLLATION_PAD, &COLLATION_PACK,
+        &COLLATION_MIXUP, &COLLATION_CUTMIX, &COLLATION_MIX,
 };
 
 static const struct collation_type *find_type(const char *word, size_t n) {
@@ -171,6 +169,14 @@ bool collation_is_stack(const struct collation *collation) {
 
 bool collation_is_pack(const struct collation *collation) {
         return collation->type == &COLLATION_PACK;
+}
+
+const char *collation_name(const struct collation *collation) {
+        return collation->type->name;
+}
+
+bool collation_mixes(const struct collation *collation) {
+        return collation->type && collation->type->mixes;
 }
 
 bool collation_packs_alike(const struct collation *one, const struct collation *other) {

@@ -5,6 +5,7 @@
  *      tokens: mlm(mask=103, vocab=30522) pad
  *      tokens: ragged(joined=true)
  *      tokens: pack(4096)
+ *      image, label: random_resized_crop(224) to(float32) mixup(alpha=0.2, num_classes=1000)
  *
  * Without such a step the codec decides (struct field_form). Each collation is a struct collation_type
  * (collate/collation_type.h) in a file of its own, and a row of the table in collation.c. */
@@ -23,6 +24,7 @@ struct collation {
         uint32_t is_joined;                /* ragged: 0 or 1 */
         struct padding_terms pad;          /* pad */
         struct packing_terms pack;         /* pack */
+        struct mix_terms mix;              /* mixup, cutmix, mix */
         bool has_mlm;                      /* the step before pad hides tokens */
         struct mlm_terms mlm;
 };
@@ -49,6 +51,13 @@ bool collation_is_stack(const struct collation *collation);
 /* Is it pack? Do two of them need the same rows? */
 bool collation_is_pack(const struct collation *collation);
 bool collation_packs_alike(const struct collation *one, const struct collation *other);
+
+/* How the text calls it; only if it has a type. */
+const char *collation_name(const struct collation *collation);
+
+/* Does it mix samples with one another (collate/mix/mix.h)? It is then for all fields of its part: pictures and labels.
+ */
+bool collation_mixes(const struct collation *collation);
 
 /* Changes the form of a field accordingly. -EINVAL: the field cannot be collated so. */
 int collation_apply(const struct collation *collation, struct field_form *form, struct why *why);

@@ -100,6 +100,28 @@ static int read_size(struct step_text *reader, const struct collation_argument *
         return r;
 }
 
+static int read_shares(struct step_text *reader, double *ret_shares) {
+        static const char EXPECTED[] = "two numbers from 0 to 1, the smaller one first, as in 0.2:0.8";
+        const char *begin = reader->at;
+        double shares[2] = { 0, 0 };
+        int r = read_number(reader, &shares[0]);
+
+        if (r == 0 && *reader->at != ':')
+                return step_text_refuse_here(reader, "\":\" and the larger number, as in 0.2:0.8");
+        if (r == 0) {
+                reader->at++;
+                r = read_number(reader, &shares[1]);
+        }
+        if (r < 0)
+                return r;
+        if (!(shares[0] >= 0 && shares[0] <= shares[1] && shares[1] > 0 && shares[1] <= 1))
+                return why_set(reader->why, -EINVAL, "pipeline, column %zu: \"%.*s\"; expected %s",
+                               step_text_column(reader, begin), word_shown((size_t)(reader->at - begin)), begin,
+                               EXPECTED);
+        memcpy(ret_shares, shares, sizeof(shares));
+        return 0;
+}
+
 static int read_choice(struct step_text *reader, const struct collation_argument *argument, uint32_t *ret_choice) {
         size_t n = word_length(reader->at), n_names = 0, n_value = strcspn(reader->at, ",) \t\r\n");
         size_t choice = typed_find(reader->at, n_value, argument->choices, argument->n_choices);
@@ -136,6 +158,8 @@ static int read_value(struct step_text *reader, const struct collation_argument 
                 return read_whole(reader, 0, count_at(collation, argument));
         case COLLATION_LIST:
                 return read_list(reader, count_at(collation, argument), count_at(collation, argument) + 1);
+        case COLLATION_SHARES:
+                return read_shares(reader, number_at(collation, argument));
         case COLLATION_SIZE:
                 return read_size(reader, argument, count_at(collation, argument));
         default:
@@ -226,11 +250,25 @@ static void print_number(double number, FILE *stream) {
         fputs(text, stream);
 }
 
+static void print_shares(const double *shares, FILE *stream) {
+        print_number(shares[0], stream);
+        fputs(":", stream);
+        print_number(shares[1], stream);
+}
+
+/* As it is where the text does not give it. */
+static bool is_nothing(const struct collation_argument *argument, const struct collation *collation) {
+        return argument->kind == COLLATION_SHARES ? !(number_at(collation, argument)[1] > 0)
+                                                  : *count_at(collation, argument) == 0;
+}
+
 static void print_value(const struct collation_argument *argument, const struct collation *collation, FILE *stream) {
         const uint32_t *count = count_at(collation, argument);
 
         if (argument->kind == COLLATION_NUMBER)
                 print_number(*number_at(collation, argument), stream);
+        else if (argument->kind == COLLATION_SHARES)
+                print_shares(number_at(collation, argument), stream);
         else if (argument->kind == COLLATION_LIST)
                 for (uint32_t i = 0; i < *count; i++)
                         fprintf(stream, "%s%u", i > 0 ? ":" : "", count[1 + i]);
@@ -249,7 +287,7 @@ void collation_print(const struct collation_type *type, const struct collation *
 
         fputs(type->name, stream);
         for (unsigned i = 0; i < count_arguments(type); i++) {
-                if (type->arguments[i].is_optional && *count_at(collation, &type->arguments[i]) == 0)
+                if (type->arguments[i].is_optional && is_nothing(&type->arguments[i], collation))
                         continue;
                 fprintf(stream, "%s%s=", is_first ? "(" : ", ", type->arguments[i].name);
                 print_value(&type->arguments[i], collation, stream);

@@ -15,6 +15,7 @@ enum collation_argument_kind {
         COLLATION_LIST,   /* uint32_t n, uint32_t[MLM_SPECIAL_MAX]: whole numbers with ":" between them */
         COLLATION_SIZE,   /* uint32_t[2]: N = N:N, or N:M; 0:0 is `word`, or not given if there is none */
         COLLATION_CHOICE, /* uint32_t: which of `choices` */
+        COLLATION_SHARES, /* double[2]: A:B, 0 <= A <= B <= 1, B more than 0; not given: 0 and 0 */
 };
 
 struct collation_argument {
@@ -27,13 +28,14 @@ struct collation_argument {
         bool is_optional; /* as long as it is 0, the normal text does not show it */
 };
 
-#define COLLATION_ARGUMENTS_MAX 9u
+#define COLLATION_ARGUMENTS_MAX 10u
 
 struct collation_type {
         const char *name;
         struct collation_argument arguments[COLLATION_ARGUMENTS_MAX + 1]; /* up to the first one without a name */
 
         bool first_needs_no_name; /* pack(4096) is pack(size=4096) */
+        bool mixes;               /* collation_mixes() */
 
         /* Arguments of a step for pictures with the same name, NULL-terminated: if the text has one of them, or one
          * without a name, that step is meant. NULL: there is no such step. */
@@ -66,3 +68,6 @@ extern const struct collation_type COLLATION_STACK;
 extern const struct collation_type COLLATION_RAGGED;
 extern const struct collation_type COLLATION_PAD;
 extern const struct collation_type COLLATION_PACK;
+extern const struct collation_type COLLATION_MIXUP;
+extern const struct collation_type COLLATION_CUTMIX;
+extern const struct collation_type COLLATION_MIX;

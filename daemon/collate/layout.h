@@ -20,6 +20,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "daemon/collate/mix/mix.h"
 #include "daemon/collate/mlm.h"
 #include "proto/base/why.h"
 #include "proto/layout.h"
@@ -79,6 +80,8 @@ struct field_input {
         int64_t shape[FIELD_DIMS_MAX]; /* -1: varies from sample to sample */
 };
 
+#define FIELD_NONE UINT32_MAX
+
 /* One sample of a field, as known before any sample has been read. */
 struct field_form {
         char name[DLP_TENSOR_NAME_MAX];
@@ -110,6 +113,9 @@ struct field_form {
         struct packing_terms pack; /* packed */
 
         struct field_input input; /* stack, none of whose samples varies */
+
+        struct mix_terms mix; /* stack: its samples are mixed with one another, by the size of the pictures of that */
+        uint32_t mix_picture; /* field; FIELD_NONE: there are none */
 };
 
 /* Where a padded field and the tensors that come with it have their room. */

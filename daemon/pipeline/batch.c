@@ -5,9 +5,11 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "daemon/collate/mix/mixing.h"
 #include "daemon/collate/packing.h"
 #include "daemon/pipeline/compact.h"
 #include "proto/base/clock.h"
+#include "proto/order/philox.h"
 
 struct trace_subject batch_subject(const struct batch *batch) {
         const struct stream *stream = batch->stream;
@@ -94,6 +96,7 @@ void batch_begin(struct batch *batch, struct stream *stream, struct order_table 
         batch->step = stream->step;
         batch->first = planned.first;
         batch->n_units = batch->n_samples = planned.n_samples;
+        batch->position = planned.n_samples > 0 ? dlp_epoch_plan_position(&stream->plan, planned.first) : 0;
         if (batch->positions && planned.n_samples > 0 && is_ready(stream, order)) /* else it will hold a failure only */
                 batch->n_samples = list_positions(batch, &stream->plan, order);
         counts_begin(batch, batch->n_samples);
@@ -145,6 +148,22 @@ static void fail_record(struct batch *batch, struct counters *counters) {
                 counter_add(&counters->n_failed_jobs, 1);
 }
 
+/* The draws of a view are those of a job whose `draws` is larger by it, as for samples. */
+static void mix_samples(const struct batch *batch) {
+        const struct stream *stream = batch->stream;
+        const struct job_terms *terms = &stream->job->terms;
+
+        for (uint32_t i = 0; i < stream->layout.n_fields; i++) {
+                const struct codec *codec = program_codec(programs_first(stream->programs), i);
+                struct codec_input input = { .seed = dlp_philox_seed(terms->seed, terms->draws + codec_view(codec)) };
+                struct mix_key key = { .seed = codec_seed(codec, &input),
+                                       .epoch = (uint32_t)batch->epoch,
+                                       .position = batch->position };
+
+                mixing_run(&stream->layout, i, &key, batch->slot->record, batch->slot->base, batch->draws);
+        }
+}
+
 static void complete_record(struct batch *batch, struct counters *counters) {
         struct dlp_slot_record *record = batch->slot->record;
         uint64_t begin_ns = clock_now_ns();
@@ -155,6 +174,8 @@ static void complete_record(struct batch *batch, struct counters *counters) {
         if (atomic_load_explicit(&batch->n_skipped, memory_order_relaxed) > 0 && batch_is_wanted(batch))
                 batch_compact(batch);
         collating_finish(&batch->collating, record);
+        if (batch->draws && batch_is_wanted(batch))
+                mix_samples(batch);
         counter_add(&counters->n_batches, 1);
         count_published(batch, begin_ns, counters);
 }

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "daemon/base/machine/disk.h"
+#include "daemon/collate/mix/mixing.h"
 #include "daemon/collate/packing.h"
 #include "daemon/data/growth.h"
 #include "daemon/pipeline/desk/desk.h"
@@ -104,6 +105,18 @@ static bool stream_is_packed(const struct stream *stream) {
         return false;
 }
 
+/* Where samples are mixed with one another, a batch has room for what it draws. */
+static int draws_init(struct stream *stream) {
+        uint32_t n = mixing_n_draws(&stream->layout);
+
+        for (uint32_t i = 0; i < stream->ring->n_slots && n > 0; i++) {
+                stream->batches[i].draws = calloc(n, sizeof(struct mix_draw));
+                if (!stream->batches[i].draws)
+                        return -ENOMEM;
+        }
+        return 0;
+}
+
 /* Where units have several samples, a batch keeps which positions it holds. */
 static int positions_init(struct stream *stream) {
         const struct sampling *sampling = stream->job->sampling;
@@ -125,6 +138,7 @@ static int positions_init(struct stream *stream) {
 }
 
 static void free_positions(struct batch *batch) {
+        free(batch->draws);
         free(batch->positions);
         free(batch->packs);
 }
@@ -327,7 +341,7 @@ int stream_new(const struct stream_options *options, const struct stream_memory 
                 r = make_desk(stream, options, memory, why);
         if (r == 0)
                 r = stream_make_ring(stream, options, memory, why);
-        if (r == 0 && positions_init(stream) < 0) {
+        if (r == 0 && (draws_init(stream) < 0 || positions_init(stream) < 0)) {
                 positions_fini(stream);
                 ring_free(stream->ring);
                 r = why_errno(why, -ENOMEM, "stream");

@@ -47,6 +47,8 @@ struct batch {
         uint32_t n_units;
         uint32_t n_samples;       /* of these units together */
         struct pack_place *packs; /* batch_samples: where each sample goes, if they are packed; else NULL */
+        uint64_t position;        /* of its first unit, which draws of the whole batch depend on */
+        struct mix_draw *draws;   /* mixing_n_draws(); NULL: nothing is mixed */
         uint64_t *positions;      /* batch_samples: of each sample, if units have several; else NULL */
         struct kept *keeps;       /* a copy of it is to be kept here; NULL: none */
         struct kept *replays;     /* it is this one, served again; NULL: it is a batch of its own */

@@ -108,4 +108,99 @@ def _(box):
     """, 16)
 
 
+# Batches as they are, and the same mixed; the draws of torch and NumPy are replaced with the daemon's.
+MIXED = f"""
+import torch
+sys.path.insert(0, {os.path.join(HERE, "..", "support")!r})
+import mixing
+
+def batches(mix):
+    steps, options = "random_resized_crop(24:32) to(float32) layout(nchw)", dict(seed=4, drop_last=True, framework="torch")
+    plain = dlclient.Loader("p", 8, pipeline=f"image: {{steps}}; label", job="plain", **options)
+    mixed = dlclient.Loader("p", 8, pipeline=f"image, label: {{steps}} {{mix}}", **options)
+    for before, after in zip(plain, mixed):
+        position = int(before.step) * 8
+        yield before, after, lambda number=0: mixing.Unit(4, 0, position, number)
+    plain.close()
+    mixed.close()
+
+def same_pair(theirs, batch):
+    return all(same(batch[name], one) for name, one in zip(("image", "label"), theirs))
+"""
+
+
+def check_mixed(box, source, n_batches):
+    daemon = box.daemon({"p": box.folder_of_pictures("p", 32, n_classes=4, width=48, height=40)})
+    lines = trainer(box, daemon, PRELUDE.format(path=os.devnull) + MIXED + textwrap.dedent(source))
+    equal(lines, [True] * n_batches, "equal batches")
+
+
+@case("mixup and cutmix are torchvision's classes, with our draws in place of theirs")
+def _(box):
+    need("torch", "torchvision")
+    check_mixed(box, """
+        from torchvision.transforms import v2
+        class Lam:
+            def __init__(self, lam):
+                self.lam = lam
+            def sample(self, shape):
+                return torch.tensor(self.lam, dtype=torch.float64)
+        for name, kind in (("mixup", v2.MixUp), ("cutmix", v2.CutMix)):
+            for alpha in (0.2, 1.0):
+                for before, after, unit in batches(f"{name}({alpha}, num_classes=4)"):
+                    transform = kind(alpha=alpha, num_classes=4)
+                    transform._dist = Lam(unit().beta(alpha))
+                    words = [5, 6]
+                    randint, torch.randint = torch.randint, lambda n, size: torch.tensor([unit().below(words.pop(0), n)])
+                    theirs = transform(before["image"], before["label"])
+                    torch.randint = randint
+                    out(same_pair(theirs, after))
+    """, 2 * 2 * 4)
+
+
+@case("mix is timm's Mixup, with our draws in place of NumPy's")
+def _(box):
+    need("torch", "timm")
+    check_mixed(box, """
+        from timm.data import Mixup
+
+        class Draws:        # what Mixup asks of numpy.random, in its sequence
+            def __init__(self, mode, unit, prob, alphas):
+                self.is_batch = mode == "batch"
+                self.units = [unit()] if self.is_batch else [unit(1 + i) for i in range(4 if mode == "pair" else 8)]
+                self.shares = [0, 1] if self.is_batch else [1, 0]
+                if 0 in alphas:
+                    self.shares.remove(1)
+                self.cut = [one for one in self.units
+                            if one.share(0) < prob and alphas[1] > 0 and (alphas[0] == 0 or one.share(1) < 0.5)]
+                self.box = []
+            def of_all(self, values):
+                return values[0] if self.is_batch else numpy.array(values)
+            def rand(self, *size):
+                i = self.shares.pop(0)
+                return self.of_all([one.share(i) for one in self.units])
+            def beta(self, alpha, _, size=None):
+                return self.of_all([one.beta(alpha) for one in self.units])
+            def randint(self, low, high, size=None):
+                if not self.box:      # the row first, or height, width, top and left
+                    words = self.cut.pop(0).words
+                    self.box = words[5:9] if "cutmix_minmax" in more else [words[6], words[5]]
+                return low + (self.box.pop(0) * (high - low) >> 32)
+
+        for mode in ("batch", "pair", "elem"):
+            for more in (dict(), dict(mixup_alpha=0.3, cutmix_alpha=1.0, prob=0.8, label_smoothing=0.2),
+                         dict(mixup_alpha=0.0, cutmix_alpha=0.7), dict(mixup_alpha=0.0, cutmix_minmax=(0.2, 0.8))):
+                text = ", ".join(f"{key}={value[0]}:{value[1]}" if key == "cutmix_minmax" else f"{key}={value}" for key, value in dict(more, mode=mode, num_classes=4).items())
+                for before, after, unit in batches(f"mix({text})"):
+                    draws = Draws(mode, unit, more.get("prob", 1.0), (more.get("mixup_alpha", 1.0), more.get("cutmix_alpha", float("cutmix_minmax" in more))))
+                    kept = {name: getattr(numpy.random, name) for name in ("rand", "beta", "randint")}
+                    for name in kept:
+                        setattr(numpy.random, name, getattr(draws, name))
+                    theirs = Mixup(num_classes=4, mode=mode, **more)(before["image"].clone(), before["label"])
+                    for name, function in kept.items():
+                        setattr(numpy.random, name, function)
+                    out(same_pair(theirs, after))
+    """, 3 * 4 * 4)
+
+
 main()

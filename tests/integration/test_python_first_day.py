@@ -90,6 +90,20 @@ def _(box):
                  "audio(rate=16000) mfcc(13, log_mels=true, n_fft=" + text.replace("norm", "mel_norm") + ")")]:
             assert written(steps) == (found, []), written(steps)
         assert written([mel, sound("PitchShift"), sound("Spectrogram", **{**spectrogram, "power": None})])[1] == ["PitchShift", "Spectrogram"]
+        class MixUp:
+            def __init__(self, alpha=1.0, num_classes=None):
+                self.alpha, self.num_classes = alpha, num_classes
+        class CutMix(MixUp):
+            pass
+        class Mixup:                                                # timm's
+            mixup_alpha, cutmix_alpha, cutmix_minmax, mix_prob, switch_prob, mode = 0.8, 1.0, (0.2, 0.8), 1.0, 0.5, "elem"
+            correct_lam, label_smoothing, num_classes = True, 0.1, 10
+        for step, text in [
+                (MixUp(0.2, 10), "mixup(0.2, num_classes=10)"), (CutMix(num_classes=10), "cutmix(1, num_classes=10)"),
+                (Mixup(), "mix(mixup_alpha=0.8, cutmix_alpha=1, cutmix_minmax=0.2:0.8, mode=elem, num_classes=10)"),
+                (t.RandomChoice([MixUp(0.2, 10), CutMix(1, 10)], p=[0.25, 0.75]),
+                 "mix(mixup_alpha=0.2, cutmix_alpha=1, switch_prob=0.75, label_smoothing=0, num_classes=10, partner=previous)")]:
+            assert told([t.CenterCrop(8), t.ToTensor(), step])[0] == f"image, label: center_crop(8) to(float32) layout(nchw) {text}"
         assert told({"image": [t.CenterCrop(8)], "label": None})[0] == "image: center_crop(8); label"
         assert told(["center_crop(8)", "hflip"])[0] == "center_crop(8) hflip"
     """)

@@ -190,6 +190,44 @@ FORMS: Dict[str, Callable[[Any], List[str]]] = {
     "Normalize": lambda step: [f"normalize(mean={_list(step.mean)}, std={_list(step.std)})"],
 }
 
+# These are of whole batches: the last step of a part that names the label, too.
+
+def _mixed(name: str, step: Any) -> str:
+    return f"{name}({_number(step.alpha)}{_classes(step)})"
+
+
+def _classes(step: Any) -> str:
+    return f", num_classes={int(step.num_classes)}" if step.num_classes else ", num_classes=N"
+
+
+def _timm(step: Any) -> str:
+    """timm.data.Mixup."""
+    keys = _keys(mixup_alpha=(step.mixup_alpha, 1, _number), cutmix_alpha=(step.cutmix_alpha, 0, _number),
+                 cutmix_minmax=(step.cutmix_minmax, None, _list), prob=(step.mix_prob, 1, _number),
+                 switch_prob=(step.switch_prob, 0.5, _number), mode=(step.mode, "batch", _word),
+                 correct_lam=(step.correct_lam, True, _word), label_smoothing=(step.label_smoothing, 0.1, _number))
+    return f"mix({(keys + _classes(step))[2:]})"
+
+
+def _either(step: Any) -> str:
+    """RandomChoice([CutMix(), MixUp()])"""
+    alphas = {type(one).__name__: one for one in step.transforms}
+    if len(step.transforms) != 2 or set(alphas) != {"MixUp", "CutMix"}:
+        raise ValueError
+    cutmix, mixup = alphas["CutMix"], alphas["MixUp"]
+    cut = dict(zip((type(one).__name__ for one in step.transforms), step.p))["CutMix"] if step.p else 0.5
+    keys = _keys(mixup_alpha=(mixup.alpha, 1, _number), cutmix_alpha=(cutmix.alpha, 0, _number),
+                 switch_prob=(cut, 0.5, _number))
+    return f"mix({keys[2:]}, label_smoothing=0{_classes(cutmix)}, partner=previous)"
+
+
+BATCHES: Dict[str, Callable[[Any], str]] = {
+    "MixUp": lambda step: _mixed("mixup", step),
+    "CutMix": lambda step: _mixed("cutmix", step),
+    "Mixup": _timm,
+    "RandomChoice": _either,
+}
+
 GROUPS = ("Compose", "Sequential")  # whose steps follow each other
 
 
@@ -211,6 +249,7 @@ def written(value: Any) -> Tuple[str, List[str]]:
     steps: List[str] = []
     forms: List[str] = []
     erasing: List[str] = []  # of the numbers that the forms make
+    batches: List[str] = []
     others: List[str] = []
     decoding = sounds.audio(list(_flat(value)))
     for step in _flat(value):
@@ -230,6 +269,8 @@ def written(value: Any) -> Tuple[str, List[str]]:
                 others.append("Normalize after RandomErasing")
             elif name in FORMS:
                 forms += [form for form in FORMS[name](step) if form not in forms]
+            elif name in BATCHES:
+                batches.append(BATCHES[name](step))
             else:
                 others.append(_name(step))
         except (AttributeError, TypeError, ValueError, IndexError):  # another class of this name
@@ -238,7 +279,8 @@ def written(value: Any) -> Tuple[str, List[str]]:
         form for form in forms if form.startswith("layout")]
     if decoding and not any(step.startswith("audio") for step in steps):
         steps.insert(0, decoding)
-    return " ".join(steps + forms), others
+    text = " ".join(steps + forms + batches)
+    return (f"image, label: {text}" if batches else text), others
 
 
 # ---- the answer
@@ -247,7 +289,7 @@ def answer(value: Any) -> str:
     """What to write instead of an object, as the rest of a sentence."""
     if isinstance(value, Mapping):
         texts = [(field, written(steps)) for field, steps in value.items()]
-        text = "; ".join(f"{field}: {steps}" if steps else str(field) for field, (steps, _) in texts)
+        text = "; ".join(f"{field}: {steps.replace('image, label: ', '')}" if steps else str(field) for field, (steps, _) in texts)
         others = [name for _, (_, names) in texts for name in names]
     else:
         text, others = written(value)
