@@ -39,6 +39,10 @@
         ROW(random_choice)                                                                                             \
         ROW(random_order)                                                                                              \
         ROW(one_of)                                                                                                    \
+        /* policies, which choose among the others */                                                                  \
+        ROW(auto_augment)                                                                                              \
+        ROW(rand_augment)                                                                                              \
+        ROW(trivial_augment_wide)                                                                                      \
         /* boxes */                                                                                                    \
         ROW(sanitize)                                                                                                  \
         /* the form of the result */                                                                                   \

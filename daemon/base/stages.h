@@ -34,6 +34,9 @@
         ROW(ERASING, "erasing", "the step")                                                                            \
         ROW(RANDOM_CHANNEL_PERMUTATION, "random_channel_permutation", "the step")                                      \
         ROW(RANDOM_PHOTOMETRIC_DISTORT, "random_photometric_distort", "the step")                                      \
+        ROW(AUTO_AUGMENT, "auto_augment", "the step")                                                                  \
+        ROW(RAND_AUGMENT, "rand_augment", "the step")                                                                  \
+        ROW(TRIVIAL_AUGMENT_WIDE, "trivial_augment_wide", "the step")                                                  \
         ROW(MOVE, "move", "moving decoded pixels to their place, where no step resizes")                               \
         ROW(CONVERT, "convert", "the steps to, normalize and layout; arrays from their file's form")                   \
         ROW(MASKS, "masks", "masks of instances")                                                                      \

@@ -284,6 +284,11 @@ def _(box):
                            ("image, boxes: to(float32) sanitize", "sets the form"), ("image, boxes: sanitize(min_size=-1)", "min_size")):
         daemon.refused("d", word, pipeline=pipeline)
     daemon.read("d", pipeline="image, boxes, more, labels: hflip(0.5)")
+    daemon.read("d", pipeline="image, boxes: random_rotation(30) random_affine(9) random_perspective")
+    for policy in ("auto_augment", "rand_augment(2, 9)", "trivial_augment_wide"):
+        daemon.refused("d", "field boxes", policy.partition("(")[0], "not for pictures with masks, boxes or points",
+                       pipeline=f"image, boxes: {policy}")
+        daemon.read("d", pipeline=f"image: {policy}; boxes")
 
 
 main()

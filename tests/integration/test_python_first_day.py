@@ -58,7 +58,12 @@ def _(box):
                  "random_apply([invert(1), center_crop(16)], p=0.8)"),
                 (t.RandomChoice([t.Compose([t.Resize(20), t.RandomInvert(1)]), t.RandomOrder([t.Pad(1), t.Grayscale(3)])]),
                  "random_choice([random_apply([resize(20), invert(1)], p=1), random_order([pad(1), grayscale(3)])])"),
-                (t.RandomChoice([t.Pad(1), t.Pad(2)], p=[0.25, 0.75]), "random_choice([pad(1), pad(2)], p=0.25:0.75)")]:
+                (t.RandomChoice([t.Pad(1), t.Pad(2)], p=[0.25, 0.75]), "random_choice([pad(1), pad(2)], p=0.25:0.75)"),
+                (t.AutoAugment(), "auto_augment(imagenet)"),
+                (t.AutoAugment(t.AutoAugmentPolicy.SVHN, fill=[1, 2, 3]), "auto_augment(svhn, fill=1:2:3)"),
+                (t.RandAugment(), "rand_augment(2, 9)"),
+                (t.RandAugment(3, 5, 11, t.InterpolationMode.BILINEAR), "rand_augment(3, 5, num_magnitude_bins=11, interpolation=bilinear)"),
+                (t.TrivialAugmentWide(), "trivial_augment_wide(31)")]:
             # what follows makes pictures of one size
             found, rest = told([step, "center_crop(8)"] if not text.startswith("to") else ["center_crop(8)", step])
             assert (found, rest) in ((text + " center_crop(8)", ""), ("center_crop(8) " + text, "")), (found, rest, text)

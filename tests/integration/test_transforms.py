@@ -358,6 +358,33 @@ def _(box):
                 equal((height, width), tuple(terms["size"]), f"size of {name} {arguments} on {picture.size}")
 
 
+@case("policies give the pixels of torchvision's functions in the same sequence, with the same magnitudes")
+def _(box):
+    replay = torchvision()
+    rng = random.Random(25)
+    n_pictures = 1500 // SLOWER
+    with Tool() as tool:
+        for number in range(n_pictures):
+            picture = draw_picture(rng, replay)
+            arguments = {"interpolation": rng.choice(("nearest", "nearest", "bilinear", "bicubic")),
+                         "fill": rng.choice((0, rng.randint(0, 255), tuple(rng.randint(0, 255) for _ in range(3))))}
+            name = ("rand_augment", "trivial_augment_wide", "auto_augment")[number % 3]
+            bins = rng.choice((31, 31, rng.randint(2, 40)))
+            if name == "auto_augment":
+                arguments["policy"] = rng.choice(("imagenet", "cifar10", "svhn"))
+            else:
+                arguments["num_magnitude_bins"] = bins
+            if name == "rand_augment":
+                arguments.update(num_ops=rng.randint(0, 4), magnitude=rng.choice((min(9, bins - 1), rng.randrange(bins))))
+            steps = [(name, arguments)]
+            while rng.random() < 0.3:
+                steps.append(rng.choice((("hflip", {"p": 1}), ("pad", {"padding": 2}), ("center_crop", {"size": (20, 30)}),
+                                         ("color_jitter", {"contrast": (1.3, 1.3)}))))
+            place = (rng.getrandbits(64), rng.getrandbits(32), rng.getrandbits(40))
+            compare(tool, replay, steps + draw_form(rng, 3), picture, place)
+    print(f"    {n_pictures} pictures")
+
+
 @case("all 256 levels leave as torch's numbers, whatever type, mean and deviation")
 def _(box):
     replay = torchvision()

@@ -150,9 +150,14 @@ def make(number):
             "boxes": bits(new_boxes.numpy()), "points": bits(new_points.numpy())}
 
 
-torch.set_num_threads(1)
-lines = [make(number) for number in range(450)]
-print(f"{lines.count(None)} left out", file=sys.stderr)
-for line in lines:
-    if line:
-        print(json.dumps(line, separators=(",", ":")))
+def write_all():
+    torch.set_num_threads(1)
+    lines = [make(number) for number in range(450)]
+    print(f"{lines.count(None)} left out", file=sys.stderr)
+    for line in lines:
+        if line:
+            print(json.dumps(line, separators=(",", ":")))
+
+
+if __name__ == "__main__":
+    write_all()

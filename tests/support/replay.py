@@ -356,10 +356,73 @@ def blur_arguments(draws, kernel_size, sigma=(0.1, 2.0)):
     return kernel_size, float(numpy.float32(low + (high - low) * draws.f32()))
 
 
+# ---- policies ---------------------------------------------------------------------------------------------------------
+
+CHANGES = ("Identity", "ShearX", "ShearY", "TranslateX", "TranslateY", "Rotate", "Brightness", "Color", "Contrast",
+           "Sharpness", "Posterize", "Solarize", "AutoContrast", "Equalize")
+# tangent, degrees, distance from 1, pixels or part of a side, bits
+NARROW, WIDE = (0.3, 30.0, 0.9, 150.0 / 331.0, 4), (0.99, 135.0, 0.99, 32.0, 6)
+
+
+def on_scale(low, high, number, count):
+    """torch.linspace(low, high, count)[number], as torch 2 computes it; torch 1.13 rounds otherwise."""
+    low, high = numpy.float32(low), numpy.float32(high)
+    step = (high - low) / numpy.float32(count - 1)
+    near, distance = (low, step * 1.0) if number < count // 2 else (high, -step)
+    return float(numpy.float32(float(distance) * (number if number < count // 2 else count - 1 - number) + float(near)))
+
+
+def change(picture, name, reach, number, count, negative, interpolation, fill):
+    """What transforms.v2's _apply_image_or_video_transform does, for a magnitude."""
+    sign, (shear, turn, blend, move, bits) = -1 if negative else 1, reach
+    if name in ("ShearX", "ShearY"):
+        angle = math.degrees(math.atan(sign * on_scale(0, shear, number, count)))
+        return affine(picture, 0.0, (0, 0), 1.0, (angle, 0.0) if name == "ShearX" else (0.0, angle), interpolation, fill, (0, 0))
+    if name in ("TranslateX", "TranslateY"):
+        side = picture.size[name == "TranslateY"] if move < 1 else 1
+        pixels = int(sign * on_scale(0, move * side, number, count))
+        return affine(picture, 0.0, (pixels, 0) if name == "TranslateX" else (0, pixels), 1.0, (0.0, 0.0), interpolation, fill)
+    if name == "Rotate":
+        return functional.rotate(picture, sign * on_scale(0, turn, number, count), InterpolationMode(interpolation), fill=fill)
+    factors = {"Brightness": functional.adjust_brightness, "Color": functional.adjust_saturation,
+               "Contrast": functional.adjust_contrast, "Sharpness": functional.adjust_sharpness}
+    if name in factors:
+        return factors[name](picture, 1.0 + sign * on_scale(0, blend, number, count))
+    if name == "Posterize":
+        taken = numpy.float32(number) / numpy.float32((count - 1) / bits)
+        return functional.posterize(picture, int(numpy.rint(numpy.float32(8) - taken)))
+    if name == "Solarize":
+        return functional.solarize(picture, 255.0 * on_scale(1, 0, number, count))
+    whole = {"AutoContrast": functional.autocontrast, "Equalize": functional.equalize, "Invert": functional.invert}
+    return whole[name](picture) if name in whole else picture
+
+
+def rand_augment(picture, draws, num_ops=2, magnitude=9, num_magnitude_bins=31, interpolation="nearest", fill=0):
+    for _ in range(num_ops):
+        name, negative = CHANGES[draws.below(14)], draws.f32() <= 0.5
+        picture = change(picture, name, NARROW, magnitude, num_magnitude_bins, negative, interpolation, fill)
+    return picture
+
+
+def trivial_augment_wide(picture, draws, num_magnitude_bins=31, interpolation="nearest", fill=0):
+    name, magnitude, negative = CHANGES[draws.below(14)], draws.below(num_magnitude_bins), draws.f32() <= 0.5
+    return change(picture, name, WIDE, magnitude, num_magnitude_bins, negative, interpolation, fill)
+
+
+def auto_augment(picture, draws, policy="imagenet", interpolation="nearest", fill=0):
+    policies = transforms.AutoAugment()._get_policies(transforms.AutoAugmentPolicy(policy))
+    for name, probability, magnitude in policies[draws.below(25)]:
+        happens, negative = draws.f32() <= numpy.float32(probability), draws.f32() <= 0.5
+        if happens:
+            picture = change(picture, name, NARROW, magnitude or 0, 10, negative, interpolation, fill)
+    return picture
+
+
 STEPS = {function.__name__: function for function in (
-    random_resized_crop, resize, center_crop, random_crop, pad, random_zoom_out, scale_jitter, random_shortest_size, hflip,
-    vflip, color_jitter, grayscale, random_grayscale, invert, posterize, solarize, autocontrast, equalize, sharpness,
-    random_rotation, random_affine, random_perspective, random_channel_permutation, random_photometric_distort, erasing)}
+    random_resized_crop, resize, center_crop, random_crop, pad, random_zoom_out, scale_jitter, random_shortest_size,
+    hflip, vflip, color_jitter, grayscale, random_grayscale, invert, posterize, solarize, autocontrast, equalize,
+    sharpness, random_rotation, random_affine, random_perspective, random_channel_permutation,
+    random_photometric_distort, erasing, rand_augment, trivial_augment_wide, auto_augment)}
 
 
 # ---- groups of steps: (steps that run, in their sequence) of (inside, draws, arguments) --------------------------------

@@ -96,6 +96,10 @@ START_TEST(a_text_has_one_normal_spelling) {
                   "normalize(0.5, std=1) erasing(0.5, scale=0.02:0.33, ratio=0.3:3.3, value=-1.5) to(float16) "
                   "erasing(0.5, scale=0.02:0.33, ratio=0.3:3.3, value=0) layout(nchw) "
                   "erasing(0.5, scale=0.02:0.33, ratio=0.3:3.3, value=0)" },
+                { "AutoAugment(policy=SVHN) v2.RandAugment() TrivialAugmentWide(7, fill=[1, 2, 3])",
+                  "auto_augment(svhn, interpolation=nearest, fill=0) "
+                  "rand_augment(2, magnitude=9, num_magnitude_bins=31, interpolation=nearest, fill=0) "
+                  "trivial_augment_wide(7, interpolation=nearest, fill=1:2:3)" },
                 { "to(float16) layout(nchw)", "to(float16) layout(nchw)" },
                 { "hflip normalize(0.5, std=.25:1:2e0)", "hflip(0.5) normalize(0.5, std=0.25:1:2)" },
                 { "pad(4:0, 255.0, edge)", "pad(4:0, fill=255, padding_mode=edge)" },
@@ -321,6 +325,14 @@ static const struct {
         { "random_affine(9, shear=1:2:3)", "column 24: shear: \"1:2:3\"" },
         { "random_perspective(1.1)", "column 20: distortion_scale: \"1.1\"" },
         { "decode(mode=I;16) random_perspective", "column 19: random_perspective: numbers of 16 bits are not mixed" },
+        { "rand_augment(5)", "column 14: num_ops: \"5\" is not allowed; expected N, whole numbers from 0 to 4" },
+        { "rand_augment(2, 9.5)", "column 17: magnitude: \"9.5\"" },
+        { "rand_augment(2, 31)", "rand_augment: magnitude is 31; expected less than num_magnitude_bins, which is 31" },
+        { "trivial_augment_wide(1)", "column 22: num_magnitude_bins: \"1\"" },
+        { "auto_augment(imagnet)",
+          "policy: \"imagnet\" is not allowed (did you mean \"imagenet\"?); expected imagenet, cif" },
+        { "decode(mode=RGBA) rand_augment",
+          "column 19: rand_augment: is not for pictures that are decoded with mode=RGBA; expected mode=RGB or L" },
         { "sharpness", "column 1: sharpness needs its factor, as in sharpness(2)" },
         { "sharpness(-0.1)", "column 11: factor: \"-0.1\" is not allowed; expected a number from 0 to 1000" },
         { "sharpness(1, 1.1)", "column 14: p: \"1.1\"" },

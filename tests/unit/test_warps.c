@@ -228,7 +228,8 @@ static const struct {
         { "random_rotation(0)", 1 }, /* nothing moves */
         { "random_rotation(10:10)", 2 },
         { "random_rotation(90:90, expand=true)", 2 },
-        { "random_affine(0)", 2 },
+        { "random_affine(0)", 1 },
+        { "random_affine(0, scale=2:2)", 2 },
         { "random_perspective(0.5, p=0)", 1 },
         { "hflip(1) random_rotation(10:10)", 2 },
         { "random_rotation(10:10) invert(1) posterize(3, p=1)", 2 },

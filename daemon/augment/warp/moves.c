@@ -87,6 +87,16 @@ static struct warp warp_with(const struct warp_look *look, enum warp_kind kind) 
         return warp;
 }
 
+/* Every pixel shows itself, whatever the filter. Colours that are multiplied with their alpha for one change all the
+ * same. */
+static bool is_identity(const struct fold *fold, const struct warp *warp) {
+        const double *c = warp->coefficients;
+
+        if (warp_is_mixing(warp) && pixel_format_has_alpha(&fold->geometry->conversion->format))
+                return false;
+        return warp->kind == WARP_AFFINE && c[0] == 1 && c[1] == 0 && c[2] == 0 && c[3] == 0 && c[4] == 1 && c[5] == 0;
+}
+
 int fold_affine(struct fold *fold, const struct affine *affine, const struct warp_look *look, struct why *why) {
         uint32_t width = fold_width(fold), height = fold_height(fold);
         struct warp warp = warp_with(look, WARP_AFFINE);
@@ -98,6 +108,8 @@ int fold_affine(struct fold *fold, const struct affine *affine, const struct war
         else
                 inverse_of(affine, width * 0.5, height * 0.5, warp.coefficients);
         note_affine(fold, affine, false, width, height);
+        if (is_identity(fold, &warp))
+                return 0;
         return fold_warp(fold, &warp, width, height, why);
 }
 

@@ -140,6 +140,12 @@ STEPS: Dict[str, Callable[[Any], str]] = {
                                   f"{_keys(clip=(step.clip, True, _word))})",
     "RandomChannelPermutation": lambda step: "random_channel_permutation",
     "RandomPhotometricDistort": _photometric_distort,
+    "AutoAugment": lambda step: f"auto_augment({_word(getattr(step.policy, 'value', step.policy))}"
+                                f"{_warp_keys(step, 'nearest')})",
+    "RandAugment": lambda step: f"rand_augment({step.num_ops}, {step.magnitude}"
+                                f"{_keys(num_magnitude_bins=(step.num_magnitude_bins, 31, _number))}"
+                                f"{_warp_keys(step, 'nearest')})",
+    "TrivialAugmentWide": lambda step: f"trivial_augment_wide({step.num_magnitude_bins}{_warp_keys(step, 'nearest')})",
     "SanitizeBoundingBoxes": lambda step: "sanitize",
 }
 
