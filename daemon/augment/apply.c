@@ -104,11 +104,11 @@ static bool is_between(const struct geometry *geometry, uint32_t idx) {
         return idx + 1 < geometry->n_stages || !geometry->is_direct;
 }
 
-static uint64_t row_bytes(const struct operation *operation, uint32_t width) {
+static uint64_t row_bytes(const struct operation *operation, uint32_t width, uint32_t height) {
         const struct operation_type *type = operation->type;
 
         return (uint64_t)type->n_rows * width * PIXEL_BYTES +
-               (type->extra_bytes ? type->extra_bytes(operation, width) : 0);
+               (type->extra_bytes ? type->extra_bytes(operation, width, height) : 0);
 }
 
 /* Of the operation of a stage that needs most rows. */
@@ -117,7 +117,7 @@ static uint64_t most_row_bytes(const struct geometry *geometry, const struct sta
 
         for (uint32_t i = 0; i < stage->n_operations; i++) {
                 const struct operation *operation = &geometry->operations[stage->first_operation + i];
-                uint64_t n_bytes = row_bytes(operation, stage->canvas_width);
+                uint64_t n_bytes = row_bytes(operation, stage->canvas_width, stage->canvas_height);
 
                 most = n_bytes > most ? n_bytes : most;
         }
@@ -184,7 +184,7 @@ static void swap_rows(uint8_t *a, uint8_t *b, size_t n_bytes) {
 static int run_operation(struct workspace *workspace, const struct operation *operation, const struct canvas *canvas,
                          struct why *why) {
         struct operation with_rows = *operation;
-        int r = reserve_between(workspace, ROWS, row_bytes(operation, canvas->width), why);
+        int r = reserve_between(workspace, ROWS, row_bytes(operation, canvas->width, canvas->height), why);
 
         if (r < 0)
                 return r;

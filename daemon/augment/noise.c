@@ -14,6 +14,19 @@ void noise_begin(uint64_t seed, struct dlp_philox *ret_philox) {
         dlp_philox_init(ret_philox, seed, 0, 0, 0);
 }
 
+uint8_t noise_byte(struct noise_bytes *bytes) {
+        uint8_t byte;
+
+        if (bytes->n_left == 0) {
+                bytes->word = dlp_philox_u32(bytes->philox);
+                bytes->n_left = 4;
+        }
+        byte = (uint8_t)bytes->word;
+        bytes->word >>= 8;
+        bytes->n_left--;
+        return byte;
+}
+
 /* Wichura 1988, "Algorithm AS 241: The percentage points of the normal distribution", function PPND16: three quotients
  * of polynomials, for the middle, for the tails, and for what is far away. Coefficients from the highest power down. */
 #define N_COEFFICIENTS 8

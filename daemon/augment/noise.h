@@ -14,6 +14,15 @@ uint64_t noise_seed(struct dlp_philox *philox);
 /* The stream of an operation's seed. */
 void noise_begin(uint64_t seed, struct dlp_philox *ret_philox);
 
+/* Bytes of a stream's words, the lowest of a word first. */
+struct noise_bytes {
+        struct dlp_philox *philox;
+        uint32_t word;
+        unsigned n_left; /* of the word; 0 at first */
+};
+
+uint8_t noise_byte(struct noise_bytes *bytes);
+
 /* A number of the standard normal distribution, from one word: the quantile of (word + 1/2) / 2^32, in float64, rounded
  * to float32. Never beyond 6.4. The same on all machines. */
 float noise_normal(struct dlp_philox *philox);

@@ -24,7 +24,7 @@ struct operation_type {
         uint32_t n_rows;              /* beside the canvas, of its width: what the operation needs to remember */
 
         /* Bytes that it needs beside the canvas and those rows, which follow them in operation->rows. NULL: none. */
-        uint64_t (*extra_bytes)(const struct operation *operation, uint32_t width);
+        uint64_t (*extra_bytes)(const struct operation *operation, uint32_t width, uint32_t height);
 
         void (*run)(const struct operation *operation, const struct canvas *canvas);
 };
@@ -36,7 +36,7 @@ struct operation {
         uint8_t *rows;      /* n_rows of them, without gaps; set by who runs it; aligned as malloc() aligns */
 
         /* What some types need beside the amount; each says what, below. */
-        float second_amount;
+        float others[4];
         struct box box;
         uint8_t color[PIXEL_BYTES];
         bool flag;
@@ -58,4 +58,10 @@ extern const struct operation_type operation_sharpness;    /* a blend from the s
 extern const struct operation_type operation_permute;      /* color: which channel comes first, second and third */
 extern const struct operation_type operation_erase;        /* box, within the canvas; color, or, with the flag, noise */
 extern const struct operation_type operation_gaussian_blur;  /* amount: sigma; box: width and height of the kernel */
-extern const struct operation_type operation_gaussian_noise; /* amount: sigma, second: mean, in levels; flag: clip */
+extern const struct operation_type operation_gaussian_noise; /* amount: sigma, others: mean, in levels; flag: clip */
+extern const struct operation_type operation_brightness_contrast; /* amount: factor; others: what is added, in levels */
+extern const struct operation_type operation_holes;               /* others, box, color, flag: operations/erase.c */
+extern const struct operation_type
+        operation_motion_blur;                      /* box: size of the kernel; others: operations/motion_blur.c */
+extern const struct operation_type operation_clahe; /* amount: the limit; box: tiles, across and down */
+extern const struct operation_type operation_jpeg;  /* amount: the quality, 1 to 100 */

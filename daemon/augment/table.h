@@ -34,6 +34,11 @@
         ROW(erasing)                                                                                                   \
         ROW(random_channel_permutation)                                                                                \
         ROW(random_photometric_distort)                                                                                \
+        ROW(clahe)                                                                                                     \
+        ROW(coarse_dropout)                                                                                            \
+        ROW(jpeg)                                                                                                      \
+        ROW(motion_blur)                                                                                               \
+        ROW(random_brightness_contrast)                                                                                \
         /* groups of steps */                                                                                          \
         ROW(random_apply)                                                                                              \
         ROW(random_choice)                                                                                             \

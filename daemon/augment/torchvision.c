@@ -8,14 +8,23 @@ struct row {
         const char *name, *text;
 };
 
+/* ImageCompression is of Albumentations. */
 static const struct row STEP_NAMES[] = {
-        { "RandomHorizontalFlip", "hflip" }, { "HorizontalFlip", "hflip" },
-        { "RandomVerticalFlip", "vflip" },   { "VerticalFlip", "vflip" },
-        { "RandomInvert", "invert" },        { "RandomPosterize", "posterize" },
-        { "RandomSolarize", "solarize" },    { "RandomAutocontrast", "autocontrast" },
-        { "RandomEqualize", "equalize" },    { "RandomAdjustSharpness", "sharpness" },
-        { "RandomErasing", "erasing" },      { "ToDtype", "to" },
-        { "ConvertImageDtype", "to" },       { "SanitizeBoundingBoxes", "sanitize" },
+        { "RandomHorizontalFlip", "hflip" },
+        { "HorizontalFlip", "hflip" },
+        { "RandomVerticalFlip", "vflip" },
+        { "VerticalFlip", "vflip" },
+        { "RandomInvert", "invert" },
+        { "RandomPosterize", "posterize" },
+        { "RandomSolarize", "solarize" },
+        { "RandomAutocontrast", "autocontrast" },
+        { "RandomEqualize", "equalize" },
+        { "RandomAdjustSharpness", "sharpness" },
+        { "RandomErasing", "erasing" },
+        { "ImageCompression", "jpeg" },
+        { "ToDtype", "to" },
+        { "ConvertImageDtype", "to" },
+        { "SanitizeBoundingBoxes", "sanitize" },
 };
 
 static const struct row STEP_TEXTS[] = {

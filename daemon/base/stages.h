@@ -37,6 +37,11 @@
         ROW(AUTO_AUGMENT, "auto_augment", "the step")                                                                  \
         ROW(RAND_AUGMENT, "rand_augment", "the step")                                                                  \
         ROW(TRIVIAL_AUGMENT_WIDE, "trivial_augment_wide", "the step")                                                  \
+        ROW(CLAHE, "clahe", "the step")                                                                                \
+        ROW(COARSE_DROPOUT, "coarse_dropout", "the step")                                                              \
+        ROW(JPEG, "jpeg", "the step")                                                                                  \
+        ROW(MOTION_BLUR, "motion_blur", "the step")                                                                    \
+        ROW(RANDOM_BRIGHTNESS_CONTRAST, "random_brightness_contrast", "the step")                                      \
         ROW(MOVE, "move", "moving decoded pixels to their place, where no step resizes")                               \
         ROW(CONVERT, "convert", "the steps to, normalize and layout; arrays from their file's form")                   \
         ROW(MASKS, "masks", "masks of instances")                                                                      \

@@ -135,7 +135,7 @@ def draw_step(rng, width, height):
                        "hflip", "vflip", "color_jitter", "color_jitter", "color_jitter", "grayscale", "random_grayscale",
                        "invert", "posterize", "solarize", "autocontrast", "equalize", "sharpness", "random_rotation", "random_affine",
                        "random_perspective", "random_channel_permutation", "random_photometric_distort", "erasing",
-                       "random_zoom_out", "scale_jitter", "random_shortest_size"))
+                       "random_zoom_out", "scale_jitter", "random_shortest_size", "coarse_dropout"))
     widest = max(0, min(width, height) - 1)
     if name == "random_resized_crop":
         low = rng.uniform(0.05, 1)
@@ -178,6 +178,13 @@ def draw_step(rng, width, height):
         for key, (middle, reach) in reaches.items():
             if rng.random() < 0.5:
                 arguments[key] = tuple(sorted(round(middle + rng.uniform(-reach, reach), 3) for _ in range(2)))
+    if name == "coarse_dropout":
+        arguments["fill"] = rng.choice((0, rng.randint(0, 255), tuple(rng.randint(0, 255) for _ in range(3)), "random"))
+        if rng.random() < 0.5:
+            arguments["num_holes"] = tuple(sorted(rng.randint(1, 9) for _ in range(2)))
+        if rng.random() < 0.5:
+            for key in ("hole_height", "hole_width"):
+                arguments[key] = tuple(sorted(rng.randint(1, 60) for _ in range(2)))
     if name == "erasing":
         arguments["value"] = rng.choice((0, rng.randint(0, 255), tuple(rng.randint(0, 255) for _ in range(3)), "random"))
         draw_erasing(rng, arguments)

@@ -327,12 +327,37 @@ def erasing(picture, draws, value=0, **arguments):
     left, top, width, height = box
     pixels = numpy.array(picture)
     if value == "random":
-        shape = pixels[top:top + height, left:left + width].shape
-        stream = Draws(noise, 0, 0, 0)
-        words = numpy.array([stream.u32() for _ in range(math.prod(shape) // 4 + 1)], "<u4")
-        value = words.view(numpy.uint8)[:math.prod(shape)].reshape(shape)
+        value = noise_levels(Draws(noise, 0, 0, 0), pixels[top:top + height, left:left + width].shape)
     pixels[top:top + height, left:left + width] = value
     return Image.fromarray(pixels)
+
+
+def coarse_dropout(picture, draws, num_holes=(1, 2), hole_height=(0.1, 0.2), hole_width=(0.1, 0.2), fill=0, p=0.5):
+    """Albumentations' CoarseDropout; its numbers come from a stream of their own, float32 as the daemon's."""
+    is_done, stream = happens(draws, p), Draws(seed(draws), 0, 0, 0)
+    pixels, f32 = numpy.array(picture), numpy.float32
+    height, width = pixels.shape[:2]
+
+    def length(limits, side):
+        low, high = limits
+        if hole_height[1] < 1:
+            return int(f32(side) * (f32(low) + (f32(high) - f32(low)) * f32(stream.f32())))
+        high = min(int(high), side)
+        low = min(int(low), high)
+        return low + stream.below(high - low + 1)
+
+    for _ in range((num_holes[0] + stream.below(num_holes[1] - num_holes[0] + 1)) if is_done else 0):
+        h, w = length(hole_height, height), length(hole_width, width)
+        top = stream.below(height - h + 1)
+        left = stream.below(width - w + 1)
+        hole = pixels[top:top + h, left:left + w]
+        hole[:] = noise_levels(stream, hole.shape) if fill == "random" else fill
+    return Image.fromarray(pixels)
+
+
+def noise_levels(stream, shape):
+    words = numpy.array([stream.u32() for _ in range((math.prod(shape) + 3) // 4)], "<u4")
+    return words.view(numpy.uint8)[:math.prod(shape)].reshape(shape)
 
 
 def erase_numbers(numbers, draws, value=0, **arguments):
@@ -422,7 +447,7 @@ STEPS = {function.__name__: function for function in (
     random_resized_crop, resize, center_crop, random_crop, pad, random_zoom_out, scale_jitter, random_shortest_size,
     hflip, vflip, color_jitter, grayscale, random_grayscale, invert, posterize, solarize, autocontrast, equalize,
     sharpness, random_rotation, random_affine, random_perspective, random_channel_permutation,
-    random_photometric_distort, erasing, rand_augment, trivial_augment_wide, auto_augment)}
+    random_photometric_distort, erasing, rand_augment, trivial_augment_wide, auto_augment, coarse_dropout)}
 
 
 # ---- groups of steps: (steps that run, in their sequence) of (inside, draws, arguments) --------------------------------

@@ -1,6 +1,6 @@
-/* unit/test_colors.c: the steps invert, posterize, solarize, autocontrast, equalize and sharpness: Pillow's pixels, what
- * they draw, and what of their pipeline is left to a device. The pixels come from tests/support/make_color_vectors.py.
- */
+/* unit/test_colors.c: the steps that change colours and levels where they are: the pixels of Pillow, OpenCV and
+ * Albumentations, what is drawn, and what of their pipeline is left to a device. The pixels come from
+ * tests/support/make_color_vectors.py and make_pixel_vectors.py. */
 #include <check.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -34,6 +34,12 @@ static const struct {
         { "autocontrast", "autocontrast(" },
         { "equalize", "equalize(" },
         { "sharpness", "sharpness(2, p=" },
+        { "clahe", "clahe(p=" },
+        { "coarse_dropout", "coarse_dropout(p=" },
+        { "jpeg", "jpeg(50, p=" },
+        { "motion_blur", "motion_blur(p=" },
+        { "random_brightness_contrast", "random_brightness_contrast(p=" },
+        { "erasing", "erasing(" },
 };
 
 #define N_STEPS (sizeof(STEPS) / sizeof(STEPS[0]))
@@ -101,14 +107,19 @@ static uint8_t *apply(struct workspace *workspace, const struct picture *picture
         return packed;
 }
 
-START_TEST(pixels_are_those_of_pillow_whatever_the_size_and_the_levels) {
+static const struct {
+        const char *file;
+        unsigned n_at_least;
+} VECTORS[] = { { "colors.jsonl", 1000 }, { "pixels.jsonl", 1200 } };
+
+START_TEST(pixels_are_those_of_the_original_whatever_the_size_and_the_levels) {
         struct picture picture = { 0 };
         struct workspace *workspace = NULL;
         struct vectors vectors;
         unsigned n = 0;
 
         ck_assert_int_eq(workspace_new(RESIZE_CODE_BEST, &workspace, NULL), 0);
-        vectors_open(&vectors, "colors.jsonl");
+        vectors_open(&vectors, VECTORS[_i].file);
         while (vectors_next(&vectors)) {
                 const char *text;
                 uint8_t *pixels;
@@ -127,7 +138,7 @@ START_TEST(pixels_are_those_of_pillow_whatever_the_size_and_the_levels) {
                 free(pixels);
                 n++;
         }
-        ck_assert_uint_gt(n, 1000);
+        ck_assert_uint_ge(n, VECTORS[_i].n_at_least);
         free(picture.pixels);
         workspace_free(workspace);
 }
@@ -247,7 +258,7 @@ END_TEST
 
 int main(void) {
         const struct suite_row rows[] = {
-                { "pixels", pixels_are_those_of_pillow_whatever_the_size_and_the_levels, 0 },
+                { "pixels", pixels_are_those_of_the_original_whatever_the_size_and_the_levels, 2 },
                 { "draws", a_step_is_done_where_the_number_of_its_place_is_below_p, N_STEPS },
                 { "draws", other_steps_draw_the_same_whether_a_step_is_done_or_not, N_STEPS },
                 { "draws", masks_are_not_changed, N_STEPS },

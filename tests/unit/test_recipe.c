@@ -92,6 +92,20 @@ START_TEST(a_text_has_one_normal_spelling) {
                   "erasing(0.5, scale=0.02:0.33, ratio=0.3:3.3, value=0) "
                   "erasing(1, scale=0.02:0.33, ratio=0.3:3.3, value=random) "
                   "erasing(0.5, scale=0.02:0.33, ratio=0.3:3.3, value=1:2:3)" },
+                { "clahe CLAHE(clip_limit=(1, 4), tile_grid_size=(8, 4), p=1)",
+                  "clahe(4, tile_grid_size=8, p=0.5) clahe(1:4, tile_grid_size=8:4, p=1)" },
+                { "MotionBlur(5) motion_blur(blur_limit=(3, 9), allow_shifted=False, p=1)",
+                  "motion_blur(5, allow_shifted=true, angle_range=0:360, direction_range=-1:1, p=0.5) "
+                  "motion_blur(3:9, allow_shifted=false, angle_range=0:360, direction_range=-1:1, p=1)" },
+                { "CoarseDropout(num_holes_range=(1, 8), hole_height_range=(8, 32), hole_width_range=(8, 32))",
+                  "coarse_dropout(1:8, hole_height=8:32, hole_width=8:32, fill=0, p=0.5)" },
+                { "coarse_dropout(fill=random) coarse_dropout(fill=1:2:3)",
+                  "coarse_dropout(1:2, hole_height=0.1:0.2, hole_width=0.1:0.2, fill=random, p=0.5) "
+                  "coarse_dropout(1:2, hole_height=0.1:0.2, hole_width=0.1:0.2, fill=1:2:3, p=0.5)" },
+                { "jpeg(50) JPEG((50, 90)) ImageCompression(quality_range=(80, 100), p=0.5)",
+                  "jpeg(50, p=1) jpeg(50:90, p=1) jpeg(80:100, p=0.5)" },
+                { "RandomBrightnessContrast(0.3, p=1)",
+                  "random_brightness_contrast(-0.3:0.3, contrast_limit=-0.2:0.2, p=1)" },
                 { "normalize(0.5, 1) erasing(value=-1.5) to(float16) erasing layout(nchw) erasing",
                   "normalize(0.5, std=1) erasing(0.5, scale=0.02:0.33, ratio=0.3:3.3, value=-1.5) to(float16) "
                   "erasing(0.5, scale=0.02:0.33, ratio=0.3:3.3, value=0) layout(nchw) "
@@ -368,6 +382,30 @@ static const struct {
         { "random_photometric_distort(p=2)", "column 30: p: \"2\"" },
         { "decode(mode=I;16) random_photometric_distort",
           "column 19: random_photometric_distort: is not for pictures" },
+        { "clahe(0.5)",
+          "column 7: clip_limit: \"0.5\" is not allowed; expected TO or FROM:TO, numbers from 1 to 10000" },
+        { "clahe(tile_grid_size=65)", "column 22: tile_grid_size: \"65\"" },
+        { "decode(mode=RGBA) clahe", "column 19: clahe: is not for pictures" },
+        { "motion_blur(2)", "column 13: blur_limit: \"2\"" },
+        { "motion_blur(7:3)", "column 13: blur_limit: \"7:3\"" },
+        { "motion_blur(angle_range=0:361)", "column 25: angle_range: \"0:361\"" },
+        { "motion_blur(direction_range=-2)", "column 29: direction_range: \"-2\"" },
+        { "decode(mode=P) motion_blur", "column 16: motion_blur: is not for pictures" },
+        { "coarse_dropout(0)", "column 16: num_holes: \"0\"" },
+        { "coarse_dropout(hole_height=0.5:2)",
+          "column 1: coarse_dropout: hole_height goes up to 2 and hole_width to 0.2; expected shares below 1 in both, or "
+          "pixels in both" },
+        { "coarse_dropout(fill=noise)", "column 21: fill: \"noise\"" },
+        { "decode(mode=L) coarse_dropout(fill=1:2:3)",
+          "column 16: coarse_dropout: fill is a colour, but mode=L leaves one channel" },
+        { "decode(mode=I;16) coarse_dropout", "column 19: coarse_dropout: is not for pictures" },
+        { "jpeg", "column 1: jpeg needs its quality, as in jpeg(50:90)" },
+        { "jpeg(0)", "column 6: quality: \"0\"" },
+        { "jpeg(90:50)", "column 6: quality: \"90:50\"" },
+        { "decode(mode=LA) jpeg(50)", "column 17: jpeg: is not for pictures" },
+        { "random_brightness_contrast(1.5)", "column 28: brightness_limit: \"1.5\"" },
+        { "random_brightness_contrast(contrast_limit=-2:0)", "column 43: contrast_limit: \"-2:0\"" },
+        { "decode(mode=P) random_brightness_contrast", "column 16: random_brightness_contrast: is not for pictures" },
         { "erasing(1.1)", "column 9: p: \"1.1\"" },
         { "erasing(scale=0.5:0.4)", "column 15: scale: \"0.5:0.4\"" },
         { "erasing(ratio=0:1)", "column 15: ratio: \"0:1\"" },
@@ -717,6 +755,11 @@ START_TEST(only_what_must_begins_a_stage) {
                 { "erasing(1) center_crop(50)", 2, 1 },
                 { "gaussian_noise hflip(1)", 2, 1 },
                 { "hflip(1) to(float32) erasing(1)", 1, 0 },
+                { "clahe(p=1) hflip(1)", 2, 1 }, /* tiles are counted from the left */
+                { "jpeg(50) vflip(1)", 2, 1 },
+                { "motion_blur(p=1) hflip(1)", 2, 1 },
+                { "coarse_dropout(p=1) center_crop(50)", 2, 1 },
+                { "random_brightness_contrast(p=1) hflip(1) center_crop(50)", 1, 1 },
                 { "random_photometric_distort(p=1)", 1, 5 },
                 { "random_photometric_distort(p=0)", 1, 0 },
                 { "color_jitter(0.4) resize(50)", 2, 1 },
@@ -1031,6 +1074,10 @@ START_TEST(a_pipeline_equals_its_steps_one_by_one) {
                 "random_affine(-20:-20, center=3:4, fill=7, interpolation=bicubic)",
                 "gaussian_blur(7:3, sigma=1.3)",
                 "gaussian_blur(1:255, sigma=9)",
+                "clahe(2:2, p=1)",
+                "clahe(9:9, tile_grid_size=3:5, p=1)",
+                "jpeg(30)",
+                "random_brightness_contrast(0.1:0.1, contrast_limit=0.2:0.2, p=1)",
         };
         struct workspace *workspace = new_workspace();
         struct dlp_philox philox;

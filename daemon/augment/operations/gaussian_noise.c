@@ -7,7 +7,7 @@
 #include "daemon/augment/operation.h"
 
 static uint8_t with_noise(const struct operation *operation, uint8_t level, struct dlp_philox *philox) {
-        float noise = operation->second_amount + noise_normal(philox) * operation->amount;
+        float noise = operation->others[0] + noise_normal(philox) * operation->amount;
         int sum = level + (int)noise;
 
         if (!operation->flag)

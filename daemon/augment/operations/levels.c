@@ -61,6 +61,18 @@ static void run_solarize(const struct operation *operation, const struct canvas 
         look_up_first(canvas, &tables);
 }
 
+/* Albumentations' multiply_add() of uint8: in float32, clipped and truncated. */
+static void run_brightness_contrast(const struct operation *operation, const struct canvas *canvas) {
+        struct tables tables;
+
+        for (int i = 0; i < N_LEVELS; i++) {
+                float level = (float)i * operation->amount + operation->others[0];
+
+                tables.of[0][i] = (uint8_t)(level < 0 ? 0 : level > 255 ? 255 : level);
+        }
+        look_up_first(canvas, &tables);
+}
+
 /* ---- a table from the channel's own levels ------------------------------------------------------------------- */
 
 /* How many pixels have each level: RECIPE_BETWEEN_PIXELS_MAX of them fit. */
@@ -188,4 +200,11 @@ const struct operation_type operation_equalize = {
         .moves_with_flip = true,
         .moves_with_crop = false,
         .run = run_equalize,
+};
+
+const struct operation_type operation_brightness_contrast = {
+        .name = "brightness_contrast",
+        .moves_with_flip = true,
+        .moves_with_crop = true,
+        .run = run_brightness_contrast,
 };

@@ -138,6 +138,7 @@ STEPS: Dict[str, Callable[[Any], str]] = {
                                  f"{_keys(sigma=(tuple(step.sigma), (0.1, 2.0), _list))})",
     "GaussianNoise": lambda step: f"gaussian_noise({_number(step.mean)}{_keys(sigma=(step.sigma, 0.1, _number))}"
                                   f"{_keys(clip=(step.clip, True, _word))})",
+    "JPEG": lambda step: f"jpeg({_list(dict.fromkeys(step.quality))})",
     "RandomChannelPermutation": lambda step: "random_channel_permutation",
     "RandomPhotometricDistort": _photometric_distort,
     "AutoAugment": lambda step: f"auto_augment({_word(getattr(step.policy, 'value', step.policy))}"

@@ -7,6 +7,7 @@
  * refuses. */
 #include "daemon/augment/operation.h"
 #include "daemon/augment/operations/blur/blur.h"
+#include "daemon/augment/operations/mirror.h"
 #include "proto/order/making/draws.h"
 
 #include <math.h>
@@ -42,16 +43,6 @@ static void weigh(uint32_t n, float sigma, struct weights *ret_weights) {
                 ret_weights->of[k] = (float)(unscaled[k] / sum);
 }
 
-/* The place of n that is seen at `place`, which may be outside. */
-static uint32_t mirrored(int64_t place, uint32_t n) {
-        int64_t period = 2 * ((int64_t)n - 1);
-
-        if (period == 0)
-                return 0;
-        place = ((place % period) + period) % period;
-        return (uint32_t)(place < n ? place : period - place);
-}
-
 /* ---- memory -------------------------------------------------------------------------------------------------- */
 
 /* A row of sums with what is mirrored on either side, and 2 * reach + 1 rows as they were: of the whole kernel, so that
@@ -60,7 +51,8 @@ static size_t n_sums(const struct operation *operation, uint32_t width) {
         return (width + 2 * (size_t)(operation->box.width / 2)) * PIXEL_BYTES;
 }
 
-static uint64_t extra_bytes(const struct operation *operation, uint32_t width) {
+static uint64_t extra_bytes(const struct operation *operation, uint32_t width, uint32_t height) {
+        (void)height;
         return n_sums(operation, width) * sizeof(float) + (uint64_t)operation->box.height * width * PIXEL_BYTES;
 }
 

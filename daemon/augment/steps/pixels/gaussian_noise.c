@@ -15,7 +15,7 @@ static int plan(const struct value *values, struct dlp_philox *philox, struct fo
         (void)why;
         fold_operate(fold, &(struct operation){ .type = &operation_gaussian_noise,
                                                 .amount = (float)(values[SIGMA].number * 255),
-                                                .second_amount = (float)(values[MEAN].number * 255),
+                                                .others = { (float)(values[MEAN].number * 255) },
                                                 .flag = values[CLIP].choice == 1,
                                                 .seed = noise_seed(philox) });
         return 0;

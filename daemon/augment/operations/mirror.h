@@ -1,0 +1,15 @@
+/* augment/operations/mirror.h: what is seen beyond the edges of a picture that is mirrored without its outermost pixel,
+ * and mirrored again further out. */
+#pragma once
+
+#include <stdint.h>
+
+/* The place of n that is seen at `place`. */
+static inline uint32_t mirrored(int64_t place, uint32_t n) {
+        int64_t period = 2 * ((int64_t)n - 1);
+
+        if (period == 0)
+                return 0;
+        place = (place % period + period) % period;
+        return (uint32_t)(place < n ? place : period - place);
+}

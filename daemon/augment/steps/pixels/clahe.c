@@ -1,0 +1,42 @@
+/* augment/steps/pixels/clahe.c: Albumentations' CLAHE. Draws two f32: below p means yes; and the limit. */
+#include "daemon/augment/step.h"
+
+enum {
+        CLIP_LIMIT,
+        TILE_GRID_SIZE,
+        PROBABILITY
+};
+
+static int plan(const struct value *values, struct dlp_philox *philox, struct fold *fold, struct why *why) {
+        const struct value *tiles = &values[TILE_GRID_SIZE];
+        struct operation operation = { .type = &operation_clahe };
+        bool happens = step_happens(&values[PROBABILITY], philox);
+        struct value limit = values[CLIP_LIMIT];
+
+        (void)why;
+        if (limit.n_list == 1) { /* the largest one */
+                limit.list[1] = limit.list[0];
+                limit.list[0] = 1;
+                limit.n_list = 2;
+        }
+        operation.amount = number_between(&limit, philox);
+        operation.box.width = (uint32_t)tiles->list[0];
+        operation.box.height = (uint32_t)tiles->list[tiles->n_list - 1];
+        if (happens)
+                fold_operate(fold, &operation);
+        return 0;
+}
+
+const struct step_type step_clahe = {
+        .name = "clahe",
+        .example = "clahe(4)",
+        .arguments = {
+                [CLIP_LIMIT] = { ARGUMENT_LIST, "clip_limit", "4", 1, 10000, .counts = 1u << 1 | 1u << 2,
+                                 .is_range = true, .form = "TO or FROM:TO" },
+                [TILE_GRID_SIZE] = { ARGUMENT_LIST, "tile_grid_size", "8", 1, 64, .counts = 1u << 1 | 1u << 2,
+                                     .is_whole = true, .form = "N or WIDTH:HEIGHT" },
+                [PROBABILITY] = { ARGUMENT_NUMBER, "p", "0.5", 0, 1 },
+        },
+        .plan = plan,
+        .convert = levels_check,
+};

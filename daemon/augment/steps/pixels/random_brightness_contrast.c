@@ -1,0 +1,40 @@
+/* augment/steps/pixels/random_brightness_contrast.c: Albumentations' RandomBrightnessContrast, with its brightness_by_max.
+ *
+ * Draws three f32: below p means yes; then u for the brightness and u for the contrast, each from + (to - from) * u in
+ * float64. A level is multiplied by 1 + contrast, and 255 * brightness is added. */
+#include "daemon/augment/step.h"
+
+enum {
+        BRIGHTNESS,
+        CONTRAST,
+        PROBABILITY
+};
+
+static double draw_between(const struct range *range, struct dlp_philox *philox) {
+        return range->from + (range->to - range->from) * (double)dlp_philox_f32(philox);
+}
+
+static int plan(const struct value *values, struct dlp_philox *philox, struct fold *fold, struct why *why) {
+        bool happens = step_happens(&values[PROBABILITY], philox);
+        double brightness = draw_between(&values[BRIGHTNESS].range, philox);
+        double contrast = draw_between(&values[CONTRAST].range, philox);
+
+        (void)why;
+        if (happens)
+                fold_operate(fold, &(struct operation){ .type = &operation_brightness_contrast,
+                                                        .amount = (float)(1.0 + contrast),
+                                                        .others = { (float)(brightness * 255) } });
+        return 0;
+}
+
+const struct step_type step_random_brightness_contrast = {
+        .name = "random_brightness_contrast",
+        .example = "random_brightness_contrast(0.2, contrast_limit=0.2)",
+        .arguments = {
+                [BRIGHTNESS] = { ARGUMENT_AROUND, "brightness_limit", "0.2", -1, 1, .center = 0 },
+                [CONTRAST] = { ARGUMENT_AROUND, "contrast_limit", "0.2", -1, 10, .center = 0 },
+                [PROBABILITY] = { ARGUMENT_NUMBER, "p", "0.5", 0, 1 },
+        },
+        .plan = plan,
+        .convert = levels_check,
+};
