@@ -76,6 +76,10 @@ double noise_quantile(double p) {
         return q < 0 ? -r : r;
 }
 
+float noise_of_word(uint32_t word) {
+        return (float)noise_quantile((word + 0.5) * 0x1p-32);
+}
+
 float noise_normal(struct dlp_philox *philox) {
-        return (float)noise_quantile((dlp_philox_u32(philox) + 0.5) * 0x1p-32);
+        return noise_of_word(dlp_philox_u32(philox));
 }

@@ -26,6 +26,7 @@ uint8_t noise_byte(struct noise_bytes *bytes);
 /* A number of the standard normal distribution, from one word: the quantile of (word + 1/2) / 2^32, in float64, rounded
  * to float32. Never beyond 6.4. The same on all machines. */
 float noise_normal(struct dlp_philox *philox);
+float noise_of_word(uint32_t word);
 
 /* The quantile of the normal distribution at p, 0 < p < 1: Wichura's algorithm AS 241, which errs by 1e-16 of the
  * result. */

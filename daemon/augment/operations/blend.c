@@ -2,6 +2,7 @@
  * the mean grey, and from the picture's own grey. */
 #include "daemon/augment/color.h"
 #include "daemon/augment/operation.h"
+#include "daemon/augment/operations/wide.h"
 
 /* Blends all samples from one level: there are only 256 results. */
 static void blend_from_level(const struct canvas *canvas, int level, float amount) {
@@ -49,7 +50,7 @@ static void run_contrast(const struct operation *operation, const struct canvas 
 #define AT_ONCE 128u /* pixels: their greys stay in the first cache */
 
 /* Greys first, then one loop that treats all bytes in the same way: this form vectorises. */
-static void saturate(uint8_t *pixels, uint32_t n, float amount) {
+static ALWAYS_INLINE void saturate_loop(uint8_t *pixels, uint32_t n, float amount) {
         uint8_t grey[AT_ONCE * PIXEL_BYTES];
 
         for (uint32_t x = 0; x < n; x++)
@@ -57,6 +58,8 @@ static void saturate(uint8_t *pixels, uint32_t n, float amount) {
         for (uint32_t i = 0; i < n * PIXEL_BYTES; i++)
                 pixels[i] = color_blend(grey[i], pixels[i], amount);
 }
+
+WIDE(saturate, (uint8_t * pixels, uint32_t n, float amount), (pixels, n, amount))
 
 static void run_saturation(const struct operation *operation, const struct canvas *canvas) {
         for (uint32_t y = 0; y < canvas->height; y++)

@@ -4,6 +4,7 @@
  * The formulas are those of Python's colorsys, in Pillow's mixture of float32 and float64, where each rounding counts.
  * Values that depend on one byte alone are in tables. */
 #include "daemon/augment/operation.h"
+#include "daemon/augment/operations/wide.h"
 
 #include <math.h>
 #include <pthread.h>
@@ -127,7 +128,7 @@ static inline uint8_t rounded(double positive) {
         return (uint8_t)(int)(positive + 0.5);
 }
 
-static void compute_parts(const struct colours *colours, uint8_t parts[N_PARTS][AT_ONCE]) {
+static ALWAYS_INLINE void compute_parts_loop(const struct colours *colours, uint8_t parts[N_PARTS][AT_ONCE]) {
         for (uint32_t i = 0; i < AT_ONCE; i++) {
                 float share = colours->share[i], within = colours->within[i];
                 double value = (double)colours->value[i];
@@ -138,6 +139,8 @@ static void compute_parts(const struct colours *colours, uint8_t parts[N_PARTS][
                 parts[RISING][i] = rounded(value * (1.0 - (double)share * (1.0 - (double)within)));
         }
 }
+
+WIDE(compute_parts, (const struct colours *colours, uint8_t parts[N_PARTS][AT_ONCE]), (colours, parts))
 
 static void put_together(const struct colours *colours, uint8_t parts[N_PARTS][AT_ONCE], uint32_t n, uint8_t *pixels) {
         for (uint32_t i = 0; i < n; i++, pixels += PIXEL_BYTES) {

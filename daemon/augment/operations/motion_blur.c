@@ -7,6 +7,7 @@
 #include "daemon/augment/operations/motion_blur.h"
 #include "daemon/augment/operation.h"
 #include "daemon/augment/operations/mirror.h"
+#include "daemon/augment/operations/wide.h"
 
 #include <math.h>
 #include <string.h>
@@ -79,16 +80,20 @@ static void keep_row(const struct canvas *canvas, uint32_t y, uint32_t half, uin
         }
 }
 
-__attribute__((optimize("O3"))) static void add(const uint8_t *row, size_t n, uint16_t *sums) {
+static ALWAYS_INLINE void add_loop(const uint8_t *row, size_t n, uint16_t *restrict sums) {
         for (size_t i = 0; i < n; i++)
                 sums[i] = (uint16_t)(sums[i] + row[i]);
 }
 
+WIDE(add, (const uint8_t *row, size_t n, uint16_t *restrict sums), (row, n, sums))
+
 /* A float32 quotient of a sum and a number below 256 is nearer to a half than the exact one only if that is a half. */
-__attribute__((optimize("O3"))) static void divide(const uint16_t *sums, size_t n, uint32_t n_points, uint8_t *out) {
+static ALWAYS_INLINE void divide_loop(const uint16_t *sums, size_t n, uint32_t n_points, uint8_t *restrict out) {
         for (size_t i = 0; i < n; i++)
                 out[i] = (uint8_t)(int)rintf((float)sums[i] / (float)n_points);
 }
+
+WIDE(divide, (const uint16_t *sums, size_t n, uint32_t n_points, uint8_t *restrict out), (sums, n, n_points, out))
 
 static void run(const struct operation *operation, const struct canvas *canvas) {
         uint32_t size = operation->box.width, half = size / 2, n_kept = 0;

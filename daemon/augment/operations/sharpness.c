@@ -7,18 +7,19 @@
  * whole numbers give the same. */
 #include "daemon/augment/color.h"
 #include "daemon/augment/operation.h"
+#include "daemon/augment/operations/wide.h"
 
 #include <string.h>
 
 #define SIDE 3u /* of the filter */
 
-static unsigned sum_of_three(const uint8_t *row, size_t i) {
+static ALWAYS_INLINE unsigned sum_of_three(const uint8_t *row, size_t i) {
         return row[i - PIXEL_BYTES] + (unsigned)row[i] + row[i + PIXEL_BYTES];
 }
 
 /* Writes a row without its two outermost pixels. `out` is none of the others, which are as they were before. */
-static void sharpen_row(const uint8_t *above, const uint8_t *row, const uint8_t *below, uint32_t width, float amount,
-                        uint8_t *out) {
+static ALWAYS_INLINE void sharpen_row_loop(const uint8_t *above, const uint8_t *row, const uint8_t *below,
+                                           uint32_t width, float amount, uint8_t *restrict out) {
         size_t end = (size_t)(width - 1) * PIXEL_BYTES;
 
         for (size_t i = PIXEL_BYTES; i < end; i++) {
@@ -29,6 +30,11 @@ static void sharpen_row(const uint8_t *above, const uint8_t *row, const uint8_t 
                 out[i] = color_blend((int)smooth, row[i], amount);
         }
 }
+
+WIDE(sharpen_row,
+     (const uint8_t *above, const uint8_t *row, const uint8_t *below, uint32_t width, float amount,
+      uint8_t *restrict out),
+     (above, row, below, width, amount, out))
 
 /* Rows are changed from top to bottom, so the row itself and the one above it are kept as they were. */
 static void run(const struct operation *operation, const struct canvas *canvas) {

@@ -2,8 +2,9 @@
  * with 11 multiplications", 1989), in whole numbers of 13 binary digits, with two digits kept between the passes, as
  * libjpeg does them. */
 #include "daemon/augment/operations/jpeg/block.h"
+#include "daemon/augment/operations/wide.h"
 
-#include <stdlib.h>
+#include <stdbool.h>
 
 #define DIGITS      13
 #define KEPT_DIGITS 2
@@ -46,104 +47,103 @@ void quantizer_init(struct quantizer *quantizer, int quality, int is_chroma) {
         }
 }
 
-static int32_t rounded(int32_t value, int digits) {
+static ALWAYS_INLINE int32_t rounded(int32_t value, int digits) {
         return (value + (1 << (digits - 1))) >> digits;
 }
 
-/* One dimension, of eight values that are `step` apart. The first pass keeps two digits, the second drops them. */
-static void transform(int32_t *v, size_t step, int is_second) {
-        int32_t sum[4], difference[4], even[4], z[5];
+/* Both transforms work on columns, eight of them alike, and so in vector registers; rows are transposed before and
+ * after that. The first pass keeps two digits, the second drops them. */
+static ALWAYS_INLINE void transform_columns(int32_t *v, bool is_second) {
         int digits = is_second ? DIGITS + KEPT_DIGITS : DIGITS - KEPT_DIGITS;
 
-        for (size_t i = 0; i < 4; i++) {
-                sum[i] = v[i * step] + v[(7 - i) * step];
-                difference[3 - i] = v[i * step] - v[(7 - i) * step];
-        }
-        even[0] = sum[0] + sum[3];
-        even[1] = sum[1] + sum[2];
-        even[2] = sum[1] - sum[2];
-        even[3] = sum[0] - sum[3];
-        if (is_second) {
-                v[0] = rounded(even[0] + even[1], KEPT_DIGITS);
-                v[4 * step] = rounded(even[0] - even[1], KEPT_DIGITS);
-        } else {
-                v[0] = (even[0] + even[1]) * (1 << KEPT_DIGITS);
-                v[4 * step] = (even[0] - even[1]) * (1 << KEPT_DIGITS);
-        }
-        z[0] = (even[2] + even[3]) * F_0_541;
-        v[2 * step] = rounded(z[0] + even[3] * F_0_765, digits);
-        v[6 * step] = rounded(z[0] - even[2] * F_1_847, digits);
+        for (unsigned x = 0; x < BLOCK_SIDE; x++) {
+                int32_t *at = v + x;
+                int32_t s0 = at[0] + at[56], s1 = at[8] + at[48], s2 = at[16] + at[40], s3 = at[24] + at[32];
+                int32_t d3 = at[0] - at[56], d2 = at[8] - at[48], d1 = at[16] - at[40], d0 = at[24] - at[32];
+                int32_t e0 = s0 + s3, e1 = s1 + s2, e2 = s1 - s2, e3 = s0 - s3, z = (e2 + e3) * F_0_541;
+                int32_t z4 = (d0 + d1 + d2 + d3) * F_1_175;
+                int32_t z0 = (d0 + d3) * -F_0_899, z1 = (d1 + d2) * -F_2_562;
+                int32_t z2 = (d0 + d2) * -F_1_961 + z4, z3 = (d1 + d3) * -F_0_390 + z4;
 
-        z[4] = (difference[0] + difference[2] + difference[1] + difference[3]) * F_1_175;
-        z[0] = (difference[0] + difference[3]) * -F_0_899;
-        z[1] = (difference[1] + difference[2]) * -F_2_562;
-        z[2] = (difference[0] + difference[2]) * -F_1_961 + z[4];
-        z[3] = (difference[1] + difference[3]) * -F_0_390 + z[4];
-        v[7 * step] = rounded(difference[0] * F_0_298 + z[0] + z[2], digits);
-        v[5 * step] = rounded(difference[1] * F_2_053 + z[1] + z[3], digits);
-        v[3 * step] = rounded(difference[2] * F_3_072 + z[1] + z[2], digits);
-        v[1 * step] = rounded(difference[3] * F_1_501 + z[0] + z[3], digits);
+                at[0] = is_second ? rounded(e0 + e1, KEPT_DIGITS) : (e0 + e1) * (1 << KEPT_DIGITS);
+                at[32] = is_second ? rounded(e0 - e1, KEPT_DIGITS) : (e0 - e1) * (1 << KEPT_DIGITS);
+                at[16] = rounded(z + e3 * F_0_765, digits);
+                at[48] = rounded(z - e2 * F_1_847, digits);
+                at[56] = rounded(d0 * F_0_298 + z0 + z2, digits);
+                at[40] = rounded(d1 * F_2_053 + z1 + z3, digits);
+                at[24] = rounded(d2 * F_3_072 + z1 + z2, digits);
+                at[8] = rounded(d3 * F_1_501 + z0 + z3, digits);
+        }
 }
 
-/* Back; the second pass drops the kept digits and the factor of 8 that both passes of transform() make. */
-static void transform_back(int32_t *v, size_t step, int is_second) {
+/* Back; the second pass drops the kept digits and the factor of 8 that both passes of transform_columns() make. */
+static ALWAYS_INLINE void transform_columns_back(int32_t *v, bool is_second) {
         int digits = is_second ? DIGITS + KEPT_DIGITS + 3 : DIGITS - KEPT_DIGITS;
-        int32_t even[4], odd[4], z[5], in[4];
 
-        z[0] = (v[2 * step] + v[6 * step]) * F_0_541;
-        z[1] = z[0] - v[6 * step] * F_1_847;
-        z[2] = z[0] + v[2 * step] * F_0_765;
-        z[3] = (v[0] + v[4 * step]) * (1 << DIGITS);
-        z[4] = (v[0] - v[4 * step]) * (1 << DIGITS);
-        even[0] = z[3] + z[2];
-        even[1] = z[4] + z[1];
-        even[2] = z[4] - z[1];
-        even[3] = z[3] - z[2];
+        for (unsigned x = 0; x < BLOCK_SIDE; x++) {
+                int32_t *at = v + x;
+                int32_t z = (at[16] + at[48]) * F_0_541, low = z - at[48] * F_1_847, high = z + at[16] * F_0_765;
+                int32_t sum = (at[0] + at[32]) * (1 << DIGITS), difference = (at[0] - at[32]) * (1 << DIGITS);
+                int32_t e0 = sum + high, e1 = difference + low, e2 = difference - low, e3 = sum - high;
+                int32_t d0 = at[56], d1 = at[40], d2 = at[24], d3 = at[8], z4 = (d0 + d1 + d2 + d3) * F_1_175;
+                int32_t z0 = (d0 + d3) * -F_0_899, z1 = (d1 + d2) * -F_2_562;
+                int32_t z2 = (d0 + d2) * -F_1_961 + z4, z3 = (d1 + d3) * -F_0_390 + z4;
+                int32_t o3 = d0 * F_0_298 + z0 + z2, o2 = d1 * F_2_053 + z1 + z3;
+                int32_t o1 = d2 * F_3_072 + z1 + z2, o0 = d3 * F_1_501 + z0 + z3;
 
-        for (size_t i = 0; i < 4; i++)
-                in[i] = v[(7 - 2 * i) * step];
-        z[4] = (in[0] + in[1] + in[2] + in[3]) * F_1_175;
-        z[0] = (in[0] + in[3]) * -F_0_899;
-        z[1] = (in[1] + in[2]) * -F_2_562;
-        z[2] = (in[0] + in[2]) * -F_1_961 + z[4];
-        z[3] = (in[1] + in[3]) * -F_0_390 + z[4];
-        odd[3] = in[0] * F_0_298 + z[0] + z[2];
-        odd[2] = in[1] * F_2_053 + z[1] + z[3];
-        odd[1] = in[2] * F_3_072 + z[1] + z[2];
-        odd[0] = in[3] * F_1_501 + z[0] + z[3];
-        for (size_t i = 0; i < 4; i++) {
-                v[i * step] = rounded(even[i] + odd[i], digits);
-                v[(7 - i) * step] = rounded(even[i] - odd[i], digits);
+                at[0] = rounded(e0 + o0, digits);
+                at[8] = rounded(e1 + o1, digits);
+                at[16] = rounded(e2 + o2, digits);
+                at[24] = rounded(e3 + o3, digits);
+                at[32] = rounded(e3 - o3, digits);
+                at[40] = rounded(e2 - o2, digits);
+                at[48] = rounded(e1 - o1, digits);
+                at[56] = rounded(e0 - o0, digits);
         }
 }
 
-/* Through the file: divided and rounded, half away from zero; the coefficients have a factor of 8. */
-static int32_t through_file(int32_t coefficient, int32_t divisor) {
-        int32_t n = (abs(coefficient) + divisor * 4) / (divisor * 8) * divisor;
-
-        return coefficient < 0 ? -n : n;
+static ALWAYS_INLINE void transpose(const int32_t *restrict v, int32_t *restrict ret_transposed) {
+        for (unsigned y = 0; y < BLOCK_SIDE; y++)
+                for (unsigned x = 0; x < BLOCK_SIDE; x++)
+                        ret_transposed[x * BLOCK_SIDE + y] = v[y * BLOCK_SIDE + x];
 }
 
-void block_through_jpeg(const struct quantizer *quantizer, uint8_t *samples, size_t stride) {
-        int32_t v[BLOCK_SIDE * BLOCK_SIDE];
+/* Through the file: divided and rounded, half away from zero; the coefficients have a factor of 8. A coefficient has
+ * less than 16 binary digits and a divisor 11, so that a quotient of float32 is never rounded up to a whole number. */
+static ALWAYS_INLINE void through_file(const struct quantizer *quantizer, int32_t *v) {
+        for (unsigned i = 0; i < BLOCK_SIDE * BLOCK_SIDE; i++) {
+                int32_t divisor = quantizer->divisors[i], size = v[i] < 0 ? -v[i] : v[i];
+                int32_t n = (int32_t)((float)(size + divisor * 4) / (float)(divisor * 8)) * divisor;
 
-        for (size_t y = 0; y < BLOCK_SIDE; y++)
-                for (size_t x = 0; x < BLOCK_SIDE; x++)
+                v[i] = v[i] < 0 ? -n : n;
+        }
+}
+
+static ALWAYS_INLINE void block_loop(const struct quantizer *quantizer, uint8_t *samples, size_t stride) {
+        int32_t v[BLOCK_SIDE * BLOCK_SIDE], turned[BLOCK_SIDE * BLOCK_SIDE];
+
+        for (unsigned y = 0; y < BLOCK_SIDE; y++)
+                for (unsigned x = 0; x < BLOCK_SIDE; x++)
                         v[y * BLOCK_SIDE + x] = samples[y * stride + x] - 128;
-        for (size_t y = 0; y < BLOCK_SIDE; y++)
-                transform(v + y * BLOCK_SIDE, 1, 0);
-        for (size_t x = 0; x < BLOCK_SIDE; x++)
-                transform(v + x, BLOCK_SIDE, 1);
-        for (size_t i = 0; i < BLOCK_SIDE * BLOCK_SIDE; i++)
-                v[i] = through_file(v[i], quantizer->divisors[i]);
-        for (size_t x = 0; x < BLOCK_SIDE; x++)
-                transform_back(v + x, BLOCK_SIDE, 0);
-        for (size_t y = 0; y < BLOCK_SIDE; y++)
-                transform_back(v + y * BLOCK_SIDE, 1, 1);
-        for (size_t y = 0; y < BLOCK_SIDE; y++)
-                for (size_t x = 0; x < BLOCK_SIDE; x++) {
+        transpose(v, turned);
+        transform_columns(turned, false);
+        transpose(turned, v);
+        transform_columns(v, true);
+        through_file(quantizer, v);
+        transform_columns_back(v, false);
+        transpose(v, turned);
+        transform_columns_back(turned, true);
+        transpose(turned, v);
+        for (unsigned y = 0; y < BLOCK_SIDE; y++)
+                for (unsigned x = 0; x < BLOCK_SIDE; x++) {
                         int32_t level = v[y * BLOCK_SIDE + x] + 128;
 
                         samples[y * stride + x] = (uint8_t)(level < 0 ? 0 : level > 255 ? 255 : level);
                 }
+}
+
+WIDE(block, (const struct quantizer *quantizer, uint8_t *samples, size_t stride), (quantizer, samples, stride))
+
+void block_through_jpeg(const struct quantizer *quantizer, uint8_t *samples, size_t stride) {
+        block(quantizer, samples, stride);
 }

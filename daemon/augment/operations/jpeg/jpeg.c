@@ -6,6 +6,9 @@
  * whose blocks go through their transforms, and the planes become a picture. */
 #include "daemon/augment/operation.h"
 #include "daemon/augment/operations/jpeg/block.h"
+#include "daemon/augment/operations/wide.h"
+
+#include <string.h>
 
 /* Factors of 2^16. */
 #define FACTOR(x) ((int32_t)((x)*65536 + 0.5))
@@ -33,9 +36,14 @@ static uint64_t plane_bytes(uint32_t width, uint32_t height) {
         return (uint64_t)whole_blocks(width) * whole_blocks(height);
 }
 
+/* Two rows of sums, or a row of them and two of pixels, with a column more. */
+static uint64_t sum_bytes(uint32_t width) {
+        return 2 * ((uint64_t)width + 1) * sizeof(uint16_t);
+}
+
 static uint64_t extra_bytes(const struct operation *operation, uint32_t width, uint32_t height) {
         (void)operation;
-        return plane_bytes(width, height) + 2 * plane_bytes((width + 1) / 2, (height + 1) / 2);
+        return sum_bytes(width) + plane_bytes(width, height) + 2 * plane_bytes((width + 1) / 2, (height + 1) / 2);
 }
 
 static struct plane plane_at(uint8_t *samples, uint32_t width, uint32_t height) {
@@ -52,51 +60,87 @@ static uint32_t at_most(uint32_t place, uint32_t last) {
 
 /* ---- from pixels to planes ----------------------------------------------------------------------------------- */
 
-static int32_t luma_of(const uint8_t *pixel) {
+static ALWAYS_INLINE int32_t luma_of(const uint8_t *pixel) {
         return (FACTOR(0.299) * pixel[0] + FACTOR(0.587) * pixel[1] + FACTOR(0.114) * pixel[2] + HALF) >> 16;
 }
 
-static int32_t cb_of(const uint8_t *pixel) {
+static ALWAYS_INLINE int32_t cb_of(const uint8_t *pixel) {
         return (-FACTOR(0.16874) * pixel[0] - FACTOR(0.33126) * pixel[1] + FACTOR(0.5) * pixel[2] + (128 << 16) + HALF -
                 1) >>
                16;
 }
 
-static int32_t cr_of(const uint8_t *pixel) {
+static ALWAYS_INLINE int32_t cr_of(const uint8_t *pixel) {
         return (FACTOR(0.5) * pixel[0] - FACTOR(0.41869) * pixel[1] - FACTOR(0.08131) * pixel[2] + (128 << 16) + HALF -
                 1) >>
                16;
 }
 
-static void fill_luma(const struct canvas *canvas, bool is_grey, const struct plane *plane) {
-        for (uint32_t y = 0; y < plane->n_rows; y++)
-                for (uint32_t x = 0; x < plane->stride; x++) {
-                        const uint8_t *pixel = canvas_at(canvas, at_most(x, canvas->width - 1),
-                                                         at_most(y, canvas->height - 1));
-
-                        *sample_at(plane, x, y) = is_grey ? pixel[0] : (uint8_t)luma_of(pixel);
-                }
+static ALWAYS_INLINE void luma_row_loop(const uint8_t *pixels, size_t n, uint8_t *restrict luma) {
+        for (size_t x = 0; x < n; x++)
+                luma[x] = (uint8_t)luma_of(pixels + x * PIXEL_BYTES);
 }
 
-/* A sample is the mean of four pixels; 1/4 and 1/2 are added in turn before it is truncated. */
-static void fill_chroma(const struct canvas *canvas, const struct plane *cb, const struct plane *cr) {
-        for (uint32_t y = 0; y < cb->n_rows; y++) {
-                uint32_t row = at_most(y, cb->height - 1) * 2; /* beyond the last row of samples, that row */
+WIDE(luma_row, (const uint8_t *pixels, size_t n, uint8_t *restrict luma), (pixels, n, luma))
 
-                for (uint32_t x = 0; x < cb->stride; x++) {
-                        int32_t sums[2] = { 1 + x % 2, 1 + x % 2 };
-
-                        for (uint32_t i = 0; i < 4; i++) {
-                                const uint8_t *pixel = canvas_at(canvas, at_most(2 * x + i % 2, canvas->width - 1),
-                                                                 at_most(row + i / 2, canvas->height - 1));
-
-                                sums[0] += cb_of(pixel);
-                                sums[1] += cr_of(pixel);
-                        }
-                        *sample_at(cb, x, y) = (uint8_t)(sums[0] >> 2);
-                        *sample_at(cr, x, y) = (uint8_t)(sums[1] >> 2);
-                }
+/* Two rows' chroma, as sums of what is above and below each other. */
+static ALWAYS_INLINE void chroma_rows_loop(const uint8_t *above, const uint8_t *below, size_t n, uint16_t *restrict cb,
+                                           uint16_t *restrict cr) {
+        for (size_t x = 0; x < n; x++) {
+                cb[x] = (uint16_t)(cb_of(above + x * PIXEL_BYTES) + cb_of(below + x * PIXEL_BYTES));
+                cr[x] = (uint16_t)(cr_of(above + x * PIXEL_BYTES) + cr_of(below + x * PIXEL_BYTES));
         }
+}
+
+WIDE(chroma_rows, (const uint8_t *above, const uint8_t *below, size_t n, uint16_t *restrict cb, uint16_t *restrict cr),
+     (above, below, n, cb, cr))
+
+static void repeat_last(const struct plane *plane, uint32_t y) {
+        memset(sample_at(plane, plane->width, y), *sample_at(plane, plane->width - 1, y), plane->stride - plane->width);
+}
+
+/* The rows below the picture's last one. */
+static void repeat_last_row(const struct plane *plane) {
+        for (uint32_t y = plane->height; y < plane->n_rows; y++)
+                memcpy(sample_at(plane, 0, y), sample_at(plane, 0, plane->height - 1), plane->stride);
+}
+
+static void fill_luma(const struct canvas *canvas, bool is_grey, const struct plane *plane) {
+        for (uint32_t y = 0; y < canvas->height; y++) {
+                const uint8_t *pixel = canvas_at(canvas, 0, y);
+
+                for (uint32_t x = 0; x < canvas->width && is_grey; x++)
+                        *sample_at(plane, x, y) = pixel[x * PIXEL_BYTES];
+                if (!is_grey)
+                        luma_row(pixel, canvas->width, sample_at(plane, 0, y));
+                repeat_last(plane, y);
+        }
+        repeat_last_row(plane);
+}
+
+/* A sample is the mean of four pixels; 1/4 and 1/2 are added in turn before it is truncated. The picture's last column
+ * and row are repeated if their number is odd. `sums` has a column more than the picture. */
+static void mean_row(const struct plane *plane, uint32_t width, uint16_t *sums, uint32_t y) {
+        sums[width] = sums[width - 1];
+        for (uint32_t x = 0; x < plane->width; x++)
+                *sample_at(plane, x, y) = (uint8_t)((sums[2 * x] + sums[2 * x + 1] + 1 + x % 2) >> 2);
+        for (uint32_t x = plane->width; x < plane->stride; x++)
+                *sample_at(plane, x, y) = (uint8_t)((sums[width] + sums[width] + 1 + x % 2) >> 2);
+}
+
+static void fill_chroma(const struct canvas *canvas, const struct plane *cb, const struct plane *cr, uint16_t *sums) {
+        uint16_t *sums_cr = sums + canvas->width + 1;
+
+        for (uint32_t y = 0; y < cb->height; y++) {
+                const uint8_t *above = canvas_at(canvas, 0, 2 * y);
+                const uint8_t *below = canvas_at(canvas, 0, at_most(2 * y + 1, canvas->height - 1));
+
+                chroma_rows(above, below, canvas->width, sums, sums_cr);
+                mean_row(cb, canvas->width, sums, y);
+                mean_row(cr, canvas->width, sums_cr, y);
+        }
+        repeat_last_row(cb);
+        repeat_last_row(cr);
 }
 
 static void plane_through_jpeg(const struct plane *plane, int quality, bool is_chroma) {
@@ -110,65 +154,102 @@ static void plane_through_jpeg(const struct plane *plane, int quality, bool is_c
 
 /* ---- from planes to pixels ----------------------------------------------------------------------------------- */
 
-/* The chroma of a pixel: its sample counts three times and the one beside it once, in both directions; at the edges
- * there is none beside it. Planes of two columns or fewer are not smoothed. */
-static int32_t chroma_at(const struct plane *plane, uint32_t x, uint32_t y) {
-        uint32_t column = x / 2, row = y / 2, other_column = column, other_row = row;
-        int32_t near, far;
-
-        if (plane->width <= 2)
-                return *sample_at(plane, column, row);
-        if (y % 2 == 0)
-                other_row = row > 0 ? row - 1 : 0;
-        else
-                other_row = at_most(row + 1, plane->height - 1);
-        if (x % 2 == 0)
-                other_column = column > 0 ? column - 1 : 0;
-        else
-                other_column = at_most(column + 1, plane->width - 1);
-        near = *sample_at(plane, column, row) * 3 + *sample_at(plane, column, other_row);
-        far = *sample_at(plane, other_column, row) * 3 + *sample_at(plane, other_column, other_row);
-        return (near * 3 + far + (x % 2 == 0 ? 8 : 7)) >> 4;
+static ALWAYS_INLINE void sum_rows_loop(const uint8_t *near, const uint8_t *far, size_t n, uint16_t *restrict sums) {
+        for (size_t x = 0; x < n; x++)
+                sums[x] = (uint16_t)(near[x] * 3 + far[x]);
 }
 
-static uint8_t level_of(int32_t value) {
+WIDE(sum_rows, (const uint8_t *near, const uint8_t *far, size_t n, uint16_t *restrict sums), (near, far, n, sums))
+
+/* Two pixels for each of n sums that have one on either side. */
+static ALWAYS_INLINE void spread_loop(const uint16_t *sums, size_t n, uint8_t *restrict row) {
+        for (size_t x = 0; x < n; x++) {
+                row[2 * x] = (uint8_t)((sums[x] * 3 + sums[(ptrdiff_t)x - 1] + 8) >> 4);
+                row[2 * x + 1] = (uint8_t)((sums[x] * 3 + sums[x + 1] + 7) >> 4);
+        }
+}
+
+WIDE(spread, (const uint16_t *sums, size_t n, uint8_t *restrict row), (sums, n, row))
+
+/* The chroma of a row of pixels: its sample counts three times and the one beside it once, in both directions; at the
+ * edges there is none beside it. Planes of two columns or fewer are not smoothed. `sums` has room for a row of samples.
+ */
+static void enlarge_row(const struct plane *plane, uint32_t y, uint16_t *sums, uint8_t *ret_row) {
+        uint32_t last = plane->width - 1, row = y / 2;
+        const uint8_t *near = sample_at(plane, 0, row);
+        const uint8_t *far = sample_at(plane, 0,
+                                       y % 2 == 1 ? at_most(row + 1, plane->height - 1)
+                                       : row > 0  ? row - 1
+                                                  : 0);
+
+        if (plane->width <= 2) {
+                for (uint32_t x = 0; x <= last; x++)
+                        ret_row[2 * x] = ret_row[2 * x + 1] = near[x];
+                return;
+        }
+        sum_rows(near, far, plane->width, sums);
+        ret_row[0] = (uint8_t)((sums[0] * 4 + 8) >> 4);
+        ret_row[1] = (uint8_t)((sums[0] * 3 + sums[1] + 7) >> 4);
+        spread(sums + 1, plane->width - 2, ret_row + 2);
+        ret_row[2 * last] = (uint8_t)((sums[last] * 3 + sums[last - 1] + 8) >> 4);
+        ret_row[2 * last + 1] = (uint8_t)((sums[last] * 4 + 7) >> 4);
+}
+
+static ALWAYS_INLINE uint8_t level_of(int32_t value) {
         return (uint8_t)(value < 0 ? 0 : value > 255 ? 255 : value);
 }
 
-static void write_pixel(int32_t luma, int32_t cb, int32_t cr, uint8_t *pixel) {
-        cb -= 128;
-        cr -= 128;
-        pixel[0] = level_of(luma + ((FACTOR(1.402) * cr + HALF) >> 16));
-        pixel[1] = level_of(luma + ((-FACTOR(0.34414) * cb - FACTOR(0.71414) * cr + HALF) >> 16));
-        pixel[2] = level_of(luma + ((FACTOR(1.772) * cb + HALF) >> 16));
+static ALWAYS_INLINE void pixel_row_loop(const uint8_t *luma, const uint8_t *cb_row, const uint8_t *cr_row, size_t n,
+                                         uint8_t *restrict pixels) {
+        for (size_t x = 0; x < n; x++) {
+                int32_t cb = cb_row[x] - 128, cr = cr_row[x] - 128;
+
+                pixels[x * 3] = level_of(luma[x] + ((FACTOR(1.402) * cr + HALF) >> 16));
+                pixels[x * 3 + 1] = level_of(luma[x] + ((-FACTOR(0.34414) * cb - FACTOR(0.71414) * cr + HALF) >> 16));
+                pixels[x * 3 + 2] = level_of(luma[x] + ((FACTOR(1.772) * cb + HALF) >> 16));
+        }
 }
 
-static void write_pixels(const struct plane *planes, bool is_grey, const struct canvas *canvas) {
-        for (uint32_t y = 0; y < canvas->height; y++)
-                for (uint32_t x = 0; x < canvas->width; x++) {
-                        uint8_t *pixel = canvas_at(canvas, x, y);
-                        uint8_t luma = *sample_at(&planes[Y], x, y);
+WIDE(pixel_row, (const uint8_t *luma, const uint8_t *cb_row, const uint8_t *cr_row, size_t n, uint8_t *restrict pixels),
+     (luma, cb_row, cr_row, n, pixels))
 
-                        if (is_grey)
-                                pixel[0] = pixel[1] = pixel[2] = luma;
-                        else
-                                write_pixel(luma, chroma_at(&planes[CB], x, y), chroma_at(&planes[CR], x, y), pixel);
-                }
+static void write_grey(const struct plane *plane, const struct canvas *canvas) {
+        for (uint32_t y = 0; y < canvas->height; y++) {
+                uint8_t *pixel = canvas_at(canvas, 0, y);
+
+                for (uint32_t x = 0; x < canvas->width; x++, pixel += PIXEL_BYTES)
+                        pixel[0] = pixel[1] = pixel[2] = *sample_at(plane, x, y);
+        }
+}
+
+/* `sums` has room for two rows of pixels and one of samples. */
+static void write_colors(const struct plane *planes, const struct canvas *canvas, uint16_t *sums) {
+        uint8_t *cb = (uint8_t *)(sums + planes[CB].width), *cr = cb + 2 * (size_t)planes[CB].width;
+
+        for (uint32_t y = 0; y < canvas->height; y++) {
+                enlarge_row(&planes[CB], y, sums, cb);
+                enlarge_row(&planes[CR], y, sums, cr);
+                pixel_row(sample_at(&planes[Y], 0, y), cb, cr, canvas->width, canvas_at(canvas, 0, y));
+        }
 }
 
 static void run(const struct operation *operation, const struct canvas *canvas) {
         uint32_t half_width = (canvas->width + 1) / 2, half_height = (canvas->height + 1) / 2;
+        uint16_t *sums = (uint16_t *)operation->rows;
         struct plane planes[N_PLANES];
 
-        planes[Y] = plane_at(operation->rows, canvas->width, canvas->height);
-        planes[CB] = plane_at(operation->rows + plane_bytes(canvas->width, canvas->height), half_width, half_height);
+        planes[Y] = plane_at(operation->rows + sum_bytes(canvas->width), canvas->width, canvas->height);
+        planes[CB] = plane_at(planes[Y].samples + plane_bytes(canvas->width, canvas->height), half_width, half_height);
         planes[CR] = plane_at(planes[CB].samples + plane_bytes(half_width, half_height), half_width, half_height);
         fill_luma(canvas, operation->is_grey, &planes[Y]);
         if (!operation->is_grey)
-                fill_chroma(canvas, &planes[CB], &planes[CR]);
+                fill_chroma(canvas, &planes[CB], &planes[CR], sums);
         for (int i = 0; i < (operation->is_grey ? 1 : N_PLANES); i++)
                 plane_through_jpeg(&planes[i], (int)operation->amount, i != Y);
-        write_pixels(planes, operation->is_grey, canvas);
+        if (operation->is_grey)
+                write_grey(&planes[Y], canvas);
+        else
+                write_colors(planes, canvas, sums);
 }
 
 const struct operation_type operation_jpeg = {
