@@ -106,7 +106,7 @@ def ranged(draws, bounds):
 
 
 def random_zoom_out(picture, draws, fill=0, side_range=(1.0, 4.0), p=0.5):
-    (width, height), yes, side = picture.size, happens(draws, p), ranged(draws, side_range)
+    yes, side = happens(draws, p), ranged(draws, side_range)
     more = [int(numpy.float32(length) * side) - length for length in picture.size]
     left, top = (int(numpy.float32(length) * numpy.float32(draws.f32())) for length in more)
     return functional.pad(picture, [left, top, more[0] - left, more[1] - top], fill) if yes else picture

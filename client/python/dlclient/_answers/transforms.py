@@ -150,6 +150,7 @@ STEPS: Dict[str, Callable[[Any], str]] = {
     "SanitizeBoundingBoxes": lambda step: "sanitize",
 }
 
+
 def _inside(step: Any) -> str:
     """The steps of a group, each of which is one step of ours. TypeError: there is none, or one that is not known."""
     texts = []
@@ -235,6 +236,13 @@ BATCHES: Dict[str, Callable[[Any], str]] = {
     "RandomChoice": _either,
 }
 
+
+def _mixes(step: Any) -> bool:
+    """Is it of whole batches? Of a choice that is not, the steps are of single samples."""
+    name = type(step).__name__
+    return name in BATCHES and (name != "RandomChoice" or any(type(one).__name__ in BATCHES for one in step.transforms))
+
+
 GROUPS = ("Compose", "Sequential")  # whose steps follow each other
 
 
@@ -264,6 +272,8 @@ def written(value: Any) -> Tuple[str, List[str]]:
         try:
             if isinstance(step, str):
                 steps.append(step)
+            elif _mixes(step):
+                batches.append(BATCHES[name](step))
             elif name in STEPS:
                 steps.append(STEPS[name](step))
             elif name in sounds.STEPS:
@@ -276,8 +286,6 @@ def written(value: Any) -> Tuple[str, List[str]]:
                 others.append("Normalize after RandomErasing")
             elif name in FORMS:
                 forms += [form for form in FORMS[name](step) if form not in forms]
-            elif name in BATCHES:
-                batches.append(BATCHES[name](step))
             else:
                 others.append(_name(step))
         except (AttributeError, TypeError, ValueError, IndexError):  # another class of this name
