@@ -273,11 +273,12 @@ static int sound_refuse_room(const struct codec *codec, const struct codec_opene
                        (unsigned long long)(form->max_bytes / form->unit_bytes), codec->sound.max_seconds);
 }
 
-/* Only features are stacked though they vary; their time is the last dimension, or comes before their rows. */
+/* Only features are stacked though they vary; their time is the last dimension, or comes before their rows. The first
+ * dimension of ragged ones is not compared: -1. */
 static int sound_refuse_shape(const struct codec_opened *opened, const int64_t *other, struct why *why) {
         unsigned i = 0;
 
-        while (i + 1 < SOUND_DIMS && opened->shape[i] == other[i])
+        while (i + 1 < SOUND_DIMS && (other[i] < 0 || opened->shape[i] == other[i]))
                 i++;
         return why_set(why, -EMEDIUMTYPE,
                        "has %lld columns, another sample of its batch has %lld: end the steps with pad, or give all "

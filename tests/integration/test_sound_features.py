@@ -112,6 +112,27 @@ def _(box):
         equal(any(other[i] == first[i] for i in first), False, "equal draws of another seed")
 
 
+@case("a sample without sound is padded from its beginning, and has no rows where features are not padded")
+def _(box):
+    vectors = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "vectors")
+    with open(os.path.join(vectors, "arrow", "sounds.arrow"), "rb") as file:
+        write(box.path("d", "a.arrow"), file.read())
+    with open(os.path.join(vectors, "sound", "s16.wav"), "rb") as file:
+        write(box.path("d", "snd", "s16.wav"), file.read())
+    daemon = box.daemon({"d": {"path": box.path("d"), "format": "arrow"}})
+    equal(trainer(box, daemon, f"""
+        steps = {MEL!r}
+        def batch(end, **options):
+            with dlclient.Loader("d", pipeline="audio: " + steps + end, batch_size=4, shuffle=False, **options) as loader:
+                return [{{name: b[name] for name in b}} for b in loader][0]
+        padded = batch(" pad(value=-7)")
+        assert padded["audio"].shape[:2] == (4, 24) and padded["audio_mask"].any(axis=1).tolist() == [True, True, True, False]
+        assert (padded["audio"][3] == -7).all()
+        rows = list(batch(" columns(5)")["audio"])
+        out([None if row is None else list(row.shape) for row in rows])
+    """), [[[24, 5], [24, 5], [24, 5], None]], "features")
+
+
 @case("stacked features of different lengths end with what to do; a batch of one may have any length")
 def _(box):
     daemon = serve(box, [1600, 900])
