@@ -423,12 +423,31 @@ uint32_t codec_view(const struct codec *codec) {
         return codec->view;
 }
 
-int codec_set_view(struct codec *codec, uint32_t view) {
-        int r = views_name(codec->field.name, view, codec->name);
+int codec_set_name(struct codec *codec, const char *name, size_t n) {
+        if (n >= sizeof(codec->name))
+                return -ENAMETOOLONG;
+        memcpy(codec->name, name, n);
+        codec->name[n] = '\0';
+        return 0;
+}
 
-        if (r == 0)
-                codec->view = view;
-        return r;
+bool codec_is_again(const struct codec *codec) {
+        return codec->is_again;
+}
+
+void codec_set_again(struct codec *codec) {
+        codec->is_again = true;
+}
+
+int codec_set_view(struct codec *codec, uint32_t view) {
+        char name[DLP_TENSOR_NAME_MAX];
+        int r = views_name(codec->name, view, name);
+
+        if (r < 0)
+                return r;
+        strcpy(codec->name, name);
+        codec->view = view;
+        return 0;
 }
 
 bool codec_is_stored(const struct codec *codec) {

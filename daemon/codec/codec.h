@@ -132,6 +132,14 @@ const char *codec_name(const struct codec *codec);
 uint32_t codec_view(const struct codec *codec);
 int codec_set_view(struct codec *codec, uint32_t view);
 
+/* Gives its tensor a name of n characters, before codec_set_view(); the part says NAME=FIELD. -ENAMETOOLONG. */
+int codec_set_name(struct codec *codec, const char *name, size_t n);
+
+/* Does an earlier field of the program read the same field of the source, so that one read brings it for both?
+ * codec_set_again() is for who makes the program. */
+bool codec_is_again(const struct codec *codec);
+void codec_set_again(struct codec *codec);
+
 /* Are its bytes read? Else the source knows the value. */
 bool codec_is_stored(const struct codec *codec);
 

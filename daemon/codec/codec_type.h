@@ -106,6 +106,7 @@ struct codec {
         const struct codec_type *type;
         struct schema_field field;
         char name[DLP_TENSOR_NAME_MAX]; /* of its tensor */
+        bool is_again;                  /* codec_is_again() */
         uint32_t view;                  /* codec_view() */
         uint32_t idx_field;             /* of the source */
         uint32_t group;                 /* of fields that draw alike */

@@ -27,6 +27,7 @@ struct program {
         struct own_step owns[DLP_TENSORS_MAX];        /* likewise, if it has one */
         struct views views[DLP_TENSORS_MAX];          /* of each field's part */
         uint32_t mix_pictures[DLP_TENSORS_MAX];       /* the one with which each field is mixed, or FIELD_NONE */
+        size_t renamed[DLP_TENSORS_MAX];              /* the column of its name, if the part gives it one; 0: none */
         uint32_t serving[DLP_TENSORS_MAX];            /* program_serving() */
         struct tokenizers *tokenizers;                /* while it is parsed */
         char *text;
@@ -152,6 +153,9 @@ static int refuse_long_name(const char *name, size_t column, const char *field, 
 /* What the fields of a part have in common while they are added. */
 struct adding {
         const char *steps; /* NULL: none */
+        const char *name;  /* that the field gets, of n_name characters; NULL: its own */
+        size_t n_name;
+        size_t column; /* of the name in the text */
         uint32_t group;
         struct views views;
         struct own_step own;
@@ -190,12 +194,34 @@ static int new_mixed(struct program *program, const struct source *source, uint3
 }
 
 static int set_view(struct codec *codec, const struct adding *adding, const char *field, struct why *why) {
-        char name[2 * DLP_TENSOR_NAME_MAX];
+        char name[2 * DLP_TENSOR_NAME_MAX], first[DLP_TENSOR_NAME_MAX];
 
+        if (adding->name && codec_set_name(codec, adding->name, adding->n_name) < 0)
+                return why_set(
+                        why, -EINVAL,
+                        "pipeline, column %zu: \"%.*s\" is longer than the %u characters that a field's name may "
+                        "have",
+                        adding->column, word_shown(adding->n_name), adding->name, DLP_TENSOR_NAME_MAX - 1);
+        strcpy(first, codec_name(codec));
         if (codec_set_view(codec, adding->view) == 0)
                 return 0;
-        snprintf(name, sizeof(name), "%s_%u", field, adding->view + 1);
+        snprintf(name, sizeof(name), "%s_%u", first, adding->view + 1);
         return refuse_long_name(name, adding->views.column, field, why);
+}
+
+/* Of these views, one is a field of its own; else the text says NAME=FIELD for one of the two. */
+static int check_twice(const struct program *program, const char *field, const struct adding *adding, struct why *why) {
+        const struct codec *codec = program->codecs[program->n_fields - 1];
+
+        for (uint32_t i = 0; i + 1 < program->n_fields; i++)
+                if (codec_field(program->codecs[i]) == codec_field(codec) &&
+                    codec_view(program->codecs[i]) == codec_view(codec) &&
+                    strcmp(codec_name(program->codecs[i]), codec_name(codec)) == 0)
+                        return why_set(why, -EINVAL,
+                                       "pipeline: field %s is named twice%s; to deliver it twice, give one of them a "
+                                       "name of its own, as in \"small=%s: resize(64:64)\"",
+                                       codec_name(codec), adding->name ? ", with one name" : "", field);
+        return 0;
 }
 
 static int add_field(struct program *program, const struct source *source, uint32_t idx_field,
@@ -209,9 +235,6 @@ static int add_field(struct program *program, const struct source *source, uint3
                         why, -EINVAL, "pipeline: more than %u fields, which is the limit of a batch%s", DLP_TENSORS_MAX,
                         adding->view > 0 || codec_view(program->codecs[DLP_TENSORS_MAX - 1]) > 0 ? "; each view is one"
                                                                                                  : "");
-        for (uint32_t i = 0; i < program->n_fields; i++)
-                if (codec_field(program->codecs[i]) == idx_field && codec_view(program->codecs[i]) == adding->view)
-                        return why_set(why, -EINVAL, "pipeline: field %s is named twice", name);
         r = adding->collation && collation_mixes(adding->collation)
                     ? new_mixed(program, source, idx_field, adding, codec, why)
                     : codec_new(source, idx_field, adding->group, adding->steps, program->tokenizers, codec, why);
@@ -219,8 +242,13 @@ static int add_field(struct program *program, const struct source *source, uint3
                 return r;
         program->owns[program->n_fields] = adding->own;
         program->mix_pictures[program->n_fields] = FIELD_NONE;
+        for (uint32_t i = 0; i < program->n_fields; i++)
+                if (codec_field(program->codecs[i]) == idx_field)
+                        codec_set_again(*codec);
+        program->renamed[program->n_fields] = adding->name ? adding->column : 0;
         program->views[program->n_fields++] = adding->views;
-        return set_view(*codec, adding, name, why);
+        r = set_view(*codec, adding, name, why);
+        return r < 0 ? r : check_twice(program, name, adding, why);
 }
 
 static int refuse_dropping(uint32_t n_boxes, struct why *why) {
@@ -377,11 +405,28 @@ static int check_views(const struct program *program, uint32_t begin, const stru
         return 0;
 }
 
+/* Is there another field with the name that the text gives this one? */
+static int check_renamed(const struct program *program, uint32_t idx, const struct source *source, struct why *why) {
+        const char *name = codec_name(program->codecs[idx]);
+
+        for (uint32_t other = 0; other < program->n_fields && program->renamed[idx] > 0; other++)
+                if (other != idx && strcmp(name, codec_name(program->codecs[other])) == 0)
+                        return why_set(why, -EINVAL,
+                                       "pipeline, column %zu: field %s would be called %s, and another field is "
+                                       "delivered by that name: choose another one",
+                                       program->renamed[idx],
+                                       source->schema.fields[codec_field(program->codecs[idx])].name, name);
+        return 0;
+}
+
 /* Views have names of their own, which no other tensor may have. */
 static int check_view_names(const struct program *program, const struct source *source, struct why *why) {
         for (uint32_t i = 0; i < program->n_fields; i++) {
                 const struct codec *codec = program->codecs[i];
+                int r = check_renamed(program, i, source, why);
 
+                if (r < 0)
+                        return r;
                 for (uint32_t other = 0; other < program->n_fields && codec_view(codec) > 0; other++)
                         if (other != i && strcmp(codec_name(codec), codec_name(program->codecs[other])) == 0)
                                 return why_set(why, -EINVAL,
@@ -713,6 +758,21 @@ static int find_named(const struct source *source, struct step_text *reader, siz
                 step_text_column(reader, reader->at), word_shown(n_word), reader->at, nearest_hint(&nearest), names);
 }
 
+/* Reads "NAME =" of NAME=FIELD, if it is there. Returns the length of the word at which the reader is then. */
+static size_t take_name(struct step_text *reader, size_t n_word, const char *names_end, struct adding *adding) {
+        const char *after = reader->at + n_word + strspn(reader->at + n_word, BLANKS);
+
+        adding->name = NULL;
+        if (after >= names_end || *after != '=')
+                return n_word;
+        adding->name = reader->at;
+        adding->n_name = n_word;
+        adding->column = step_text_column(reader, reader->at);
+        reader->at = after + 1;
+        step_text_skip_blanks(reader);
+        return reader->at < names_end ? name_length(reader->at) : 0;
+}
+
 /* Adds one view of the fields that the part names. */
 static int add_part(struct program *program, const struct source *source, const char *text, const struct part *part,
                     uint32_t group, uint32_t view, struct why *why) {
@@ -740,6 +800,8 @@ static int add_part(struct program *program, const struct source *source, const 
 
                 step_text_skip_blanks(&reader);
                 n_word = reader.at < names_end ? name_length(reader.at) : 0;
+                if (n_word > 0)
+                        n_word = take_name(&reader, n_word, names_end, &adding);
                 if (n_word == 0)
                         return step_text_refuse_here(&reader, "the name of a field");
                 r = find_named(source, &reader, n_word, &idx_field);
@@ -879,6 +941,8 @@ static int print_named(struct program *program, const struct source *source, con
                         : parts[i] != parts[i - 1] ? "; "
                                                    : ", ",
                         codec_name(program->codecs[i]));
+                if (program->renamed[i] > 0)
+                        fprintf(stream, "=%s", source->schema.fields[codec_field(program->codecs[i])].name);
                 if (is_last_named(program, parts, i))
                         r = print_steps(program, parts, i, stream);
         }
@@ -967,7 +1031,7 @@ static int find_names(const char *text, const struct schema *schema, bool *ret_n
         *ret_named = true;
         if (find_outside(text, 0, end, ';') < end || find_outside(text, 0, end, ':') < end)
                 return 0;
-        *ret_named = is_field(schema, word, n_word);
+        *ret_named = is_field(schema, word, n_word) || *next == '=';
         if (!*ret_named || !recipe_is_step(word, n_word) || *next == ',')
                 return 0;
         *ret_named = false; /* a field's name is followed by neither an argument nor a step */

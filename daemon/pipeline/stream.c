@@ -19,11 +19,11 @@
 #include "proto/base/cleanup.h"
 #include "proto/frame.h"
 
-/* Is it read for this field? All views of a field are from one read. */
+/* Is it read for this field? All views of a field, and all parts that name it, have it from one read. */
 static bool reads_field(const struct program *program, uint32_t idx_field) {
         const struct codec *codec = program_codec(program, idx_field);
 
-        return codec_is_stored(codec) && codec_view(codec) == 0;
+        return codec_is_stored(codec) && !codec_is_again(codec);
 }
 
 /* May a sample fail after one of its fields has been served, because others come with later reads? */

@@ -249,7 +249,7 @@ static const char *only_read(const struct task *task) {
         for (uint32_t i = 0; i < stream->layout.n_fields; i++) {
                 const struct codec *codec = program_codec(task->program, i);
 
-                if (!codec_is_stored(codec) || codec_view(codec) > 0 || task->fields[i].is_absent ||
+                if (!codec_is_stored(codec) || codec_is_again(codec) || task->fields[i].is_absent ||
                     task->fields[i].idx_read != task->idx_read)
                         continue;
                 if (name)

@@ -607,6 +607,61 @@ START_TEST(pictures_leave_to_the_client_the_flips_and_colours_at_their_end) {
 }
 END_TEST
 
+/* Which name, which field of the source, is it read for it? */
+START_TEST(a_field_is_delivered_twice_by_two_names_with_draws_of_their_own) {
+        static const char TEXT[] = "big = image : hflip views(2); small=image: hflip views(2) ;l=label; label; image";
+        static const char *const names[] = { "big", "big_2", "small", "small_2", "l", "label", "image" };
+        static const bool is_again[] = { false, true, true, true, false, true, true };
+        struct codec_input input = { .seed = 5 };
+        struct program *program = NULL;
+        struct why why;
+
+        ck_assert_msg(program_parse(TEXT, &PICTURES, NULL, &program, &why) == 0, "%s", why.text);
+        ck_assert_uint_eq(program_n_fields(program), ARRAY_LENGTH(names));
+        for (uint32_t i = 0; i < ARRAY_LENGTH(names); i++) {
+                ck_assert_str_eq(codec_name(program_codec(program, i)), names[i]);
+                ck_assert_int_eq(codec_is_again(program_codec(program, i)), is_again[i]);
+        }
+        ck_assert_uint_eq(codec_seed(program_codec(program, 0), &input), 5);
+        ck_assert_uint_ne(codec_seed(program_codec(program, 2), &input), 5);
+        ck_assert_str_eq(program_text(program),
+                         "big=image: hflip(0.5) views(2); small=image: hflip(0.5) views(2); l=label; label; image");
+        program_free(program);
+}
+END_TEST
+
+START_TEST(names_that_cannot_be_are_refused_with_their_column) {
+        static const struct {
+                const struct source *source;
+                const char *text, *words[3];
+        } rows[] = {
+                { &PICTURES, "image: hflip; image: vflip", { "image is named twice", "as in \"small=image: resize(" } },
+                { &PICTURES, "a=image: hflip; a=image: vflip", { "a is named twice, with one name" } },
+                { &PICTURES, "a=image: hflip; a=label", { "column 1:", "field image would be called a, and another" } },
+                { &PICTURES, "label; label=image: hflip", { "column 8:", "would be called label" } },
+                { &PICTURES, "label=image: hflip; label", { "column 1:", "would be called label" } },
+                { &PICTURES, "image: hflip views(2); image_2=label", { "column 14:", "would be called image_2" } },
+                { &PICTURES, "a=nothing: hflip", { "column 3: the dataset has no field \"nothing\"" } },
+                { &PICTURES, "a=: hflip", { "column 3:", "expected the name of a field" } },
+                { &PICTURES, "a=", { "column 3:", "expected the name of a field" } },
+                { &PICTURES, "=image: hflip", { "column 1:", "expected the name of a field" } },
+                { &PICTURES, "a=b=image: hflip", { "column 3:", "no field \"b\"" } },
+                { &PICTURES, "a_name_of_thirty_two_characters_=image: hflip", { "column 1:", "longer than the 31" } },
+                { &PICTURES, "a_name_of_thirty_characters_xx=image: hflip views(2)", { "characters_xx_2", "31" } },
+        };
+        char text[512];
+
+        for (size_t i = 0; i < ARRAY_LENGTH(rows); i++) {
+                const char *said = fields_of(rows[i].source, rows[i].text, text, sizeof(text));
+
+                for (size_t k = 0; k < ARRAY_LENGTH(rows[i].words) && rows[i].words[k]; k++)
+                        ck_assert_msg(strstr(said, rows[i].words[k]) != NULL, "\"%s\": %s", rows[i].text, said);
+        }
+        ck_assert_str_eq(fields_of(&PICTURES, "only=label", text, sizeof(text)), "only");
+        ck_assert_str_eq(text, "only=label");
+}
+END_TEST
+
 START_TEST(more_fields_than_a_batch_has_are_refused) {
         static struct source many;
         char text[512] = "", normal[512];
@@ -636,6 +691,8 @@ int main(void) {
                 { "views", views_are_fields_of_their_own_after_the_first_of_their_part, 0 },
                 { "views", each_view_has_masks_and_boxes_that_follow_its_own_picture, 0 },
                 { "views", views_that_cannot_be_are_refused_with_their_column, 0 },
+                { "names", a_field_is_delivered_twice_by_two_names_with_draws_of_their_own, 0 },
+                { "names", names_that_cannot_be_are_refused_with_their_column, 0 },
                 { "programs", a_word_that_is_a_step_and_a_field_is_never_guessed, 0 },
                 { "programs", a_picture_is_served_before_its_boxes_and_boxes_before_what_leaves_with_them, 0 },
                 { "programs", a_picture_that_is_called_a_mask_is_one_beside_another_picture, 0 },

@@ -29,7 +29,8 @@ def parts_of(pipeline: str) -> Iterator[Tuple[List[str], str]]:
     """The names of the fields of each part, none if the first field is meant, and its steps."""
     for part in _split(pipeline, ";"):
         named = _split(part, ":")
-        yield ([name.strip() for name in named[0].split(",")] if len(named) > 1 else [], named[-1])
+        names = [name.partition("=")[0].strip() for name in named[0].split(",")]  # NAME=FIELD
+        yield (names if len(named) > 1 else [], named[-1])
 
 
 def with_views(pipeline: Optional[str], views: object) -> Optional[str]:

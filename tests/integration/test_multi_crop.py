@@ -1,0 +1,96 @@
+#!/usr/bin/env python3
+"""A field that is delivered several times, by names of its own and with other steps: NAME=FIELD: STEPS. DINO's large and small
+crops of one picture, which is read once."""
+import os
+import random
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
+from harness import ROOT, case, equal, main, png, write
+from pyclient import need, trainer
+from tars import archive, web
+
+LARGE, SMALL = "random_resized_crop(24, scale=0.4:1) hflip(0.5)", "random_resized_crop(10, scale=0.05:0.4) hflip(0.5)"
+DINO = f"large=image: {LARGE} views(2); small=image: {SMALL} views(8); label"
+
+
+@case("each crop has the bits that the same part has alone, in a file of its own and in a shard, with any number of workers")
+def _(box):
+    folder = box.folder_of_pictures("p", 13, width=40, height=32)
+    dice = random.Random(4)
+    path = box.path("t.tar")
+    archive(path, [member for i in range(13) for member in ((f"{i:03}.png", png(40, 32, dice.randbytes(40 * 32 * 3))),
+                                                            (f"{i:03}.cls", str(i).encode()))])
+    for workers in (1, 3):
+        daemon = box.daemon({"p": folder, "t": web(path)}, workers=workers)
+        for dataset, image, label in (("p", "image", "label"), ("t", "png", "cls")):
+            whole = daemon.read(dataset, pipeline=DINO.replace("image", image).replace("label", label), batch=4, seed=5)
+            equal(list(whole[0]["fields"])[:3] + list(whole[0]["fields"])[-2:], ["large", "large_2", "small", "small_8", label], "names")
+            # the second part with steps draws apart from the first
+            alone = daemon.read(dataset, pipeline=f"other={image}: hflip; small={image}: {SMALL} views(8); {label}", batch=4, seed=5)
+            first = daemon.read(dataset, pipeline=f"{image}: {LARGE}; {label}", batch=4, seed=5)
+            second = daemon.read(dataset, pipeline=f"{image}: {LARGE}; {label}", batch=4, seed=5, draws=1)
+            for line, small, one, two in zip(whole, alone, first, second):
+                equal([line["index"]] * 3, [small["index"], one["index"], two["index"]], "order")
+                equal(line["fields"]["large"], one["fields"][image], "the first large crop")
+                equal(line["fields"]["large_2"], two["fields"][image], "the second large crop")
+                for name in ("small", *(f"small_{k}" for k in range(2, 9))):
+                    equal(line["fields"][name], small["fields"][name], name)
+                hashes = {value["sha256"] for name, value in line["fields"].items() if name.startswith("small")}
+                equal(len(hashes) > 4, True, f"{len(hashes)} different small crops")
+
+
+def cost(daemon, pipeline):
+    """Samples, reads and bytes of an epoch."""
+    before = daemon.status()["node"]
+    n = len(daemon.read("p", pipeline=pipeline, batch=4))
+    after = daemon.status()["node"]
+    return n, after["n_reads"] - before["n_reads"], after["n_bytes_read"] - before["n_bytes_read"]
+
+
+@case("a sample is read once for all of its crops, and is damaged once, under its field's name")
+def _(box):
+    folder = box.folder_of_pictures("p", 8, width=40, height=32)
+    daemon = box.daemon({"p": folder})
+    equal(cost(daemon, DINO), cost(daemon, f"image: {LARGE}; label"), "samples, reads and bytes")
+    write(os.path.join(folder, "zz", "broken.jpg"), b"no picture")
+    daemon = box.daemon({"p": folder})
+    lines = daemon.read("p", pipeline=DINO, batch=4, on_error="skip")
+    equal(len(lines), 8, "samples beside the broken one")
+    equal([each["field"] for each in daemon.objects("errors", "p")], ["image"], "the ledger")
+
+
+@case("in Python a batch has a list of large and a list of small crops")
+def _(box):
+    daemon = box.daemon({"p": box.folder_of_pictures("p", 12, width=40, height=32)})
+    need("torch")
+    trainer(box, daemon, f"""
+        loader = dlclient.Loader("p", 4, pipeline={DINO!r}, seed=3)
+        for batch in loader:
+            assert list(batch) == ["large", "small", "label"], list(batch)
+            assert [x.shape for x in batch["large"]] == [(4, 24, 24, 3)] * 2
+            assert [x.shape for x in batch["small"]] == [(4, 10, 10, 3)] * 8
+            assert batch["small_3"] is batch["small"][2] and batch["label"].shape == (4,)
+        for batch in dlclient.Loader("p", 4, framework="torch",
+                                     pipeline="a=image: center_crop(8) layout(channels_last); image: center_crop(6)"):
+            assert batch["a"].shape == (4, 3, 8, 8) and batch["image"].shape == (4, 6, 6, 3), batch
+        refused(dlclient.OptionError, lambda: dlclient.Loader("p", 4, pipeline="image: hflip; image: vflip"),
+                "named twice", "small=image")
+    """)
+
+
+@case("the recipe of DINO in docs/migration.md gives ten crops")
+def _(box):
+    with open(os.path.join(ROOT, "docs", "migration.md"), encoding="utf-8") as file:
+        page = file.read()
+    recipe = page[page.index('colors = "hflip(0.5) random_apply'):]
+    recipe = recipe[:recipe.index("```")].replace("/data/imagenet/train", "p").replace("64, framework", "4, framework")
+    daemon = box.daemon({"p": box.folder_of_pictures("p", 8, width=40, height=32)})
+    need("torch")
+    trainer(box, daemon, recipe + """
+    assert [tuple(crop.shape) for crop in crops] == [(4, 3, 224, 224)] * 2 + [(4, 3, 96, 96)] * 8
+    assert all(crop.dtype == __import__("torch").float32 for crop in crops)
+""")
+
+
+main()
