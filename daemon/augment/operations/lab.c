@@ -2,6 +2,7 @@
  * binary digits, coordinates X, Y and Z are scaled so that white is 1 in each, and f is the cube root of the standard,
  * with its straight piece near black. */
 #include "daemon/augment/operations/lab.h"
+#include "daemon/augment/operations/wide.h"
 
 #include <math.h>
 #include <pthread.h>
@@ -19,11 +20,12 @@
 static const int TO_XYZ[3][3] = { { 1777, 1541, 778 }, { 871, 2929, 296 }, { 73, 448, 3575 } };
 static const int TO_RGB[3][3] = { { 12615, -6296, -2223 }, { -3773, 7684, 185 }, { 217, -836, 4715 } };
 
+/* All of 32 bits, which vector registers can look up. */
 static struct {
-        uint16_t linear[256];    /* of a level: of LINEAR_ONE */
-        uint16_t f[N_LINEAR];    /* of a linear value: of F_ONE */
+        int32_t linear[256];     /* of a level: of LINEAR_ONE */
+        int32_t f[N_LINEAR];     /* of a linear value: of F_ONE */
         int32_t y[256], fy[256]; /* of L: of BACK_ONE */
-        uint8_t gamma[N_GAMMA];
+        int32_t gamma[N_GAMMA];
 } tables;
 
 static double linear_of(double level) {
@@ -38,12 +40,12 @@ static double gamma_of(double linear) {
  * float32, in which OpenCV computes them. */
 static void make_tables(void) {
         for (int i = 0; i < 256; i++)
-                tables.linear[i] = (uint16_t)rint(LINEAR_ONE * linear_of(i / 255.0));
+                tables.linear[i] = (int32_t)rint(LINEAR_ONE * linear_of(i / 255.0));
         for (int i = 0; i < N_LINEAR; i++) {
                 double x = (double)i / LINEAR_ONE;
                 double f = x < 216.0 / 24389 ? x * 841 / 108 + 16.0 / 116 : cbrt(x);
 
-                tables.f[i] = (uint16_t)rintf((float)(F_ONE * f));
+                tables.f[i] = (int32_t)rintf((float)(F_ONE * f));
         }
         for (int i = 0; i < 256; i++) {
                 double light = i * 100.0 / 255, f = (light + 16) / 116;
@@ -54,7 +56,7 @@ static void make_tables(void) {
                 tables.y[i] = (int32_t)rint(BACK_ONE * (i <= STRAIGHT_L ? light * 27 / 24389 : f * f * f));
         }
         for (int i = 0; i < N_GAMMA; i++)
-                tables.gamma[i] = (uint8_t)rint(255 * gamma_of((double)i / N_GAMMA));
+                tables.gamma[i] = (int32_t)rint(255 * gamma_of((double)i / N_GAMMA));
 }
 
 static void need_tables(void) {
@@ -63,54 +65,66 @@ static void need_tables(void) {
         pthread_once(&once, make_tables);
 }
 
-static int rounded(int value, unsigned shift) {
+static ALWAYS_INLINE int32_t rounded(int32_t value, unsigned shift) {
         return (value + (1 << (shift - 1))) >> shift;
 }
 
-static void pixel_from_rgb(uint8_t *pixel) {
-        int f[3];
-
-        for (int i = 0; i < 3; i++) {
-                int sum = 0;
-
-                for (int k = 0; k < 3; k++)
-                        sum += TO_XYZ[i][k] * tables.linear[pixel[k]];
-                f[i] = tables.f[rounded(sum, 12)];
-        }
-        pixel[0] = (uint8_t)rounded(296 * f[1] - 1336934, 15); /* 116 f - 16, times 255 / 100 */
-        pixel[1] = (uint8_t)rounded(500 * (f[0] - f[1]) + 128 * F_ONE, 15);
-        pixel[2] = (uint8_t)rounded(200 * (f[1] - f[2]) + 128 * F_ONE, 15);
+static ALWAYS_INLINE int32_t f_of(const int *factors, int32_t red, int32_t green, int32_t blue) {
+        return tables.f[rounded(factors[0] * red + factors[1] * green + factors[2] * blue, 12)];
 }
+
+static ALWAYS_INLINE void row_from_rgb_loop(uint8_t *pixels, size_t n) {
+        for (size_t x = 0; x < n; x++) {
+                int32_t red = tables.linear[pixels[x * 3]], green = tables.linear[pixels[x * 3 + 1]];
+                int32_t blue = tables.linear[pixels[x * 3 + 2]];
+                int32_t fx = f_of(TO_XYZ[0], red, green, blue), fy = f_of(TO_XYZ[1], red, green, blue);
+                int32_t fz = f_of(TO_XYZ[2], red, green, blue);
+
+                pixels[x * 3] = (uint8_t)rounded(296 * fy - 1336934, 15); /* 116 f - 16, times 255 / 100 */
+                pixels[x * 3 + 1] = (uint8_t)rounded(500 * (fx - fy) + 128 * F_ONE, 15);
+                pixels[x * 3 + 2] = (uint8_t)rounded(200 * (fy - fz) + 128 * F_ONE, 15);
+        }
+}
+
+WIDE(row_from_rgb, (uint8_t * pixels, size_t n), (pixels, n))
 
 void lab_from_rgb(const struct canvas *canvas) {
         need_tables();
         for (uint32_t y = 0; y < canvas->height; y++)
-                for (uint32_t x = 0; x < canvas->width; x++)
-                        pixel_from_rgb(canvas_at(canvas, x, y));
+                row_from_rgb(canvas_at(canvas, 0, y), canvas->width);
 }
 
 /* X or Z of its f. Divisions truncate. */
-static int coordinate_of(int f) {
-        return f <= STRAIGHT_F ? f * 108 / 841 - BACK_ONE * 16 / 116 * 108 / 841 : f * f / BACK_ONE * f / BACK_ONE;
+static ALWAYS_INLINE int32_t coordinate_of(int32_t f) {
+        int32_t straight = f * 108 / 841 - BACK_ONE * 16 / 116 * 108 / 841, cube = f * f / BACK_ONE * f / BACK_ONE;
+
+        return f <= STRAIGHT_F ? straight : cube;
 }
 
-static void pixel_to_rgb(uint8_t *pixel) {
-        /* a / 500 and b / 200, of BACK_ONE: multiplied by whole reciprocals. */
-        int a = ((5 * pixel[1] * 53687 + (1 << 7)) >> 13) - 128 * BACK_ONE / 500;
-        int b = ((pixel[2] * 41943 + (1 << 4)) >> 9) - 128 * BACK_ONE / 200 + 1;
-        int fy = tables.fy[pixel[0]];
-        int xyz[3] = { coordinate_of(fy + a), tables.y[pixel[0]], coordinate_of(fy - b) };
+static ALWAYS_INLINE uint8_t level_of(const int *factors, int32_t x, int32_t y, int32_t z) {
+        int32_t sum = rounded(factors[0] * x + factors[1] * y + factors[2] * z, 14);
 
-        for (int i = 0; i < 3; i++) {
-                int sum = rounded(TO_RGB[i][0] * xyz[0] + TO_RGB[i][1] * xyz[1] + TO_RGB[i][2] * xyz[2], 14);
+        return (uint8_t)tables.gamma[sum < 0 ? 0 : sum >= N_GAMMA ? N_GAMMA - 1 : sum];
+}
 
-                pixel[i] = tables.gamma[sum < 0 ? 0 : sum >= N_GAMMA ? N_GAMMA - 1 : sum];
+static ALWAYS_INLINE void row_to_rgb_loop(uint8_t *pixels, size_t n) {
+        for (size_t i = 0; i < n; i++) {
+                /* a / 500 and b / 200, of BACK_ONE: multiplied by whole reciprocals. */
+                int32_t a = ((5 * pixels[i * 3 + 1] * 53687 + (1 << 7)) >> 13) - 128 * BACK_ONE / 500;
+                int32_t b = ((pixels[i * 3 + 2] * 41943 + (1 << 4)) >> 9) - 128 * BACK_ONE / 200 + 1;
+                int32_t fy = tables.fy[pixels[i * 3]], y = tables.y[pixels[i * 3]];
+                int32_t x = coordinate_of(fy + a), z = coordinate_of(fy - b);
+
+                pixels[i * 3] = level_of(TO_RGB[0], x, y, z);
+                pixels[i * 3 + 1] = level_of(TO_RGB[1], x, y, z);
+                pixels[i * 3 + 2] = level_of(TO_RGB[2], x, y, z);
         }
 }
+
+WIDE(row_to_rgb, (uint8_t * pixels, size_t n), (pixels, n))
 
 void lab_to_rgb(const struct canvas *canvas) {
         need_tables();
         for (uint32_t y = 0; y < canvas->height; y++)
-                for (uint32_t x = 0; x < canvas->width; x++)
-                        pixel_to_rgb(canvas_at(canvas, x, y));
+                row_to_rgb(canvas_at(canvas, 0, y), canvas->width);
 }
