@@ -70,6 +70,8 @@ their speed drifts. Times here are reported, never asserted.
                            batches of 1,024, two workers; arrow_rows_64: batches of 64
     sound_*                crops of 3 s out of FLAC files of 10 s, beside torch's DataLoader with soundfile (tests/bench/sound.py)
     features_*             features of sound, beside torchaudio: CPU us of one thread (tests/bench/features.py)
+    step_*                 CPU us of each step of a pipeline for a picture of 224 x 224, beside torchvision, Albumentations and Kornia
+                           (tests/bench/steps.py); what is not installed is left out
     tokens_*               lines of text as padded batches of tokens, beside torch's DataLoader with tokenizers (tests/bench/tokens.py)
     torch_vs_daemon        images/s of the daemon over torch DataLoader + torchvision on Pillow at its best worker count
     kills                  kill -9 of a daemon and its trainers at random moments (KILLS=10000; only if asked for by name: it
@@ -639,6 +641,11 @@ def listing():
     measurement.run(emit, BUILD, os.path.join(OUT, "listings"), REPEATS)
 
 
+def steps():
+    import steps as measurement
+    measurement.report(BUILD, emit)
+
+
 def metrics():
     import metrics as measurement
     measurement.run(daemon, emit, REPEATS)
@@ -833,6 +840,7 @@ MEASUREMENTS = [
     (("arrow",), arrow),
     (("sound",), sound),
     (("features",), features),
+    (("steps", "step"), steps),
     (("tokens",), tokens),
     (("staging",), staging),
     (("torch_vs_daemon", "torch"), torch_vs_daemon),
