@@ -2,6 +2,7 @@
 """Every step of a pipeline against torchvision on Pillow's pictures, with the same draws, to the bit: thousands of
 pictures through the daemon's code alone, and some through a daemon."""
 import hashlib
+import io
 import os
 import random
 import struct
@@ -492,6 +493,46 @@ def _(box):
             expected = replay.replay(steps, picture, *place).numpy().reshape(-1).astype(float)
             assert abs(got - expected).max() < (1e-5 if dtype == "float32" else 5e-3)
             assert expected.max() > 3 and (expected != numpy.array(picture).reshape(-1) / 255).mean() > 0.45
+    print(f"    {n} pictures")
+
+
+@case("jpeg leaves what Pillow's save() and open() leave, of colours and of grey, whatever the size and the quality")
+def _(box):
+    replay = torchvision()
+    rng, n = random.Random(30), 300 // SLOWER
+    with Tool() as tool:
+        for _ in range(n):
+            picture, quality = draw_picture(rng, replay), rng.randint(1, 100)
+            for before, saved in (("", picture), ("grayscale() ", replay.functional.to_grayscale(picture, 1))):
+                file = io.BytesIO()
+                saved.save(file, "JPEG", quality=quality)
+                got = tool(f"{before}jpeg({quality})", picture, 0, 0, 0)[2]
+                assert got == replay.Image.open(file).tobytes(), f"{before}jpeg({quality}) of {picture.size}"
+    print(f"    {n} pictures, twice")
+
+
+@case("clahe and random_brightness_contrast have the bits of OpenCV and Albumentations, where these are installed")
+def _(box):
+    replay = torchvision()
+    try:
+        import albucore
+        import cv2
+    except ImportError as error:
+        raise Skip(f"OpenCV or Albumentations is not installed for this python3: {error}; the vectors of test_colors.c are "
+                   "compared anyway") from error
+    numpy, rng, n = replay.numpy, random.Random(31), 200 // SLOWER
+    with Tool() as tool:
+        for _ in range(n):
+            picture = draw_picture(rng, replay)
+            pixels, tiles, limit = numpy.array(picture), (rng.randint(1, 9), rng.randint(1, 9)), rng.randint(64, 640) / 64
+            lab = cv2.cvtColor(pixels, cv2.COLOR_RGB2LAB)
+            lab[:, :, 0] = cv2.createCLAHE(clipLimit=limit, tileGridSize=tiles).apply(lab[:, :, 0])
+            text = f"clahe({limit}:{limit}, tile_grid_size={tiles[0]}:{tiles[1]}, p=1)"
+            equal(tool(text, picture, 0, 0, 0)[2], cv2.cvtColor(lab, cv2.COLOR_LAB2RGB).tobytes(), f"{text} of {picture.size}")
+            brightness, contrast = (rng.randint(-64, 64) / 64 for _ in range(2))
+            text = f"random_brightness_contrast({brightness}:{brightness}, contrast_limit={contrast}:{contrast}, p=1)"
+            equal(tool(text, picture, 0, 0, 0)[2],
+                  albucore.multiply_add(pixels.copy(), 1.0 + contrast, brightness * 255).tobytes(), text)
     print(f"    {n} pictures")
 
 
