@@ -45,7 +45,7 @@ def _(box):
     disk.clear()
     output = process.communicate(timeout=60)[0]
     equal(process.returncode, 1, output)
-    contains(output, "12 samples read twice: 11 equal, 1 different", "    3  image differs", "--same-batches")
+    contains(output, "12 samples read twice: 11 equal, 1 different", "sample 3: image differs", "--same-batches")
     write(os.path.join(source, "class000", "000005.png"), b"no picture")
     done = check(daemon, "d", "--pipeline", "decode")
     equal((done.returncode, done.stdout), (0, "11 samples read twice: 11 equal, 0 different\n"), done.stderr)
@@ -54,7 +54,7 @@ def _(box):
     within(60, lambda: disk.n_hanging() == 1, "the second reading wants it")
     write(os.path.join(source, "class000", "000003.png"), b"no picture either")
     disk.clear()
-    contains(process.communicate(timeout=60)[0], "11 samples read twice: 10 equal, 1 different", "    3  damaged in the second reading only")
+    contains(process.communicate(timeout=60)[0], "11 samples read twice: 10 equal, 1 different", "sample 3: damaged in the second reading only")
 
 
 @case("mistakes are said before anything is read")

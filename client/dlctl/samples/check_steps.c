@@ -268,14 +268,12 @@ static bool describe_pair(const struct reading *reading, const struct pair *pair
         return n > 0;
 }
 
-static const char *const TABLE[] = { "index", "difference", NULL };
-
 /* Prints the record, and which samples differ. Returns an exit code. */
 static int conclude(const struct check *check, enum output_format format) {
         const struct reading *first = &check->readings[0];
         size_t n_pairs = 0, n_different = 0;
         struct pair *pairs = match(check->readings, &n_pairs);
-        cJSON *record, *list;
+        cJSON *record, *list, *row;
         char text[256];
 
         if (!pairs)
@@ -284,8 +282,6 @@ static int conclude(const struct check *check, enum output_format format) {
         record_number(record, "n_samples", n_pairs);
         list = record_list(record, "different");
         for (size_t i = 0; i < n_pairs; i++) {
-                cJSON *row;
-
                 if (!describe_pair(first, &pairs[i], text, sizeof(text)) || n_different++ >= NAMED_MAX)
                         continue;
                 row = list_record(list);
@@ -300,8 +296,8 @@ static int conclude(const struct check *check, enum output_format format) {
         } else {
                 printf("%zu samples read twice%s: %zu equal, %zu different\n", n_pairs,
                        check->same_batches ? ", in the same batches" : "", n_pairs - n_different, n_different);
-                if (n_different > 0)
-                        output_list(format, list, TABLE, "");
+                cJSON_ArrayForEach(row, list) printf("sample %s: %s\n", cJSON_GetObjectItem(row, "index")->valuestring,
+                                                     cJSON_GetObjectItem(row, "difference")->valuestring);
                 if (n_different > NAMED_MAX)
                         printf("and %zu more\n", n_different - NAMED_MAX);
         }
