@@ -265,4 +265,34 @@ def _(box):
     equal(sorted(line["index"] for line in daemon.read("w", pipeline=text, batch=2, on_error="skip")), [0, 1, 2, 4, 5], "samples")
 
 
+@case("repeat(3) is DeiT's RASampler, and each time a sample comes it looks different, on whichever rank")
+def _(box):
+    n, world = 530, 3
+    daemon = box.daemon({"p": box.folder_of_pictures("p", n, n_classes=5, width=12, height=10)}, workers=3)
+    lines = compared(box, daemon, f"""
+    import hashlib
+    n, world = {n}, {world}
+    per_rank = n // 256 * 256 // world
+    ranks = []
+    for rank in range(world):
+        order = torch.randperm(n, generator=torch.Generator().manual_seed(1)).repeat_interleave(3).tolist()
+        theirs = order[rank::world][:per_rank]
+        mine = []
+        loader = dlclient.Loader("p", 10, rank=rank, world_size=world, sampler=f"repeat(3, n={{per_rank * world}})",
+                                 pipeline="image: random_resized_crop(8) color_jitter(0.4)", job=f"one of {{world}}")
+        loader.set_epoch(1)
+        for batch in loader:
+            mine += [(index, hashlib.sha256(image.tobytes()).hexdigest())
+                     for index, image in zip(batch.indices.tolist(), batch["image"])]
+            if len(mine) >= per_rank:
+                break
+        assert [index for index, _ in mine] == theirs, (mine[:9], theirs[:9])
+        ranks.append(mine)
+    different = [len({{ranks[rank][i] for rank in range(world)}}) for i in range(per_rank)]
+    assert all(len({{ranks[rank][i][0] for rank in range(world)}}) == 1 for i in range(per_rank))
+    out([per_rank, different.count(3)])
+    """)
+    equal(lines, [[170, 170]], "positions of a rank, and those at which three ranks have three pictures of one sample")
+
+
 main()

@@ -123,4 +123,30 @@ def _(box):
         equal((told["pictures"], told["skipped"], told["boxes"]), (29, 1, n_boxes), line)
 
 
+@case("recipe A1: pictures come three times in a row and mixed, and an epoch is as long as timm's")
+def _(box):
+    need("torch", "numpy")
+    daemon = box.daemon({"photos": box.folder_of_pictures("photos", 530, n_classes=7, width=40, height=36)})
+    lines = run(box, torchrun_command(box, program("resnet_a1"), 7), daemon)
+    equal(len(lines), 4, "epochs of two ranks")
+    finite(lines)
+    for line in lines:
+        told = numbers(line)
+        equal(told["samples"], 256, line)                   # half of 512, all of them in whole batches
+        assert 85 <= told["different"] <= 256, line         # of three in a row a rank gets one or two
+        assert 0 < told["mixed"] < 256, line
+
+
+@case("DINO: two large crops and four small ones of the same pictures")
+def _(box):
+    need("torch", "numpy")
+    daemon = box.daemon({"photos": box.folder_of_pictures("photos", 60, n_classes=3, width=64, height=56)})
+    lines = run(box, python_command(program("dino")), daemon)
+    equal(len(lines), 2, "epochs")
+    finite(lines)
+    for line in lines:
+        told = numbers(line)
+        equal((told["pictures"], told["crops"]), (56, 56 * 6), line)
+
+
 main()
