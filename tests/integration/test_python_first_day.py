@@ -178,6 +178,9 @@ def _(box):
             refused(dlclient.OptionError, lambda: next(iter(loader)), "targets: 'image' is a field of the dataset", "another name")
         batch = next(iter(dlclient.Loader("p", 4, pipeline="center_crop(4)", targets={"label": mine, "age": mine})))
         assert (batch["label"] == batch.served).all() and (batch["age"] == batch.served).all()
+        for mix in ("mixup", "cutmix", "mix"):
+            refused(dlclient.OptionError, lambda: dlclient.Loader("p", 4, targets=mine, job="other",
+                    pipeline=f"image, label: center_crop(4) {mix}(num_classes=2)"), f"targets: {mix} of the pipeline")
     """)
 
 

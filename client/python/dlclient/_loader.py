@@ -265,7 +265,8 @@ class Loader(Loops):
 
     def _check_targets(self) -> None:
         try:
-            self._targets.check(_library.UNKNOWN if self._is_stream else len(self.dataset), self._is_stream)
+            self._targets.check(_library.UNKNOWN if self._is_stream else len(self.dataset), self._is_stream,
+                                self.pipeline)
         except BaseException:
             self.close()
             raise

@@ -3,6 +3,7 @@ batches or single samples, and fields that the program itself has (targets=)."""
 from __future__ import annotations
 
 import errno
+import re
 from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple, Union
 
 import numpy
@@ -62,9 +63,14 @@ class Targets:
                               f"array of numbers with a row for each sample of the dataset is needed")
         return array
 
-    def check(self, n_samples: int, is_stream: bool) -> None:
-        """Once it is known how many samples there are."""
+    def check(self, n_samples: int, is_stream: bool, pipeline: str) -> None:
+        """Once it is known how many samples there are, and what the pipeline is in its normal spelling."""
+        mixes = re.search(r"\b(mixup|cutmix|mix)\((mixup_)?alpha=", pipeline)
         for name, array in self.arrays.items():
+            if mixes:
+                raise OptionError(f"targets: {mixes[1]} of the pipeline mixes each sample with another one, and numbers "
+                                  f"of your own would stay those of one of them: take the labels from the dataset, or "
+                                  f"mix the batch in the trainer")
             if is_stream:
                 raise OptionError("targets: the dataset is a stream, whose samples have no numbers that are known "
                                   "before they come")
