@@ -114,6 +114,19 @@ def _(box):
     equal(lines, [4 * 20 * (12 + 4 + 1)], "batches")
 
 
+@case("pictures whose size the first of a batch decides are mixed by that size")
+def _(box):
+    lines = compared(box, pictures(box, n=10), """
+    n = 0
+    for mix, mixed_as in (("mixup(num_classes=5)", mixup(1.0, 5)), ("cutmix(num_classes=5)", cutmix(1.0, 5)),
+                          ("mix(cutmix_alpha=1, mode=elem, num_classes=5)", mixing.Mixup(5, cutmix_alpha=1.0, mode="elem"))):
+        for form in ("", "to(float32) layout(nchw)"):
+            n += compare("p", f"decode {form}", mix, mixed_as, batch_size=4, seed=8)
+    out(n)
+    """)
+    equal(lines, [6 * 3], "batches")
+
+
 @case("draws follow the place in the epoch: with several ranks, over epochs, and after a run was resumed elsewhere")
 def _(box):
     daemon = pictures(box)
@@ -212,6 +225,20 @@ def _(box):
                  same(labels["cls"], soft), same(labels["soft.npy"], soft)])
     """)
     equal(lines, [[True] * 5] * 6, "batches")
+
+
+@case("rows of a mapped array are mixed after they were copied")
+def _(box):
+    write(box.path("n", "feature.npy"), npy("<f4", "(90, 3)", b"".join(struct.pack("<f", i / 7) for i in range(270))))
+    lines = compared(box, box.daemon({"n": {"path": box.path("n"), "format": "npy"}}, workers=3), """
+    def read(text):
+        return list(dlclient.Loader("n", batch_size=40, seed=1, framework="torch", pipeline=text, copy=True))
+    for before, after in zip(read("feature"), read("feature: mixup(0.3)")):
+        unit = mixing.Unit(1, 0, int(before.step) * 40)
+        rows = before["feature"]
+        out(same(after["feature"], mixing.torchvision_mixup(rows, rows, unit, 0.3)[0]))
+    """)
+    equal(lines, [True] * 3, "batches")
 
 
 @case("what cannot be mixed is refused with what to do")
