@@ -7,17 +7,17 @@ from torch.nn.functional import log_softmax, softmax
 
 BATCH, N_OUT = 8, 32
 COLOURS = ("hflip(0.5) random_apply([color_jitter(brightness=0.4, contrast=0.4, saturation=0.2, hue=0.1)], p=0.8) "
-           "random_grayscale(0.2) {} normalize(mean=0.485:0.456:0.406, std=0.229:0.224:0.225) to(float32) layout(nchw)")
+           "random_grayscale(0.2)")
+BLUR, FORM = "gaussian_blur(5)", "normalize(mean=0.485:0.456:0.406, std=0.229:0.224:0.225) to(float32) layout(nchw)"
+LARGE = f"random_resized_crop(48, scale=0.4:1, interpolation=bicubic) {COLOURS}"
+SMALL = f"random_resized_crop(24, scale=0.05:0.4, interpolation=bicubic) {COLOURS}"
 
 torch.manual_seed(1)
-large = dlclient.Loader(                # the same samples in the same order, cropped with draws of their own
-    "photos", BATCH, framework="torch", drop_last=True, views=2, job="large",
-    pipeline="image: random_resized_crop(48, scale=0.4:1, interpolation=bicubic) " +
-             COLOURS.format("random_apply([gaussian_blur(5)], p=0.55) solarize(128, p=0.1)"))
-small = dlclient.Loader(
-    "photos", BATCH, framework="torch", drop_last=True, views=4, draws=2, job="small",
-    pipeline="image: random_resized_crop(24, scale=0.05:0.4, interpolation=bicubic) " +
-             COLOURS.format("random_apply([gaussian_blur(3)], p=0.5)"))
+loader = dlclient.Loader(
+    "photos", BATCH, framework="torch", drop_last=True,
+    pipeline=f"one=image: {LARGE} {BLUR} {FORM}; "
+             f"two=image: {LARGE} random_apply([{BLUR}], p=0.1) solarize(128, p=0.2) {FORM}; "
+             f"small=image: {SMALL} random_apply([{BLUR}], p=0.5) {FORM} views(4)")
 student = torch.nn.Sequential(
     torch.nn.Conv2d(3, 16, 7, stride=4, padding=3), torch.nn.GELU(),
     torch.nn.Conv2d(16, 32, 3, stride=2, padding=1), torch.nn.GELU(),
@@ -28,9 +28,8 @@ centre = torch.zeros(N_OUT)
 
 for epoch in range(2):
     n_pictures = n_crops = 0
-    for wide, close in zip(large, small):
-        assert wide.indices.tolist() == close.indices.tolist()
-        crops = wide["image"] + close["image"]                  # lists: of 2 and of 4 tensors
+    for batch in loader:
+        crops = [batch["one"], batch["two"], *batch["small"]]
         seen = [teacher(crop) for crop in crops[:2]]
         told = [log_softmax(student(crop) / 0.1, 1) for crop in crops]
         loss = -sum((softmax((seen[i] - centre) / 0.04, 1) * told[k]).sum(1).mean()

@@ -207,6 +207,18 @@ def _(box):
                 equal([line["fields"][field + end] for line in bare], [line["fields"][field] for line in plain], field)
 
 
+@case("a field may be mixed by one name and stay as it is by another")
+def _(box):
+    daemon = pictures(box)
+    steps = "random_resized_crop(16) to(float32)"
+    both = daemon.read("p", pipeline=f"mixed=image, soft=label: {steps} mixup(num_classes=5); image: {steps}; label", batch=6)
+    mixed = daemon.read("p", pipeline=f"image, label: {steps} mixup(num_classes=5)", batch=6)
+    plain = daemon.read("p", pipeline=f"label: to(int64); image: {steps}", batch=6)     # also the second part with steps
+    equal(list(both[0]["fields"]), ["mixed", "soft", "image", "label"], "fields")
+    for name, lines, field in (("mixed", mixed, "image"), ("soft", mixed, "label"), ("image", plain, "image"), ("label", plain, "label")):
+        equal([line["fields"][name] for line in both], [line["fields"][field] for line in lines], name)
+
+
 @case("fields that are no pictures are mixed, too: arrays of one size, and labels that are numbers in a file or soft")
 def _(box):
     archive(box.path("w", "0.tar"), [member for i in range(10) for member in (

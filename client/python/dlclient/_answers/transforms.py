@@ -304,7 +304,8 @@ def answer(value: Any) -> str:
     """What to write instead of an object, as the rest of a sentence."""
     if isinstance(value, Mapping):
         texts = [(field, written(steps)) for field, steps in value.items()]
-        text = "; ".join(f"{field}: {steps.replace('image, label: ', '')}" if steps else str(field) for field, (steps, _) in texts)
+        text = "; ".join(f"{field}: {steps.replace('image, label: ', '')}" if steps else str(field)
+                         for field, (steps, _) in texts)
         others = [name for _, (_, names) in texts for name in names]
     else:
         text, others = written(value)
