@@ -4,18 +4,18 @@
 #include "daemon/augment/operation.h"
 #include "daemon/augment/operations/wide.h"
 
-/* Blends all samples from one level: there are only 256 results. */
+/* Eight blends in vector registers take less time than eight looks into a table of the 256 results. */
+static ALWAYS_INLINE void blend_row_loop(uint8_t *row, size_t n, int level, float amount) {
+        for (size_t i = 0; i < n; i++)
+                row[i] = color_blend(level, row[i], amount);
+}
+
+WIDE(blend_row, (uint8_t * row, size_t n, int level, float amount), (row, n, level, amount))
+
+/* Blends all samples from one level. */
 static void blend_from_level(const struct canvas *canvas, int level, float amount) {
-        uint8_t table[256];
-
-        for (int i = 0; i < 256; i++)
-                table[i] = color_blend(level, i, amount);
-        for (uint32_t y = 0; y < canvas->height; y++) {
-                uint8_t *row = canvas_at(canvas, 0, y);
-
-                for (size_t i = 0; i < (size_t)canvas->width * PIXEL_BYTES; i++)
-                        row[i] = table[row[i]];
-        }
+        for (uint32_t y = 0; y < canvas->height; y++)
+                blend_row(canvas_at(canvas, 0, y), (size_t)canvas->width * PIXEL_BYTES, level, amount);
 }
 
 static void run_brightness(const struct operation *operation, const struct canvas *canvas) {
@@ -24,20 +24,26 @@ static void run_brightness(const struct operation *operation, const struct canva
 
 /* ---- contrast ------------------------------------------------------------------------------------------------ */
 
-static uint32_t row_luma(const uint8_t *row, uint32_t width) {
+static ALWAYS_INLINE void row_luma_loop(const uint8_t *row, uint32_t width, uint32_t *ret_sum) {
         uint32_t sum = 0; /* 2^24 pixels fit; no row is longer */
 
         for (uint32_t x = 0; x < width; x++)
                 sum += color_luma(row + (size_t)x * PIXEL_BYTES);
-        return sum;
+        *ret_sum = sum;
 }
+
+WIDE(row_luma, (const uint8_t *row, uint32_t width, uint32_t *ret_sum), (row, width, ret_sum))
 
 /* The mean of the picture as it is now, after the earlier steps of the pipeline. */
 static int mean_luma(const struct canvas *canvas) {
         uint64_t sum = 0;
 
-        for (uint32_t y = 0; y < canvas->height; y++)
-                sum += row_luma(canvas_at(canvas, 0, y), canvas->width);
+        for (uint32_t y = 0; y < canvas->height; y++) {
+                uint32_t of_row;
+
+                row_luma(canvas_at(canvas, 0, y), canvas->width, &of_row);
+                sum += of_row;
+        }
         return (int)((double)sum / (double)((uint64_t)canvas->width * canvas->height) + 0.5);
 }
 

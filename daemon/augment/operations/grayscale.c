@@ -1,15 +1,19 @@
 /* augment/operations/grayscale.c: sets all three channels of each pixel to its grey. */
 #include "daemon/augment/color.h"
 #include "daemon/augment/operation.h"
+#include "daemon/augment/operations/wide.h"
+
+static ALWAYS_INLINE void grey_row_loop(uint8_t *row, uint32_t width) {
+        for (size_t x = 0; x < width; x++)
+                row[x * 3] = row[x * 3 + 1] = row[x * 3 + 2] = (uint8_t)color_luma(row + x * 3);
+}
+
+WIDE(grey_row, (uint8_t * row, uint32_t width), (row, width))
 
 static void run(const struct operation *operation, const struct canvas *canvas) {
         (void)operation;
-        for (uint32_t y = 0; y < canvas->height; y++) {
-                uint8_t *row = canvas_at(canvas, 0, y);
-
-                for (uint32_t x = 0; x < canvas->width; x++, row += PIXEL_BYTES)
-                        row[0] = row[1] = row[2] = (uint8_t)color_luma(row);
-        }
+        for (uint32_t y = 0; y < canvas->height; y++)
+                grey_row(canvas_at(canvas, 0, y), canvas->width);
 }
 
 const struct operation_type operation_grayscale = {
