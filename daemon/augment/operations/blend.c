@@ -24,26 +24,22 @@ static void run_brightness(const struct operation *operation, const struct canva
 
 /* ---- contrast ------------------------------------------------------------------------------------------------ */
 
-static ALWAYS_INLINE void row_luma_loop(const uint8_t *row, uint32_t width, uint32_t *ret_sum) {
-        uint32_t sum = 0; /* 2^24 pixels fit; no row is longer */
+static ALWAYS_INLINE void add_luma_loop(const uint8_t *row, uint32_t width, uint64_t *sum) {
+        uint32_t sum_of_row = 0; /* 2^24 pixels fit; no row is longer */
 
         for (uint32_t x = 0; x < width; x++)
-                sum += color_luma(row + (size_t)x * PIXEL_BYTES);
-        *ret_sum = sum;
+                sum_of_row += color_luma(row + (size_t)x * PIXEL_BYTES);
+        *sum += sum_of_row;
 }
 
-WIDE(row_luma, (const uint8_t *row, uint32_t width, uint32_t *ret_sum), (row, width, ret_sum))
+WIDE(add_luma, (const uint8_t *row, uint32_t width, uint64_t *sum), (row, width, sum))
 
 /* The mean of the picture as it is now, after the earlier steps of the pipeline. */
 static int mean_luma(const struct canvas *canvas) {
         uint64_t sum = 0;
 
-        for (uint32_t y = 0; y < canvas->height; y++) {
-                uint32_t of_row;
-
-                row_luma(canvas_at(canvas, 0, y), canvas->width, &of_row);
-                sum += of_row;
-        }
+        for (uint32_t y = 0; y < canvas->height; y++)
+                add_luma(canvas_at(canvas, 0, y), canvas->width, &sum);
         return (int)((double)sum / (double)((uint64_t)canvas->width * canvas->height) + 0.5);
 }
 

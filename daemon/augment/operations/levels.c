@@ -2,6 +2,7 @@
  * ImageOps. Each is a table of 256 levels for each channel; autocontrast and equalize make theirs from the levels that
  * the picture has now, each channel by itself. */
 #include "daemon/augment/operation.h"
+#include "daemon/augment/operations/wide.h"
 
 #include <string.h>
 
@@ -25,43 +26,45 @@ static uint8_t clamped(int64_t level) {
         return level < 0 ? 0 : level > 255 ? 255 : (uint8_t)level;
 }
 
-/* ---- the same table for all channels ------------------------------------------------------------------------- */
+/* ---- the same change of all levels ------------------------------------------------------------------------------ */
 
-/* Gives the other channels the table of the first one. */
-static void look_up_first(const struct canvas *canvas, struct tables *tables) {
-        for (unsigned channel = 1; channel < PIXEL_BYTES; channel++)
-                memcpy(tables->of[channel], tables->of[0], N_LEVELS);
-        look_up(canvas, tables);
+static ALWAYS_INLINE void invert_row_loop(uint8_t *row, size_t n, int lowest) {
+        for (size_t i = 0; i < n; i++)
+                row[i] = row[i] < lowest ? row[i] : (uint8_t)~row[i];
+}
+
+WIDE(invert_row, (uint8_t * row, size_t n, int lowest), (row, n, lowest))
+
+/* Levels from `lowest` on become 255 minus themselves. */
+static void invert_from(const struct canvas *canvas, int lowest) {
+        for (uint32_t y = 0; y < canvas->height; y++)
+                invert_row(canvas_at(canvas, 0, y), (size_t)canvas->width * PIXEL_BYTES, lowest);
 }
 
 static void run_invert(const struct operation *operation, const struct canvas *canvas) {
-        struct tables tables;
-
         (void)operation;
-        for (int i = 0; i < N_LEVELS; i++)
-                tables.of[0][i] = (uint8_t)(255 - i);
-        look_up_first(canvas, &tables);
-}
-
-static void run_posterize(const struct operation *operation, const struct canvas *canvas) {
-        unsigned lost = (1u << (8 - (unsigned)operation->amount)) - 1;
-        struct tables tables;
-
-        for (unsigned i = 0; i < N_LEVELS; i++)
-                tables.of[0][i] = (uint8_t)(i & ~lost);
-        look_up_first(canvas, &tables);
+        invert_from(canvas, 0);
 }
 
 static void run_solarize(const struct operation *operation, const struct canvas *canvas) {
-        int lowest = (int)operation->amount;
-        struct tables tables;
-
-        for (int i = 0; i < N_LEVELS; i++)
-                tables.of[0][i] = (uint8_t)(i < lowest ? i : 255 - i);
-        look_up_first(canvas, &tables);
+        invert_from(canvas, (int)operation->amount);
 }
 
-/* Albumentations' multiply_add() of uint8: in float32, clipped and truncated. */
+static ALWAYS_INLINE void keep_bits_loop(uint8_t *row, size_t n, uint8_t kept) {
+        for (size_t i = 0; i < n; i++)
+                row[i] &= kept;
+}
+
+WIDE(keep_bits, (uint8_t * row, size_t n, uint8_t kept), (row, n, kept))
+
+static void run_posterize(const struct operation *operation, const struct canvas *canvas) {
+        uint8_t lost = (uint8_t)((1u << (8 - (unsigned)operation->amount)) - 1);
+
+        for (uint32_t y = 0; y < canvas->height; y++)
+                keep_bits(canvas_at(canvas, 0, y), (size_t)canvas->width * PIXEL_BYTES, (uint8_t)~lost);
+}
+
+/* Albumentations' multiply_add() of uint8: in float32, clipped and truncated. The same for all channels. */
 static void run_brightness_contrast(const struct operation *operation, const struct canvas *canvas) {
         struct tables tables;
 
@@ -70,7 +73,9 @@ static void run_brightness_contrast(const struct operation *operation, const str
 
                 tables.of[0][i] = (uint8_t)(level < 0 ? 0 : level > 255 ? 255 : level);
         }
-        look_up_first(canvas, &tables);
+        for (unsigned channel = 1; channel < PIXEL_BYTES; channel++)
+                memcpy(tables.of[channel], tables.of[0], N_LEVELS);
+        look_up(canvas, &tables);
 }
 
 /* ---- a table from the channel's own levels ------------------------------------------------------------------- */
@@ -80,15 +85,26 @@ struct counts {
         uint32_t of[PIXEL_BYTES][N_LEVELS];
 };
 
+/* Neighbours are often alike, so each second pixel is counted elsewhere: adding to the same number twice in a row would
+ * wait for the first sum. */
 static void count(const struct canvas *canvas, struct counts *ret_counts) {
+        struct counts odd = { 0 };
+
         memset(ret_counts, 0, sizeof(*ret_counts));
         for (uint32_t y = 0; y < canvas->height; y++) {
                 const uint8_t *row = canvas_at(canvas, 0, y);
 
-                for (uint32_t x = 0; x < canvas->width; x++, row += PIXEL_BYTES)
-                        for (unsigned channel = 0; channel < PIXEL_BYTES; channel++)
+                for (uint32_t x = 0; x + 1 < canvas->width; x += 2, row += 2 * PIXEL_BYTES)
+                        for (unsigned channel = 0; channel < PIXEL_BYTES; channel++) {
                                 ret_counts->of[channel][row[channel]]++;
+                                odd.of[channel][row[PIXEL_BYTES + channel]]++;
+                        }
+                for (unsigned channel = 0; channel < PIXEL_BYTES && canvas->width % 2; channel++)
+                        ret_counts->of[channel][row[channel]]++;
         }
+        for (unsigned channel = 0; channel < PIXEL_BYTES; channel++)
+                for (unsigned level = 0; level < N_LEVELS; level++)
+                        ret_counts->of[channel][level] += odd.of[channel][level];
 }
 
 static void leave(uint8_t *table) {

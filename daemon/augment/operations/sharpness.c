@@ -13,27 +13,33 @@
 
 #define SIDE 3u /* of the filter */
 
-static ALWAYS_INLINE unsigned sum_of_three(const uint8_t *row, size_t i) {
-        return row[i - PIXEL_BYTES] + (unsigned)row[i] + row[i + PIXEL_BYTES];
+static ALWAYS_INLINE uint16_t sum_of_three(const uint8_t *row, size_t i) {
+        return (uint16_t)(row[i - PIXEL_BYTES] + row[i] + row[i + PIXEL_BYTES]);
+}
+
+/* Thirteenths / 13, rounded: (2 * thirteenths + 13) / 26, by a multiplication that is exact up to 18,000. */
+static ALWAYS_INLINE uint16_t rounded(uint16_t thirteenths) {
+        uint16_t numerator = (uint16_t)(2 * thirteenths + 13);
+
+        return (uint16_t)((uint16_t)(((uint32_t)numerator * 10083u) >> 16) >> 2);
 }
 
 /* Writes a row without its two outermost pixels. `out` is none of the others, which are as they were before. */
-static ALWAYS_INLINE void sharpen_row_loop(const uint8_t *above, const uint8_t *row, const uint8_t *below,
-                                           uint32_t width, float amount, uint8_t *restrict out) {
+static ALWAYS_INLINE void sharpen_row_loop(const uint8_t *restrict above, const uint8_t *restrict row,
+                                           const uint8_t *restrict below, uint32_t width, float amount,
+                                           uint8_t *restrict out) {
         size_t end = (size_t)(width - 1) * PIXEL_BYTES;
 
         for (size_t i = PIXEL_BYTES; i < end; i++) {
-                unsigned thirteenths = sum_of_three(above, i) + sum_of_three(row, i) + sum_of_three(below, i) +
-                                       4u * row[i];
-                unsigned smooth = (2 * thirteenths + 13) / 26; /* thirteenths / 13, rounded */
+                uint16_t thirteenths = (uint16_t)(sum_of_three(above, i) + sum_of_three(row, i) +
+                                                  sum_of_three(below, i) + 4 * row[i]);
 
-                out[i] = color_blend((int)smooth, row[i], amount);
+                out[i] = color_blend(rounded(thirteenths), row[i], amount);
         }
 }
 
 WIDE(sharpen_row,
-     (const uint8_t *above, const uint8_t *row, const uint8_t *below, uint32_t width, float amount,
-      uint8_t *restrict out),
+     (const uint8_t *above, const uint8_t *row, const uint8_t *below, uint32_t width, float amount, uint8_t *out),
      (above, row, below, width, amount, out))
 
 /* Rows are changed from top to bottom, so the row itself and the one above it are kept as they were. */

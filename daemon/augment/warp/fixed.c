@@ -6,13 +6,9 @@
 
 #include "daemon/augment/warp/rows.h"
 
-#define ONE 65536 /* a pixel */
-
 /* ---- whole numbers -------------------------------------------------------------------------------------------- */
 
-struct position {
-        int32_t x, y;
-};
+#define ONE WARP_ONE
 
 /* What two's complement makes of a sum that does not fit: such a pixel lies outside. */
 static int32_t sum(int32_t a, int32_t b) {
@@ -65,11 +61,16 @@ static void copy_pixel(const struct view *source, int32_t x, int32_t y, uint8_t 
 
 /* Pixels that all lie within the source. */
 static void copy_row(const struct view *source, struct position at, struct position step, uint32_t n, uint8_t *out) {
+        uint32_t i;
+
         if (step.x == ONE && step.y == 0) {
                 memcpy(out, source_at(source, (uint32_t)at.x / ONE, (uint32_t)at.y / ONE), (size_t)n * PIXEL_BYTES);
                 return;
         }
-        for (uint32_t i = 0; i < n; i++, out += PIXEL_BYTES) {
+        i = warp_fixed_avx2(source, at, step, n, out);
+        at.x = (int32_t)(at.x + (int64_t)step.x * i);
+        at.y = (int32_t)(at.y + (int64_t)step.y * i);
+        for (out += (size_t)i * PIXEL_BYTES; i < n; i++, out += PIXEL_BYTES) {
                 copy_pixel(source, at.x, at.y, out);
                 at.x = sum(at.x, step.x);
                 at.y = sum(at.y, step.y);
@@ -149,44 +150,61 @@ void warp_added(const struct warp *warp, const struct view *source, const struct
         }
 }
 
-/* Columns of the source that n columns show, -1 for none. Are they n neighbours? */
-static bool find_columns(double *at_x, double step, uint32_t source_width, uint32_t n, int32_t *columns) {
-        bool is_run = true;
+/* Columns of the source that n columns show, -1 for none. */
+struct columns {
+        int32_t of[WARP_AT_ONCE];
+        uint32_t n, begin, end; /* those that show one are in a row: begin to end */
+        bool is_run;            /* they are neighbours */
+};
 
-        for (uint32_t i = 0; i < n; i++) {
-                columns[i] = *at_x >= 0 && *at_x < source_width ? (int32_t)*at_x : -1;
-                is_run = is_run && columns[i] >= 0 && columns[i] == columns[0] + (int32_t)i;
-                *at_x += step;
+static void find_columns(double *at_x, double step, uint32_t source_width, uint32_t n, struct columns *columns) {
+        columns->n = columns->begin = n;
+        columns->end = 0;
+        columns->is_run = true;
+        for (uint32_t i = 0; i < n; i++, *at_x += step) {
+                columns->of[i] = -1;
+                if (!(*at_x >= 0 && *at_x < source_width))
+                        continue;
+                columns->of[i] = (int32_t)*at_x;
+                columns->begin = columns->end == 0 ? i : columns->begin;
+                columns->end = i + 1;
+                columns->is_run = columns->is_run &&
+                                  columns->of[i] == columns->of[columns->begin] + (int32_t)(i - columns->begin);
         }
-        return is_run;
 }
 
-static void copy_columns(const struct warp *warp, const uint8_t *row, const int32_t *columns, uint32_t n,
-                         uint8_t *out) {
-        for (uint32_t i = 0; i < n; i++, out += PIXEL_BYTES)
-                memcpy(out, columns[i] >= 0 ? row + (size_t)columns[i] * PIXEL_BYTES : warp->fill, PIXEL_BYTES);
+static void copy_columns(const struct warp *warp, const uint8_t *row, const struct columns *columns, uint8_t *out) {
+        uint32_t begin = columns->begin, end = columns->end;
+
+        if (end == 0) {
+                warp_fill(warp, out, columns->n);
+                return;
+        }
+        warp_fill(warp, out, begin);
+        warp_fill(warp, out + (size_t)end * PIXEL_BYTES, columns->n - end);
+        if (columns->is_run)
+                memcpy(out + (size_t)begin * PIXEL_BYTES, row + (size_t)columns->of[begin] * PIXEL_BYTES,
+                       (size_t)(end - begin) * PIXEL_BYTES);
+        for (uint32_t i = begin; i < end && !columns->is_run; i++)
+                memcpy(out + (size_t)i * PIXEL_BYTES, row + (size_t)columns->of[i] * PIXEL_BYTES, PIXEL_BYTES);
 }
 
 void warp_scaled(const struct warp *warp, const struct view *source, const struct canvas *canvas) {
         const double *c = warp->coefficients;
         double at_x = c[2] + c[0] * 0.5;
-        int32_t columns[WARP_AT_ONCE];
+        struct columns columns;
 
         for (uint32_t x = 0; x < canvas->width; x += WARP_AT_ONCE) {
                 uint32_t n = canvas->width - x < WARP_AT_ONCE ? canvas->width - x : WARP_AT_ONCE;
-                bool is_run = find_columns(&at_x, c[0], source->width, n, columns);
                 double at_y = c[5] + c[4] * 0.5;
 
+                find_columns(&at_x, c[0], source->width, n, &columns);
                 for (uint32_t y = 0; y < canvas->height; y++, at_y += c[4]) {
-                        uint8_t *out = canvas_at(canvas, x, y);
-
                         if (at_y < 0 || !(at_y < source->height))
-                                warp_fill(warp, out, n);
-                        else if (is_run)
-                                memcpy(out, source_at(source, (uint32_t)columns[0], (uint32_t)at_y),
-                                       (size_t)n * PIXEL_BYTES);
+                                warp_fill(warp, canvas_at(canvas, x, y), n);
                         else
-                                copy_columns(warp, source_at(source, 0, (uint32_t)at_y), columns, n, out);
+                                copy_columns(warp, source_at(source, 0, (uint32_t)at_y), &columns,
+                                             canvas_at(canvas, x, y));
                 }
         }
 }

@@ -1,39 +1,18 @@
 /* augment/warp/mix.c: mixes the pixels around a point, in float64, in Pillow's sequence of operations. A point outside
  * of the source shows the fill; near an edge the outermost pixels stand for those that are missing. */
-#include <math.h>
+#include <string.h>
 
 #include "daemon/augment/warp/rows.h"
-
-/* The pixels around a point along one axis: `first` is the one before it, at most half a pixel outside. */
-struct around {
-        int32_t first;
-        double share; /* of the next one */
-};
-
-static struct around around(double point) {
-        double first = floor(point - 0.5);
-
-        return (struct around){ .first = (int32_t)first, .share = point - 0.5 - first };
-}
-
-static uint32_t clipped(int32_t at, uint32_t length) {
-        return at < 0 ? 0 : at < (int32_t)length ? (uint32_t)at : length - 1;
-}
-
-static bool is_within(const struct view *source, double x, double y) {
-        return x >= 0 && x < source->width && y >= 0 && y < source->height;
-}
 
 static double between(double from, double to, double share) {
         return from + (to - from) * share;
 }
 
-static void mix_two(const struct view *source, double point_x, double point_y, uint8_t *out) {
-        struct around x = around(point_x), y = around(point_y);
-        uint32_t left = clipped(x.first, source->width) * PIXEL_BYTES,
-                 right = clipped(x.first + 1, source->width) * PIXEL_BYTES;
-        const uint8_t *above = source_at(source, 0, clipped(y.first, source->height)),
-                      *below = source_at(source, 0, clipped(y.first + 1, source->height));
+static void mix_two(const struct view *source, struct warp_around x, struct warp_around y, uint8_t *out) {
+        uint32_t left = warp_clipped(x.first, source->width) * PIXEL_BYTES,
+                 right = warp_clipped(x.first + 1, source->width) * PIXEL_BYTES;
+        const uint8_t *above = source_at(source, 0, warp_clipped(y.first, source->height)),
+                      *below = source_at(source, 0, warp_clipped(y.first + 1, source->height));
 
         for (unsigned c = 0; c < PIXEL_BYTES; c++) {
                 double upper = between(above[left + c], above[right + c], x.share),
@@ -53,14 +32,13 @@ static uint8_t level(double number) {
         return number <= 0 ? 0 : number >= 255 ? 255 : (uint8_t)(int)number;
 }
 
-static void mix_four(const struct view *source, double point_x, double point_y, uint8_t *out) {
-        struct around x = around(point_x), y = around(point_y);
+static void mix_four(const struct view *source, struct warp_around x, struct warp_around y, uint8_t *out) {
         const uint8_t *rows[4];
         uint32_t at[4];
 
         for (int i = 0; i < 4; i++) {
-                rows[i] = source_at(source, 0, clipped(y.first - 1 + i, source->height));
-                at[i] = clipped(x.first - 1 + i, source->width) * PIXEL_BYTES;
+                rows[i] = source_at(source, 0, warp_clipped(y.first - 1 + i, source->height));
+                at[i] = warp_clipped(x.first - 1 + i, source->width) * PIXEL_BYTES;
         }
         for (unsigned c = 0; c < PIXEL_BYTES; c++) {
                 double mixed[4];
@@ -72,14 +50,23 @@ static void mix_four(const struct view *source, double point_x, double point_y, 
         }
 }
 
+static void mix_one(const struct warp *warp, const struct view *source, struct warp_around x, struct warp_around y,
+                    uint8_t *out) {
+        if (warp->filter == WARP_BILINEAR)
+                mix_two(source, x, y, out);
+        else
+                mix_four(source, x, y, out);
+}
+
 void warp_mix(const struct warp *warp, const struct view *source, const double *x, const double *y, uint32_t n,
               uint8_t *out) {
-        for (uint32_t i = 0; i < n; i++, out += PIXEL_BYTES) {
-                if (!is_within(source, x[i], y[i]))
-                        warp_fill(warp, out, 1);
-                else if (warp->filter == WARP_BILINEAR)
-                        mix_two(source, x[i], y[i], out);
+        for (uint32_t i = 0; i < n; i++) {
+                i += warp_mix_avx2(warp, source, x + i, y + i, n - i, out + (size_t)i * PIXEL_BYTES);
+                if (i == n)
+                        return;
+                if (warp_shows(source, x[i], y[i]))
+                        mix_one(warp, source, warp_around(x[i]), warp_around(y[i]), out + (size_t)i * PIXEL_BYTES);
                 else
-                        mix_four(source, x[i], y[i], out);
+                        memcpy(out + (size_t)i * PIXEL_BYTES, warp->fill, PIXEL_BYTES);
         }
 }

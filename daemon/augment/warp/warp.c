@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "daemon/augment/operations/wide.h"
 #include "daemon/augment/warp/rows.h"
 
 const char *const WARP_FILTER_NAMES[N_WARP_FILTERS] = {
@@ -23,22 +24,41 @@ void warp_fill(const struct warp *warp, uint8_t *pixels, size_t n) {
 
 /* ---- points of float64 ----------------------------------------------------------------------------------------- */
 
-void warp_points(const struct warp *warp, uint32_t x, uint32_t y, uint32_t n, double *ret_x, double *ret_y) {
-        const double *c = warp->coefficients;
+/* Along a row of the result, from pixel x on; the last pixel has a number below 2^31. */
+static ALWAYS_INLINE void find_points_loop(const double *c, uint32_t x, uint32_t y, uint32_t n, double *restrict ret_x,
+                                           double *restrict ret_y) {
         double middle_y = y + 0.5;
 
         for (uint32_t i = 0; i < n; i++) {
-                double middle_x = (x + i) + 0.5;
+                double middle_x = (double)(int32_t)(x + i) + 0.5;
 
                 ret_x[i] = c[0] * middle_x + c[1] * middle_y + c[2];
                 ret_y[i] = c[3] * middle_x + c[4] * middle_y + c[5];
-                if (warp->kind == WARP_PERSPECTIVE) {
-                        double distance = c[6] * middle_x + c[7] * middle_y + 1;
-
-                        ret_x[i] /= distance;
-                        ret_y[i] /= distance;
-                }
         }
+}
+
+WIDE(find_points, (const double *c, uint32_t x, uint32_t y, uint32_t n, double *ret_x, double *ret_y),
+     (c, x, y, n, ret_x, ret_y))
+
+static ALWAYS_INLINE void divide_points_loop(const double *c, uint32_t x, uint32_t y, uint32_t n,
+                                             double *restrict ret_x, double *restrict ret_y) {
+        double middle_y = y + 0.5;
+
+        for (uint32_t i = 0; i < n; i++) {
+                double distance = c[6] * ((double)(int32_t)(x + i) + 0.5) + c[7] * middle_y + 1;
+
+                ret_x[i] /= distance;
+                ret_y[i] /= distance;
+        }
+}
+
+WIDE(divide_points, (const double *c, uint32_t x, uint32_t y, uint32_t n, double *ret_x, double *ret_y),
+     (c, x, y, n, ret_x, ret_y))
+
+static void warp_points(const struct warp *warp, uint32_t x, uint32_t y, uint32_t n, double *ret_x, double *ret_y) {
+        find_points(warp->coefficients, x, y, n, ret_x, ret_y);
+        if (warp->kind == WARP_PERSPECTIVE)
+                divide_points(warp->coefficients, x, y, n, ret_x, ret_y);
 }
 
 /* Pixels in which the points lie. NaN lies nowhere. */
