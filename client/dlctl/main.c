@@ -66,7 +66,7 @@ static const struct command COMMANDS[] = {
           "pictures. Without INDEX the first five. With --save, the stored bytes of pictures and other files are "
           "written to a folder, as INDEX.FIELD.",
           look_run },
-        { "check-steps", "DATASET", "does a pipeline give each sample the same result in any batch and sequence",
+        { "check-steps", "DATASET", "is each sample the same, whoever makes it",
           "Reads some samples twice: as one rank, and as two ranks with batches of another size, one after the other, so "
           "that other workers make them at other times. All fields have to be equal to the last bit. Exit code 1: they "
           "are not, and the samples and fields that differ are named.",
