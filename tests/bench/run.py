@@ -74,6 +74,8 @@ their speed drifts. Times here are reported, never asserted.
                            (tests/bench/steps.py); what is not installed is left out
     tokens_*               lines of text as padded batches of tokens, beside torch's DataLoader with tokenizers (tests/bench/tokens.py)
     torch_vs_daemon        images/s of the daemon over torch DataLoader + torchvision on Pillow at its best worker count
+    recipe_*               images a CPU second of whole recipes (rand_augment and others), beside torch's DataLoader with torchvision
+                           on Pillow, two workers each; recipe_*_vs_torch: the ratio
     kills                  kill -9 of a daemon and its trainers at random moments (KILLS=10000; only if asked for by name: it
                            takes six minutes): kills_lost_or_twice, kills_wrong samples, of kills_samples
     growth_*               what a sample costs as ranks, jobs, batches, pictures and datasets grow (only if asked for by name:
@@ -382,9 +384,9 @@ def resume():
     emit("resume_seek_first_batch", seek["ms"], "ms", n=seek["n"])
 
 
-def torch_rate(workers):
-    run = subprocess.run([PYTHON, os.path.join(HERE, "torch_loader.py"), photos(), str(workers), str(IMAGES // BATCH)],
-                         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=600, check=False)
+def torch_rate(workers, n_batches=None, transforms=None):
+    run = subprocess.run([PYTHON, os.path.join(HERE, "torch_loader.py"), photos(), str(workers), str(n_batches or IMAGES // BATCH)],
+                         env=dict(os.environ, **({"BENCH_TRANSFORMS": transforms} if transforms else {})), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=600, check=False)
     if run.returncode == 77:
         return None
     if run.returncode != 0:
@@ -407,6 +409,39 @@ def torch_vs_daemon():
     emit("torch", median(theirs[best], "images_per_s"), "images/s", workers=best, versions=theirs[best][0]["versions"])
     emit("torch_first_batch", median(theirs[best], "first_ms"), "ms")
     emit("torch_vs_daemon", median(ours, "images_per_s") / median(theirs[best], "images_per_s"), "ratio", workers=best)
+
+
+# The daemon's text, and the same of torchvision for a DataLoader.
+NORMALIZED = "normalize(mean=0.485:0.456:0.406, std=0.229:0.224:0.225)"
+NORMALIZE = "t.Normalize((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))"
+RECIPES = {
+    "crop": ("random_resized_crop(224) hflip(0.5)", "[t.RandomResizedCrop(224), t.RandomHorizontalFlip(), array]"),
+    "rand_augment": ("random_resized_crop(224) hflip(0.5) rand_augment(2, 9)",
+                     "[t.RandomResizedCrop(224), t.RandomHorizontalFlip(), t.RandAugment(2, 9), array]"),
+    "whole": (f"random_resized_crop(224) hflip(0.5) rand_augment(2, 9) to(float32) {NORMALIZED} erasing(0.25) layout(nchw)",
+              "[t.RandomResizedCrop(224), t.RandomHorizontalFlip(), t.RandAugment(2, 9), t.ToTensor(), "
+              f"{NORMALIZE}, t.RandomErasing(0.25)]"),
+    "trivial_augment": ("random_resized_crop(224) hflip(0.5) trivial_augment_wide",
+                        "[t.RandomResizedCrop(224), t.RandomHorizontalFlip(), t.TrivialAugmentWide(), array]"),
+}
+
+
+def recipes():
+    """Whole recipes, by CPU seconds of all processes: what is left for another one on a shared node."""
+    with daemon(2) as it:
+        for name, (text, transforms) in RECIPES.items():
+            ours, theirs = [], []
+            for _ in range(3):
+                rate = torch_rate(2, IMAGES // BATCH // 4, transforms)
+                if rate is None:
+                    print("recipe skipped: torch and torchvision are not installed", flush=True)
+                    return
+                theirs.append(rate)
+                ours.append(it.consume("throughput", IMAGES // BATCH // 2, environment={"BENCH_PIPELINE": text}))
+            emit(f"recipe_{name}", 1000 / median(ours, "cpu_s_per_1000"), "images/CPU-s", repeats=3)
+            emit(f"recipe_{name}_torch", 1000 / median(theirs, "cpu_s_per_1000"), "images/CPU-s",
+                 versions=theirs[0]["versions"])
+            emit(f"recipe_{name}_vs_torch", median(theirs, "cpu_s_per_1000") / median(ours, "cpu_s_per_1000"), "ratio")
 
 
 # ---- two training programs side by side -----------------------------------------------------------------------------
@@ -844,6 +879,7 @@ MEASUREMENTS = [
     (("tokens",), tokens),
     (("staging",), staging),
     (("torch_vs_daemon", "torch"), torch_vs_daemon),
+    (("recipe",), recipes),
     (("compare",), compare),
     (("kills",), kills),
     (("packs",), packs),

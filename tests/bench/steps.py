@@ -26,6 +26,17 @@ OTHERS = ("pil", "tensor", "albumentations", "kornia")
 # Text of the step; torchvision's v2, Albumentations' and Kornia's class with its arguments, or None.
 STEPS = [
     ("hflip(1)", "RandomHorizontalFlip(1)", "HorizontalFlip(p=1)", "RandomHorizontalFlip(p=1)"),
+    ("random_rotation(30)", "RandomRotation(30)", "Rotate(30, interpolation=0, p=1)", "RandomRotation(30, resample='nearest', p=1)"),
+    ("random_rotation(30, bilinear)", "RandomRotation(30, module.InterpolationMode.BILINEAR)", "Rotate(30, p=1)",
+     "RandomRotation(30, p=1)"),
+    ("random_affine(30, translate=0.1:0.1, scale=0.8:1.2, shear=10)", "RandomAffine(30, (0.1, 0.1), (0.8, 1.2), 10)",
+     "Affine(scale=(0.8, 1.2), translate_percent=0.1, rotate=(-30, 30), shear=10, interpolation=0, p=1)",
+     "RandomAffine(30, (0.1, 0.1), (0.8, 1.2), 10, resample='nearest', p=1)"),
+    ("random_perspective(p=1)", "RandomPerspective(p=1)", "Perspective(p=1)", "RandomPerspective(p=1)"),
+    ("random_zoom_out(p=1)", "RandomZoomOut(p=1)", None, None),
+    ("rand_augment(2, 9)", "RandAugment(2, 9)", None, None),
+    ("trivial_augment_wide()", "TrivialAugmentWide()", None, None),
+    ("auto_augment()", "AutoAugment()", None, None),
     ("color_jitter(brightness=0.4)", "ColorJitter(0.4)", "ColorJitter((0.6, 1.4), (1, 1), (1, 1), (0, 0), p=1)",
      "ColorJitter(0.4, 0, 0, 0, p=1)"),
     ("color_jitter(contrast=0.4)", "ColorJitter(0, 0.4)", "ColorJitter((1, 1), (0.6, 1.4), (1, 1), (0, 0), p=1)",
