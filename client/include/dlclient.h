@@ -804,7 +804,8 @@ DLC_API int dlc_work_open(const struct dlc_work_options *options, struct dlc_wor
 DLC_API int dlc_work_next(struct dlc_work *work, int timeout_ms, const struct dlc_order **ret_order);
 
 /* The sample that dlc_work_next() returned is done; or, with `error`, it is damaged for this reason, of which the first
- * 380 bytes are kept. Never waits for the daemon. */
+ * 380 bytes are kept. Where functions usually take less than a fifth of a millisecond, several answers are sent
+ * together, at the latest before a call of dlc_work_next() that waits. Never waits for the daemon. */
 DLC_API int dlc_work_done(struct dlc_work *work, const char *error);
 
 /* For the process that supervises: process `worker` has ended, and how: "was killed by signal 9". It is told with the

@@ -15,9 +15,12 @@
 #include "client/lib/reason.h"
 #include "proto/base/cleanup.h"
 #include "proto/layout.h"
+#include "proto/mark.h"
 
 #define CLIENT_NAME "libdlclient (worker process)"
 #define TEXT_MAX    380
+#define ANSWERS_MAX 8u        /* that are kept back at most: half of the orders that a process has */
+#define ANSWER_NS   200000ull /* and for how long, if functions usually take less */
 
 struct form {
         uint64_t offset, stride;
@@ -37,6 +40,7 @@ struct dlc_work {
         struct why reason;
         pid_t owner;
         bool supervises;
+        struct dlp_mark *mark;
         uint8_t *payload;
         uint64_t payload_bytes, slots_offset, slot_bytes;
         uint32_t n_slots, batch_size;
@@ -46,6 +50,11 @@ struct dlc_work {
         Dlp__Reply *orders; /* those that came last; NULL: all have been taken */
         size_t next;        /* of them */
         bool is_at_work;    /* `order` is not answered yet */
+        uint64_t begun_ns;  /* since when */
+        uint32_t n_kept;    /* answers that the daemon does not have: the last is `answered` */
+        uint64_t answered;
+        uint64_t usual_ns; /* that functions take for a sample, smoothed */
+        uint64_t kept_ns;  /* since when the first of them is kept */
         struct dlc_order order;
         struct dlc_work_step told[DLP_TENSORS_MAX];
 };
@@ -120,27 +129,40 @@ static int keep(struct dlc_work *work, const Dlp__Working *working) {
         return 0;
 }
 
-/* The page before the slots belongs to the rank: it is taken away, as a function might write there by mistake. Huge
- * pages cannot be divided. */
-static int map(struct dlc_work *work, int fd) {
+static int map_file(struct dlc_work *work, int fd, uint64_t n_bytes, void **ret_base) {
         struct stat status;
         void *base;
 
-        if (fstat(fd, &status) < 0 || (uint64_t)status.st_size < work->payload_bytes)
+        if (fstat(fd, &status) < 0 || (uint64_t)status.st_size < n_bytes)
                 return damaged(work);
-        base = mmap(NULL, work->payload_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+        base = mmap(NULL, n_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
         if (base == MAP_FAILED)
                 return why_errno(&work->reason, -errno, "cannot map the memory of the rank's batches");
+        *ret_base = base;
+        return 0;
+}
+
+/* The page before the slots belongs to the rank: it is taken away, as a function might write there by mistake. Huge
+ * pages cannot be divided. */
+static int map(struct dlc_work *work, const int fds[2]) {
+        void *base;
+        int r = map_file(work, fds[0], work->payload_bytes, &base);
+
+        if (r < 0)
+                return r;
         work->payload = base;
         mprotect(base, work->slots_offset, PROT_NONE);
-        return 0;
+        r = map_file(work, fds[1], DLP_MARK_BYTES, &base);
+        if (r == 0)
+                work->mark = base;
+        return r;
 }
 
 static int connect_and_ask(struct dlc_work *work, const struct dlc_work_options *options) {
         Dlp__Request request = DLP__REQUEST__INIT;
         Dlp__Work body = DLP__WORK__INIT;
+        int fds[2] = { -1, -1 }, r;
         Dlp__Reply *reply;
-        int fd = -1, r;
 
         r = dli_connection_open(&work->connection, options->socket, CLIENT_NAME, &work->reason);
         if (r < 0)
@@ -150,16 +172,17 @@ static int connect_and_ask(struct dlc_work *work, const struct dlc_work_options 
         body.supervises = options->supervises;
         request.body_case = DLP__REQUEST__BODY_WORK;
         request.work = &body;
-        r = dli_connection_call(&work->connection, &request, options->timeout_ms, &work->reason, &reply, &fd,
-                                options->supervises ? 0 : 1);
+        r = dli_connection_call(&work->connection, &request, options->timeout_ms, &work->reason, &reply, fds,
+                                options->supervises ? 0 : 2);
         if (r != 0)
                 return r < 0 ? r : damaged(work);
         r = reply->body_case == DLP__REPLY__BODY_WORKING ? keep(work, reply->working) : damaged(work);
         dlp__reply__free_unpacked(reply, NULL);
-        if (r == 0 && fd >= 0)
-                r = map(work, fd);
-        if (fd >= 0)
-                close(fd);
+        if (r == 0 && !options->supervises)
+                r = map(work, fds);
+        for (int i = 0; i < 2; i++)
+                if (fds[i] >= 0)
+                        close(fds[i]);
         return r;
 }
 
@@ -201,8 +224,46 @@ void dlc_work_close(struct dlc_work *work) {
                 dlp__reply__free_unpacked(work->orders, NULL);
         if (work->payload)
                 munmap(work->payload, work->payload_bytes);
+        if (work->mark)
+                munmap(work->mark, DLP_MARK_BYTES);
         dli_connection_close(&work->connection);
         free(work);
+}
+
+/* ---- answers --------------------------------------------------------------------------------------------------- */
+
+/* What is sent is text of at most TEXT_MAX bytes, cut between two characters. */
+static void cut(const char *text, char ret_text[TEXT_MAX + 1]) {
+        size_t n = strnlen(text, TEXT_MAX);
+
+        if (text[n] != '\0')
+                while (n > 0 && ((unsigned char)text[n] & 0xc0) == 0x80)
+                        n--;
+        memcpy(ret_text, text, n);
+        ret_text[n] = '\0';
+}
+
+/* Answers `number`, and all orders before it. */
+static int answer(struct dlc_work *work, uint64_t number, const char *error) {
+        Dlp__Request request = DLP__REQUEST__INIT;
+        Dlp__Worked body = DLP__WORKED__INIT;
+        char text[TEXT_MAX + 1];
+
+        body.number = number;
+        body.failed = error != NULL;
+        if (error) {
+                cut(error, text);
+                body.text = text;
+        }
+        request.body_case = DLP__REQUEST__BODY_WORKED;
+        request.worked = &body;
+        work->n_kept = 0;
+        return dli_connection_send(&work->connection, &request, &work->reason);
+}
+
+/* The daemon has what was kept back. */
+static int answer_kept(struct dlc_work *work) {
+        return work->n_kept > 0 ? answer(work, work->answered, NULL) : 0;
 }
 
 /* ---- orders ---------------------------------------------------------------------------------------------------- */
@@ -303,12 +364,18 @@ int dlc_work_next(struct dlc_work *work, int timeout_ms, const struct dlc_order 
                                   : work->supervises ? "this process supervises and gets no samples"
                                                      : "answer the sample before with dlc_work_done() first");
         if (!work->orders)
+                r = answer_kept(work);
+        if (r == 0 && !work->orders)
                 r = wait_for_orders(work, timeout_ms);
         if (r == 0)
                 r = fill(work, work->orders->orders->orders[work->next]);
         if (r < 0)
                 return dli_report(&work->reason, r);
         work->is_at_work = true;
+        work->begun_ns = clock_now_ns();
+        /* The release keeps what was done with earlier samples before it; the fence, what will be done after it. */
+        atomic_store_explicit(&work->mark->begun, work->order.number, memory_order_release);
+        atomic_thread_fence(memory_order_seq_cst);
         if (++work->next == work->orders->orders->n_orders) {
                 dlp__reply__free_unpacked(work->orders, NULL);
                 work->orders = NULL;
@@ -317,29 +384,18 @@ int dlc_work_next(struct dlc_work *work, int timeout_ms, const struct dlc_order 
         return 0;
 }
 
-/* ---- answers --------------------------------------------------------------------------------------------------- */
+/* An answer is kept back while the next order is there and takes little time: several of them are one message. */
+static bool may_keep(struct dlc_work *work, uint64_t now_ns) {
+        uint64_t took_ns = now_ns - work->begun_ns;
 
-/* What is sent is text of at most TEXT_MAX bytes, cut between two characters. */
-static void cut(const char *text, char ret_text[TEXT_MAX + 1]) {
-        size_t n = strnlen(text, TEXT_MAX);
-
-        if (text[n] != '\0')
-                while (n > 0 && ((unsigned char)text[n] & 0xc0) == 0x80)
-                        n--;
-        memcpy(ret_text, text, n);
-        ret_text[n] = '\0';
-}
-
-static int say(struct dlc_work *work, Dlp__Request *request) {
-        int r = dli_connection_send(&work->connection, request, &work->reason);
-
-        return r < 0 ? dli_report(&work->reason, r) : 0;
+        work->usual_ns = work->usual_ns == 0 ? took_ns : (3 * work->usual_ns + took_ns) / 4;
+        if (work->n_kept++ == 0)
+                work->kept_ns = now_ns;
+        return work->orders && work->n_kept < ANSWERS_MAX && work->usual_ns < ANSWER_NS &&
+               now_ns - work->kept_ns < ANSWER_NS;
 }
 
 int dlc_work_done(struct dlc_work *work, const char *error) {
-        Dlp__Request request = DLP__REQUEST__INIT;
-        Dlp__Worked body = DLP__WORKED__INIT;
-        char text[TEXT_MAX + 1];
         int r = check_handle(work, "dlc_work_done");
 
         if (r < 0)
@@ -347,15 +403,11 @@ int dlc_work_done(struct dlc_work *work, const char *error) {
         if (!work->is_at_work)
                 return dli_refuse(-EINVAL, "dlc_work_done: there is no sample that is not answered yet");
         work->is_at_work = false;
-        body.number = work->order.number;
-        body.failed = error != NULL;
-        if (error) {
-                cut(error, text);
-                body.text = text;
-        }
-        request.body_case = DLP__REQUEST__BODY_WORKED;
-        request.worked = &body;
-        return say(work, &request);
+        work->answered = work->order.number;
+        if (!error && may_keep(work, clock_now_ns()))
+                return 0;
+        r = answer(work, work->answered, error);
+        return r < 0 ? dli_report(&work->reason, r) : 0;
 }
 
 int dlc_work_ended(struct dlc_work *work, uint64_t worker, const char *text, bool is_last) {
@@ -375,5 +427,6 @@ int dlc_work_ended(struct dlc_work *work, uint64_t worker, const char *text, boo
         body.is_last = is_last;
         request.body_case = DLP__REQUEST__BODY_WORK_ENDED;
         request.work_ended = &body;
-        return say(work, &request);
+        r = dli_connection_send(&work->connection, &request, &work->reason);
+        return r < 0 ? dli_report(&work->reason, r) : 0;
 }

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "daemon/base/log.h"
@@ -155,7 +156,7 @@ static void tell_step(struct told_step *told, const struct stream *stream, uint3
         told->pointer = &told->step;
 }
 
-static void tell(struct session *session, uint64_t id, const struct stream *stream, int payload_fd) {
+static void tell(struct session *session, uint64_t id, const struct stream *stream, const int fds[2]) {
         const struct desk *desk = stream->desk;
         const struct dlp_control *control = stream->ring->control;
         struct told_step told[DLP_TENSORS_MAX];
@@ -177,23 +178,56 @@ static void tell(struct session *session, uint64_t id, const struct stream *stre
         reply.id = id;
         reply.body_case = DLP__REPLY__BODY_WORKING;
         reply.working = &working;
-        session_reply(session, &reply, &payload_fd, payload_fd >= 0 ? 1 : 0);
+        session_reply(session, &reply, fds, fds[0] >= 0 ? 2 : 0);
 }
 
-/* A description of its own, as for the trainer: so it is known who holds the memory. */
-static int lend(const struct stream *stream, bool supervises, int *ret_fd, struct why *why) {
-        int fd = supervises ? -1 : held_lend(stream->ring->payload_segment.fd, O_RDWR, why);
+/* The page cannot be made shorter by the process: the daemon reads it later. */
+static int make_mark(int *ret_fd, const struct dlp_mark **ret_mark, struct why *why) {
+        _cleanup_(closep) int fd = memfd_create("dataloaderd-mark", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+        void *page = MAP_FAILED;
 
-        *ret_fd = fd;
-        return supervises || fd >= 0 ? 0 : fd;
+        if (fd >= 0 && ftruncate(fd, DLP_MARK_BYTES) == 0 &&
+            fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0)
+                page = mmap(NULL, DLP_MARK_BYTES, PROT_READ, MAP_SHARED, fd, 0);
+        if (page == MAP_FAILED)
+                return why_errno(why, -errno, "work: a page for a worker process");
+        *ret_mark = page;
+        *ret_fd = take_fd(&fd);
+        return 0;
+}
+
+static void seat_free(struct seat *seat) {
+        if (seat->mark)
+                munmap((void *)(uintptr_t)seat->mark, DLP_MARK_BYTES);
+        free(seat);
+}
+
+/* The rank's memory is opened anew, as for the trainer: so it is known who holds it. */
+static int lend(const struct stream *stream, struct seat *seat, int ret_fds[2], struct why *why) {
+        int fd, r;
+
+        if (seat->supervises)
+                return 0;
+        r = make_mark(&ret_fds[1], &seat->mark, why);
+        if (r < 0)
+                return r;
+        fd = held_lend(stream->ring->payload_segment.fd, O_RDWR, why);
+        ret_fds[0] = fd;
+        return fd < 0 ? fd : 0;
+}
+
+static void close_both(const int fds[2]) {
+        for (int i = 0; i < 2; i++)
+                if (fds[i] >= 0)
+                        close(fds[i]);
 }
 
 void handle_work(struct session *session, const Dlp__Request *request) {
         const Dlp__Work *work = request->work;
         struct session *rank = find_rank(session, work->ticket);
+        int fds[2] = { -1, -1 }, r;
         struct seat *seat;
         struct why why;
-        int fd, r;
 
         if (session->state != SESSION_OPEN) {
                 session_refuse(session, request->id, -EISCONN,
@@ -212,23 +246,27 @@ void handle_work(struct session *session, const Dlp__Request *request) {
                 return;
         }
         seat = calloc(1, sizeof(*seat));
-        r = seat ? lend(rank->stream, work->supervises, &fd, &why) : why_errno(&why, -ENOMEM, "work");
-        if (r < 0) {
-                free(seat);
-                session_refuse(session, request->id, r, why.text);
+        if (!seat) {
+                session_refuse(session, request->id, -ENOMEM, "work: out of memory");
                 return;
         }
         seat->userdata = session;
         seat->worker = work->worker;
         seat->supervises = work->supervises;
+        r = lend(rank->stream, seat, fds, &why);
+        if (r < 0) {
+                close_both(fds);
+                seat_free(seat);
+                session_refuse(session, request->id, r, why.text);
+                return;
+        }
         session->seat = seat;
         session->state = SESSION_WORKING;
         desk_sit(rank->stream->desk, seat);
         log_debug("ctl", "worker process connected job=%s rank=%u pid=%d", rank->job->name, rank->stream->rank,
                   session->peer.pid);
-        tell(session, request->id, rank->stream, fd); /* may close the session */
-        if (fd >= 0)
-                close(fd);
+        tell(session, request->id, rank->stream, fds); /* may close the session */
+        close_both(fds);
         work_deal(rank);
 }
 
@@ -284,7 +322,7 @@ void work_session_ends(struct session *session) {
                 return;
         desk = session->seat->desk;
         desk_leave(session->seat);
-        free(session->seat);
+        seat_free(session->seat);
         session->seat = NULL;
         if (desk)
                 deal(desk);

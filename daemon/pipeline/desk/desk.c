@@ -12,6 +12,8 @@
 #define TELL_NS    1000000000ull  /* without a process for that long: the client is told */
 #define GIVE_UP_NS 60000000000ull /* and then its job ends */
 #define LONG_NS    2000000ull /* a function that takes longer gets one order at a time: the way is short beside it */
+#define QUICK_NS   200000ull  /* one that takes less gets as many as there may be, */
+#define SOME       4u         /* and all others this many */
 
 /* ---- made and freed -------------------------------------------------------------------------------------------- */
 
@@ -122,7 +124,11 @@ static void blame(struct desk *desk, struct task *task, const char *text) {
 
 /* Where a function is quick, the next orders are with the process before it asks. */
 static uint32_t window_of(const struct seat *seat) {
-        return seat->supervises ? 0 : seat->usual_ns == 0 || seat->usual_ns > LONG_NS ? 1 : DLP_ORDERS_MAX / 2;
+        if (seat->supervises)
+                return 0;
+        if (seat->usual_ns == 0 || seat->usual_ns > LONG_NS)
+                return 1;
+        return seat->usual_ns > QUICK_NS ? SOME : DLP_ORDERS_MAX;
 }
 
 static uint32_t room_of(const struct seat *seat) {
@@ -157,10 +163,10 @@ void desk_sit(struct desk *desk, struct seat *seat) {
         count_room(desk);
 }
 
-/* Those that were not begun wait in front of all others. */
-static void put_back(struct desk *desk, struct seat *seat) {
+/* Those that were not begun, from `first` on, wait in front of all others. */
+static void put_back(struct desk *desk, struct seat *seat, uint32_t first) {
         pthread_mutex_lock(&desk->lock);
-        while (seat->n_dealt > 1) {
+        while (seat->n_dealt > first) {
                 struct task *task = seat->dealt[--seat->n_dealt];
 
                 STAILQ_INSERT_HEAD(&desk->waiting, task, entry);
@@ -179,9 +185,37 @@ static void blame_lost(struct desk *desk) {
         }
 }
 
+/* How many of its orders the process has begun, the last of which met its end. A mark that makes no sense is taken for
+ * the first of them: so there is an end to this. */
+static uint32_t n_begun(const struct seat *seat) {
+        uint64_t begun = seat->mark ? atomic_load_explicit(&seat->mark->begun, memory_order_acquire) : 0;
+
+        if (seat->n_dealt == 0 || begun < seat->dealt[0]->own.number)
+                return 0;
+        for (uint32_t i = 0; i < seat->n_dealt; i++)
+                if (seat->dealt[i]->own.number == begun)
+                        return i + 1;
+        return 1;
+}
+
+/* The others that were begun are done, but their answer has not come: they are made again. */
+static void make_again(struct desk *desk, struct seat *seat, uint32_t n) {
+        for (uint32_t i = 0; i < n; i++)
+                give_back(desk, seat->dealt[i], OWN_AGAIN);
+}
+
+static void lose(struct desk *desk, struct seat *seat, struct task *task) {
+        if (!desk->supervisor) {
+                blame(desk, task, "it ended");
+                return;
+        }
+        task->own.worker = seat->worker;
+        STAILQ_INSERT_TAIL(&desk->lost, task, entry);
+}
+
 void desk_leave(struct seat *seat) {
         struct desk *desk = seat->desk;
-        struct task *first = seat->n_dealt > 0 ? seat->dealt[0] : NULL;
+        uint32_t n = n_begun(seat);
 
         if (!desk)
                 return;
@@ -191,14 +225,12 @@ void desk_leave(struct seat *seat) {
                 desk->supervisor = NULL;
                 blame_lost(desk);
         }
-        put_back(desk, seat);
-        seat->n_dealt = 0;
-        if (first && desk->supervisor) {
-                first->own.worker = seat->worker;
-                STAILQ_INSERT_TAIL(&desk->lost, first, entry);
-        } else if (first) {
-                blame(desk, first, "it ended");
+        put_back(desk, seat, n);
+        if (n > 0) {
+                make_again(desk, seat, n - 1);
+                lose(desk, seat, seat->dealt[n - 1]);
         }
+        seat->n_dealt = 0;
         count_room(desk);
 }
 
@@ -256,26 +288,36 @@ struct task *desk_take(struct desk *desk, struct seat *seat) {
         return task;
 }
 
-static void note_time(struct seat *seat) {
-        uint64_t now_ns = clock_now_ns(), took_ns = now_ns - seat->begun_ns;
+static void note_time(struct seat *seat, uint32_t n) {
+        uint64_t now_ns = clock_now_ns(), took_ns = (now_ns - seat->begun_ns) / n;
 
         seat->usual_ns = seat->usual_ns == 0 ? took_ns + 1 : (3 * seat->usual_ns + took_ns) / 4;
         seat->begun_ns = now_ns;
 }
 
+static uint32_t n_up_to(const struct seat *seat, uint64_t number) {
+        for (uint32_t i = 0; i < seat->n_dealt; i++)
+                if (seat->dealt[i]->own.number == number)
+                        return i + 1;
+        return 0;
+}
+
 int desk_answer(struct seat *seat, uint64_t number, const char *error) {
         struct desk *desk = seat->desk;
-        struct task *task;
+        uint32_t n = n_up_to(seat, number);
+        struct task *answered[DLP_ORDERS_MAX];
 
-        if (!desk || seat->n_dealt == 0 || seat->dealt[0]->own.number != number)
+        if (!desk || n == 0)
                 return -EPROTO;
-        task = seat->dealt[0];
-        memmove(seat->dealt, seat->dealt + 1, --seat->n_dealt * sizeof(*seat->dealt));
-        note_time(seat);
+        memcpy(answered, seat->dealt, n * sizeof(*answered));
+        seat->n_dealt -= n;
+        memmove(seat->dealt, seat->dealt + n, seat->n_dealt * sizeof(*seat->dealt));
+        note_time(seat, n);
         count_room(desk);
         if (error)
-                why_set(&task->own.why, 0, "python(%s): %s", function_of(desk), error);
-        give_back(desk, task, error ? OWN_FAILED : OWN_DONE);
+                why_set(&answered[n - 1]->own.why, 0, "python(%s): %s", function_of(desk), error);
+        for (uint32_t i = 0; i < n; i++)
+                give_back(desk, answered[i], error && i + 1 == n ? OWN_FAILED : OWN_DONE);
         return 0;
 }
 

@@ -9,9 +9,10 @@
  *      worker thread -> desk_put() -> waiting -> desk_take() -> dealt -> desk_answer() -> worker thread, own.state says
  * how seat ends: the first of its tasks has met the end
  *
- * A process works on its orders one after the other and answers each before it begins the next. So of the orders that a
- * process had when it ended, only the first can have been begun: that sample is read and rendered again, since the
- * function may have changed it, and after OWN_TRIES ends it is damaged. The others are dealt to the next process.
+ * A process works on its orders in their sequence and writes into a page that it shares with the daemon which one it
+ * has begun (proto/mark.h). So of the orders that it had when it ended, those up to that one may be changed: they are
+ * read and rendered again, and the one that was begun last counts an end; after OWN_TRIES of them it is damaged. The
+ * others are dealt to the next process.
  *
  * Threads: desk_put() any worker thread, desk_look() the planner, all else the main thread. The lock is a leaf. */
 #pragma once
@@ -23,6 +24,7 @@
 
 #include "daemon/base/fair_queue.h"
 #include "daemon/pipeline/task.h"
+#include "proto/mark.h"
 
 #define DESK_TICKET_MAX 33u  /* bytes with NUL */
 #define DESK_TEXT_MAX   384u /* bytes with NUL, of what a process says about a failure */
@@ -32,9 +34,10 @@
  * it; the desk fills it in. */
 struct seat {
         TAILQ_ENTRY(seat) entry;
-        struct desk *desk; /* NULL: none, or the desk was closed */
-        void *userdata;    /* the caller's */
-        uint64_t worker;   /* its number, chosen by who started it */
+        struct desk *desk;           /* NULL: none, or the desk was closed */
+        void *userdata;              /* the caller's */
+        const struct dlp_mark *mark; /* NULL: of who supervises */
+        uint64_t worker;             /* its number, chosen by who started it */
         bool supervises;
         uint32_t n_dealt;
         struct task *dealt[DLP_ORDERS_MAX]; /* the first was dealt first */
@@ -85,8 +88,8 @@ struct seat *desk_next_seat(struct desk *desk, uint32_t *ret_n);
 /* The next task for the seat, whose number is then task->own.number; NULL: none waits. */
 struct task *desk_take(struct desk *desk, struct seat *seat);
 
-/* The process has answered its first order; `error` NULL: it is done. -EPROTO: it has no such order, or another one was
- * dealt before it. */
+/* The process has answered an order, and all that were dealt before it are done; `error` NULL: this one is, too.
+ * -EPROTO: it has no such order. */
 int desk_answer(struct seat *seat, uint64_t number, const char *error);
 
 /* The supervisor says how a process ended. */

@@ -58,17 +58,16 @@ class Draws:
     def __init__(self) -> None:
         self._bits = numpy.random.Philox(0)
         self._generator = numpy.random.Generator(self._bits)
-        self._state: Any = self._bits.state
+        self._counter = numpy.zeros(4, dtype=numpy.uint64)
+        self._key = numpy.zeros(2, dtype=numpy.uint64)
+        self._state: Any = {"bit_generator": "Philox", "buffer": numpy.zeros(4, dtype=numpy.uint64), "buffer_pos": 4,
+                            "has_uint32": 0, "uinteger": 0, "state": {"counter": self._counter, "key": self._key}}
 
     def rng(self, seed: int, epoch: int, sample: int) -> numpy.random.Generator:
         """The sample's generator; the next call makes it another sample's."""
-        state = self._state
-        state["state"]["counter"] = numpy.array((0, 0, sample, epoch), dtype=numpy.uint64)
-        state["state"]["key"] = numpy.array((seed, 0), dtype=numpy.uint64)
-        state["buffer_pos"] = 4
-        state["has_uint32"] = 0
-        state["uinteger"] = 0
-        self._bits.state = state
+        self._counter[2:] = sample, epoch
+        self._key[0] = seed
+        self._bits.state = self._state
         return self._generator
 
     def seed_all(self, seed: int, epoch: int, sample: int) -> None:

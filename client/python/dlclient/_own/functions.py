@@ -123,24 +123,28 @@ class Applier:
     """Applies functions, in one worker process."""
 
     def __init__(self, functions: Dict[str, Function]) -> None:
-        self._calls = {name: Call(function) for name, function in functions.items()}
+        self._calls = {name.encode(): Call(function) for name, function in functions.items()}
         self._draws = Draws()
 
-    def apply(self, name: str, seed: int, epoch: int, sample: int, given: Any, output: Optional[Any]) -> None:
+    def apply(self, name: bytes, seed: int, epoch: int, sample: int, given: Any, output: Optional[Any]) -> None:
         """`output` None: the function changes the array in place, or returns another one of its form."""
         call = self._calls.get(name)
         if call is None:
             raise Wrong("the trainer has no function of this name")
-        if "rng" in call.wants:
-            more = {"rng": self._draws.rng(seed, epoch, sample), "sample": sample, "epoch": epoch}
-            result = call.function(given, **{key: more[key] for key in call.wants})
+        wants = call.wants
+        if "rng" in wants:
+            rng = self._draws.rng(seed, epoch, sample)
         else:
+            rng = None
             self._draws.seed_all(seed, epoch, sample)
-            more = {"sample": sample, "epoch": epoch}
-            result = call.function(given, **{key: more[key] for key in call.wants})
+        if wants:
+            more = {"rng": rng, "sample": sample, "epoch": epoch}
+            result = call.function(given, **{key: more[key] for key in wants})
+        else:
+            result = call.function(given)
         if result is None or result is given:
             if output is not None:
                 raise Wrong(f"returned {'its input' if result is given else 'None'}, and what it delivers has another "
                             f"form than its input: return an array of {output.dtype} {output.shape}")
             return
-        _put(result, given if output is None else output, name)
+        _put(result, given if output is None else output, name.decode())

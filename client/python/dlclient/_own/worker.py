@@ -37,8 +37,7 @@ def open_work(library: _library.Library, socket: str, ticket: str, worker: int, 
     raise OSError(-result, library.error_text())
 
 
-def _shape(array: Any) -> Any:
-    return tuple(array.shape[:array.n_dims])
+ARRAYS_MAX = 65536  # places of a ring whose arrays are kept
 
 
 class Worker:
@@ -51,15 +50,26 @@ class Worker:
         self._place = place
         self._pid = os.getpid()
         self._n_orders = 0
+        self._arrays: Dict[Any, Any] = {}
+
+    def _array(self, array: Any) -> Any:
+        """A view of an array that is made once for each place: a function may set the shape of what it gets."""
+        key = (array.data, bytes(array.shape) if array.n_dims else b"")
+        found = self._arrays.get(key)
+        if found is None:
+            if len(self._arrays) >= ARRAYS_MAX:
+                self._arrays.clear()
+            found = self._arrays[key] = as_array(array.data, array.dtype, tuple(array.shape[:array.n_dims]))
+        return found.view()
 
     def _apply(self, order: Any) -> None:
+        steps, epoch, sample = order.steps, order.epoch, order.sample
         for i in range(order.n_steps):
-            step = order.steps[i]
-            given = as_array(step.input.data, step.input.dtype, _shape(step.input))
-            output = None
-            if step.output.data != step.input.data:
-                output = as_array(step.output.data, step.output.dtype, _shape(step.output))
-            self._applier.apply(step.function.decode(), step.seed, order.epoch, order.sample, given, output)
+            step = steps[i]
+            given, output = step.input, step.output
+            is_in_place = given.data == output.data
+            self._applier.apply(step.function, step.seed, epoch, sample, self._array(given),
+                                None if is_in_place else self._array(output))
 
     def _work_on(self, order: Any) -> Any:
         """None, or what is wrong, in a line."""
