@@ -417,6 +417,25 @@ time.sleep(1000)
     within(10, lambda: not any(os.path.exists(f"/proc/{pid}") for pid in pids), "their end")
 
 
+@case("a foreman that is killed is told in the loop, and a new loader goes on")
+def _(box):
+    run(box, pictures(box), f"""
+        def f(array):
+            time.sleep(0.01)
+        loader = load("{CUT} python(f)", {{"f": f}}, n_workers=2, job="one", slots=2)
+        iterator = iter(loader)
+        next(iterator)
+        os.kill(loader._crews[0]._process.pid, signal.SIGKILL)
+        def rest():
+            for batch in iterator:
+                pass
+        refused(dlclient.WorkersGone, rest, "has ended", "Open a new loader")
+        loader.close()
+        loader = load("{CUT} python(f)", {{"f": f}}, n_workers=2, job="one")
+        assert sum(len(batch.indices) for batch in loader) == 33
+    """)
+
+
 @case("two jobs at once, and epochs one after the other, each with functions of its own")
 def _(box):
     run(box, pictures(box), f"""

@@ -26,6 +26,7 @@ from .functions import PLACES_SHOWN, Function
 
 TICK_MS = 100
 STACK_SECONDS = 0.5     # for a process that is asked where it is
+PAUSE_SECONDS = 5.0     # before another one is started where EARLY_ENDS have ended and other processes are at work
 EARLY_ENDS = 10         # processes in a row that ended without having had a sample: no other one is started
 _PR_SET_PDEATHSIG = 1
 _FRAME = re.compile(r'^  File "(.*)", line (\d+) in (.*)$')
@@ -168,7 +169,11 @@ class Foreman:
         place.says = ""
         self._n_early = 0 if n_orders else self._n_early + 1
         place.not_before = time.monotonic() + min(0.02 * self._n_early, 0.5)
-        if self._n_early >= EARLY_ENDS:
+        if self._n_early < EARLY_ENDS:
+            return
+        if any(other.pid for other in self._places):  # such as a limit on connections: the others go on
+            place.not_before = time.monotonic() + PAUSE_SECONDS
+        else:
             self._give_up(place, text)
 
     def _give_up(self, place: Place, text: str) -> None:

@@ -17,6 +17,7 @@ from .functions import Applier, Function, Wrong, as_array, described
 GONE = 75        # exit status: the rank has left or the daemon has ended
 REFUSED = 74     # exit status: the daemon does not let it connect, or no more
 SLICE_MS = 500
+FLUSH_EVERY = 64  # samples after which what functions print is seen, at the latest
 
 
 def open_work(library: _library.Library, socket: str, ticket: str, worker: int, supervises: bool) -> Any:
@@ -95,14 +96,14 @@ class Worker:
         library, out = self._library, ctypes.c_void_p()
         reference = ctypes.byref(out)
         while True:
-            result = library.quick.work_next(work, 0, reference)
-            if result == -errno.ETIMEDOUT:
-                _flush()
-                result = library.work_next(work, SLICE_MS, reference)
+            result = library.work_next(work, SLICE_MS, reference)
             if result in (-errno.ETIMEDOUT, -errno.EINTR):
+                _flush()
                 continue
             if result < 0:
                 return GONE if result == -errno.ECONNRESET else REFUSED
+            if self._n_orders % FLUSH_EVERY == 0:
+                _flush()
             text = self._work_on(_library.Order.from_address(out.value or 0))
             if library.quick.work_done(work, None if text is None else text.encode("utf-8", "replace")) < 0:
                 return GONE
