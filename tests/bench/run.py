@@ -18,6 +18,10 @@ their speed drifts. Times here are reported, never asserted.
     next_ready_p50, _p99   ns of next() for a batch that is ready
     python_next_ready, _p99   us of next() in Python for a batch that is ready; python_next_cold: behind a pause;
                            python_array: of batch["image"]
+    python_step_*          a function of the trainer's own that does nothing: CPU us a sample of its process (worker; seeded: without
+                           rng, so that all generators are seeded) and of the daemon beside the same pipeline without it
+                           (daemon); one of some 0.3 ms, two processes: images/s (rate), of torch's DataLoader with two
+                           (torch), and the ratio, in turns (vs_torch); tests/bench/python_step.py
     python_first_batch     ms from Loader() to its first batch, the package imported, index built
     first_day              s from an empty environment to the first batch: _environment (venv), _pip, _program (three lines);
                            first_day_second: ms to the first batch of a second process; first_day_torch: that of torch's
@@ -319,6 +323,43 @@ def python_next():
     emit("python_next_cold", median(runs, "cold"), "us")
     emit("python_array", median(runs, "array"), "us")
     emit("python_first_batch", statistics.median(times), "ms", repeats=len(times))
+
+
+def run_step(it, *arguments):
+    """python_step.py; None where what it needs is not installed."""
+    env = dict(os.environ, PYTHONPATH=os.path.join(ROOT, "client", "python"),
+               DATALOADERD_LIBRARY=os.path.join(BUILD, "libdlclient.so.0"))
+    if it is not None:
+        env.update(it.environment(), DAEMON_PID=str(it.process.pid))
+    run = subprocess.run([PYTHON, os.path.join(HERE, "python_step.py"), *map(str, arguments)], env=env, text=True,
+                         stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=600, check=False)
+    if run.returncode == 77:
+        print(f"python_step {arguments[0]} skipped: {run.stderr.strip() or 'torch and torchvision are not installed'}",
+              flush=True)
+        return None
+    if run.returncode != 0:
+        raise RuntimeError(run.stderr)
+    return json.loads(run.stdout)
+
+
+def python_step():
+    costs, pairs = [], []
+    with daemon(2) as it:
+        for _ in range(REPEATS):
+            costs.append(run_step(it, "cost", 12800))
+        if None in costs:
+            return
+        for _ in range(REPEATS):
+            ours = run_step(it, "rate", IMAGES // 2 // BATCH, 2)
+            theirs = run_step(None, "torch", photos(), IMAGES // 2 // BATCH, 2)
+            pairs.append((ours, theirs))
+    for name in ("worker", "seeded", "daemon"):
+        emit(f"python_step_{name}", median(costs, name), "us", repeats=len(costs))
+    emit("python_step_rate", median([ours for ours, _ in pairs], "images_per_s"), "images/s")
+    if all(theirs for _, theirs in pairs):
+        emit("python_step_torch", median([theirs for _, theirs in pairs], "images_per_s"), "images/s")
+        emit("python_step_vs_torch", statistics.median(ours["images_per_s"] / theirs["images_per_s"]
+                                                       for ours, theirs in pairs), "", repeats=len(pairs))
 
 
 def first_day():
@@ -854,6 +895,7 @@ MEASUREMENTS = [
     (("next_ready",), next_ready),
     (("fair",), fair),
     (("python_next", "python_array", "python_first_batch"), python_next),
+    (("python_step",), python_step),
     (("first_day",), first_day),
     (("wake",), wake),
     (("pss_per_rank", "ring_per_rank", "pss_one_rank"), pss_per_rank),
