@@ -1,17 +1,15 @@
 #!/usr/bin/env python3
 """Functions of the trainer's own in the pipeline: python(NAME) and workers= of a Loader. They run in processes beside the
 daemon; any number of these gives the same bits, and whatever a function does harms nothing but its own sample."""
-import contextlib
 import json
 import os
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
-from harness import HandClient, Skip, Table, attach_body, case, contains, equal, field, fields_of, main, request, within
+from harness import case, contains, equal, main, within
 from pyclient import Trainer, trainer
 
 CUT = "random_resized_crop(16) hflip(0.5)"
-OTHER = 61002  # nobody's uid on any machine
 # Samples of the campaign in which worker processes are killed: OWN_KILL_SAMPLES=10000 for the whole of it.
 KILL_SAMPLES = int(os.environ.get("OWN_KILL_SAMPLES", "400"))
 
@@ -502,76 +500,6 @@ def _(box):
         no("samples of several shapes", pipeline="image: decode python(f)", workers={{"f": f}})
         no("decode(max_pixels=N)", pipeline="image: decode python(f, shape=3)", workers={{"f": f}})
     """, seconds=120)
-
-
-# ---- the daemon's side ---------------------------------------------------------------------------------------------
-
-def ticket_of(reply):
-    attached = fields_of(fields_of(reply)[10][0])
-    return attached[110][0].decode()
-
-
-@case("a rank without a worker process waits and says so, and a stranger cannot be one")
-def _(box):
-    daemon = box.daemon({"p": box.folder_of_pictures("p", 33, width=40, height=32)}, workers=2, socket_mode="0666")
-    rank = HandClient(daemon.socket)
-    ticket = ticket_of(rank.attach("p", batch=4, pipeline="center_crop(8) python(my)"))
-    equal(len(ticket), 32, "characters of a ticket")
-    within(20, lambda: "waiting for a worker process" in json.dumps(daemon.objects("jobs")), "the reason in dlctl jobs")
-
-    def connect(ticket, uid=0):
-        with acting_as(uid):
-            client = HandClient(daemon.socket)
-        client.send(request("work", field(1, ticket) + field(2, 1)))
-        return client, fields_of(client.receive())
-
-    stranger, reply = connect("0" * 32)
-    contains(fields_of(reply[3][0])[2][0].decode(), "no rank of this user has the ticket")
-    stranger.close()
-    if os.getuid() == 0:
-        os.chmod(box.folder, 0o755)
-        stranger, reply = connect(ticket, OTHER)
-        contains(fields_of(reply[3][0])[2][0].decode(), "no rank of this user has the ticket")
-        equal(stranger.descriptors, [], "descriptors for a stranger")
-        stranger.close()
-
-    worker, reply = connect(ticket)
-    equal(110 in reply and len(worker.descriptors), 2, "the rank's memory, and a page")
-    orders = fields_of(fields_of(worker.receive())[111][0])[1]
-    number = fields_of(orders[0])[1][0]
-    worker.send(request("worked", field(1, number + 5)))
-    equal(worker.closed(), True, "a process that answers what it was not given")
-    worker, reply = connect(ticket)
-    n_answered = 0
-    while n_answered < 12:  # of the 16 that the ring has room for
-        for order in fields_of(fields_of(worker.receive())[111][0])[1]:
-            worker.send(request("worked", field(1, fields_of(order)[1][0])))
-            n_answered += 1
-    rank.close()
-    equal(worker.closed(10), True, "its rank has left")
-    log = daemon.log()
-    contains(log, "it answered an order that it was not given")
-    rows = Table()
-    for kind, body in (("worked", field(1, 1)), ("work_ended", field(1, 1) + field(2, "x"))):
-        with rows.row(kind):
-            client = HandClient(daemon.socket)
-            client.send(request(kind, body))
-            equal(client.closed(), True, f"{kind} of a client that is no worker process")
-            client.close()
-    rows.done()
-
-
-@contextlib.contextmanager
-def acting_as(uid):
-    """Meanwhile connections of this process are the user's."""
-    if uid == 0:
-        yield
-        return
-    os.seteuid(uid)
-    try:
-        yield
-    finally:
-        os.seteuid(0)
 
 
 main()

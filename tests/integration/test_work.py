@@ -1,0 +1,162 @@
+#!/usr/bin/env python3
+"""Worker processes as the daemon sees them, by hand: who may be one, and what the daemon makes of those that misbehave. What
+the client does with them is in test_python_own.py."""
+import contextlib
+import json
+import os
+import struct
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
+from harness import HandClient, Table, case, contains, equal, field, fields_of, main, request, within
+
+OTHER = 61002  # nobody's uid on any machine
+
+
+@contextlib.contextmanager
+def acting_as(uid):
+    """Meanwhile connections of this process are the user's."""
+    if uid == 0:
+        yield
+        return
+    os.seteuid(uid)
+    try:
+        yield
+    finally:
+        os.seteuid(0)
+
+
+def ticket_of(reply):
+    attached = fields_of(fields_of(reply)[10][0])
+    return attached[110][0].decode()
+
+
+@case("a rank without a worker process waits and says so, and a stranger cannot be one")
+def _(box):
+    daemon = box.daemon({"p": box.folder_of_pictures("p", 33, width=40, height=32)}, workers=2, socket_mode="0666")
+    rank = HandClient(daemon.socket)
+    ticket = ticket_of(rank.attach("p", batch=4, pipeline="center_crop(8) python(my)"))
+    equal(len(ticket), 32, "characters of a ticket")
+    within(20, lambda: "waiting for a worker process" in json.dumps(daemon.objects("jobs")), "the reason in dlctl jobs")
+
+    def connect(ticket, uid=0):
+        with acting_as(uid):
+            client = HandClient(daemon.socket)
+        client.send(request("work", field(1, ticket) + field(2, 1)))
+        return client, fields_of(client.receive())
+
+    stranger, reply = connect("0" * 32)
+    contains(fields_of(reply[3][0])[2][0].decode(), "no rank of this user has the ticket")
+    stranger.close()
+    if os.getuid() == 0:
+        os.chmod(box.folder, 0o755)
+        stranger, reply = connect(ticket, OTHER)
+        contains(fields_of(reply[3][0])[2][0].decode(), "no rank of this user has the ticket")
+        equal(stranger.descriptors, [], "descriptors for a stranger")
+        stranger.close()
+
+    worker, reply = connect(ticket)
+    equal(110 in reply and len(worker.descriptors), 2, "the rank's memory, and a page")
+    orders = fields_of(fields_of(worker.receive())[111][0])[1]
+    number = fields_of(orders[0])[1][0]
+    worker.send(request("worked", field(1, number + 5)))
+    equal(worker.closed(), True, "a process that answers what it was not given")
+    worker, reply = connect(ticket)
+    n_answered = 0
+    while n_answered < 12:  # of the 16 that the ring has room for
+        for order in fields_of(fields_of(worker.receive())[111][0])[1]:
+            worker.send(request("worked", field(1, fields_of(order)[1][0])))
+            n_answered += 1
+    rank.close()
+    equal(worker.closed(10), True, "its rank has left")
+    log = daemon.log()
+    contains(log, "it answered an order that it was not given")
+    rows = Table()
+    for kind, body in (("worked", field(1, 1)), ("work_ended", field(1, 1) + field(2, "x"))):
+        with rows.row(kind):
+            client = HandClient(daemon.socket)
+            client.send(request(kind, body))
+            equal(client.closed(), True, f"{kind} of a client that is no worker process")
+            client.close()
+    rows.done()
+
+
+class Worker:
+    """A worker process of the rank that has this ticket."""
+
+    def __init__(self, daemon, ticket, number=1, supervises=0):
+        self.client = HandClient(daemon.socket)
+        self.client.send(request("work", field(1, ticket) + field(2, number) + field(3, supervises)))
+        self.reply = fields_of(self.client.receive())
+
+    def orders(self):
+        """[(number, sample)] of the next packet."""
+        listed = fields_of(fields_of(self.client.receive())[111][0])[1]
+        return [(fields_of(order)[1][0], fields_of(order)[5][0] if 5 in fields_of(order) else 0) for order in listed]
+
+    def work_until(self, sample):
+        """Answers orders until that of the sample comes; None: the first one."""
+        while True:
+            for order, found in self.orders():
+                if sample in (None, found):
+                    return order, found
+                self.client.send(request("worked", field(1, order)))
+
+    def begin(self, number):
+        os.pwrite(self.client.descriptors[1], struct.pack("<Q", number), 0)
+
+    def end(self):
+        self.client.close()
+
+
+def attached(box, on_error="fail"):
+    daemon = box.daemon({"p": box.folder_of_pictures("p", 33, width=40, height=32)}, workers=2)
+    rank = HandClient(daemon.socket)
+    return daemon, rank, ticket_of(rank.attach("p", batch=4, pipeline="center_crop(8) python(my)", on_error=on_error))
+
+
+@case("an order that a process had not begun is given to the next one, however often")
+def _(box):
+    daemon, rank, ticket = attached(box)
+    first = None
+    for number in range(6):
+        worker = Worker(daemon, ticket, number)
+        order, sample = worker.orders()[0]
+        first = sample if first is None else first
+        equal(sample, first, "the sample that comes first")
+        worker.end()
+    equal(daemon.objects("errors", "p"), [], "damaged samples")
+    rank.close()
+
+
+@case("a sample over which three processes ended is damaged, with what the one that supervises says of the last")
+def _(box):
+    rows = Table()
+    for what, mark, text in (("its own number", lambda order: order, "it was eaten"),
+                             ("a number that makes no sense", lambda order: 2**64 - 1, "it was eaten"),
+                             ("nobody supervises", lambda order: order, None)):
+        with rows.row(what):
+            daemon, rank, ticket = attached(box, "skip")
+            foreman = Worker(daemon, ticket, 0, 1) if text is not None else None
+            if foreman is not None:
+                equal(fields_of(Worker(daemon, ticket, 0, 1).reply[3][0])[1][0], 98, "EADDRINUSE for a second one")
+            samples = []
+            for number in range(1, 4):
+                worker = Worker(daemon, ticket, number)
+                order, sample = worker.work_until(samples[0] if samples else None)
+                samples.append(sample)
+                worker.begin(mark(order))
+                worker.end()
+                if foreman is not None:
+                    within(20, lambda: len(daemon.objects("jobs")) == 1, "the daemon's answer")
+                    foreman.client.send(request("work_ended", field(1, number) + field(2, text)))
+            within(20, lambda: daemon.objects("errors", "p"), "a damaged sample")
+            contains(json.dumps(daemon.objects("errors", "p")), "python(my): 3 worker processes ended over it, the last: ",
+                     text or "it ended")
+            equal([row["index"] for row in daemon.objects("errors", "p")], samples[:1], "which one")
+            rank.close()
+            daemon.stop()
+    rows.done()
+
+
+main()
