@@ -75,8 +75,8 @@ static void on_background(evutil_socket_t fd, short what, void *userdata) {
         background_reap(((struct inside *)userdata)->background);
 }
 
-static void on_broken(void *userdata, struct stream *stream) {
-        server_on_broken(&((struct inside *)userdata)->server, stream);
+static void on_stream_news(void *userdata, struct stream *stream) {
+        server_on_news(&((struct inside *)userdata)->server, stream);
 }
 
 static void on_settings(void *userdata, const struct fact **ret_facts, size_t *ret_n) {
@@ -130,7 +130,8 @@ static void start_pipeline(struct inside *inside) {
                 .reader = "threads",
                 .limits = { .max_pixels = 1 << 16, .max_scans = 20, .max_scratch_bytes = 4 << 20 },
                 .budget = &inside->budget,
-                .broken = on_broken,
+                .broken = on_stream_news,
+                .desk_filled = on_stream_news,
                 .userdata = inside,
         };
         struct why why;
