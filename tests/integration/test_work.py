@@ -4,6 +4,7 @@ the client does with them is in test_python_own.py."""
 import contextlib
 import json
 import os
+import socket
 import struct
 import sys
 
@@ -157,6 +158,23 @@ def _(box):
             rank.close()
             daemon.stop()
     rows.done()
+
+
+@case("however many processes do not read, the daemon finds one that does")
+def _(box):
+    daemon, rank, ticket = attached(box)
+    holding = []
+    while len(holding) < 16:  # one each, all that the ring has room for
+        holding.append(Worker(daemon, ticket))
+        holding[-1].orders()
+    deaf = [Worker(daemon, ticket) for _ in range(600)]  # none is left for them
+    reading = Worker(daemon, ticket)
+    for worker in deaf:
+        worker.client.socket.shutdown(socket.SHUT_RD)
+    holding[0].end()
+    equal(len(reading.orders()), 1, "orders")
+    equal(daemon.objects("errors", "p"), [], "damaged samples")
+    rank.close()
 
 
 main()

@@ -88,12 +88,18 @@ static void send_orders(struct desk *desk, struct seat *seat, uint32_t n) {
         session_reply(seat->userdata, &reply, NULL, 0);
 }
 
+/* A process that does not read is closed while it is dealt to, and that deals again: then the loop that runs goes on.
+ * Else the stack would grow with each of many processes that do not read. */
 static void deal(struct desk *desk) {
         struct seat *seat;
         uint32_t n;
 
+        if (desk->is_dealing)
+                return;
+        desk->is_dealing = true;
         while ((seat = desk_next_seat(desk, &n)))
                 send_orders(desk, seat, n);
+        desk->is_dealing = false;
 }
 
 void work_deal(struct session *rank) {

@@ -66,6 +66,7 @@ struct desk {
         struct seat *supervisor; /* NULL: none */
         struct tasks lost;       /* met the end of a process, whose supervisor has not said yet how it ended */
         uint64_t n_orders;
+        bool is_dealing; /* the caller's: it deals already */
 };
 
 /* NULL in `ret_desk` if no function is applied to any field of the stream. -ENOMEM, or what getrandom() fails with. */
