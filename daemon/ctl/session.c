@@ -179,12 +179,14 @@ static void on_readable(evutil_socket_t fd, short what, void *userdata) {
 
 /* The client process has ended. A child that it forked may still hold the socket, but the rank belonged to the
  * process. */
-static void on_process_end(evutil_socket_t fd, short what, void *userdata) {
-        struct session *session = userdata;
-
+void session_process_ended(struct session *session) {
         if (session->seat) /* what it answered before its end counts */
                 on_readable(session->fd, EV_READ, session);
         session_close(session, NULL);
+}
+
+static void on_process_end(evutil_socket_t fd, short what, void *userdata) {
+        session_process_ended(userdata);
 }
 
 /* Without a process event the session lives as long as any process has the socket. */

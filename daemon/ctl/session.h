@@ -55,6 +55,9 @@ void session_open(struct server *server, int fd);
 void session_close(struct session *session, const char *reason);
 void session_give_back(struct session *session);
 
+/* The client's process has ended: its connection is closed even if another process has the socket. */
+void session_process_ended(struct session *session);
+
 /* Shuts a connection down and closes it. Unread bytes of the client are read first: with those in the queue the kernel
  * would send the client a reset instead of our last message. */
 void session_end_socket(int fd);

@@ -160,6 +160,22 @@ def _(box):
     rows.done()
 
 
+@case("a process whose child has its socket has ended when the one that supervises says so")
+def _(box):
+    daemon, rank, ticket = attached(box, "skip")
+    foreman = Worker(daemon, ticket, 0, 1)
+    sample = None
+    for number in range(1, 4):
+        worker = Worker(daemon, ticket, number)
+        order, sample = worker.work_until(sample)
+        worker.begin(order)
+        foreman.client.send(request("work_ended", field(1, number) + field(2, "it was eaten")))
+        equal(worker.client.closed(), True, "its connection")
+    within(20, lambda: daemon.objects("errors", "p"), "a damaged sample")
+    contains(json.dumps(daemon.objects("errors", "p")), "3 worker processes ended over it, the last: it was eaten")
+    rank.close()
+
+
 @case("however many processes do not read, the daemon finds one that does")
 def _(box):
     daemon, rank, ticket = attached(box)

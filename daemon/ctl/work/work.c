@@ -305,6 +305,7 @@ void handle_work_ended(struct session *session, const Dlp__Request *request) {
         const Dlp__WorkEnded *ended = request->work_ended;
         struct desk *desk = session->seat ? session->seat->desk : NULL;
         char text[DESK_TEXT_MAX];
+        struct seat *seat;
 
         if (!session->seat || !session->seat->supervises) {
                 session_close(session, "it supervises no worker processes");
@@ -312,10 +313,14 @@ void handle_work_ended(struct session *session, const Dlp__Request *request) {
         }
         if (!desk)
                 return;
-        if (ended->is_last)
+        if (ended->is_last) {
                 desk_give_up(desk, printable(ended->text, text));
-        else
+        } else {
+                seat = desk_find_seat(desk, ended->worker);
+                if (seat) /* its end has not been seen yet, or a child of it has its socket */
+                        session_process_ended(seat->userdata);
                 desk_note_end(desk, ended->worker, printable(ended->text, text));
+        }
         deal(desk);
 }
 

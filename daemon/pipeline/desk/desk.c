@@ -234,6 +234,15 @@ void desk_leave(struct seat *seat) {
         count_room(desk);
 }
 
+struct seat *desk_find_seat(const struct desk *desk, uint64_t worker) {
+        struct seat *seat;
+
+        TAILQ_FOREACH(seat, &desk->seats, entry)
+                if (seat->worker == worker && !seat->supervises)
+                        return seat;
+        return NULL;
+}
+
 void desk_note_end(struct desk *desk, uint64_t worker, const char *text) {
         struct task *task;
 

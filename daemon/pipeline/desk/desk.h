@@ -93,7 +93,10 @@ struct task *desk_take(struct desk *desk, struct seat *seat);
  * -EPROTO: it has no such order. */
 int desk_answer(struct seat *seat, uint64_t number, const char *error);
 
-/* The supervisor says how a process ended. */
+/* The seat of the process with this number, which does not supervise; NULL: none. */
+struct seat *desk_find_seat(const struct desk *desk, uint64_t worker);
+
+/* The supervisor says how a process ended. Its seat has left before. */
 void desk_note_end(struct desk *desk, uint64_t worker, const char *text);
 
 /* No process can be started: the job ends with this reason. */
