@@ -157,12 +157,13 @@ class Foreman:
         return place.says == "gone"
 
     def _note_end(self, place: Place, status: int) -> None:
-        _, _, _, n_orders = self._board.at(place.number)
+        since, _, _, n_orders = self._board.at(place.number)
         place.pid = 0
-        if os.WIFEXITED(status) and os.WEXITSTATUS(status) == worker.GONE:
+        text = ended_text(status)
+        if os.WIFEXITED(status) and os.WEXITSTATUS(status) == worker.GONE and not since:  # else a function ended it
+            self._say(place, text)  # or the daemon would wait for it, had the rank not left
             place.says = "gone"
             return
-        text = ended_text(status)
         if place.says:
             text = place.says
         self._say(place, text)

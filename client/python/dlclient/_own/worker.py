@@ -105,8 +105,9 @@ class Worker:
             if self._n_orders % FLUSH_EVERY == 0:
                 _flush()
             text = self._work_on(_library.Order.from_address(out.value or 0))
-            if library.quick.work_done(work, None if text is None else text.encode("utf-8", "replace")) < 0:
-                return GONE
+            result = library.quick.work_done(work, None if text is None else text.encode("utf-8", "replace"))
+            if result < 0:  # refused: the function has closed the socket, as one does that closes all descriptors
+                return GONE if result in (-errno.ECONNRESET, -errno.ESHUTDOWN) else REFUSED
 
 
 def _flush() -> None:
