@@ -256,7 +256,7 @@ def _(box):
     contains(found[0], "it did not come back within worker_timeout=0.5 s and was at ", "in deep, from ", "in slow")
 
 
-@case("children that a function forks, threads that keep its view and floods of text harm nothing")
+@case("children that a function forks, a view that it keeps, floods of text and truncated files harm nothing")
 def _(box):
     run(box, pictures(box), f"""
         kept = []
@@ -271,7 +271,14 @@ def _(box):
         def prints(array):
             sys.stdout.write("x" * 200000) if False else sys.stderr.write("x" * 20000)
             array[...] = 3
-        for function in (forks, keeps, prints):
+        def truncates(array):
+            for name in os.listdir("/proc/self/fd"):
+                try:
+                    os.ftruncate(int(name), 0)
+                except OSError:
+                    pass
+            array[...] = 3
+        for function in (forks, keeps, prints, truncates):
             loader = load("{CUT} python(f)", {{"f": function}}, n_workers=2)
             n = 0
             for batch in loader:

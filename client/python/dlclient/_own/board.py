@@ -5,6 +5,7 @@ process writes at which sample it is and since when, so that the foreman sees on
 last function that failed, which the trainer shows with its exception: the daemon keeps a line of it only."""
 from __future__ import annotations
 
+import fcntl
 import mmap
 import os
 import struct
@@ -28,8 +29,9 @@ class Board:
         self.n_workers = n_workers
         size = _HEADER_BYTES + n_workers * _PLACE_BYTES
         if descriptor is None:
-            descriptor = os.memfd_create("dlclient-workers", os.MFD_CLOEXEC)
+            descriptor = os.memfd_create("dlclient-workers", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
             os.ftruncate(descriptor, size)
+            fcntl.fcntl(descriptor, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK)  # a function may truncate what is open
         self.descriptor = descriptor
         self._memory = mmap.mmap(descriptor, size)
 
