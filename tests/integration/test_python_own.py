@@ -381,6 +381,9 @@ def _(box):
         n_before = len(processes())
         loader = load("{CUT} python(f)", {{"f": f}}, n_workers=3)
         next(iter(loader))
+        end = time.monotonic() + 20
+        while len(processes()) < n_before + 4 and time.monotonic() < end:  # the first batch may need one of them alone
+            time.sleep(0.02)
         assert len(processes()) == n_before + 4
         loader.close()
         assert gone()
@@ -410,6 +413,9 @@ def _(box):
     program = Trainer(box, daemon, HELP + f"""
 def f(array):
     open(os.path.join(os.environ["WHERE"], str(os.getpid())), "w").close()
+    end = time.monotonic() + 30
+    while len(os.listdir(os.environ["WHERE"])) < 2 and time.monotonic() < end:  # else one may take all samples
+        time.sleep(0.01)
 loader = load("{CUT} python(f)", {{"f": f}}, n_workers=2)
 for batch in loader:
     break
@@ -417,7 +423,7 @@ out(1)
 time.sleep(1000)
 """, WHERE=make(box.path("pids")))
     program.wait_lines(1)
-    within(10, lambda: len(os.listdir(box.path("pids"))) == 2, "two worker processes")
+    within(40, lambda: len(os.listdir(box.path("pids"))) == 2, "two worker processes")
     pids = [int(pid) for pid in os.listdir(box.path("pids"))]
     program.process.kill()
     program.process.wait()
