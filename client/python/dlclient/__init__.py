@@ -9,7 +9,7 @@
     state = loader.state_dict()              # a small plain dict; load_state_dict() also takes it at another world size
 
 The daemon reads, decodes and augments; nothing is started in this process and nothing is copied. Functions of your own
-run in processes that the loader starts: Loader(..., pipeline="center_crop(224) python(my)", workers={"my": function})."""
+run in processes that the loader starts: pipeline="center_crop(224) python(my)" with workers={"my": function}."""
 from ._batches.batch import Batch
 from ._dataset import Dataset, Sampler
 from ._device.array import DeviceArray

@@ -87,15 +87,15 @@ class Loader(Loops):
                         (each sample once)
 
     Own functions
-        workers         {"my": function}: the functions that the pipeline names, as in "center_crop(224) python(my)". Each
-                        is called with an array, a sample's field, and changes it or returns another one; it may have
-                        parameters rng, sample and epoch, too. They run in processes that the loader starts; docs/own-code.md
-                        has the rest
+        workers         {"my": function}: the functions that the pipeline names, as in "center_crop(224) python(my)".
+                        Each is called with an array, a sample's field, and changes it or returns another one; it may
+                        have parameters rng, sample and epoch, too. They run in processes that the loader starts;
+                        docs/own-code.md has the rest
         n_workers       how many processes that are, for each rank; None: as many as CPUs, 8 at most
         worker_timeout  seconds that a function may take for a sample; then its process is killed and another one tries.
                         None: no limit
-        worker_start    "fork": the processes are forked when the loader opens, so any function can be used; "spawn": they
-                        begin with a fresh interpreter, and the functions are sent by cloudpickle, or by pickle
+        worker_start    "fork": the processes are forked when the loader opens, so any function can be used; "spawn":
+                        they begin with a fresh interpreter, and the functions are sent by cloudpickle, or by pickle
 
     Ranks
         rank, world_size    None: from torch.distributed if it is initialised, else from the environment (torchrun, MPI,

@@ -1,9 +1,9 @@
 """The trainer's side of its worker processes: starts their foreman, tells it of a new ticket, and ends it.
 
 A foreman is forked by default, as torch's DataLoader does on Linux: then functions of a notebook, of __main__ and with
-closures work as they are. With "spawn" it is a fresh interpreter, to which the functions are sent by cloudpickle if that
-is installed, else by pickle. Whichever way, it is done when the loader opens; worker processes that end later are replaced
-by the foreman, never by the trainer."""
+closures work as they are. With "spawn" it is a fresh interpreter, to which the functions are sent by cloudpickle if
+that is installed, else by pickle. Whichever way, it is done when the loader opens; worker processes that end later are
+replaced by the foreman, never by the trainer."""
 from __future__ import annotations
 
 import ctypes
@@ -35,8 +35,8 @@ def _pickled(functions: Dict[str, Function]) -> bytes:
     try:
         return pickle.dumps(functions)
     except Exception as error:
-        raise OptionError(f"workers: the functions cannot be sent to other processes ({error}); define them in a module, "
-                          f"install cloudpickle, or take worker_start=\"fork\"") from error
+        raise OptionError(f"workers: the functions cannot be sent to other processes ({error}); define them in a "
+                          f"module, install cloudpickle, or take worker_start=\"fork\"") from error
 
 
 class _Fork:
@@ -136,8 +136,8 @@ class Crew:
             self._board.tell((info.socket or b"").decode("utf-8", "surrogateescape"), ticket)
             os.write(self._wake, b"\1\0\0\0\0\0\0\0")
         if self._process.poll() is not None:
-            raise WorkersGone("the process that starts the worker processes of this loader has ended: it was killed, or "
-                              "the functions could not be loaded there (its stderr says why). Open a new loader",
+            raise WorkersGone("the process that starts the worker processes of this loader has ended: it was killed, "
+                              "or the functions could not be loaded there (its stderr says why). Open a new loader",
                               errno.ECHILD)
 
     def traceback_of(self, text: str) -> Optional[str]:

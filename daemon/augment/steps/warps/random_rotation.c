@@ -59,7 +59,7 @@ static void output(const struct value *values, uint32_t *height, uint32_t *width
 /* The diagonal, and what rounding adds on both sides. */
 static void bound(const struct value *values, uint32_t *height, uint32_t *width) {
         if (values[EXPAND].choice && *width > 0)
-                *height = *width = (uint32_t)ceil(hypot(*height, *width)) + 2;
+                *height = *width = (uint32_t)ceil(sqrt((double)*height * *height + (double)*width * *width)) + 2;
 }
 
 static int convert(const struct value *values, struct conversion *conversion, struct why *why) {
