@@ -69,8 +69,8 @@ class Targets:
         for name, array in self.arrays.items():
             if mixes:
                 raise OptionError(f"targets: {mixes[1]} of the pipeline mixes each sample with another one, and "
-                                  f"numbers of your own would stay those of one of them: take the labels from the dataset, "
-                                  f"or mix the batch in the trainer")
+                                  f"numbers of your own would stay those of one of them: take the labels from the "
+                                  f"dataset, or mix the batch in the trainer")
             if is_stream:
                 raise OptionError("targets: the dataset is a stream, whose samples have no numbers that are known "
                                   "before they come")
