@@ -118,7 +118,10 @@ def _(box):
         daemon.reader("p", job="ranks", epochs=100000, world=3, rank=rank, batch=2, delay_ms=delay_ms, pipeline="resize(16)")
     within(60, lambda: len(daemon.objects("jobs")[0]["ranks"]) == 3 and
            all(rank["n_batches"] > 2 for rank in daemon.objects("jobs")[0]["ranks"]), "all ranks are served")
-    found = diagnose(daemon, "ranks", 5)
+    for _ in range(6):  # while others take the CPUs, the one worker may be the limit of some seconds
+        found = diagnose(daemon, "ranks", 5)
+        if found["limit"] == "rank":
+            break
     equal((found["limit"], found.get("rank"), found["input_bound"]), ("rank", 1, "not"), str(found))
     contains(found["verdict"], "rank 1")
 
