@@ -580,7 +580,7 @@ def _(box):
         pid = os.fork()
         if pid == 0:                                        # another process: the older loader is not its own
             try:
-                refused(dlclient.RankTaken, lambda: L("f", rank=0, world_size=1, job="mine2" if False else "mine"), "rank 0")
+                refused(dlclient.RankTaken, lambda: L("f", rank=0, world_size=1, job="mine"), "rank 0")
                 for call in (lambda: next(iter(b)), lambda: b.set_epoch(1), lambda: b.stats(), lambda: iter(b)):
                     refused(dlclient.ForkedLoader, call, "fork")
                 os._exit(0)
