@@ -322,7 +322,7 @@ static int check_run(struct check *check, enum output_format format) {
                 return fail(EXIT_REFUSED, "no memory, or no SHA-256 in libcrypto");
         code = read_first(check);
         if (code == EXIT_DONE && check->readings[0].n == 0)
-                code = fail(EXIT_REFUSED, "no sample of the dataset could be read; dlctl errors says why");
+                code = fail(EXIT_REFUSED, "not one sample came through the pipeline; dlctl errors says why");
         if (code == EXIT_DONE)
                 code = check->same_batches ? read_again(check) : read_dealt(check);
         if (code == EXIT_DONE)
