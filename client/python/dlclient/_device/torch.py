@@ -7,7 +7,7 @@ from typing import Any, Dict, List, Tuple
 
 from .. import _library
 from .._batches import convert as _convert
-from .._errors import DeviceMemoryFull, DeviceNotFound, FrameworkMissing, OptionError
+from .._errors import DeviceMemoryFull, DeviceNotFound, ForkedLoader, FrameworkMissing, OptionError
 from .buffers import Buffers
 from .memory import Memory
 from .source import DeviceSource
@@ -44,6 +44,9 @@ class TorchMemory(Memory):
         if getattr(torch.version, "hip", None):
             raise DeviceNotFound(f"device: torch {torch.__version__} was built for AMD's GPUs, and only NVIDIA's are "
                                  f"supported: leave device= out")
+        if getattr(torch.cuda, "_is_in_bad_fork", bool)():  # else torch's own error comes from the next call
+            raise ForkedLoader("device: this process was forked from one that had used CUDA, which cannot be used here "
+                               "any more: start processes with spawn")
         if index < 0 and torch.cuda.current_device() > 0:  # the program has chosen: torch.cuda.set_device()
             return int(torch.cuda.current_device())
         return index
