@@ -288,6 +288,11 @@ $(B)/bench/gpu: $(call obj,$(SRC_bench_gpu) client/cuda/driver.c) $(O)/obj/tests
 	$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $(filter %.o %/libkernels.a %/libproto.a,$^) -L$(B) -ldlclient-cuda -ldlclient -ldl \
 		-Wl,-rpath,'$$ORIGIN/..'
 
+# The trial of docs/gpu-jpeg.md, for tests/bench/gpu_jpeg/measure.py.
+$(B)/bench/libgpu_jpeg.so: $(call obj,$(wildcard tests/bench/gpu_jpeg/*.c) client/cuda/driver.c) $(B)/libstaging.a $(B)/libdaemon.a $(B)/libproto.a
+	@mkdir -p $(@D)
+	$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -shared -Wl,-z,defs -o $@ $^ $(LIBS_daemon) $(LIBS_stage) -ldl -lm
+
 $(B)/tools/%: $(O)/obj/tests/tools/%.o $(B)/libstaging.a $(B)/libdaemon.a $(B)/libproto.a
 	@mkdir -p $(@D)
 	$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $^ $(LIBS_daemon) $(LIBS_stage)
