@@ -313,23 +313,31 @@ START_TEST(any_grid_does_all_of_it) {
 }
 END_TEST
 
-START_TEST(no_thread_has_two_units_more_than_another_and_the_gpu_holds_all_threads_at_once) {
+START_TEST(all_threads_have_as_many_units_and_pixels_are_for_as_many_threads_as_the_gpu_holds) {
         struct dlk_finish_batch batch = { .in = 4096, .out = 4096, .table = 4096, .n_channels = 3, .element_bytes = 2 };
 
-        batch.channels_first = true;
         batch.height = batch.width = 224;
         batch.in_sample_bytes = 150528;
-        for (batch.n_samples = 1; batch.n_samples < 2000; batch.n_samples += 7) {
-                struct dlk_finish_launch launch;
-                uint64_t n_threads, n_units = (uint64_t)batch.n_samples * 224 * 224 / 8, n_rounds;
+        for (int way = 0; way < 3; way++) { /* planes, flat, pixel by pixel */
+                batch.channels_first = way == 0;
+                batch.out = way == 2 ? 4098 : 4096;
+                for (batch.n_samples = 1; batch.n_samples < 2000; batch.n_samples += 7) {
+                        struct dlk_finish_launch launch;
+                        uint64_t n_threads, n_units, n_rounds;
 
-                ck_assert(dlk_finish_launch(&batch, 132, &launch));
-                n_threads = (uint64_t)launch.grid[0] * launch.block[0];
-                n_rounds = (n_units + n_threads - 1) / n_threads;
-                suite_must(n_threads <= 132u * 1536u);
-                suite_must(n_rounds * n_threads < n_units + n_threads);
-                suite_must(n_rounds ==
-                           (n_units + 132u * 1536u - 1) / (132u * 1536u)); /* no more than with all threads */
+                        ck_assert(dlk_finish_launch(&batch, 132, &launch));
+                        n_units = launch.params.n_units;
+                        n_threads = (uint64_t)launch.grid[0] * launch.block[0];
+                        n_rounds = (n_units + n_threads - 1) / n_threads;
+                        suite_must(n_rounds * n_threads < n_units + n_threads);
+                        if (way == 2) {
+                                suite_must(n_threads <= 132u * 1536u);
+                                suite_must(n_rounds == (n_units + 132u * 1536u - 1) / (132u * 1536u));
+                        } else {
+                                suite_must(n_threads < n_units / (way == 0 ? 1 : 4) + 256);
+                                suite_must(n_rounds == (way == 0 ? 1 : 4) || n_units < 1024);
+                        }
+                }
         }
 }
 END_TEST
@@ -428,7 +436,7 @@ int main(void) {
                 { "pixels", any_grid_does_all_of_it },
                 { "launch", each_kernel_is_chosen_for_something },
                 { "launch", whole_words_are_moved_where_they_lie_on_such_addresses },
-                { "launch", no_thread_has_two_units_more_than_another_and_the_gpu_holds_all_threads_at_once },
+                { "launch", all_threads_have_as_many_units_and_pixels_are_for_as_many_threads_as_the_gpu_holds },
                 { "launch", what_no_kernel_can_make_is_refused },
                 { "images", the_images_hold_each_kernel },
         };

@@ -2,10 +2,14 @@
 
 #include <stddef.h>
 
-/* What all GPUs have room for: 1536 threads is the least that a multiprocessor of today takes, and no kernel needs more
- * than 40 registers. More would not be faster: they already wait for four times as many bytes as memory delivers in the
- * time. */
+/* "any" alone: what all GPUs have room for. 1536 threads is the least that a multiprocessor of today takes, and no
+ * kernel needs more than 40 registers. */
 #define BLOCKS_EACH 6u
+
+/* Units of a thread. On an H200 short blocks were faster than ones that live as long as the kernel (finish.cu has the
+ * figures): the device gives a free place to the next block at once, and what a table costs is hidden by it. */
+#define PLANES_ROUNDS 1u
+#define FLAT_ROUNDS   4u
 
 enum way {
         WAY_planes,
@@ -103,10 +107,16 @@ static uint32_t n_sample_units(const struct dlk_finish_batch *batch, enum way wa
 }
 
 /* The same number of rounds for all threads: otherwise the last round would find most of them with nothing to do. */
-static uint32_t n_blocks(uint64_t n_units, uint32_t n_multiprocessors) {
+static uint64_t n_rounds(enum way way, uint64_t n_units, uint32_t n_multiprocessors) {
         uint64_t n_most = (uint64_t)(n_multiprocessors > 0 ? n_multiprocessors : 1) * BLOCKS_EACH * DLK_FINISH_THREADS;
-        uint64_t n_rounds = (n_units + n_most - 1) / n_most;
-        uint64_t n_block_units = n_rounds * DLK_FINISH_THREADS;
+
+        if (way == WAY_planes)
+                return PLANES_ROUNDS;
+        return way == WAY_flat ? FLAT_ROUNDS : (n_units + n_most - 1) / n_most;
+}
+
+static uint32_t n_blocks(enum way way, uint64_t n_units, uint32_t n_multiprocessors) {
+        uint64_t n_block_units = n_rounds(way, n_units, n_multiprocessors) * DLK_FINISH_THREADS;
 
         return (uint32_t)((n_units + n_block_units - 1) / n_block_units);
 }
@@ -132,7 +142,7 @@ bool dlk_finish_launch(const struct dlk_finish_batch *batch, uint32_t n_multipro
         launch.params.n_sample_units = n_sample_units(batch, way);
         launch.params.n_units = batch->n_samples * launch.params.n_sample_units;
         launch.idx_name = idx_name(way, batch->n_channels, batch->element_bytes);
-        launch.grid[0] = n_blocks(launch.params.n_units, n_multiprocessors);
+        launch.grid[0] = n_blocks(way, launch.params.n_units, n_multiprocessors);
         *ret_launch = launch;
         return true;
 }

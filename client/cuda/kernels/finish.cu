@@ -14,10 +14,20 @@
  *   cache. That decides, since two thirds of all bytes and more are output. What a thread reads for it is 4, 8 or 16
  *   bytes at once, three times for three channels; the second and third time, sectors are in the L1 cache already.
  *
- *   Blocks live as long as the kernel and take every n-th unit, so the table is copied 6 times for a multiprocessor
- *   and not for each few pixels.
+ *   Blocks are short: a thread makes one unit of planes, four of flat output (finish.c), although each block copies the
+ *   table. Stores, as loads, leave the caches first.
  *
- * These are computed figures: nothing of it has been measured yet. */
+ * Measured on an H200, 256 pictures of 224 x 224, TB/s read and written, median of 12 times 16 launches. The driver's
+ * copy within the device reached 3.81.
+ *
+ *                                             planes f16   f32   flat f16   f32
+ *     blocks as long as the kernel, plain stores    3.30  3.39       2.98  3.10
+ *     the same, stores that leave the caches first  3.41  3.47       3.08  3.20
+ *     a unit a thread, such stores                  3.52  3.73       2.94  3.02
+ *     four units a thread, plain stores             3.35  3.53       3.19  3.37
+ *
+ * Of 1,024 pictures: planes of f16 3.62 before, 3.98 now. Loads that may stay in the caches were 3 to 5 % slower, loops
+ * unrolled by two made no difference, nor did more blocks. */
 #include "client/cuda/kernels/finish.h"
 
 #include "client/cuda/kernels/kernel.h"
