@@ -1,4 +1,5 @@
-/* codec/program.h: the text of a pipeline, bound to the fields of a dataset: a codec for each field of a batch.
+/* codec/program.h: the text of a pipeline, bound to the fields of a dataset: a codec for each field of a batch. The code
+ * is in program/.
  *
  *      random_resized_crop(224) hflip(0.5)                       no field is named: the steps are for the only picture
  *                                                                (else the only stored field), and all values of fixed

@@ -1,0 +1,73 @@
+/* codec/program/collations.c: which fields of a part are collated as it says, and what comes with them. */
+#include "daemon/codec/program/body.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+void collate_part(struct program *program, uint32_t begin, const struct collation *collation) {
+        bool has_pictures = false;
+
+        for (uint32_t i = begin; i < program->n_fields; i++)
+                has_pictures |= codec_is_picture(program->codecs[i]);
+        for (uint32_t i = begin; i < program->n_fields; i++)
+                if (!has_pictures || collation_mixes(collation) || codec_is_picture(program->codecs[i]) ||
+                    codec_is_mask(program->codecs[i]))
+                        program->collations[i] = *collation;
+}
+
+int settle_packing(struct program *program, struct why *why) {
+        struct collation *first = NULL;
+
+        for (uint32_t i = 0; i < program->n_fields; i++) {
+                struct collation *collation = &program->collations[i];
+
+                if (!collation_is_pack(collation))
+                        continue;
+                if (!first) {
+                        first = collation;
+                        first->pack.has_seqlens = true;
+                } else if (!collation_packs_alike(first, collation)) {
+                        return why_set(why, -EINVAL,
+                                       "pipeline, column %zu: pack: all packed fields share their rows; give each the "
+                                       "arguments of the first one, except value and labels",
+                                       collation->column);
+                }
+        }
+        return 0;
+}
+
+static void name_added(const char *field, const char *added, char name[2 * DLP_TENSOR_NAME_MAX]) {
+        bool is_whole = added[0] == COLLATION_WHOLE_NAME[0];
+
+        snprintf(name, 2 * DLP_TENSOR_NAME_MAX, "%s%s%s", is_whole ? "" : field, is_whole ? "" : "_", added + is_whole);
+}
+
+int check_added(const struct program *program, struct why *why) {
+        uint32_t n_tensors = program->n_fields;
+        char name[2 * DLP_TENSOR_NAME_MAX];
+
+        for (uint32_t i = 0; i < program->n_fields; i++) {
+                const char *field = codec_name(program->codecs[i]);
+
+                for (unsigned k = 0; k < collation_n_added(&program->collations[i]); k++) {
+                        name_added(field, collation_added(&program->collations[i], k), name);
+                        if (strlen(name) >= DLP_TENSOR_NAME_MAX)
+                                return refuse_long_name(name, program->collations[i].column, field, why);
+                        for (uint32_t other = 0; other < program->n_fields; other++)
+                                if (strcmp(codec_name(program->codecs[other]), name) == 0)
+                                        return why_set(why, -EINVAL,
+                                                       "pipeline, column %zu: %s would come with field %s, and field "
+                                                       "%s of the dataset is named as well: rename one of them with "
+                                                       "fields= of the dataset",
+                                                       program->collations[i].column, name, field, name);
+                        n_tensors++;
+                }
+        }
+        if (n_tensors > DLP_TENSORS_MAX)
+                return why_set(why, -EINVAL,
+                               "pipeline: with masks and labels there are %u fields; a batch has %u at "
+                               "most",
+                               n_tensors, DLP_TENSORS_MAX);
+        return 0;
+}

@@ -1,0 +1,153 @@
+/* codec/program/program.c: a program from its text, and what it says once it is parsed. */
+#include "daemon/codec/program.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/augment/recipe.h"
+#include "daemon/codec/program/body.h"
+#include "proto/base/cleanup.h"
+#include "proto/base/typed.h"
+
+static void program_freep(struct program **program) {
+        program_free(*program);
+}
+
+void program_free(struct program *program) {
+        if (!program)
+                return;
+        for (uint32_t i = 0; i < program->n_fields; i++)
+                codec_free(program->codecs[i]);
+        free(program->text);
+        free(program);
+}
+
+const char *program_text(const struct program *program) {
+        return program->text;
+}
+
+const struct own_step *program_own(const struct program *program, uint32_t idx) {
+        return program->owns[idx].function[0] ? &program->owns[idx] : NULL;
+}
+
+/* Does nothing come after the steps of the codec that needs their result here? */
+static bool is_last_to_change(const struct program *program, uint32_t idx) {
+        return collation_is_stack(&program->collations[idx]) && !program_own(program, idx);
+}
+
+bool program_can_leave_form(const struct program *program, uint32_t idx) {
+        return is_last_to_change(program, idx) && codec_can_leave_form(program->codecs[idx]);
+}
+
+void program_leave_form(struct program *program, uint32_t idx) {
+        codec_leave_form(program->codecs[idx]);
+}
+
+bool program_can_leave_operations(const struct program *program, uint32_t idx) {
+        return is_last_to_change(program, idx) && codec_can_leave_operations(program->codecs[idx]);
+}
+
+void program_leave_operations(struct program *program, uint32_t idx) {
+        codec_leave_operations(program->codecs[idx]);
+}
+
+uint32_t program_n_fields(const struct program *program) {
+        return program->n_fields;
+}
+
+const struct codec *program_codec(const struct program *program, uint32_t idx) {
+        return program->codecs[idx];
+}
+
+uint32_t program_serving(const struct program *program, uint32_t k) {
+        return program->serving[k];
+}
+
+const struct packing_terms *program_packing(const struct program *program, uint32_t *ret_idx) {
+        for (uint32_t i = 0; i < program->n_fields; i++)
+                if (collation_is_pack(&program->collations[i])) {
+                        *ret_idx = i;
+                        return &program->collations[i].pack;
+                }
+        return NULL;
+}
+
+int program_form(const struct program *program, uint32_t idx, const struct codec_terms *terms,
+                 struct field_form *ret_form, struct why *why) {
+        int r = codec_form(program->codecs[idx], terms, ret_form, why);
+
+        if (r == 0 && program_own(program, idx))
+                r = own_step_apply(program_own(program, idx), ret_form, why);
+        if (r < 0)
+                return r;
+        ret_form->mix_picture = program->mix_pictures[idx];
+        return collation_apply(&program->collations[idx], ret_form, why);
+}
+
+/* 0: needs no other field; 1: boxes; 2: what leaves with boxes. */
+static unsigned level_of(const struct codec *codec) {
+        return codec_boxes(codec) != CODEC_NONE ? 2 : codec_lead(codec) != CODEC_NONE;
+}
+
+static void order_fields(struct program *program) {
+        uint32_t n = 0;
+
+        for (unsigned level = 0; level <= 2; level++)
+                for (uint32_t i = 0; i < program->n_fields; i++)
+                        if (level_of(program->codecs[i]) == level)
+                                program->serving[n++] = i;
+}
+
+/* Names are followed by ':' or separated by ';'. In a plain list of words, names are meant if the first word is one. A
+ * field may have the name of a step, such as the "raw" of a tar's 000.raw: then what follows the word decides, and
+ * neither reading is guessed. */
+static int find_names(const char *text, const struct schema *schema, bool *ret_named, struct why *why) {
+        size_t end = strlen(text), begin = strspn(text, BLANKS), n_word = name_length(text + begin);
+        const char *word = text + begin, *next = word + n_word + strspn(word + n_word, BLANKS);
+
+        *ret_named = true;
+        if (find_outside(text, 0, end, ';') < end || find_outside(text, 0, end, ':') < end)
+                return 0;
+        *ret_named = is_field(schema, word, n_word) || *next == '=';
+        if (!*ret_named || !recipe_is_step(word, n_word) || *next == ',')
+                return 0;
+        *ret_named = false; /* a field's name is followed by neither an argument nor a step */
+        if (*next != '\0')
+                return 0;
+        return why_set(
+                why, -EINVAL,
+                "pipeline, column %zu: \"%.*s\" is a step and also a field of this dataset; write \"%.*s()\" for "
+                "the step, and \"%.*s;\" for the field",
+                begin + 1, (int)n_word, word, (int)n_word, word, (int)n_word, word);
+}
+
+int program_parse(const char *text, const struct source *source, struct tokenizers *tokenizers,
+                  struct program **ret_program, struct why *why) {
+        _cleanup_(program_freep) struct program *program = calloc(1, sizeof(*program));
+        _cleanup_(freep) char *typed = strdup(text);
+        bool is_named;
+        int r;
+
+        if (!program || !typed)
+                return why_errno(why, -ENOMEM, "pipeline");
+        typed_lists(typed);
+        program->tokenizers = tokenizers;
+        r = find_names(typed, &source->schema, &is_named, why);
+        if (r == 0)
+                r = is_named ? parse_named(program, source, typed, why) : parse_unnamed(program, source, typed, why);
+        if (r == 0)
+                r = settle_packing(program, why);
+        if (r == 0)
+                r = check_view_names(program, source, why);
+        if (r == 0)
+                r = check_added(program, why);
+        if (r == 0 && strlen(program->text) >= DLP_PIPELINE_MAX)
+                r = why_set(why, -EINVAL, "pipeline: with all defaults written out it is longer than %u bytes",
+                            DLP_PIPELINE_MAX - 1);
+        if (r < 0)
+                return r;
+        order_fields(program);
+        *ret_program = TAKE_PTR(program);
+        return 0;
+}
