@@ -774,13 +774,16 @@ struct dlc_array {
         int64_t shape[8];
 };
 
-/* A function to be applied. Where input.data is output.data it changes the array in place; else it reads the one, which
- * it may also change, and writes the other. */
+/* A function to be applied to a field. Where input.data is output.data it changes the array in place; else it reads the
+ * one, which it may also change, and writes the other. If the part of the pipeline names several fields, the function
+ * is called once for all of them: the first one's n_fields says how many, and the steps after it are the others. */
 struct dlc_work_step {
         const char *function; /* as the pipeline names it */
         const char *field;
         uint64_t seed; /* of what it draws, together with epoch and sample */
         struct dlc_array input, output;
+        const char *parameter; /* as which the function gets the field: its name, the same in all views */
+        uint32_t n_fields;     /* of this call; 0: it is another field of the call before */
 };
 
 /* A sample. */
@@ -788,7 +791,7 @@ struct dlc_order {
         uint64_t number; /* 1, 2, ...: of the rank's orders, for the log */
         uint64_t epoch;
         uint64_t sample;  /* in the dataset */
-        uint32_t n_steps; /* functions to be applied, one after the other: the same in all orders */
+        uint32_t n_steps; /* fields that functions are applied to, one after the other: the same in all orders */
         const struct dlc_work_step *steps;
 };
 

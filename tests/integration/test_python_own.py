@@ -510,7 +510,8 @@ def _(box):
         no("dtype= or shape=", pipeline="center_crop(8) python(f, size=3)", workers={{"f": f}})
         no("a dtype", pipeline="center_crop(8) python(f, dtype=complex)", workers={{"f": f}})
         no("elements of a dimension", pipeline="center_crop(8) python(f, shape=-1:3)", workers={{"f": f}})
-        no("is for one field", pipeline="label, image: python(f)", workers={{"f": f}})
+        no("are for a part that names one field", pipeline="label, image: center_crop(8) python(f, dtype=int8)",
+           workers={{"f": f}})
         no("has one shape and is stacked", pipeline="image: center_crop(8) python(f) pad", workers={{"f": f}})
         no("samples of several shapes", pipeline="image: decode python(f)", workers={{"f": f}})
         no("decode(max_pixels=N)", pipeline="image: decode python(f, shape=3)", workers={{"f": f}})

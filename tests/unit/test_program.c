@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "daemon/codec/program.h"
+#include "daemon/codec/steps/own_step.h"
 #include "tests/support/suite.h"
 
 #define ARRAY_LENGTH(array) (sizeof(array) / sizeof((array)[0]))
@@ -369,6 +370,101 @@ START_TEST(a_function_is_printed_with_its_part_and_says_the_form_of_its_field) {
 }
 END_TEST
 
+START_TEST(a_function_gets_all_fields_of_its_part_in_one_call) {
+        static const struct {
+                const struct source *source;
+                const char *text, *fields, *normal, *parameters, *forms;
+        } rows[] = {
+                { &PICTURES, "image, label: center_crop(8) python(f)", "image label",
+                  "image, label: center_crop(8) python(f)", "image+label", "uint8:8:8:3 int64" },
+                { &PICTURES, "label, image: center_crop(8) python(f, label = torch.float32, image=[3, 8, 8])",
+                  "label image", "label, image: center_crop(8) python(f, label=float32, image=[3:8:8])", "label+image",
+                  "float32 uint8:3:8:8" },
+                { &PICTURES, "image, y=label: center_crop(8) python(f, image=float32[3:8:8], y=int32[ 2, 5 ]) views(2)",
+                  "image y image_2 y_2",
+                  "image, y=label: center_crop(8) python(f, image=float32[3:8:8], y=int32[2:5]) views(2)",
+                  "image+y image+y", "float32:3:8:8 int32:2:5 float32:3:8:8 int32:2:5" },
+                { &PICTURES, "a=label, b=label: python(f, a=uint8[4], b=int64[])", "a b",
+                  "a=label, b=label: python(f, a=uint8[4], b=int64[])", "a+b", "uint8:4 int64" },
+                { &PICTURES, "image: center_crop(8) python(f, image=float64[])", "image",
+                  "image: center_crop(8) python(f, image=float64[])", "image", "float64" },
+                { &PICTURES, "image: center_crop(8) python(f, image=float64[5])", "image",
+                  "image: center_crop(8) python(f, dtype=float64, shape=5)", "image", "float64:5" },
+        };
+        char text[512], again[512];
+
+        for (size_t i = 0; i < ARRAY_LENGTH(rows); i++) {
+                const struct codec_terms terms = { .source = rows[i].source, .batch_size = 2, .max_pixels = 1000 };
+                char parameters[256] = "", forms[256] = "";
+                struct program *program;
+                struct why why;
+                size_t n_parameters = 0, n_forms = 0;
+
+                ck_assert_str_eq(fields_of(rows[i].source, rows[i].text, text, sizeof(text)), rows[i].fields);
+                ck_assert_str_eq(text, rows[i].normal);
+                ck_assert_str_eq(fields_of(rows[i].source, text, again, sizeof(again)), rows[i].fields);
+                ck_assert_str_eq(again, text);
+                ck_assert_int_eq(program_parse(text, rows[i].source, NULL, &program, &why), 0);
+                for (uint32_t k = 0; k < program_n_fields(program); k++) {
+                        const struct own_step *own = program_own(program, k);
+                        struct field_form form;
+
+                        ck_assert_str_eq(own->function, "f");
+                        n_parameters += (size_t)snprintf(parameters + n_parameters, sizeof(parameters) - n_parameters,
+                                                         "%s%s",
+                                                         own->goes_on ? "+"
+                                                         : k > 0      ? " "
+                                                                      : "",
+                                                         own->parameter);
+                        ck_assert_int_eq(program_form(program, k, &terms, &form, &why), 0);
+                        n_forms += (size_t)snprintf(forms + n_forms, sizeof(forms) - n_forms, "%s%s", k > 0 ? " " : "",
+                                                    dlp_dtype_name(form.dtype));
+                        for (uint32_t d = 0; d < form.n_dims; d++)
+                                n_forms += (size_t)snprintf(forms + n_forms, sizeof(forms) - n_forms, ":%lld",
+                                                            (long long)form.shape[d]);
+                }
+                ck_assert_str_eq(parameters, rows[i].parameters);
+                ck_assert_str_eq(forms, rows[i].forms);
+                program_free(program);
+        }
+}
+END_TEST
+
+START_TEST(what_is_said_of_a_function_s_fields_is_of_those_that_its_part_names) {
+        static const struct {
+                const char *text, *words[3];
+        } rows[] = {
+                { "image, label: python(f, dtype=int64)",
+                  { "column 15: python(f): dtype= and shape= are for a part that names one field",
+                    "as in python(my, boxes=float32[100:4])" } },
+                { "image, label: python(f, imgae=int64)",
+                  { "column 25: python(f): \"imgae\" is not the name of a field of its part",
+                    "did you mean \"image\"" } },
+                { "image, y=label: python(f, label=int64)", { "\"label\" is not the name of a field" } },
+                { "image: python(f, image=int64, dtype=int32)", { "dtype= and shape= are for" } },
+                { "image, label: python(f, image=int64, image=int32)", { "column 38", "each field once" } },
+                { "image, label: python(f, image=int65[3])", { "column 31", "expected a dtype" } },
+                { "image, label: python(f, image=int64[3)", { "expected \":\" or \"]\"" } },
+                { "image, label: python(f, image=int64[3:])", { "the elements of a dimension" } },
+                { "image, label: python(f, image=int64[-3])", { "the elements of a dimension" } },
+                { "image, label: python(f, image=int64[1:1:1:1:1:1:1:1])", { "up to 7 dimensions" } },
+                { "image, label: python(f, image=int64[99999999999])", { "up to 2147483647 elements" } },
+                { "image, label: python(f, =int64)", { "or the name of a field, as in" } },
+                { "image, label: python(f, image)", { "\"=\" and a value" } },
+                { "image, label: python(f, a_name_that_is_much_too_long_for_a_field=int64)",
+                  { "or the name of a field, as in" } },
+        };
+        char text[512];
+
+        for (size_t i = 0; i < ARRAY_LENGTH(rows); i++) {
+                const char *error = fields_of(&PICTURES, rows[i].text, text, sizeof(text));
+
+                for (size_t k = 0; k < ARRAY_LENGTH(rows[i].words) && rows[i].words[k]; k++)
+                        ck_assert_msg(strstr(error, rows[i].words[k]), "\"%s\": %s", rows[i].text, error);
+        }
+}
+END_TEST
+
 START_TEST(views_are_fields_of_their_own_after_the_first_of_their_part) {
         static const struct {
                 const struct source *source;
@@ -687,6 +783,8 @@ int main(void) {
                 { "programs", the_normal_text_means_itself, 0 },
                 { "programs", a_collation_is_printed_with_its_part_and_changes_no_draws, 0 },
                 { "programs", a_function_is_printed_with_its_part_and_says_the_form_of_its_field, 0 },
+                { "programs", a_function_gets_all_fields_of_its_part_in_one_call, 0 },
+                { "programs", what_is_said_of_a_function_s_fields_is_of_those_that_its_part_names, 0 },
                 { "programs", what_is_wrong_is_named_with_its_column_in_the_whole_text, 0 },
                 { "views", views_are_fields_of_their_own_after_the_first_of_their_part, 0 },
                 { "views", each_view_has_masks_and_boxes_that_follow_its_own_picture, 0 },

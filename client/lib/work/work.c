@@ -31,7 +31,8 @@ struct form {
 
 struct step {
         char function[DLP_FUNCTION_MAX];
-        char field[DLP_TENSOR_NAME_MAX];
+        char field[DLP_TENSOR_NAME_MAX], parameter[DLP_TENSOR_NAME_MAX];
+        uint32_t n_fields;
         struct form input, output;
 };
 
@@ -104,6 +105,7 @@ static bool keep_form(const struct dlc_work *work, const Dlp__Form *told, struct
 
 static int keep(struct dlc_work *work, const Dlp__Working *working) {
         uint64_t slots_bytes, end;
+        struct step *first = NULL; /* of the call */
 
         work->payload_bytes = working->payload_bytes;
         work->slots_offset = working->slots_offset;
@@ -119,11 +121,16 @@ static int keep(struct dlc_work *work, const Dlp__Working *working) {
                 struct step *step = &work->steps[i];
 
                 if (strlen(told->function) >= sizeof(step->function) || strlen(told->field) >= sizeof(step->field) ||
+                    strlen(told->parameter) >= sizeof(step->parameter) || (told->goes_on && i == 0) ||
                     !keep_form(work, told->input, &step->input) || !keep_form(work, told->output, &step->output) ||
                     step->output.varies)
                         return damaged(work);
                 strcpy(step->function, told->function);
                 strcpy(step->field, told->field);
+                strcpy(step->parameter, told->parameter[0] ? told->parameter : told->field);
+                first = told->goes_on ? first : step;
+                step->n_fields = 0;
+                first->n_fields++;
         }
         work->n_steps = (uint32_t)working->n_steps;
         return 0;
@@ -322,6 +329,8 @@ static int fill(struct dlc_work *work, const Dlp__Order *told) {
 
                 order->function = step->function;
                 order->field = step->field;
+                order->parameter = step->parameter;
+                order->n_fields = step->n_fields;
                 order->seed = told->steps[i]->seed;
                 if (!fill_array(&step->input, told->steps[i], slot, told->place, &order->input) ||
                     !fill_array(&step->output, told->steps[i], slot, told->place, &order->output))

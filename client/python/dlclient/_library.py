@@ -293,6 +293,8 @@ class WorkStep(ctypes.Structure):
         ("seed", ctypes.c_uint64),
         ("input", Array),
         ("output", Array),
+        ("parameter", ctypes.c_char_p),
+        ("n_fields", ctypes.c_uint32),
     ]
 
 

@@ -21,7 +21,7 @@ struct program {
         uint32_t n_fields;
         struct codec *codecs[DLP_TENSORS_MAX];
         struct collation collations[DLP_TENSORS_MAX]; /* of each field */
-        struct own_step owns[DLP_TENSORS_MAX];        /* likewise, if it has one */
+        struct own_step owns[DLP_TENSORS_MAX];        /* likewise, if a function gets it */
         struct views views[DLP_TENSORS_MAX];          /* of each field's part */
         uint32_t mix_pictures[DLP_TENSORS_MAX];       /* the one with which each field is mixed, or FIELD_NONE */
         size_t renamed[DLP_TENSORS_MAX];              /* the column of its name, if the part gives it one; 0: none */
@@ -35,7 +35,7 @@ struct part {
         size_t begin, end; /* of the whole text */
         size_t steps;      /* after the ':', or `end` */
         size_t steps_end;  /* where the collation or views begin, or `end` */
-        struct own_step own;
+        struct own_call own;
         struct collation collation;
         struct views views;
 };
@@ -48,7 +48,7 @@ struct adding {
         size_t column; /* of the name in the text */
         uint32_t group;
         struct views views;
-        struct own_step own;
+        bool has_function;
         uint32_t view;                     /* the one that is added */
         const struct collation *collation; /* NULL: none */
 };
@@ -64,11 +64,12 @@ int parse_unnamed(struct program *program, const struct source *source, const ch
 /* ---- ending.c */
 
 /* A function and a collation at the end of a part, and where the steps before them end. */
-int take_ending(const char *text, size_t begin, size_t *steps_end, struct own_step *ret_own,
+int take_ending(const char *text, size_t begin, size_t *steps_end, struct own_call *ret_own,
                 struct collation *ret_collation, struct why *why);
 
-/* Is a function, if the part has one, for the `n` fields that it names? */
-int check_own(const struct own_step *own, uint32_t n, struct why *why);
+/* The function of the part, if it has one, gets the fields from `begin` on: a view of the part, whose first one begins
+ * at `first`. */
+int bind_own(struct program *program, uint32_t first, uint32_t begin, const struct own_call *own, struct why *why);
 
 /* ---- fields.c */
 
@@ -92,6 +93,9 @@ int add_field(struct program *program, const struct source *source, uint32_t idx
 
 /* Masks and boxes would no longer fit pictures that are mixed. */
 bool moves_along(const struct codec *codec);
+
+/* Is it something else beside a picture, whose steps are not for it? */
+bool is_beside_picture(const struct schema_field *field, const char *steps);
 
 /* A picture with such a name is a mask if another picture is named with it. */
 void find_masks(struct program *program, const struct source *source, uint32_t begin);

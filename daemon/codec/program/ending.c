@@ -3,7 +3,7 @@
 
 #include <errno.h>
 
-int take_ending(const char *text, size_t begin, size_t *steps_end, struct own_step *ret_own,
+int take_ending(const char *text, size_t begin, size_t *steps_end, struct own_call *ret_own,
                 struct collation *ret_collation, struct why *why) {
         int r = collation_take(text, begin, *steps_end, ret_collation, steps_end, why);
 
@@ -17,11 +17,11 @@ int take_ending(const char *text, size_t begin, size_t *steps_end, struct own_st
         return r;
 }
 
-int check_own(const struct own_step *own, uint32_t n, struct why *why) {
-        if (!own->function[0] || n == 1)
-                return 0;
-        return why_set(why, -EINVAL,
-                       "pipeline, column %zu: python(%s) is for one field, and its part names %u: give each field a "
-                       "part of its own",
-                       own->column, own->function, n);
+int bind_own(struct program *program, uint32_t first, uint32_t begin, const struct own_call *own, struct why *why) {
+        const char *names[DLP_TENSORS_MAX];
+        uint32_t n = program->n_fields - begin;
+
+        for (uint32_t i = 0; i < n; i++)
+                names[i] = codec_name(program->codecs[first + i]);
+        return own_step_bind(own, names, n, &program->owns[begin], why);
 }

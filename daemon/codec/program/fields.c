@@ -77,6 +77,13 @@ static int check_twice(const struct program *program, const char *field, const s
         return 0;
 }
 
+/* A function may get a label or a text with a picture, whose steps before it are for the picture. */
+static bool is_for_function_alone(const struct schema_field *field, const struct adding *adding) {
+        bool is_fixed = field->kind != FIELD_VALUE || field->n_dims == 0 || field->shape[0] >= 0;
+
+        return adding->has_function && is_fixed && is_beside_picture(field, adding->steps);
+}
+
 int add_field(struct program *program, const struct source *source, uint32_t idx_field, const struct adding *adding,
               struct why *why) {
         const char *name = source->schema.fields[idx_field].name;
@@ -90,10 +97,11 @@ int add_field(struct program *program, const struct source *source, uint32_t idx
                                                                                                  : "");
         r = adding->collation && collation_mixes(adding->collation)
                     ? new_mixed(program, source, idx_field, adding, codec, why)
-                    : codec_new(source, idx_field, adding->group, adding->steps, program->tokenizers, codec, why);
+                    : codec_new(source, idx_field, adding->group,
+                                is_for_function_alone(&source->schema.fields[idx_field], adding) ? NULL : adding->steps,
+                                program->tokenizers, codec, why);
         if (r < 0)
                 return r;
-        program->owns[program->n_fields] = adding->own;
         program->mix_pictures[program->n_fields] = FIELD_NONE;
         for (uint32_t i = 0; i < program->n_fields; i++)
                 if (codec_field(program->codecs[i]) == idx_field)

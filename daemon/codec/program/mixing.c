@@ -7,12 +7,6 @@
 #include "daemon/augment/recipe.h"
 #include "daemon/codec/labels/one_hot.h"
 
-/* Is it mixed with a picture, whose steps are not for it? An array of several rows is: it may be boxes or points. */
-static bool is_beside_picture(const struct schema_field *field, const char *steps) {
-        return steps && recipe_begins(steps + strspn(steps, BLANKS)) &&
-               (field->kind == FIELD_NUMBER || (field->kind == FIELD_VALUE && field->n_dims <= 1));
-}
-
 int new_mixed(struct program *program, const struct source *source, uint32_t idx_field, const struct adding *adding,
               struct codec **codec, struct why *why) {
         const struct schema_field *field = &source->schema.fields[idx_field];

@@ -2,12 +2,21 @@
 #include "daemon/codec/program/body.h"
 
 #include <errno.h>
+#include <string.h>
 
+#include "daemon/augment/recipe.h"
 #include "daemon/codec/masks/array_mask.h"
 #include "daemon/codec/masks/mask_name.h"
 
 bool moves_along(const struct codec *codec) {
         return codec_is_boxes(codec) || codec_is_points(codec) || codec_is_mask(codec) || codec_is_planes(codec);
+}
+
+/* An array of several rows may be boxes or points. */
+bool is_beside_picture(const struct schema_field *field, const char *steps) {
+        return steps && recipe_begins(steps + strspn(steps, BLANKS)) &&
+               (field->kind == FIELD_NUMBER || field->kind == FIELD_TEXT ||
+                (field->kind == FIELD_VALUE && field->n_dims <= 1));
 }
 
 static uint32_t count_fields(const struct program *program, uint32_t begin, bool (*is)(const struct codec *codec),

@@ -77,9 +77,11 @@ static int add_part(struct program *program, const struct source *source, const 
         struct step_text reader = { .what = "pipeline", .text = text, .at = text + part->begin, .why = why };
         const char *names_end = text + (part->steps < part->end ? part->steps - 1 : part->end);
         _cleanup_(freep) char *steps = blank_but(text, part->steps, part->steps_end);
-        struct adding adding = {
-                .group = group, .views = part->views, .own = part->own, .view = view, .collation = &part->collation
-        };
+        struct adding adding = { .group = group,
+                                 .views = part->views,
+                                 .has_function = part->own.function[0],
+                                 .view = view,
+                                 .collation = &part->collation };
 
         if (!steps)
                 return why_errno(why, -ENOMEM, "pipeline");
@@ -121,7 +123,7 @@ static int add_part(struct program *program, const struct source *source, const 
 /* Adds all views of a part, each as if it were the part alone. */
 static int parse_part(struct program *program, const struct source *source, const char *text, const struct part *part,
                       uint32_t group, struct why *why) {
-        uint32_t n_views = part->views.n > 0 ? part->views.n : 1;
+        uint32_t n_views = part->views.n > 0 ? part->views.n : 1, first = program->n_fields;
 
         for (uint32_t view = 0; view < n_views; view++) {
                 uint32_t begin = program->n_fields;
@@ -129,7 +131,7 @@ static int parse_part(struct program *program, const struct source *source, cons
 
                 if (r < 0)
                         return r;
-                r = check_own(&part->own, program->n_fields - begin, why);
+                r = bind_own(program, first, begin, &part->own, why);
                 if (r < 0)
                         return r;
                 collate_part(program, begin, &part->collation);

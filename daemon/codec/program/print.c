@@ -9,20 +9,28 @@
 #include "daemon/augment/recipe.h"
 #include "proto/base/cleanup.h"
 
-/* What follows the steps of a part, if the text says it; the caller frees it. NULL: no memory. */
-static char *print_ending(const struct own_step *own, const struct collation *collation, const struct views *views) {
+/* What follows the steps of a part whose first view has the fields from idx_first to idx_last, if the text says it; the
+ * caller frees it. NULL: no memory. */
+static char *print_ending(const struct program *program, uint32_t idx_first, uint32_t idx_last,
+                          const struct collation *collation) {
         _cleanup_(freep) char *last = collation && collation->type ? collation_text(collation) : strdup("");
+        const struct own_step *owns[DLP_TENSORS_MAX];
+        const struct views *views = &program->views[idx_last];
+        uint32_t n = idx_last - idx_first + 1;
+        bool has_function = program_own(program, idx_first) != NULL;
         char *text = NULL;
         size_t size;
         FILE *stream = last ? open_memstream(&text, &size) : NULL;
 
         if (!stream)
                 return NULL;
-        if (own->function[0])
-                own_step_print(own, stream);
-        fprintf(stream, "%s%s", own->function[0] && last[0] ? " " : "", last);
+        for (uint32_t i = 0; i < n; i++)
+                owns[i] = &program->owns[idx_first + i];
+        if (has_function)
+                own_step_print(owns, n, stream);
+        fprintf(stream, "%s%s", has_function && last[0] ? " " : "", last);
         if (views->n > 0)
-                fprintf(stream, "%sviews(%u)", own->function[0] || last[0] ? " " : "", views->n);
+                fprintf(stream, "%sviews(%u)", has_function || last[0] ? " " : "", views->n);
         if (fclose(stream) != 0) {
                 free(text);
                 return NULL;
@@ -32,8 +40,7 @@ static char *print_ending(const struct own_step *own, const struct collation *co
 
 int print_unnamed(struct program *program, const struct source *source, bool no_main, struct why *why) {
         const char *steps = no_main ? "raw" : codec_text(program->codecs[0]);
-        _cleanup_(freep) char *last = print_ending(&program->owns[0], &program->collations[0], &program->views[0]),
-                              *text = NULL;
+        _cleanup_(freep) char *last = print_ending(program, 0, 0, &program->collations[0]), *text = NULL;
 
         if (!last || asprintf(&text, "%s%s%s", steps, steps[0] && last[0] ? " " : "", last) < 0) {
                 text = NULL;
@@ -57,14 +64,17 @@ static int print_steps(const struct program *program, const uint32_t *parts, uin
         const char *steps = codec_text(program->codecs[idx_last]);
         const struct collation *collation = NULL;
         _cleanup_(freep) char *text = NULL;
+        uint32_t idx_first = idx_last;
 
         for (uint32_t i = 0; i <= idx_last; i++) {
+                if (parts[i] == parts[idx_last] && i < idx_first)
+                        idx_first = i;
                 if (parts[i] == parts[idx_last] && program->collations[i].type)
                         collation = &program->collations[i];
                 if (parts[i] == parts[idx_last] && !steps[0]) /* a label that is mixed with a picture has none */
                         steps = codec_text(program->codecs[i]);
         }
-        text = print_ending(&program->owns[idx_last], collation, &program->views[idx_last]);
+        text = print_ending(program, idx_first, idx_last, collation);
         if (!text)
                 return -ENOMEM;
         fprintf(stream, "%s%s%s%s", steps[0] || text[0] ? ": " : "", steps, steps[0] && text[0] ? " " : "", text);

@@ -76,20 +76,25 @@ static bool is_raw(const char *text) {
 
 /* The field that the steps are for, in all its views. */
 static int add_main(struct program *program, const struct source *source, struct adding *adding,
-                    const struct collation *collation, struct why *why) {
+                    const struct own_call *own, const struct collation *collation, struct why *why) {
         uint32_t idx_main = 0;
         int r = find_main(&source->schema, &idx_main, why);
 
         if (r == 0)
                 r = add_field(program, source, idx_main, adding, why);
+        if (r == 0)
+                r = bind_own(program, 0, 0, own, why);
         if (r == 0 && codec_drops_boxes(program->codecs[0]))
                 r = refuse_dropping(0, why);
         if (r == 0)
                 r = check_mask_dtype(program, source, 0, why);
         if (r == 0)
                 r = check_views(program, 0, &adding->views, why);
-        for (adding->view = 1; adding->view < adding->views.n && r == 0; adding->view++)
+        for (adding->view = 1; adding->view < adding->views.n && r == 0; adding->view++) {
                 r = add_field(program, source, idx_main, adding, why);
+                if (r == 0)
+                        r = bind_own(program, 0, program->n_fields - 1, own, why);
+        }
         for (uint32_t i = 0; i < program->n_fields; i++)
                 program->collations[i] = *collation;
         return r;
@@ -100,24 +105,25 @@ int parse_unnamed(struct program *program, const struct source *source, const ch
         bool no_main = is_raw(text) && is_table(&source->schema);
         uint32_t idx_main = source->schema.n_fields, idx_label = idx_main;
         struct adding adding = { 0 };
+        struct own_call own;
         struct collation collation;
         _cleanup_(freep) char *steps = NULL;
         size_t steps_end;
         int r = views_take(text, 0, strlen(text), &adding.views, &steps_end, why);
 
         if (r == 0)
-                r = take_ending(text, 0, &steps_end, &adding.own, &collation, why);
+                r = take_ending(text, 0, &steps_end, &own, &collation, why);
         if (r < 0)
                 return r;
         steps = strndup(text, steps_end);
         if (!steps)
                 return why_errno(why, -ENOMEM, "pipeline");
-        if ((!collation.type && adding.views.n == 0 && !adding.own.function[0]) || strspn(steps, BLANKS) < steps_end)
+        if ((!collation.type && adding.views.n == 0 && !own.function[0]) || strspn(steps, BLANKS) < steps_end)
                 adding.steps = steps;
         adding.collation = &collation;
         r = find_label(source, &collation, &idx_label, why);
         if (!no_main && r == 0) {
-                r = add_main(program, source, &adding, &collation, why);
+                r = add_main(program, source, &adding, &own, &collation, why);
                 idx_main = r == 0 ? codec_field(program->codecs[0]) : idx_main;
         }
         if (idx_label < source->schema.n_fields && idx_label != idx_main && r == 0)

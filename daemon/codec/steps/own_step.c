@@ -6,11 +6,13 @@
 #include <string.h>
 
 #include "proto/base/cleanup.h"
+#include "proto/base/nearest.h"
 #include "proto/base/step_text.h"
 #include "proto/base/typed.h"
 
 #define NAME    "python"
 #define EXAMPLE NAME "(my) or " NAME "(my, dtype=float32, shape=3:224:224)"
+#define SEVERAL NAME "(my, boxes=float32[100:4])"
 
 /* What a function can be given and can deliver. */
 static const enum dlp_dtype DTYPES[] = { DLP_DTYPE_UINT8,   DLP_DTYPE_INT32,   DLP_DTYPE_INT64,  DLP_DTYPE_FLOAT16,
@@ -28,82 +30,155 @@ static int expect(struct step_text *reader, char wanted, const char *expected) {
         return 0;
 }
 
-static int read_function(struct step_text *reader, struct own_step *step) {
+static int read_function(struct step_text *reader, struct own_call *call) {
         size_t n = word_length(reader->at);
 
         if (n == 0 || isdigit((unsigned char)*reader->at))
                 return step_text_refuse_here(reader, "the name of a function, as in " EXAMPLE);
-        if (n >= sizeof(step->function))
+        if (n >= sizeof(call->function))
                 return why_set(reader->why, -EINVAL,
                                "pipeline, column %zu: the name of a function has at most %zu characters",
-                               step_text_column(reader, reader->at), sizeof(step->function) - 1);
-        memcpy(step->function, reader->at, n);
-        step->function[n] = '\0';
+                               step_text_column(reader, reader->at), sizeof(call->function) - 1);
+        memcpy(call->function, reader->at, n);
+        call->function[n] = '\0';
         reader->at += n;
         return 0;
 }
 
-static int read_dtype(struct step_text *reader, struct own_step *step) {
-        size_t n = strcspn(reader->at, ",) \t\r\n");
+static int read_dtype(struct step_text *reader, struct own_form *form) {
+        size_t n = strcspn(reader->at, ",)[ \t\r\n");
 
         for (size_t i = 0; i < ARRAY_SIZE(DTYPES); i++)
                 if (typed_is(reader->at, n, dlp_dtype_name(DTYPES[i]))) {
-                        step->dtype = DTYPES[i];
-                        step->has_dtype = true;
+                        form->dtype = DTYPES[i];
+                        form->has_dtype = true;
                         reader->at += n;
                         return 0;
                 }
         return step_text_refuse_here(reader, "a dtype: uint8, float32, int64, ...");
 }
 
-static int read_shape(struct step_text *reader, struct own_step *step) {
-        for (;;) {
-                unsigned long n;
-                char *after;
+static int read_dimension(struct step_text *reader, struct own_form *form) {
+        unsigned long n;
+        char *after;
 
-                if (!isdigit((unsigned char)*reader->at))
-                        return step_text_refuse_here(reader, "the elements of a dimension, as in shape=3:224:224");
-                errno = 0;
-                n = strtoul(reader->at, &after, 10);
-                if (errno != 0 || n > INT32_MAX || step->n_dims == FIELD_DIMS_MAX)
-                        return why_set(reader->why, -EINVAL,
-                                       "pipeline, column %zu: " NAME ": up to %u dimensions of up to %d elements are "
-                                       "allowed",
-                                       step_text_column(reader, reader->at), FIELD_DIMS_MAX, INT32_MAX);
-                step->shape[step->n_dims++] = (int64_t)n;
-                reader->at = after;
-                if (*reader->at != ':')
-                        break;
-                reader->at++;
-        }
-        step->has_shape = true;
+        if (!isdigit((unsigned char)*reader->at))
+                return step_text_refuse_here(reader, "the elements of a dimension, as in shape=3:224:224");
+        errno = 0;
+        n = strtoul(reader->at, &after, 10);
+        if (errno != 0 || n > INT32_MAX || form->n_dims == FIELD_DIMS_MAX)
+                return why_set(reader->why, -EINVAL,
+                               "pipeline, column %zu: " NAME ": up to %u dimensions of up to %d elements are allowed",
+                               step_text_column(reader, reader->at), FIELD_DIMS_MAX, INT32_MAX);
+        form->shape[form->n_dims++] = (int64_t)n;
+        reader->at = after;
         return 0;
 }
 
-static int read_option(struct step_text *reader, struct own_step *step) {
-        const char *word = reader->at;
-        size_t n = word_length(word);
-        bool is_dtype = word_is(word, n, "dtype") && !step->has_dtype;
-        bool is_shape = word_is(word, n, "shape") && !step->has_shape;
-        int r;
+static int read_shape(struct step_text *reader, struct own_form *form) {
+        int r = read_dimension(reader, form);
 
+        while (r == 0 && *reader->at == ':') {
+                reader->at++;
+                r = read_dimension(reader, form);
+        }
+        form->has_shape = true;
+        return r;
+}
+
+/* "[3:224:224]", or as Python has it; "[]" is one number. */
+static int read_brackets(struct step_text *reader, struct own_form *form) {
+        bool is_first = true;
+
+        form->has_shape = true;
+        reader->at++;
+        for (;;) {
+                int r;
+
+                step_text_skip_blanks(reader);
+                if (*reader->at == ']') {
+                        reader->at++;
+                        return 0;
+                }
+                if (!is_first && *reader->at != ':' && *reader->at != ',')
+                        return step_text_refuse_here(reader, "\":\" or \"]\"");
+                reader->at += !is_first;
+                is_first = false;
+                step_text_skip_blanks(reader);
+                r = read_dimension(reader, form);
+                if (r < 0)
+                        return r;
+        }
+}
+
+/* "float32", "float32[3:224:224]", "[3:224:224]" or "3:224:224". */
+static int read_form(struct step_text *reader, struct own_form *form) {
+        int r = 0;
+
+        if (isdigit((unsigned char)*reader->at))
+                return read_shape(reader, form);
+        if (*reader->at != '[')
+                r = read_dtype(reader, form);
+        return r == 0 && *reader->at == '[' ? read_brackets(reader, form) : r;
+}
+
+/* The characters of a field's name, as program.c has them. */
+static size_t field_length(const char *text) {
+        size_t n = 0;
+
+        while (isalnum((unsigned char)text[n]) || (text[n] && strchr("_.-/", text[n])))
+                n++;
+        return n;
+}
+
+/* A new place for what is said of the field with this name. */
+static int name_field(struct step_text *reader, size_t n, struct own_call *call) {
+        struct own_named *named = &call->named[call->n_named];
+
+        if (n == 0 || n >= sizeof(named->field))
+                return step_text_refuse_here(reader,
+                                             "dtype=, shape= or the name of a field, as in " EXAMPLE " or " SEVERAL);
+        for (uint32_t i = 0; i < call->n_named; i++)
+                if (word_is(reader->at, n, call->named[i].field))
+                        return step_text_refuse_here(reader, "each field once");
+        if (call->n_named == DLP_TENSORS_MAX)
+                return step_text_refuse_here(reader, "fewer fields");
+        memcpy(named->field, reader->at, n);
+        named->field[n] = '\0';
+        named->column = step_text_column(reader, reader->at);
+        named->form = (struct own_form){ 0 };
+        call->n_named++;
+        return 0;
+}
+
+static int read_option(struct step_text *reader, struct own_call *call) {
+        size_t n = field_length(reader->at);
+        bool is_dtype = word_is(reader->at, n, "dtype"), is_shape = word_is(reader->at, n, "shape");
+        int r = 0;
+
+        if ((is_dtype && call->form.has_dtype) || (is_shape && call->form.has_shape))
+                return step_text_refuse_here(reader, "dtype= and shape= once each, as in " EXAMPLE);
         if (!is_dtype && !is_shape)
-                return step_text_refuse_here(reader, "dtype= or shape=, each once, as in " EXAMPLE);
+                r = name_field(reader, n, call);
+        if (r < 0)
+                return r;
         reader->at += n;
         step_text_skip_blanks(reader);
         r = expect(reader, '=', "\"=\" and a value");
         if (r < 0)
                 return r;
-        return is_dtype ? read_dtype(reader, step) : read_shape(reader, step);
+        return is_dtype   ? read_dtype(reader, &call->form)
+               : is_shape ? read_shape(reader, &call->form)
+                          : read_form(reader, &call->named[call->n_named - 1].form);
 }
 
-static int read_arguments(struct step_text *reader, struct own_step *step) {
+static int read_arguments(struct step_text *reader, struct own_call *call) {
         int r;
 
         step_text_skip_blanks(reader);
         r = expect(reader, '(', "\"(\" and the name of a function, as in " EXAMPLE);
         if (r == 0)
-                r = read_function(reader, step);
+                r = read_function(reader, call);
         for (;;) {
                 if (r < 0)
                         return r;
@@ -112,7 +187,7 @@ static int read_arguments(struct step_text *reader, struct own_step *step) {
                         return expect(reader, ')', "\",\" or \")\"");
                 reader->at++;
                 step_text_skip_blanks(reader);
-                r = read_option(reader, step);
+                r = read_option(reader, call);
         }
 }
 
@@ -127,37 +202,111 @@ static int refuse_more(const struct step_text *reader, size_t at, size_t end) {
                        word.begin + 1, word_shown(word.n), reader->text + word.begin);
 }
 
-int own_step_take(const char *text, size_t begin, size_t end, struct own_step *ret_step, size_t *ret_steps_end,
+int own_step_take(const char *text, size_t begin, size_t end, struct own_call *ret_call, size_t *ret_steps_end,
                   struct why *why) {
         struct step_text reader = { .what = "pipeline", .text = text, .why = why };
         struct step_word word = { .end = begin };
-        struct own_step step = { 0 };
         int r;
 
-        *ret_step = (struct own_step){ 0 };
+        *ret_call = (struct own_call){ 0 };
         *ret_steps_end = end;
         do {
                 if (!step_text_next_word(text, word.end, end, &word))
                         return 0;
         } while (!word_is(text + word.begin, word.n, NAME));
-        step.column = word.begin + 1;
+        ret_call->column = word.begin + 1;
         reader.at = text + word.begin + word.n;
-        r = read_arguments(&reader, &step);
+        r = read_arguments(&reader, ret_call);
         if (r < 0)
                 return r;
         if (reader.at < text + end)
                 return refuse_more(&reader, (size_t)(reader.at - text), end);
-        *ret_step = step;
         *ret_steps_end = word.begin;
         return 0;
 }
 
-void own_step_print(const struct own_step *step, FILE *stream) {
-        fprintf(stream, NAME "(%s", step->function);
-        if (step->has_dtype)
-                fprintf(stream, ", dtype=%s", dlp_dtype_name(step->dtype));
-        for (uint32_t i = 0; step->has_shape && i < step->n_dims; i++)
-                fprintf(stream, "%s%lld", i == 0 ? ", shape=" : ":", (long long)step->shape[i]);
+/* ---- the fields of its part ------------------------------------------------------------------------------------ */
+
+static int check_named(const struct own_call *call, const char *const *fields, uint32_t n_fields, struct why *why) {
+        for (uint32_t k = 0; k < call->n_named; k++) {
+                const struct own_named *named = &call->named[k];
+                struct nearest nearest;
+                uint32_t i = 0;
+
+                nearest_begin(&nearest, named->field, strlen(named->field));
+                while (i < n_fields && strcmp(fields[i], named->field) != 0)
+                        nearest_offer(&nearest, fields[i++]);
+                if (i == n_fields)
+                        return why_set(why, -EINVAL,
+                                       "pipeline, column %zu: " NAME "(%s): \"%s\" is not the name of a field of its "
+                                       "part%s; expected dtype= or shape=, or a field of the part, as in %s",
+                                       named->column, call->function, named->field, nearest_hint(&nearest), SEVERAL);
+        }
+        return 0;
+}
+
+static const struct own_form *form_of(const struct own_call *call, const char *field) {
+        for (uint32_t k = 0; k < call->n_named; k++)
+                if (strcmp(call->named[k].field, field) == 0)
+                        return &call->named[k].form;
+        return &call->form;
+}
+
+int own_step_bind(const struct own_call *call, const char *const *fields, uint32_t n_fields, struct own_step *ret_steps,
+                  struct why *why) {
+        bool is_plain = call->form.has_dtype || call->form.has_shape;
+        int r;
+
+        if (call->function[0] == '\0')
+                return 0;
+        r = check_named(call, fields, n_fields, why);
+        if (r < 0)
+                return r;
+        if (is_plain && (n_fields > 1 || call->n_named > 0))
+                return why_set(why, -EINVAL,
+                               "pipeline, column %zu: " NAME "(%s): dtype= and shape= are for a part that names one "
+                               "field; write the name of the field, as in %s",
+                               call->column, call->function, SEVERAL);
+        for (uint32_t i = 0; i < n_fields; i++) {
+                struct own_step *step = &ret_steps[i];
+
+                *step = (struct own_step){ .column = call->column,
+                                           .form = *form_of(call, fields[i]),
+                                           .goes_on = i > 0 };
+                memcpy(step->function, call->function, sizeof(step->function));
+                snprintf(step->parameter, sizeof(step->parameter), "%s", fields[i]);
+        }
+        return 0;
+}
+
+static void print_shape(const struct own_form *form, FILE *stream) {
+        for (uint32_t k = 0; k < form->n_dims; k++)
+                fprintf(stream, "%s%lld", k > 0 ? ":" : "", (long long)form->shape[k]);
+}
+
+/* Of one field, whose name needs not be said unless it is a single number. */
+static void print_plain(const struct own_form *form, FILE *stream) {
+        if (form->has_dtype)
+                fprintf(stream, ", dtype=%s", dlp_dtype_name(form->dtype));
+        if (form->has_shape)
+                fputs(", shape=", stream);
+        print_shape(form, stream);
+}
+
+void own_step_print(const struct own_step *const *steps, uint32_t n_steps, FILE *stream) {
+        fprintf(stream, NAME "(%s", steps[0]->function);
+        for (uint32_t i = 0; i < n_steps; i++) {
+                const struct own_form *form = &steps[i]->form;
+
+                if (n_steps == 1 && (form->n_dims > 0 || !form->has_shape)) {
+                        print_plain(form, stream);
+                } else if (form->has_dtype || form->has_shape) {
+                        fprintf(stream, ", %s=%s%s", steps[i]->parameter,
+                                form->has_dtype ? dlp_dtype_name(form->dtype) : "", form->has_shape ? "[" : "");
+                        print_shape(form, stream);
+                        fputs(form->has_shape ? "]" : "", stream);
+                }
+        }
         fputs(")", stream);
 }
 
@@ -183,9 +332,10 @@ static enum dlp_dtype input_dtype(const struct field_form *form) {
 }
 
 static bool is_same(const struct own_step *step, const struct field_form *form) {
-        return (!step->has_dtype || step->dtype == form->dtype) &&
-               (!step->has_shape || (step->n_dims == form->n_dims &&
-                                     memcmp(step->shape, form->shape, form->n_dims * sizeof(*form->shape)) == 0));
+        return (!step->form.has_dtype || step->form.dtype == form->dtype) &&
+               (!step->form.has_shape ||
+                (step->form.n_dims == form->n_dims &&
+                 memcmp(step->form.shape, form->shape, form->n_dims * sizeof(*form->shape)) == 0));
 }
 
 /* The most bytes that a sample of the input has; 0: that is not known. */
@@ -207,11 +357,12 @@ int own_step_apply(const struct own_step *step, struct field_form *form, struct 
                 return refuse(step, form, "is a list of texts: no function can be applied to it", why);
         if (is_fixed(form) && is_same(step, form))
                 return 0;
-        if (!is_fixed(form) && !step->has_shape)
+        if (!is_fixed(form) && !step->form.has_shape)
                 return refuse(
                         step, form,
                         "has samples of several shapes: say which shape the function delivers, as in dtype=uint8, "
-                        "shape=224:224:3, or let steps before it give them one",
+                        "shape=224:224:3, or with the field's name, as in image=uint8[224:224:3], or let steps before "
+                        "it give them one",
                         why);
         input.dtype = input_dtype(form);
         input.n_bytes = input_bytes(form);
@@ -223,9 +374,9 @@ int own_step_apply(const struct own_step *step, struct field_form *form, struct 
                         why);
         memcpy(input.shape, form->shape, sizeof(input.shape));
         memcpy(made.name, form->name, sizeof(made.name));
-        made.dtype = step->has_dtype ? step->dtype : input.dtype;
-        made.n_dims = step->has_shape ? step->n_dims : form->n_dims;
-        memcpy(made.shape, step->has_shape ? step->shape : form->shape, sizeof(made.shape));
+        made.dtype = step->form.has_dtype ? step->form.dtype : input.dtype;
+        made.n_dims = step->form.has_shape ? step->form.n_dims : form->n_dims;
+        memcpy(made.shape, step->form.has_shape ? step->form.shape : form->shape, sizeof(made.shape));
         made.input = input;
         *form = made;
         return 0;

@@ -3,10 +3,11 @@
  *
  *      image: random_resized_crop(224) python(my); label       my changes the picture in place
  *      image: raw python(read, dtype=float32, shape=3:64:64)   read makes an array of the stored bytes
+ *      image, boxes: hflip(0.5) python(my, boxes=float32[100:4])   my gets both, and delivers boxes in another form
  *
- * It is the last step of a part that names one field; only views(N) and stack may follow. The function runs in
- * processes that the trainer starts (pipeline/desk/desk.h); here is what the text says of it, and where its input lies.
- */
+ * It is the last step of its part; only views(N) and stack may follow. If the part names several fields, one call gets
+ * them all. The function runs in processes that the trainer starts (pipeline/desk/desk.h); here is what the text says
+ * of it, and where its input lies. */
 #pragma once
 
 #include <stdbool.h>
@@ -17,22 +18,49 @@
 #include "daemon/collate/layout.h"
 #include "proto/base/why.h"
 
-struct own_step {
-        char function[DLP_FUNCTION_MAX]; /* "": the text does not have the step */
-        size_t column;                   /* in the text, for messages */
-        bool has_dtype, has_shape;       /* else as its input */
+/* What the text says of what a function delivers for a field; what it does not say is as the function is given it. */
+struct own_form {
+        bool has_dtype, has_shape;
         enum dlp_dtype dtype;
         uint32_t n_dims;
         int64_t shape[FIELD_DIMS_MAX]; /* none is negative */
 };
 
+/* The step, for one of the fields of its part. */
+struct own_step {
+        char function[DLP_FUNCTION_MAX]; /* "": the text does not have the step */
+        size_t column;                   /* in the text, for messages */
+        struct own_form form;
+        bool goes_on; /* the call of the function that the field before it belongs to has this one, too */
+        char parameter[DLP_TENSOR_NAME_MAX]; /* as which the function gets it: the field's name, without that of a view
+                                              */
+};
+
+/* The step as the text has it. */
+struct own_call {
+        char function[DLP_FUNCTION_MAX]; /* "": the text does not have the step */
+        size_t column;
+        struct own_form form; /* dtype= and shape= */
+        uint32_t n_named;
+        struct own_named { /* FIELD= */
+                char field[DLP_TENSOR_NAME_MAX];
+                size_t column;
+                struct own_form form;
+        } named[DLP_TENSORS_MAX];
+};
+
 /* Looks for the step in text[begin] to text[end - 1]. Returns 0 with where the steps before it end (`end` if there is
  * none); -EINVAL with the column: its arguments are wrong, or something follows it. */
-int own_step_take(const char *text, size_t begin, size_t end, struct own_step *ret_step, size_t *ret_steps_end,
+int own_step_take(const char *text, size_t begin, size_t end, struct own_call *ret_call, size_t *ret_steps_end,
                   struct why *why);
 
-/* In its one normal spelling. */
-void own_step_print(const struct own_step *step, FILE *stream);
+/* The fields of a part with these names become those of the call, if there is one. -EINVAL: it says something of
+ * another field, or does not say of which. */
+int own_step_bind(const struct own_call *call, const char *const *fields, uint32_t n_fields, struct own_step *ret_steps,
+                  struct why *why);
+
+/* The call of these fields in its one normal spelling. */
+void own_step_print(const struct own_step *const *steps, uint32_t n_steps, FILE *stream);
 
 /* Changes the form of a field accordingly: to what the function delivers. Where its input has another type or shape, or
  * varies, the form says that it lies in a place of its own. -EINVAL: no function can be applied to it, or what it

@@ -144,12 +144,14 @@ static void tell_form(Dlp__Form *form, uint64_t offset, uint64_t stride, uint32_
 }
 
 static void tell_step(struct told_step *told, const struct stream *stream, uint32_t idx_field) {
-        const struct program *program = programs_first(stream->programs);
+        const struct own_step *own = program_own(programs_first(stream->programs), idx_field);
         const struct field_layout *field = &stream->layout.fields[idx_field];
         const struct field_form *form = &field->form;
 
         dlp__work_step__init(&told->step);
-        told->step.function = (char *)(uintptr_t)program_own(program, idx_field)->function;
+        told->step.function = (char *)(uintptr_t)own->function;
+        told->step.parameter = (char *)(uintptr_t)own->parameter;
+        told->step.goes_on = own->goes_on;
         told->step.field = (char *)(uintptr_t)form->name;
         tell_form(&told->output, field->offset, field->sample_bytes, form->dtype, form->n_dims, form->shape);
         if (form->input.n_bytes > 0)

@@ -14,10 +14,10 @@ import numpy
 from .._errors import OptionError
 from .._lease import TYPES
 from .draws import Draws
+from .several import GIVEN, Several, Wrong, put
 
 Function = Callable[..., Any]
 
-GIVEN = ("rng", "sample", "epoch")  # parameters that a function may have beside the array
 PLACES_SHOWN = 3
 
 _NAME = re.compile(r"\bpython\(\s*([A-Za-z_][A-Za-z0-9_]*)")
@@ -103,20 +103,12 @@ def as_array(address: int, dtype: int, shape: Tuple[int, ...]) -> Any:
     return numpy.ndarray(shape, kind, cast(Any, (ctypes.c_char * n_bytes).from_address(address)))
 
 
-class Wrong(Exception):
-    """What a function returned cannot be taken."""
-
-
 def _put(result: Any, output: Any, name: str) -> None:
-    """Copies what the function returned to where the daemon wants it."""
-    if hasattr(result, "detach"):
-        result = result.detach().cpu().numpy()
-    result = numpy.asarray(result)
-    if result.shape != output.shape or result.dtype != output.dtype:
-        shape = ":".join(str(n) for n in result.shape)
-        raise Wrong(f"returned {result.dtype} {result.shape}, and {output.dtype} {output.shape} is declared: write "
-                    f"python({name}, dtype={result.dtype}{f', shape={shape}' if shape else ''}), or convert it")
-    output[...] = result
+    """Copies what a function of one field returned to where the daemon wants it."""
+    def hint(array: Any) -> str:
+        shape = ":".join(str(n) for n in array.shape)
+        return f"python({name}, dtype={array.dtype}{f', shape={shape}' if shape else ''})"
+    put(result, output, "", hint)
 
 
 class Applier:
@@ -124,27 +116,41 @@ class Applier:
 
     def __init__(self, functions: Dict[str, Function]) -> None:
         self._calls = {name.encode(): Call(function) for name, function in functions.items()}
+        self._several: Dict[Tuple[bytes, Tuple[str, ...]], Several] = {}
         self._draws = Draws()
 
-    def apply(self, name: bytes, seed: int, epoch: int, sample: int, given: Any, output: Optional[Any]) -> None:
-        """`output` None: the function changes the array in place, or returns another one of its form."""
+    def _call(self, name: bytes) -> Call:
         call = self._calls.get(name)
         if call is None:
             raise Wrong("the trainer has no function of this name")
-        wants = call.wants
-        if "rng" in wants:
-            rng = self._draws.rng(seed, epoch, sample)
-        else:
-            rng = None
+        return call
+
+    def _more(self, wants: Tuple[str, ...], seed: int, epoch: int, sample: int) -> Dict[str, Any]:
+        """What a function is given beside fields. Without a generator of its own it finds the common ones seeded."""
+        if "rng" not in wants:
             self._draws.seed_all(seed, epoch, sample)
-        if wants:
-            more = {"rng": rng, "sample": sample, "epoch": epoch}
-            result = call.function(given, **{key: more[key] for key in wants})
-        else:
-            result = call.function(given)
+        more: Dict[str, Any] = {}
+        for name in wants:
+            more[name] = (self._draws.rng(seed, epoch, sample) if name == "rng"
+                          else sample if name == "sample" else epoch)
+        return more
+
+    def apply(self, name: bytes, seed: int, epoch: int, sample: int, given: Any, output: Optional[Any]) -> None:
+        """`output` None: the function changes the array in place, or returns another one of its form."""
+        call = self._call(name)
+        result = call.function(given, **self._more(call.wants, seed, epoch, sample))
         if result is None or result is given:
             if output is not None:
                 raise Wrong(f"returned {'its input' if result is given else 'None'}, and what it delivers has another "
                             f"form than its input: return an array of {output.dtype} {output.shape}")
             return
         _put(result, given if output is None else output, name.decode())
+
+    def apply_to_several(self, name: bytes, seed: int, epoch: int, sample: int,
+                         fields: Dict[str, Tuple[Any, Any]]) -> None:
+        """The same for several fields, by the names under which the function gets them."""
+        key = name, tuple(fields)
+        several = self._several.get(key)
+        if several is None:
+            several = self._several[key] = Several(name.decode(), self._call(name).function, key[1])
+        several.apply(fields, self._more(several.wants, seed, epoch, sample))

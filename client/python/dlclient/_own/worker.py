@@ -8,11 +8,12 @@ import os
 import signal
 import sys
 import traceback
-from typing import Any, Dict
+from typing import Any, Dict, Tuple
 
 from .. import _library
 from .board import Board
-from .functions import Applier, Function, Wrong, as_array, described
+from .functions import Applier, Function, as_array, described
+from .several import Wrong
 
 GONE = 75        # exit status: the rank has left or the daemon has ended
 REFUSED = 74     # exit status: the daemon does not let it connect, or no more
@@ -63,14 +64,23 @@ class Worker:
             found = self._arrays[key] = as_array(array.data, array.dtype, tuple(array.shape[:array.n_dims]))
         return found.view()
 
+    def _field(self, step: Any) -> Tuple[Any, Any]:
+        """What a function is given, and where what it delivers belongs; None: to the same place."""
+        given, output = step.input, step.output
+        return self._array(given), None if given.data == output.data else self._array(output)
+
     def _apply(self, order: Any) -> None:
-        steps, epoch, sample = order.steps, order.epoch, order.sample
-        for i in range(order.n_steps):
+        steps, epoch, sample, applier = order.steps, order.epoch, order.sample, self._applier
+        i = 0
+        while i < order.n_steps:
             step = steps[i]
-            given, output = step.input, step.output
-            is_in_place = given.data == output.data
-            self._applier.apply(step.function, step.seed, epoch, sample, self._array(given),
-                                None if is_in_place else self._array(output))
+            n = step.n_fields
+            if n == 1:
+                applier.apply(step.function, step.seed, epoch, sample, *self._field(step))
+            else:
+                fields = {steps[k].parameter.decode(): self._field(steps[k]) for k in range(i, i + n)}
+                applier.apply_to_several(step.function, step.seed, epoch, sample, fields)
+            i += max(n, 1)
 
     def _work_on(self, order: Any) -> Any:
         """None, or what is wrong, in a line."""

@@ -1,0 +1,102 @@
+"""A function that gets several fields of a sample, by the names of its parameters, and changes or returns them."""
+from __future__ import annotations
+
+import inspect
+from typing import Any, Callable, Dict, Mapping, Optional, Sequence, Tuple
+
+import numpy
+
+GIVEN = ("rng", "sample", "epoch")  # parameters that a function may have beside its fields
+
+
+class Wrong(Exception):
+    """What a function returned cannot be taken, or it cannot be called so."""
+
+
+def form_of(array: Any) -> str:
+    """As a pipeline has it: float32[3:224:224]."""
+    return f"{array.dtype}[{':'.join(str(n) for n in array.shape)}]"
+
+
+class Several:
+    """What a function wants of the fields of a part of a pipeline, which has this name for it."""
+
+    def __init__(self, name: str, function: Callable[..., Any], fields: Sequence[str]) -> None:
+        self.name = name
+        self.function = function
+        self.fields = tuple(fields)
+        self.wants: Tuple[str, ...] = ()    # of GIVEN
+        self.takes: Tuple[str, ...] = ()    # of the fields, in the sequence of a tuple that it returns
+        try:
+            parameters = inspect.signature(function).parameters.values()
+        except (TypeError, ValueError):
+            raise Wrong(f"its parameters are not known, and the part names {self._listed()}: write a function that has "
+                        f"parameters with these names and calls it") from None
+        takes, takes_all = [], False
+        for parameter in parameters:
+            takes_all |= parameter.kind is parameter.VAR_KEYWORD
+            if parameter.kind in (parameter.VAR_KEYWORD, parameter.VAR_POSITIONAL):
+                continue
+            if parameter.name in fields and parameter.kind is not parameter.POSITIONAL_ONLY:
+                takes.append(parameter.name)
+            elif parameter.name in GIVEN:
+                self.wants += (parameter.name,)
+            elif parameter.default is parameter.empty:
+                raise Wrong(f"it has the parameter {parameter.name}, and the part names {self._listed()}: a function "
+                            f"that gets several fields has parameters with the fields' names. Rename the parameter, or "
+                            f"the field, as in \"{self._example(parameter.name)}\"")
+        both = [field for field in takes if field in GIVEN]
+        if both:
+            raise Wrong(f"a field is called {both[0]}, and a parameter of this name is something else: give the field "
+                        f"another name, as in \"{self._example('its_' + both[0], both[0])}\"")
+        self.takes = tuple(fields) if takes_all else tuple(takes)
+
+    def _listed(self) -> str:
+        return ", ".join(self.fields)
+
+    def _example(self, name: str, field: Optional[str] = None) -> str:
+        renamed = field or next((field for field in self.fields if not field.isidentifier()), self.fields[0])
+        return f"{', '.join(f'{name}={field}' if field == renamed else field for field in self.fields)}: ..."
+
+    def apply(self, arrays: Mapping[str, Tuple[Any, Any]], more: Mapping[str, Any]) -> None:
+        """`arrays`: what is given of each field, and where it is to go if that is another place."""
+        result = self.function(**{field: arrays[field][0] for field in self.takes}, **more)
+        results = self._by_field(result)
+        for field in self.fields:
+            given, output = arrays[field]
+            self._deliver(field, results.get(field), given, output)
+
+    def _by_field(self, result: Any) -> Dict[str, Any]:
+        if result is None:
+            return {}
+        if isinstance(result, Mapping):
+            for name in result:
+                if name not in self.fields:
+                    raise Wrong(f"returned a dict with {name!r}, and the part names {self._listed()}: return these, or "
+                                f"those of them that are not changed in place")
+            return dict(result)
+        if not isinstance(result, (tuple, list)) or len(result) != len(self.takes):
+            what = f"{len(result)} results" if isinstance(result, (tuple, list)) else f"a {type(result).__name__}"
+            raise Wrong(f"returned {what}, and gets {', '.join(self.takes) or 'no field'}: return a tuple of as many, "
+                        f"in this sequence, or a dict such as {{\"{self.fields[0]}\": array}}, or change them in place")
+        return dict(zip(self.takes, result))
+
+    def _deliver(self, field: str, result: Any, given: Any, output: Any) -> None:
+        if result is None or result is given:
+            if output is not None:
+                what = "it was not returned" if result is None else "its input was returned"
+                raise Wrong(f"field {field}: {what}, and what is delivered has another form: return {form_of(output)}")
+            return
+        put(result, given if output is None else output, f"field {field}: ",
+            lambda array: f"python({self.name}, {field}={form_of(array)})")
+
+
+def put(result: Any, output: Any, where: str, hint: Callable[[Any], str]) -> None:
+    """Copies what a function returned to where the daemon wants it. `hint`: what to write to get such an array."""
+    if hasattr(result, "detach"):
+        result = result.detach().cpu().numpy()
+    result = numpy.asarray(result)
+    if result.shape != output.shape or result.dtype != output.dtype:
+        raise Wrong(f"{where}returned {result.dtype} {result.shape}, and {output.dtype} {output.shape} is declared: "
+                    f"write {hint(result)}, or convert it")
+    output[...] = result
