@@ -38,6 +38,7 @@ struct dataset_setting {
 
         char *dtype, *shape, *offset;                                       /* npy without a header */
         char *sequence_length, *splits, *part, *num_samples, *seed, *blend; /* megatron */
+        char *count, *title;                                                /* numbers */
         char *merge, *stream, *field_limit, *spool, *spool_limit;           /* webdataset */
         char *allow;          /* groups whose members may use it; "": everybody who may connect */
         struct groups groups; /* of `allow`, looked up */

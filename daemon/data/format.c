@@ -10,9 +10,9 @@
 #include "proto/base/nearest.h"
 
 static const struct format *const FORMATS[] = {
-        &FORMAT_ARROW,  &FORMAT_COCO,    &FORMAT_CSV,  &FORMAT_FOLDER,   &FORMAT_IMAGEFOLDER,
-        &FORMAT_JSONL,  &FORMAT_LITDATA, &FORMAT_MDS,  &FORMAT_MEGATRON, &FORMAT_NPY,
-        &FORMAT_PACKED, &FORMAT_PARQUET, &FORMAT_TEXT, &FORMAT_TFRECORD, &FORMAT_WEBDATASET,
+        &FORMAT_ARROW,   &FORMAT_COCO, &FORMAT_CSV,      &FORMAT_FOLDER,     &FORMAT_IMAGEFOLDER, &FORMAT_JSONL,
+        &FORMAT_LITDATA, &FORMAT_MDS,  &FORMAT_MEGATRON, &FORMAT_NPY,        &FORMAT_NUMBERS,     &FORMAT_PACKED,
+        &FORMAT_PARQUET, &FORMAT_TEXT, &FORMAT_TFRECORD, &FORMAT_WEBDATASET,
 };
 
 int format_find(const char *name, const struct format **ret_format, struct why *why) {

@@ -83,6 +83,7 @@ extern const struct format FORMAT_LITDATA;
 extern const struct format FORMAT_MDS;
 extern const struct format FORMAT_MEGATRON;
 extern const struct format FORMAT_NPY;
+extern const struct format FORMAT_NUMBERS;
 extern const struct format FORMAT_PACKED;
 extern const struct format FORMAT_PARQUET;
 extern const struct format FORMAT_TEXT;
