@@ -9,7 +9,8 @@
     state = loader.state_dict()              # a small plain dict; load_state_dict() also takes it at another world size
 
 The daemon reads, decodes and augments; nothing is started in this process and nothing is copied. Functions of your own
-run in processes that the loader starts: pipeline="center_crop(224) python(my)" with workers={"my": function}."""
+run in processes that the loader starts: pipeline="center_crop(224) python(my)" with workers={"my": function}; and so
+does a whole Dataset object: Loader(dlclient.from_dataset(dataset), 64, n_workers=4)."""
 from ._batches.batch import Batch
 from ._dataset import Dataset, Sampler
 from ._device.array import DeviceArray
@@ -20,6 +21,7 @@ from ._errors import (BatchReleased, DaemonGone, DaemonNotRunning, DaemonTimeout
                       TooManyErrors, VersionMismatch, WorkersGone)
 from ._loader import Loader
 from ._once import OnceError, OnceTimeout, once
+from ._own.dataset import from_dataset
 from ._own.draws import sample_rng
 from ._batches.ragged import Ragged
 from ._batches.source import TextLists, Texts
@@ -33,5 +35,5 @@ __all__ = [
     "LoaderWarning", "NotSupported", "OnceError", "OnceTimeout", "OptionError", "PermissionDenied", "Ragged",
     "RankTaken", "RingFull", "SampleDamaged", "Sampler", "StateError", "Stats", "StillInUse", "TextLists", "Texts",
     "TooManyErrors", "VersionMismatch", "WorkersGone",
-    "__version__", "once", "sample_rng",
+    "__version__", "from_dataset", "once", "sample_rng",
 ]

@@ -17,6 +17,7 @@ from ._device.receivers import receivers_of
 from ._errors import OptionError
 from ._fixed import refuse_names, settle
 from ._loops import Loops
+from ._own.dataset import FromDataset, pipeline_of
 from ._places import state as _state
 from ._places.course import Course
 from ._places.epochs import EpochIterator, Span
@@ -41,15 +42,16 @@ class Loader(Loops):
                         served by a daemon of your own, which starts by itself. Or the name of a dataset of the daemon's
                         configuration. Or several, one after the other as with torch's ConcatDataset: ["a", "b"] or
                         "a + b"; loader.dataset.parts says where each begins, and the field __dataset__, if the pipeline
-                        names it, which one a sample is of
+                        names it, which one a sample is of. Or a Dataset object of your own: dlclient.from_dataset()
         batch_size      samples in a batch; None: single samples, whose fields have no dimension of the batch
         pipeline        the steps applied to a sample, see dataloaderd(8); None: "raw", the bytes as stored
         views           2 to 16: that many pictures of each sample, with draws of their own, for contrastive training;
                         batch["image"] is then a list, and with as_tuple=True `for (a, b), labels in loader` works. The
                         same as views(2) at the end of the steps
-        framework       the type of the fields: "numpy", "torch", "jax" or "tensorflow"
+        framework       the type of the fields: "numpy", "torch", "jax" or "tensorflow"; None: "torch" for a Dataset of
+                        torch's (from_dataset()), else "numpy"
         as_tuple        True: a batch is a tuple of its fields, for `for images, labels in loader`; or a list of names:
-                        ["image", "label"]
+                        ["image", "label"]. None: as False; of from_dataset() the structure of a sample
         device          None: fields are in the CPU's memory. "cuda": on the GPU of this process, which is torch's
                         current one, or that of its place on the node (LOCAL_RANK); "cuda:1" or torch.device("cuda", 1):
                         on that one. With several ranks a list of one for each, or "cuda": one after the other. The
@@ -136,7 +138,7 @@ class Loader(Loops):
     are held."""
 
     @answers_torch
-    def __init__(self, dataset: _options.DatasetWish, batch_size: Optional[int] = 1, *,
+    def __init__(self, dataset: Union[_options.DatasetWish, FromDataset], batch_size: Optional[int] = 1, *,
                  pipeline: Optional[str] = None, seed: Union[int, str, None] = _order.UNSAID,
                  draws: Optional[int] = None, shuffle: Optional[bool] = None, drop_last: bool = False,
                  dealing: str = "strided",
@@ -145,16 +147,21 @@ class Loader(Loops):
                  job: Optional[str] = None, socket: Optional[str] = None, epochs: Optional[int] = 1,
                  steps_per_epoch: Optional[int] = None, state: Optional[Dict[str, Any]] = None, on_error: str = "fail",
                  max_errors: Union[int, float, None] = None, on_restart: str = "wait",
-                 restart_timeout: Optional[float] = 300.0, slots: Optional[int] = None, framework: str = "numpy",
+                 restart_timeout: Optional[float] = 300.0, slots: Optional[int] = None, framework: Optional[str] = None,
                  copy: Union[bool, str] = "small", timeout: Optional[float] = None,
                  open_timeout: Optional[float] = None, persistent: bool = True,
                  progress: ProgressWish = None, sampler: Optional[str] = None,
                  columns: Optional[Mapping[str, Any]] = None, indices: Any = None, targets: Any = None,
-                 as_tuple: Union[bool, Sequence[str]] = False, views: Optional[int] = None, device: Any = None,
+                 as_tuple: Union[bool, Sequence[str], None] = None, views: Optional[int] = None, device: Any = None,
                  into: Any = None, workers: Optional[Mapping[str, Any]] = None, n_workers: Optional[int] = None,
                  worker_timeout: Optional[float] = 60.0, worker_start: str = "fork") -> None:
         self._closed = "the loader was never opened"
         self._crews = []
+        source, dataset = (dataset, dataset.source) if isinstance(dataset, FromDataset) else (None, dataset)
+        if source is not None:
+            pipeline, workers = pipeline_of(source, pipeline, workers, views), source.workers
+        if framework is None:
+            framework = "torch" if source is not None and source.is_torch else "numpy"
         self._wish = _options.Wish(dataset=dataset, batch_size=1 if batch_size is None else batch_size,
                                    pipeline=_views.with_views(pipeline_text(pipeline), views),
                                    drop_last=drop_last, dealing=dealing, partition=partition,
@@ -174,6 +181,8 @@ class Loader(Loops):
         self._targets = _form.Targets(targets)
         self._form = _form.Form(_convert.converter(_options.text("framework", framework)), _form.copies(copy),
                                 self._targets, _form.tuple_of(as_tuple), batch_size is None, on_error == "raise")
+        if source is not None and as_tuple is None:
+            self._form.rebuild = source.rebuild
         self._framework = framework
         n_ranks = 1 if self._wish.ranks is None else len(self._wish.ranks)
         self._receivers = receivers_of(device, n_ranks, framework, into, self._form.copy)

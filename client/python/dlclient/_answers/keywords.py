@@ -18,17 +18,19 @@ ANSWERS: Dict[str, str] = {
     # DataLoader
     "num_workers": "leave it out: the daemon's workers decode for all loaders; `dlctl workers N` sets how many there "
                    "are, or `workers` of its configuration, or, for the private daemon that serves a path, "
-                   "DATALOADERD_PRIVATE=\"workers=8\" in the environment of the program that starts it",
+                   "DATALOADERD_PRIVATE=\"workers=8\" in the environment of the program that starts it. The "
+                   "processes for functions of your own, and for from_dataset(), are n_workers=4",
     "batch_sampler": "say how batches are made in sampler=, such as sampler=\"buckets(column=length, edges=64:128, "
                      "tokens=8192)\"; for batches of one size, batch_size and drop_last are enough",
     "collate_fn": "leave it out: a batch has one array a field; samples that differ in size need a step at the end of "
                   "their part of the pipeline (pad, pack or ragged), and as_tuple=True gives (image, label) instead of "
-                  "a mapping",
+                  "a mapping. With from_dataset() a batch has the structure of a sample: what collate_fn does for each "
+                  "sample (padding to one length) belongs into the dataset, what it does for a batch into the loop",
     "pin_memory": "leave it out: with device=\"cuda\" batches come to the GPU by themselves, from memory that is "
                   "registered with it; tensor.to(device) copies from the daemon's memory as well",
     "pin_memory_device": "device=\"cuda:1\": batches come to that GPU by themselves",
-    "worker_init_fn": "leave it out: there are no worker processes to set up, and random draws depend only on seed, "
-                      "epoch and sample",
+    "worker_init_fn": "leave it out: random draws depend only on seed, epoch and sample, also those of functions of "
+                      "your own and of from_dataset(); what a process has to open, open in it at the first sample",
     "multiprocessing_context": "leave it out: there are no worker processes, and nothing is forked",
     "generator": "give its seed: seed=generator.initial_seed(), or seed=\"torch\" for the seed of torch.manual_seed()",
     "prefetch_factor": "slots=8 is how many batches are prepared ahead or held at once",
@@ -95,6 +97,11 @@ def sampler_answer(value: Any) -> str:
             "columns={\"w\": array}, or indices=list(sampler) for a list of samples")
 
 
+def is_map_style(value: object) -> bool:
+    """Has it samples with numbers? By its class: so an attribute that a __getattr__ makes up does not count."""
+    return hasattr(type(value), "__len__") and hasattr(type(value), "__getitem__")
+
+
 def _refuse_dataset(value: object) -> None:
     """A Dataset object, an array, ...: what the daemon cannot read."""
     if isinstance(value, (str, bytes, os.PathLike, list, tuple, dict)) or value is None:
@@ -109,10 +116,12 @@ def _refuse_dataset(value: object) -> None:
         return
     where = getattr(value, "root", None)
     folder = f" (this one's files are in {os.fspath(where)})" if isinstance(where, (str, os.PathLike)) else ""
+    as_it_is = (f" Or as it is, in processes of its own: Loader(dlclient.from_dataset(dataset), batch_size=64, "
+                f"n_workers=4)" if is_map_style(value) else "")
     raise OptionError(f"dataset: a {kind} is an object of Python, which the daemon cannot read: give its path, or the "
                       f"name of "
                       f"a dataset of its configuration{folder}. What __getitem__ did is said by the pipeline; "
-                      f"docs/datasets.md has a table of what can be read")
+                      f"docs/datasets.md has a table of what can be read.{as_it_is}")
 
 
 def _answer(name: str, value: Any) -> str:

@@ -31,9 +31,9 @@ def copies(value: object) -> str:
 
 
 def tuple_of(value: object) -> Union[bool, Tuple[str, ...]]:
-    """The option as_tuple: False, True, or the names of fields."""
-    if isinstance(value, bool):
-        return value
+    """The option as_tuple: None or False, True, or the names of fields."""
+    if value is None or isinstance(value, bool):
+        return bool(value)
     if isinstance(value, (list, tuple)) and value and all(isinstance(name, str) for name in value):
         return tuple(value)
     raise OptionError(f"as_tuple: {value!r}; True (all fields, in the batch's own order), a list of names such as "
@@ -83,7 +83,7 @@ class Form:
     """The options of a loader about its batches. It is shared by all of them."""
 
     __slots__ = ("convert", "copy", "targets", "as_tuple", "is_single", "copies_all", "raises", "names_of", "views",
-                 "channels_last", "are_targets_checked")
+                 "channels_last", "are_targets_checked", "rebuild")
 
     def __init__(self, convert: Converter = as_it_is, copy: str = "none", targets: Optional[Targets] = None,
                  as_tuple: Union[bool, Tuple[str, ...]] = False, is_single: bool = False,
@@ -98,6 +98,7 @@ class Form:
         self.names_of: Optional[Callable[[Any], List[str]]] = None  # set by the loader, which must not be kept alive
         self.views = Views()  # set by the loader, once it is open
         self.channels_last = ChannelsLast()  # the same
+        self.rebuild: Optional[Callable[[Any], Any]] = None  # the structure of a Dataset's samples (from_dataset())
         self.raises = raises  # on_error="raise": the daemon substitutes, and such a batch is not handed out
 
     def is_small(self, shape: Tuple[int, ...], n_bytes: int) -> bool:
@@ -137,7 +138,7 @@ class Form:
         if self.targets:
             self.check_targets(batch)
         if self.as_tuple is False:
-            return batch
+            return batch if self.rebuild is None else self.rebuild(batch)
         names = list(batch) if self.as_tuple is True else self.as_tuple
         missing = [name for name in names if name not in batch]
         if missing:

@@ -78,4 +78,4 @@ class Draws:
         numpy.random.seed(number & _MASK)
         torch = sys.modules.get("torch")
         if torch is not None:
-            torch.manual_seed(number)
+            torch.default_generator.manual_seed(number)  # not torch.manual_seed(), which is slow as it asks for GPUs

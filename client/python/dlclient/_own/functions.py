@@ -14,7 +14,7 @@ import numpy
 from .._errors import OptionError
 from .._lease import TYPES
 from .draws import Draws
-from .several import GIVEN, Several, Wrong, put
+from .several import GIVEN, Several, Writer, Wrong, put
 
 Function = Callable[..., Any]
 
@@ -145,6 +145,15 @@ class Applier:
                             f"form than its input: return an array of {output.dtype} {output.shape}")
             return
         _put(result, given if output is None else output, name.decode())
+
+    def writer_of(self, name: bytes) -> Optional[Writer]:
+        """Does it write all fields itself?"""
+        function = self._call(name).function
+        return function if isinstance(function, Writer) else None
+
+    def write(self, writer: Writer, seed: int, epoch: int, sample: int, outs: Sequence[Any]) -> None:
+        self._draws.seed_all(seed, epoch, sample)
+        writer.write(sample, outs)
 
     def apply_to_several(self, name: bytes, seed: int, epoch: int, sample: int,
                          fields: Dict[str, Tuple[Any, Any]]) -> None:

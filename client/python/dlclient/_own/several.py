@@ -1,6 +1,7 @@
 """A function that gets several fields of a sample, by the names of its parameters, and changes or returns them."""
 from __future__ import annotations
 
+import abc
 import inspect
 from typing import Any, Callable, Dict, Mapping, Optional, Sequence, Tuple
 
@@ -16,6 +17,13 @@ class Wrong(Exception):
 def form_of(array: Any) -> str:
     """As a pipeline has it: float32[3:224:224]."""
     return f"{array.dtype}[{':'.join(str(n) for n in array.shape)}]"
+
+
+class Writer(abc.ABC):
+    """What makes samples by their numbers and writes all fields of its part itself: from_dataset()."""
+
+    @abc.abstractmethod
+    def write(self, sample: int, outs: Sequence[Any]) -> None: ...
 
 
 class Several:

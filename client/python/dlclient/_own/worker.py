@@ -8,12 +8,12 @@ import os
 import signal
 import sys
 import traceback
-from typing import Any, Dict, Tuple
+from typing import Any, Dict, List, Optional, Tuple
 
 from .. import _library
 from .board import Board
 from .functions import Applier, Function, as_array, described
-from .several import Wrong
+from .several import Writer, Wrong
 
 GONE = 75        # exit status: the rank has left or the daemon has ended
 REFUSED = 74     # exit status: the daemon does not let it connect, or no more
@@ -53,6 +53,8 @@ class Worker:
         self._pid = os.getpid()
         self._n_orders = 0
         self._arrays: Dict[Any, Any] = {}
+        self._writer: Optional[Writer] = None    # it makes all fields
+        self._outs: Dict[int, List[Any]] = {}    # of each place of the ring, for the writer
 
     def _array(self, array: Any) -> Any:
         """A view of an array that is made once for each place: a function may set the shape of what it gets."""
@@ -69,8 +71,23 @@ class Worker:
         given, output = step.input, step.output
         return self._array(given), None if given.data == output.data else self._array(output)
 
+    def _places_of(self, steps: Any, n_steps: int) -> List[Any]:
+        if len(self._outs) >= ARRAYS_MAX:
+            self._outs.clear()
+        arrays = [steps[i].output for i in range(n_steps)]
+        outs = [as_array(array.data, array.dtype, tuple(array.shape[:array.n_dims])) for array in arrays]
+        self._outs[arrays[0].data] = outs
+        return outs
+
     def _apply(self, order: Any) -> None:
         steps, epoch, sample, applier = order.steps, order.epoch, order.sample, self._applier
+        if self._n_orders == 1 and steps[0].n_fields == order.n_steps:
+            self._writer = applier.writer_of(steps[0].function)
+        if self._writer is not None:
+            step = steps[0]
+            outs = self._outs.get(step.output.data) or self._places_of(steps, order.n_steps)
+            applier.write(self._writer, step.seed, epoch, sample, outs)
+            return
         i = 0
         while i < order.n_steps:
             step = steps[i]
@@ -128,12 +145,20 @@ def _flush() -> None:
             pass
 
 
+def _one_thread() -> None:
+    """torch's own threads did not survive the fork, and every other process computes as well: as in torch's workers."""
+    torch = sys.modules.get("torch")
+    if torch is not None:
+        torch.set_num_threads(1)
+
+
 def main(functions: Dict[str, Function], board: Board, place: int, number: int, stack: Any) -> int:
     """The process from its beginning to its end."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the trainer's; it ends its worker processes itself
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     faulthandler.register(signal.SIGUSR1, file=stack, all_threads=False, chain=False)
     _, socket, ticket = board.told()
+    _one_thread()
     library = _library.load()
     try:
         work = open_work(library, socket, ticket, number, False)

@@ -1,0 +1,201 @@
+"""A Dataset object of the trainer's as the source of a loader: anything with __len__ and __getitem__, such as torch's
+map-style Datasets, NumPy's arrays, lists.
+
+To the daemon it is as many numbers (its format "numbers"), in whatever order, rank and epoch; the worker processes of
+the loader make the samples of them. So everything of a loader works as for a dataset of files."""
+from __future__ import annotations
+
+import contextlib
+import random
+import re
+import sys
+from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Union
+
+import numpy
+
+from .._answers.keywords import is_map_style
+from .._errors import OptionError
+from .several import Writer, Wrong
+from .structure import FIELDS_MAX, NAME_MAX, Field, Taker, Unfit, fields_of, rebuilder
+
+SAMPLES_MAX = 2**40
+_NAME = re.compile(r"[A-Za-z0-9_.-]+$")
+
+Fields = Union[Sequence[str], Mapping[str, Any], None]
+
+
+class Fetch(Writer):
+    """The function that the worker processes apply: makes the sample of a number."""
+
+    def __init__(self, dataset: Any, title: str, fields: Sequence[Field]) -> None:
+        self.dataset = dataset
+        self.title = title
+        self.taker = Taker(fields)
+
+    def write(self, sample: int, outs: Sequence[Any]) -> None:
+        """Writes its fields to where they belong in the batch."""
+        result = self.dataset[sample]
+        try:
+            self.taker.put(result, outs)
+        except Unfit as unfit:
+            raise Wrong(f"returned a sample that differs from the first: {unfit}. A field has one dtype and shape in "
+                        f"all samples: crop, resize, pad or convert in the dataset") from None
+
+    def __call__(self, *arguments: Any) -> None:
+        raise Wrong("from_dataset() is not a function of a pipeline")
+
+
+def _length(dataset: Any) -> int:
+    """A __len__ may return nonsense, for which len() has its own errors."""
+    try:
+        n = len(dataset)
+    except Exception as error:
+        raise OptionError(f"from_dataset: len() of the {type(dataset).__name__} fails: {type(error).__name__}: {error}"
+                          ) from error
+    if n == 0:
+        raise OptionError(f"from_dataset: the {type(dataset).__name__} is empty: its len() is 0")
+    if n > SAMPLES_MAX:
+        raise OptionError(f"from_dataset: len() of the {type(dataset).__name__} is {n}; {SAMPLES_MAX} samples are the "
+                          f"limit")
+    return n
+
+
+@contextlib.contextmanager
+def _generators_kept() -> Iterator[None]:
+    """What the first sample draws changes nothing for the training process."""
+    torch = sys.modules.get("torch")
+    states = random.getstate(), numpy.random.get_state(), torch.get_rng_state() if torch is not None else None
+    try:
+        yield
+    finally:
+        random.setstate(states[0])
+        numpy.random.set_state(states[1])
+        if torch is not None:
+            torch.set_rng_state(states[2])
+
+
+def _told_fields(given: Mapping[str, Any]) -> List[Field]:
+    """fields= as a dict: {"image": ("float32", (3, 224, 224))}, or of arrays that have the dtype and shape."""
+    fields = []
+    for name, form in given.items():
+        try:
+            dtype, shape = (form.dtype, form.shape) if hasattr(form, "shape") else form
+            dtype = str(dtype).rpartition("torch.")[2]
+            dtype = dtype if dtype == "bfloat16" else numpy.dtype(dtype).name
+            shape = (shape,) if isinstance(shape, int) else tuple(int(n) for n in shape)
+        except (TypeError, ValueError):
+            raise OptionError(f"fields: {name!r}: {form!r}; expected a dtype and a shape, as in (\"float32\", (3, 224, "
+                              f"224)), or an array that has them") from None
+        if any(n < 0 for n in shape):
+            raise OptionError(f"fields: {name!r}: {shape}; a sample's shape is needed, without that of the batch")
+        fields.append(Field(name, (name,), dtype, shape))
+    if not 0 < len(fields) <= FIELDS_MAX:
+        raise OptionError(f"fields: {len(fields)} of them; 1 to {FIELDS_MAX} are allowed")
+    return fields
+
+
+def _check_names(names: Sequence[Any]) -> None:
+    for name in names:
+        if not isinstance(name, str) or not _NAME.match(name) or len(name) > NAME_MAX:
+            raise OptionError(f"fields: {name!r} cannot be the name of a field: 1 to {NAME_MAX} letters, digits, _, - "
+                              f"and dots are allowed")
+    if len(set(names)) != len(names):
+        raise OptionError(f"fields: {', '.join(names)}: each name once")
+
+
+class FromDataset:
+    """What dlclient.from_dataset() returns, for the first argument of a Loader."""
+
+    def __init__(self, dataset: Any, fields: Fields = None) -> None:
+        if not is_map_style(dataset):
+            kind = type(dataset).__name__
+            hint = (": a dataset that is only iterated over has no samples with numbers, which order, ranks and resume "
+                    "need; give it __getitem__ and __len__" if hasattr(type(dataset), "__iter__") else
+                    ": give an object, and not its class" if isinstance(dataset, type) else "")
+            raise OptionError(f"from_dataset: a {kind} does not have __len__ and __getitem__{hint}")
+        self.dataset = dataset
+        self.n_samples = _length(dataset)
+        self.title = re.sub(r"[^A-Za-z0-9_]", "_", type(dataset).__name__)[:60]
+        self.rebuild: Optional[Callable[[Any], Any]] = None
+        self.is_torch = any(kind.__module__.startswith("torch.utils.data") for kind in type(dataset).__mro__)
+        if isinstance(fields, Mapping):
+            _check_names(list(fields))
+            self.fields = _told_fields(fields)
+        else:
+            self._learn(fields)
+
+    def _learn(self, names: Any) -> None:
+        """The fields of the first sample."""
+        if names is not None:
+            if isinstance(names, str) or not isinstance(names, Sequence):
+                raise OptionError(f"fields: {names!r}; expected names for the fields, as in [\"image\", \"label\"], or "
+                                  f"their dtypes and shapes, as in {{\"image\": (\"float32\", (3, 224, 224))}}")
+            _check_names(names)
+        try:
+            with _generators_kept():
+                result = self.dataset[0]
+        except Exception as error:
+            raise OptionError(f"from_dataset: the first sample, {self.title}[0], fails: {type(error).__name__}: "
+                              f"{error}") from error
+        try:
+            self.fields = fields_of(result, names)
+        except Unfit as unfit:
+            raise OptionError(f"from_dataset: the first sample, {self.title}[0]{'' if str(unfit)[0] == '[' else ' '}"
+                              f"{unfit}") from None
+        self.rebuild = rebuilder(result, self.fields)
+        torch = sys.modules.get("torch")
+        if torch is not None:
+            for field in self.fields:
+                value = result
+                for key in field.path:
+                    value = value[key]
+                self.is_torch |= isinstance(value, torch.Tensor)
+
+    @property
+    def source(self) -> Dict[str, Any]:
+        """The dataset as the daemon knows it."""
+        return {"path": "/", "format": "numbers", "count": self.n_samples, "title": self.title}
+
+    @property
+    def pipeline(self) -> str:
+        names = ", ".join(f"{field.name}=index" for field in self.fields)
+        return f"{names}: python({self.title}, {', '.join(f'{field.name}={field.form}' for field in self.fields)})"
+
+    @property
+    def workers(self) -> Dict[str, Fetch]:
+        return {self.title: Fetch(self.dataset, self.title, self.fields)}
+
+    def __len__(self) -> int:
+        return self.n_samples
+
+    def __repr__(self) -> str:
+        fields = ", ".join(f"{field.name} {field.told}" for field in self.fields)
+        return f"<from_dataset of {self.title}: {self.n_samples} samples, {fields}>"
+
+
+def from_dataset(dataset: Any, fields: Fields = None) -> FromDataset:
+    """A Dataset object as the source of a loader: whatever has __len__ and __getitem__, such as torch's Datasets.
+
+        loader = dlclient.Loader(dlclient.from_dataset(dataset), batch_size=64, n_workers=4)
+        for images, labels in loader:           # as the dataset returns them
+            ...
+
+    `n_workers` processes call dataset[i] and write the result to its place in the batch; order, ranks, epochs, resume
+    and on_error are the loader's own. A sample may be an array, a tensor, a picture of PIL, a number, or tuples, dicts
+    and named tuples of these, and a batch has the same structure. dtypes and shapes are those of dataset[0], and all
+    samples must have them. What is drawn with random, numpy.random and torch depends on seed, epoch and sample alone.
+
+    `fields`: names for the fields of a sample that is a tuple, in its sequence, as in ["image", "label"]; or, for a
+    dict, what each has, so that dataset[0] is not needed: {"image": ("float32", (3, 224, 224)), "label": ("int64",
+    ())}. docs/own-code.md has the rest."""
+    return FromDataset(dataset, fields)
+
+
+def pipeline_of(source: FromDataset, pipeline: Optional[str], workers: Any, views: Optional[int]) -> str:
+    """The options of a loader that its source decides about."""
+    for option, value in (("pipeline", pipeline), ("workers", workers), ("views", views)):
+        if value is not None:
+            raise OptionError(f"{option}: the samples of from_dataset() are what {source.title}.__getitem__ returns: "
+                              f"do in the dataset what {option}= would do, or name the files by their path and leave "
+                              f"the dataset out")
+    return source.pipeline

@@ -1,0 +1,241 @@
+"""What a Dataset's __getitem__ returns, as fields of a batch: tuples, dicts and named tuples of arrays and numbers, one
+within the other. The same structure is made again of a batch's fields."""
+from __future__ import annotations
+
+import re
+from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+
+import numpy
+
+from .._errors import OptionError
+
+Path = Tuple[Any, ...]      # keys and places from the result to one of its leaves
+
+NAME_MAX = 31               # characters of a field's name
+DIMS_MAX = 7
+FIELDS_MAX = 32
+DEPTH_MAX = 8
+ONE = "data"                # the field of a result that is one array
+
+_KINDS = {"uint8", "int32", "int64", "float16", "float32", "float64", "bool", "int8", "int16", "uint16", "uint32",
+          "uint64", "bfloat16"}
+
+
+class Unfit(Exception):
+    """A result that cannot be a sample."""
+
+
+class Field(NamedTuple):
+    """A leaf of the result. `dtype` is NumPy's name, or bfloat16, whose elements are 16 bits here."""
+
+    name: str
+    path: Path
+    dtype: str
+    shape: Tuple[int, ...]
+
+    @property
+    def form(self) -> str:
+        """As a pipeline has it."""
+        return f"{self.dtype}[{':'.join(str(n) for n in self.shape)}]"
+
+    @property
+    def told(self) -> str:
+        return f"{self.dtype} {self.shape}"
+
+
+def shown(path: Path) -> str:
+    """As one writes it after the result: [1]["boxes"]."""
+    return "".join(f"[{key!r}]" for key in path)
+
+
+def _is_named_tuple(value: object) -> bool:
+    return isinstance(value, tuple) and hasattr(value, "_fields")
+
+
+def _advice(value: object) -> str:
+    if isinstance(value, (str, bytes)):
+        return ("is text, which differs in length: return its number, its tokens as an array of one length, or leave "
+                "it out")
+    if value is None:
+        return "is None: return an array or a number in its place, or leave it out"
+    return (f"is a {type(value).__name__}: return arrays, tensors, pictures of PIL, numbers, and tuples and dicts of "
+            f"these")
+
+
+def _bits_of_bfloat16(tensor: Any) -> Any:
+    import importlib
+    return tensor.view(importlib.import_module("torch").int16).numpy().view(numpy.uint16)
+
+
+def as_array(value: Any) -> Any:
+    """A leaf as an array of NumPy, and its dtype's name."""
+    kind = type(value)
+    if kind is numpy.ndarray:
+        array = value
+    elif kind is bool or kind is int or kind is float:
+        array = numpy.array(value)
+        if array.dtype == object:
+            raise Unfit(f"is {value}, which has more than 64 bits")
+    elif hasattr(value, "detach"):
+        tensor = value.detach().cpu()
+        if str(tensor.dtype) == "torch.bfloat16":
+            return _bits_of_bfloat16(tensor.contiguous()), "bfloat16"
+        array = tensor.numpy()
+    elif isinstance(value, (str, bytes)) or not (hasattr(value, "__array__") or hasattr(value, "__array_interface__")):
+        raise Unfit(_advice(value))
+    else:
+        array = numpy.asarray(value)
+    dtype = array.dtype
+    if not dtype.isnative:
+        array = array.astype(dtype.newbyteorder("="))
+        dtype = array.dtype
+    if dtype.name not in _KINDS:
+        raise Unfit(f"has the dtype {dtype}: convert it to one of {', '.join(sorted(_KINDS))}")
+    return array, dtype.name
+
+
+def _walk(value: Any, path: Path, leaves: List[Tuple[Path, Any]]) -> None:
+    if len(path) > DEPTH_MAX:
+        raise Unfit(f"is nested more than {DEPTH_MAX} levels deep")
+    if isinstance(value, Mapping):
+        for key in value:
+            _walk(value[key], (*path, key), leaves)
+    elif isinstance(value, (tuple, list)):
+        for i, one in enumerate(value):
+            _walk(one, (*path, i), leaves)
+    else:
+        leaves.append((path, value))
+
+
+def _name(path: Path, value: Any, taken: Sequence[str]) -> str:
+    """Of the keys on the way to a leaf, in letters that a pipeline takes."""
+    words = []
+    for key in path:
+        words.append(str(value._fields[key]) if _is_named_tuple(value) else str(key))
+        value = value[key]
+    name = re.sub(r"[^A-Za-z0-9_.-]", "_", ".".join(words))[-NAME_MAX:] or ONE
+    n = 2
+    while name in taken:
+        name = f"{name[:NAME_MAX - 4]}_{n}"
+        n += 1
+    return name
+
+
+def fields_of(result: Any, names: Optional[Sequence[str]] = None) -> List[Field]:
+    """The leaves of a result. `names` are theirs, in its sequence. Unfit: what cannot be a field, with its place."""
+    leaves: List[Tuple[Path, Any]] = []
+    _walk(result, (), leaves)
+    if not leaves:
+        raise Unfit("has nothing in it")
+    if len(leaves) > FIELDS_MAX:
+        raise Unfit(f"has {len(leaves)} fields, and a batch has {FIELDS_MAX} at most: put those of one kind into one "
+                    f"array")
+    if names is not None and len(names) != len(leaves):
+        raise OptionError(f"fields: {len(names)} names, and a sample has {len(leaves)} fields: "
+                          f"{', '.join(shown(path) or 'itself' for path, _ in leaves)}")
+    fields: List[Field] = []
+    for i, (path, value) in enumerate(leaves):
+        try:
+            array, dtype = as_array(value)
+        except Unfit as unfit:
+            raise Unfit(f"{shown(path)} {unfit}".strip()) from None
+        if array.ndim > DIMS_MAX:
+            raise Unfit(f"{shown(path)} has {array.ndim} dimensions, {DIMS_MAX} are allowed".strip())
+        name = names[i] if names is not None else _name(path, result, [field.name for field in fields])
+        fields.append(Field(name, path, dtype, tuple(array.shape)))
+    return fields
+
+
+class _Leaf:
+    """Where a field is in a result, and what it has to be."""
+
+    def __init__(self, field: Field) -> None:
+        self.field = field
+        self.path = field.path
+        self.dtype = numpy.dtype("uint16" if field.dtype == "bfloat16" else field.dtype)
+        self.shape = field.shape
+        number = {"int64": int, "float64": float, "bool": bool}.get(field.dtype)
+        self.number = number if field.shape == () else None  # the type of Python's that it may be, too
+        self.is_bfloat16 = field.dtype == "bfloat16"
+
+    def put(self, value: Any, out: Any) -> None:
+        """Copies it to its place. The usual kinds are tried first: a sample may have cost a microsecond."""
+        kind = type(value)
+        if kind is self.number:
+            out[()] = value
+            return
+        array = value
+        if kind is not numpy.ndarray and not self.is_bfloat16 and kind.__name__ == "Tensor":
+            try:
+                array = value.numpy()
+            except (RuntimeError, TypeError):  # of one with a gradient, or on a device
+                array = None
+        if type(array) is numpy.ndarray and array.dtype == self.dtype and array.shape == self.shape and (
+                not self.is_bfloat16):
+            out[...] = array
+            return
+        try:
+            array, dtype = as_array(value)
+        except Unfit as unfit:
+            raise Unfit(f"{shown(self.path)} {unfit}".strip()) from None
+        if array.shape != self.shape or dtype != self.field.dtype:
+            raise Unfit(f"{shown(self.path) or 'it'} is {dtype} {array.shape}, and {self.field.told} is expected")
+        out[...] = array
+
+
+class Taker:
+    """Takes the fields out of results, all of which have the structure of the first."""
+
+    def __init__(self, fields: Sequence[Field]) -> None:
+        self._leaves = [_Leaf(field) for field in fields]
+        self._sizes: Dict[Path, int] = {}   # of each tuple and dict on the way
+        for field in fields:
+            for depth in range(len(field.path)):
+                self._sizes.setdefault(field.path[:depth], 0)
+        keys = {field.path[:depth + 1] for field in fields for depth in range(len(field.path))}
+        for key in keys:
+            self._sizes[key[:-1]] += 1
+
+    def put(self, result: Any, outs: Sequence[Any]) -> None:
+        """Copies the fields to their places. Unfit: the result differs from the first."""
+        for path, size in self._sizes.items():
+            value = self._at(result, path) if path else result
+            if not isinstance(value, (tuple, list, Mapping)) or len(value) != size:
+                n = f"{len(value)} items" if isinstance(value, (tuple, list, Mapping)) else f"a {type(value).__name__}"
+                raise Unfit(f"{shown(path) or 'it'} has {n}, and {size} items are expected")
+        for leaf, out in zip(self._leaves, outs):
+            leaf.put(self._at(result, leaf.path), out)
+
+    @staticmethod
+    def _at(result: Any, path: Path) -> Any:
+        for key in path:
+            try:
+                result = result[key]
+            except (KeyError, IndexError, TypeError):
+                raise Unfit(f"has no {shown(path)}") from None
+        return result
+
+
+def rebuilder(result: Any, fields: Sequence[Field]) -> Optional[Callable[[Any], Any]]:
+    """The function from a batch to the structure of a result with the batch's fields in it; None for a plain dict,
+    which a batch is itself."""
+    names = {field.path: field.name for field in fields}
+    if isinstance(result, Mapping) and all(len(field.path) == 1 and field.path[0] == field.name for field in fields):
+        return None
+    plan = _plan(result, (), names)
+    return lambda batch: plan(batch)  # pylint: disable=unnecessary-lambda
+
+
+def _plan(value: Any, path: Path, names: Mapping[Path, str]) -> Callable[[Any], Any]:
+    if isinstance(value, Mapping):
+        members = {key: _plan(value[key], (*path, key), names) for key in value}
+        return lambda batch: {key: member(batch) for key, member in members.items()}
+    if isinstance(value, (tuple, list)):
+        items = [_plan(one, (*path, i), names) for i, one in enumerate(value)]
+        if _is_named_tuple(value):
+            kind = type(value)
+            return lambda batch: kind(*(item(batch) for item in items))
+        make = tuple if isinstance(value, tuple) else list
+        return lambda batch: make(item(batch) for item in items)
+    name = names[path]
+    return lambda batch: batch[name]
