@@ -24,6 +24,9 @@ void scenario_metrics(struct scene *scene);
 void scenario_trace(struct scene *scene);
 void scenario_replay(struct scene *scene);
 
+void scenario_work(struct scene *scene);
+void scenario_client_work(struct scene *scene);
+
 void scenario_tables(struct scene *scene);
 void scenario_listings(struct scene *scene);
 void scenario_streams(struct scene *scene);
