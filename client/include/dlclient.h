@@ -751,7 +751,9 @@ DLC_API const struct dlc_once_info *dlc_once_get_info(const struct dlc_once *onc
  * rank's batch, and says that it is done; the daemon does the rest. Until a process comes the rank waits; dlc_hold()
  * says so, and after a minute the job ends. What a process does must depend on nothing but the sample, its input and
  * its seed: then the bits are the same with any number of processes. A process that ends loses nothing: its samples are
- * given to others; one over which three processes have ended is damaged.
+ * given to others; one over which three processes have ended is damaged. While a process lives nobody else can have its
+ * sample, since it may still write there: one that does not come back within limit_ms ends its job, unless a process
+ * supervises, which is expected to kill it. One that is stopped (SIGSTOP) is waited for, where the daemon may see that.
  *
  * A handle is for one thread at a time, in the process that opened it. */
 struct dlc_work_options {
@@ -761,6 +763,7 @@ struct dlc_work_options {
         uint64_t worker;    /* a number of the caller's for this process, for dlc_work_ended() */
         bool supervises;    /* no worker process, but the one that starts them: it gets no samples */
         int timeout_ms;     /* for connecting. Default 30,000 */
+        int limit_ms;       /* that it may be at a sample, if nobody supervises. 0: a minute; -1: any time */
 };
 
 #define DLC_WORK_OPTIONS_INIT                                                                                          \
@@ -802,8 +805,9 @@ struct dlc_work;
 DLC_API int dlc_work_open(const struct dlc_work_options *options, struct dlc_work **ret_work);
 
 /* Waits for the next sample. 0 with the order, valid until the next call; -ETIMEDOUT (also for timeout_ms 0) or -EINTR:
- * call again; -ECONNRESET: the rank has left, or the daemon has ended: close the handle. -1: without limit. The sample
- * before it must have been answered with dlc_work_done(). */
+ * call again; -ECONNRESET: the rank has left, or the daemon has ended: close the handle; -EPROTO: the daemon has closed
+ * the connection because of what came through it, as when a function writes to all open descriptors. -1: without limit.
+ * The sample before it must have been answered with dlc_work_done(). */
 DLC_API int dlc_work_next(struct dlc_work *work, int timeout_ms, const struct dlc_order **ret_order);
 
 /* The sample that dlc_work_next() returned is done; or, with `error`, it is damaged for this reason, of which the first

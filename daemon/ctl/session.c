@@ -239,7 +239,6 @@ void session_give_back(struct session *session) {
         struct server *server = session->server;
 
         tracing_session_ends(session);
-        work_session_ends(session);
         if (session->stream) {
                 log_info("ctl", "rank left job=%s rank=%u pid=%d", session->job->name, session->stream->rank,
                          session->peer.pid);
@@ -266,6 +265,7 @@ static void close_because(struct session *session, int error, const char *reason
                 say_why(session, error, reason);
         session->closed = true;
         hang_up(session);
+        work_session_ends(session, reason);
         if (session->state != SESSION_ATTACHING) /* otherwise its place in the job is kept until attach_done() */
                 session_give_back(session);
 }

@@ -51,7 +51,9 @@ struct own {
         enum own_state state;
         uint32_t n_tries; /* processes that have ended over the candidate */
         uint64_t number;  /* of the order */
-        uint64_t worker;  /* number of the process that ended last */
+        uint64_t worker;  /* number of the process that ended last, */
+        uint64_t lost_ns; /* and when */
+        bool is_blamed;   /* the process had begun it last */
         struct why why;
 };
 

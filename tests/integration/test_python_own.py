@@ -236,6 +236,42 @@ def _(box):
     contains(found[0], "python(bad): 3 worker processes ended over it, the last: it ended with exit status 9")
 
 
+@case("a function that writes to the daemon's socket, or shuts it down, ends its process, and the error says so")
+def _(box):
+    found = run(box, pictures(box), f"""
+        import socket
+        def sockets():
+            for name in os.listdir("/proc/self/fd"):
+                try:
+                    if os.readlink("/proc/self/fd/" + name).startswith("socket:"):
+                        yield socket.socket(fileno=os.dup(int(name)))
+                except OSError:
+                    pass
+        def junk(array, sample):
+            if sample == 7:
+                for each in sockets():
+                    each.send(b"\\xff" * 9)
+            array[...] = sample
+        def shut(array, sample):
+            if sample == 7:
+                for each in sockets():
+                    each.shutdown(socket.SHUT_RDWR)
+            array[...] = sample
+        for function in (junk, shut):
+            loader = load("{CUT} python(f)", {{"f": function}}, n_workers=2, on_error="skip", copy=True)
+            assert sorted(index for batch in loader for index in batch.indices.tolist()) == [i for i in range(33) if i != 7]
+            loader.close()
+            loader = load("{CUT} python(f)", {{"f": function}}, n_workers=2)
+            try:
+                list(loader)
+            except dlclient.SampleDamaged as error:
+                out(str(error))
+            loader.close()
+    """, seconds=120)
+    contains(found[0], "3 worker processes ended over it, the last: the daemon closed its connection: its packet is not a request")
+    contains(found[1], "3 worker processes ended over it, the last: its connection ended: a function may have closed it")
+
+
 @case("a function that hangs is ended with its process, and the error says where it was")
 def _(box):
     found = run(box, pictures(box), f"""

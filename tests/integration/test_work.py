@@ -7,6 +7,7 @@ import os
 import socket
 import struct
 import sys
+import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
 from harness import HandClient, Table, case, contains, equal, field, fields_of, main, request, within
@@ -85,15 +86,23 @@ def _(box):
 class Worker:
     """A worker process of the rank that has this ticket."""
 
-    def __init__(self, daemon, ticket, number=1, supervises=0):
+    def __init__(self, daemon, ticket, number=1, supervises=0, limit_ms=0):
         self.client = HandClient(daemon.socket)
-        self.client.send(request("work", field(1, ticket) + field(2, number) + field(3, supervises)))
+        self.client.send(request("work", field(1, ticket) + field(2, number) + field(3, supervises) + field(4, limit_ms)))
         self.reply = fields_of(self.client.receive())
 
     def orders(self):
         """[(number, sample)] of the next packet."""
         listed = fields_of(fields_of(self.client.receive())[111][0])[1]
         return [(fields_of(order)[1][0], fields_of(order)[5][0] if 5 in fields_of(order) else 0) for order in listed]
+
+    def orders_within(self, seconds):
+        """The samples of the next packet, if it comes."""
+        self.client.socket.settimeout(seconds)
+        try:
+            return [sample for _, sample in self.orders()]
+        except TimeoutError:
+            return []
 
     def work_until(self, sample):
         """Answers orders until that of the sample comes; None: the first one."""
@@ -173,6 +182,75 @@ def _(box):
         equal(worker.client.closed(), True, "its connection")
     within(20, lambda: daemon.objects("errors", "p"), "a damaged sample")
     contains(json.dumps(daemon.objects("errors", "p")), "3 worker processes ended over it, the last: it was eaten")
+    rank.close()
+
+
+@case("if the process that supervises says nothing, the client is told, and after a while the sample is dealt again")
+def _(box):
+    daemon, rank, ticket = attached(box, "skip")
+    foreman = Worker(daemon, ticket, 0, 1)
+    busy, worker = Worker(daemon, ticket, 9), Worker(daemon, ticket, 1)
+    busy.orders()  # else no process at all would be what is waited for
+    order, sample = worker.work_until(None)
+    worker.begin(order)
+    worker.end()
+    within(20, lambda: "it has not been said how" in json.dumps(daemon.objects("jobs")), "the reason in dlctl jobs")
+    worker = Worker(daemon, ticket, 2)
+    equal(worker.work_until(sample)[1], sample, "the sample, once more")
+    foreman.client.send(request("work_ended", field(1, 1) + field(2, "too late")))
+    rank.close()
+
+
+@case("a process whose connection the daemon closed may still be at work: its samples wait for its end")
+def _(box):
+    daemon, rank, ticket = attached(box, "skip")
+    foreman = Worker(daemon, ticket, 0, 1)
+    sample = None
+    for number in range(1, 4):
+        worker = Worker(daemon, ticket, number)
+        order, sample = worker.work_until(sample)
+        worker.begin(order)
+        worker.client.socket.send(b"\xff" * 9)
+        equal(worker.client.closed(), True, "its connection")
+        other = Worker(daemon, ticket, 100 + number)
+        equal(sample in other.orders_within(0.5), False, "while it may live, another process gets its sample")
+        other.end()
+        foreman.client.send(request("work_ended", field(1, number) + field(2, "exit status 74")))
+    within(20, lambda: daemon.objects("errors", "p"), "a damaged sample")
+    contains(json.dumps(daemon.objects("errors", "p")), "python(my): 3 worker processes ended over it, the last: the daemon "
+             "closed its connection: its packet is not a request")
+    rank.close()
+
+
+@case("processes that all end before they begin with a sample end the job, and no sample is damaged")
+def _(box):
+    daemon, rank, ticket = attached(box, "skip")
+    for number in range(30):
+        worker = Worker(daemon, ticket, number)
+        worker.orders()
+        worker.end()
+    within(20, lambda: "30 worker processes, one after the other, ended before they began" in
+           json.dumps(daemon.objects("jobs")), "the job's reason")
+    equal(daemon.objects("errors", "p"), [], "damaged samples")
+    rank.close()
+
+
+@case("a process that nobody supervises ends the job if it does not come back from a sample")
+def _(box):
+    daemon, rank, ticket = attached(box, "skip")
+    worker = Worker(daemon, ticket, 1, limit_ms=2000)
+    worker.orders()
+    within(20, lambda: "it may for 2 s" in json.dumps(daemon.objects("jobs")), "the reason in dlctl jobs")
+    within(20, lambda: "did not come back from sample" in json.dumps(daemon.objects("jobs")), "the end of the job")
+    rank.close()
+    rank = HandClient(daemon.socket)
+    ticket = ticket_of(rank.attach("p", batch=4, pipeline="center_crop(8) python(my)"))
+    foreman, worker = Worker(daemon, ticket, 0, 1), Worker(daemon, ticket, 1, limit_ms=100)
+    order, _ = worker.work_until(None)
+    time.sleep(1)
+    worker.client.send(request("worked", field(1, order)))
+    worker.orders()
+    equal("did not come back" in json.dumps(daemon.objects("jobs")), False, "one that is supervised")
     rank.close()
 
 

@@ -39,6 +39,29 @@ START_TEST(the_kernels_line_tells_who_is_ending) {
 }
 END_TEST
 
+START_TEST(who_is_stopped_is_seen) {
+        pid_t pid = fork();
+
+        if (pid == 0)
+                for (;;)
+                        pause();
+        ck_assert(!process_is_stopped(pid));
+        ck_assert_int_eq(kill(pid, SIGSTOP), 0);
+        ck_assert_int_eq(waitpid(pid, NULL, WUNTRACED), pid);
+        ck_assert(process_is_stopped(pid));
+        kill(pid, SIGCONT);
+        ck_assert_int_eq(waitpid(pid, NULL, WCONTINUED), pid);
+        ck_assert(!process_is_stopped(pid));
+        kill(pid, SIGKILL);
+        waitpid(pid, NULL, 0);
+        ck_assert(!process_is_stopped(pid));
+        ck_assert(!process_is_stopped(0));
+        ck_assert(process_stat_is_stopped("12 (a) S 1) t 1 12"));
+        ck_assert(!process_stat_is_stopped("12 (a) T 1) S 1 12"));
+        ck_assert(!process_stat_is_stopped("12 (cut"));
+}
+END_TEST
+
 START_TEST(a_pending_kill_is_an_end_and_other_signals_are_not) {
         ck_assert(process_status_is_ending("Name:\tx\nSigPnd:\t0000000000000100\nShdPnd:\t0000000000000000\n"));
         ck_assert(process_status_is_ending("Name:\tx\nSigPnd:\t0000000000000000\nShdPnd:\t0000000000004100\n"));
@@ -176,6 +199,7 @@ int main(void) {
         int n_failed;
 
         tcase_add_loop_test(process, the_kernels_line_tells_who_is_ending, 0, (int)(sizeof(STATS) / sizeof(STATS[0])));
+        tcase_add_test(process, who_is_stopped_is_seen);
         tcase_add_test(process, a_pending_kill_is_an_end_and_other_signals_are_not);
         tcase_add_test(process, a_peer_is_healthy_until_it_is_killed);
         tcase_add_test(process, an_end_is_seen_where_proc_is_hidden);

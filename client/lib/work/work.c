@@ -73,6 +73,11 @@ static int damaged(struct dlc_work *work) {
                        work->connection.path);
 }
 
+/* An error that answers nothing is the reason why the daemon closes the connection: what came through it was wrong. */
+static int closed(struct dlc_work *work, const char *text) {
+        return why_set(&work->reason, -EPROTO, "%.300s", text);
+}
+
 /* ---- opening --------------------------------------------------------------------------------------------------- */
 
 static bool product(uint64_t n_bytes, const int64_t *shape, size_t n, uint64_t *ret_bytes) {
@@ -177,6 +182,7 @@ static int connect_and_ask(struct dlc_work *work, const struct dlc_work_options 
         body.ticket = (char *)(uintptr_t)options->ticket;
         body.worker = options->worker;
         body.supervises = options->supervises;
+        body.limit_ms = options->limit_ms;
         request.body_case = DLP__REQUEST__BODY_WORK;
         request.work = &body;
         r = dli_connection_call(&work->connection, &request, options->timeout_ms, &work->reason, &reply, fds,
@@ -255,6 +261,7 @@ static int answer(struct dlc_work *work, uint64_t number, const char *error) {
         Dlp__Request request = DLP__REQUEST__INIT;
         Dlp__Worked body = DLP__WORKED__INIT;
         char text[TEXT_MAX + 1];
+        int r;
 
         body.number = number;
         body.failed = error != NULL;
@@ -265,7 +272,8 @@ static int answer(struct dlc_work *work, uint64_t number, const char *error) {
         request.body_case = DLP__REQUEST__BODY_WORKED;
         request.worked = &body;
         work->n_kept = 0;
-        return dli_connection_send(&work->connection, &request, &work->reason);
+        r = dli_connection_send(&work->connection, &request, &work->reason);
+        return r < 0 && work->connection.farewell_code == EPROTO ? closed(work, work->connection.farewell.text) : r;
 }
 
 /* The daemon has what was kept back. */
@@ -297,9 +305,11 @@ static int receive(struct dlc_work *work) {
                 work->next = 0;
                 return 0;
         }
-        if (reply)
-                dlp__reply__free_unpacked(reply, NULL);
-        return reply ? gone(work) : damaged(work); /* the reason why the daemon closes the connection */
+        if (!reply)
+                return damaged(work);
+        n = reply->error && reply->error->code == EPROTO ? closed(work, reply->error->text) : gone(work);
+        dlp__reply__free_unpacked(reply, NULL);
+        return (int)n;
 }
 
 static bool fill_array(const struct form *form, const Dlp__OrderStep *told, uint8_t *slot, uint32_t place,

@@ -270,6 +270,7 @@ class WorkOptions(ctypes.Structure):
         ("worker", ctypes.c_uint64),
         ("supervises", ctypes.c_bool),
         ("timeout_ms", ctypes.c_int),
+        ("limit_ms", ctypes.c_int),
     ]
 
 

@@ -53,6 +53,13 @@ bool process_stat_is_ending(const char *stat) {
         return state == 'Z' || state == 'X' || (flags & (TASK_EXITING | TASK_DUMPED | TASK_DUMPING | TASK_SIGNALLED));
 }
 
+bool process_stat_is_stopped(const char *stat) {
+        const char *behind_name = strrchr(stat, ')');
+        char state = 0;
+
+        return behind_name && sscanf(behind_name + 1, " %c", &state) == 1 && (state == 'T' || state == 't');
+}
+
 /* The process was killed but has not reacted yet: it may hang in a device or a dead file system. */
 bool process_status_is_ending(const char *status) {
         static const char *const PENDING[] = { "\nSigPnd:", "\nShdPnd:" };
@@ -90,6 +97,10 @@ static bool has_no_memory(pid_t pid) {
         struct iovec here = { .iov_base = &byte, .iov_len = 1 }, there = { .iov_base = NULL, .iov_len = 1 };
 
         return process_vm_readv(pid, &here, 1, &there, 1, 0) < 0 && errno == ESRCH;
+}
+
+bool process_is_stopped(pid_t pid) {
+        return pid > 0 && file_says(pid, "stat", process_stat_is_stopped);
 }
 
 bool process_is_ending(const struct process *process) {

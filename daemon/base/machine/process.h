@@ -24,6 +24,10 @@ void process_close(struct process *process);
  * that was killed and hangs before that, or that dumps core, then looks alive. */
 bool process_is_ending(const struct process *process);
 
-/* The same question, answered from the text of /proc/PID/stat or /proc/PID/status. */
+/* Is it stopped, or held by a debugger? False if /proc is hidden. */
+bool process_is_stopped(pid_t pid);
+
+/* Is it ending, or stopped: answered from the text of /proc/PID/stat or /proc/PID/status. */
 bool process_stat_is_ending(const char *stat);
+bool process_stat_is_stopped(const char *stat);
 bool process_status_is_ending(const char *status);

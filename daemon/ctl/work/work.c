@@ -69,6 +69,7 @@ static void order_fill(struct order_message *message, const struct desk *desk, s
 
 /* May close the session. */
 static void send_orders(struct desk *desk, struct seat *seat, uint32_t n) {
+        struct session *session = seat->userdata;
         struct order_message messages[DLP_ORDERS_MAX];
         Dlp__Order *pointers[DLP_ORDERS_MAX];
         Dlp__Orders orders = DLP__ORDERS__INIT;
@@ -85,7 +86,9 @@ static void send_orders(struct desk *desk, struct seat *seat, uint32_t n) {
         orders.orders = pointers;
         reply.body_case = DLP__REPLY__BODY_ORDERS;
         reply.orders = &orders;
-        session_reply(seat->userdata, &reply, NULL, 0);
+        session_reply(session, &reply, NULL, 0);
+        if (session->seat)
+                session->seat->n_sent = session->seat->n_dealt;
 }
 
 /* A process that does not read is closed while it is dealt to, and that deals again: then the loop that runs goes on.
@@ -96,6 +99,7 @@ static void deal(struct desk *desk) {
 
         if (desk->is_dealing)
                 return;
+        desk_end_late(desk);
         desk->is_dealing = true;
         while ((seat = desk_next_seat(desk, &n)))
                 send_orders(desk, seat, n);
@@ -230,6 +234,12 @@ static void close_both(const int fds[2]) {
                         close(fds[i]);
 }
 
+static uint64_t limit_of(const Dlp__Work *work) {
+        if (work->limit_ms == 0)
+                return LIMIT_NS;
+        return work->limit_ms < 0 || work->limit_ms > INT32_MAX ? 0 : (uint64_t)work->limit_ms * 1000000u;
+}
+
 void handle_work(struct session *session, const Dlp__Request *request) {
         const Dlp__Work *work = request->work;
         struct session *rank = find_rank(session, work->ticket);
@@ -261,6 +271,8 @@ void handle_work(struct session *session, const Dlp__Request *request) {
         seat->userdata = session;
         seat->worker = work->worker;
         seat->supervises = work->supervises;
+        seat->pid = session->peer.pid;
+        seat->limit_ns = limit_of(work);
         r = lend(rank->stream, seat, fds, &why);
         if (r < 0) {
                 close_both(fds);
@@ -328,11 +340,13 @@ void handle_work_ended(struct session *session, const Dlp__Request *request) {
 
 /* ---- the end --------------------------------------------------------------------------------------------------- */
 
-void work_session_ends(struct session *session) {
+void work_session_ends(struct session *session, const char *reason) {
         struct desk *desk;
 
         if (!session->seat)
                 return;
+        if (reason)
+                printable(reason, session->seat->closed);
         desk = session->seat->desk;
         desk_leave(session->seat);
         seat_free(session->seat);

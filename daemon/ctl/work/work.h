@@ -12,8 +12,8 @@
 void work_deal(struct session *rank);
 
 /* Before a session ends: if it is that of a worker process, its samples are dealt to others. Its last answers have been
- * read. */
-void work_session_ends(struct session *session);
+ * read. `reason`: why the daemon ends it; NULL: the process or its connection has ended. */
+void work_session_ends(struct session *session, const char *reason);
 
 /* After pipeline_remove(): the worker processes of the rank that has left are told to end. */
 void work_rank_has_left(struct server *server);

@@ -1,4 +1,5 @@
-#include "daemon/pipeline/desk/desk.h"
+/* pipeline/desk/desk.c: tasks come, are dealt to seats, and go back. */
+#include "daemon/pipeline/desk/desk_private.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -9,11 +10,9 @@
 #include "daemon/codec/steps/own_step.h"
 #include "proto/base/clock.h"
 
-#define TELL_NS    1000000000ull  /* without a process for that long: the client is told */
-#define GIVE_UP_NS 60000000000ull /* and then its job ends */
-#define LONG_NS    2000000ull /* a function that takes longer gets one order at a time: the way is short beside it */
-#define QUICK_NS   200000ull  /* one that takes less gets as many as there may be, */
-#define SOME       4u         /* and all others this many */
+#define LONG_NS  2000000ull /* a function that takes longer gets one order at a time: the way is short beside it */
+#define QUICK_NS 200000ull  /* one that takes less gets as many as there may be, */
+#define SOME     4u         /* and all others this many */
 
 /* ---- made and freed -------------------------------------------------------------------------------------------- */
 
@@ -62,7 +61,7 @@ void desk_free(struct desk *desk) {
 
 /* ---- tasks ----------------------------------------------------------------------------------------------------- */
 
-static void give_back(struct desk *desk, struct task *task, enum own_state state) {
+void desk_give_back(struct desk *desk, struct task *task, enum own_state state) {
         task->own.state = state;
         fair_queue_push(desk->ready, &desk->stream->job->share, &task->ready);
 }
@@ -83,7 +82,7 @@ bool desk_put(struct desk *desk, struct task *task) {
         }
         pthread_mutex_unlock(&desk->lock);
         if (is_closed || has_ended) /* of a rank that has left no sample is wanted: it is dropped */
-                give_back(desk, task, has_ended ? OWN_ENDED : OWN_DONE);
+                desk_give_back(desk, task, has_ended ? OWN_ENDED : OWN_DONE);
         return tell;
 }
 
@@ -101,23 +100,12 @@ static void give_back_all(struct desk *desk, struct tasks *tasks, enum own_state
                 STAILQ_REMOVE_HEAD(tasks, entry);
                 if (why)
                         task->own.why = *why;
-                give_back(desk, task, state);
+                desk_give_back(desk, task, state);
         }
 }
 
-static const char *function_of(const struct desk *desk) {
+const char *desk_function(const struct desk *desk) {
         return program_own(programs_first(desk->stream->programs), desk->steps[0])->function;
-}
-
-/* It was the first order of a process that has ended. */
-static void blame(struct desk *desk, struct task *task, const char *text) {
-        if (++task->own.n_tries < OWN_TRIES) {
-                give_back(desk, task, OWN_AGAIN);
-                return;
-        }
-        why_set(&task->own.why, 0, "python(%s): %u worker processes ended over it, the last: %s", function_of(desk),
-                OWN_TRIES, text);
-        give_back(desk, task, OWN_FAILED);
 }
 
 /* ---- seats ----------------------------------------------------------------------------------------------------- */
@@ -138,16 +126,31 @@ static uint32_t room_of(const struct seat *seat) {
 }
 
 /* Called after a change of any seat. */
-static void count_room(struct desk *desk) {
+/* Who supervises ends a process that hangs. */
+static void note_limit(const struct desk *desk, const struct seat *seat, struct overdue *overdue) {
+        if (desk->supervisor || seat->n_dealt == 0 || seat->limit_ns == 0)
+                return;
+        if (overdue->limit_ns > 0 && overdue->begun_ns + overdue->limit_ns <= seat->begun_ns + seat->limit_ns)
+                return;
+        *overdue = (struct overdue){ .begun_ns = seat->begun_ns,
+                                     .limit_ns = seat->limit_ns,
+                                     .pid = seat->pid,
+                                     .sample = seat->dealt[0]->candidate };
+}
+
+void desk_count_seats(struct desk *desk) {
         uint32_t n_room = 0, n_workers = 0;
+        struct overdue overdue = { 0 };
         struct seat *seat;
 
         TAILQ_FOREACH(seat, &desk->seats, entry) {
                 n_room += room_of(seat);
                 n_workers += !seat->supervises;
+                note_limit(desk, seat, &overdue);
         }
         pthread_mutex_lock(&desk->lock);
         desk->n_room = n_room;
+        desk->overdue = overdue;
         if (n_workers > 0)
                 desk->alone_ns = 0;
         else if (desk->alone_ns == 0)
@@ -160,99 +163,7 @@ void desk_sit(struct desk *desk, struct seat *seat) {
         TAILQ_INSERT_TAIL(&desk->seats, seat, entry);
         if (seat->supervises)
                 desk->supervisor = seat;
-        count_room(desk);
-}
-
-/* Those that were not begun, from `first` on, wait in front of all others. */
-static void put_back(struct desk *desk, struct seat *seat, uint32_t first) {
-        pthread_mutex_lock(&desk->lock);
-        while (seat->n_dealt > first) {
-                struct task *task = seat->dealt[--seat->n_dealt];
-
-                STAILQ_INSERT_HEAD(&desk->waiting, task, entry);
-                desk->n_waiting++;
-        }
-        pthread_mutex_unlock(&desk->lock);
-}
-
-/* The supervisor has ended as well: nobody will say how they ended. */
-static void blame_lost(struct desk *desk) {
-        struct task *task;
-
-        while ((task = STAILQ_FIRST(&desk->lost))) {
-                STAILQ_REMOVE_HEAD(&desk->lost, entry);
-                blame(desk, task, "it ended");
-        }
-}
-
-/* How many of its orders the process has begun, the last of which met its end. A mark that makes no sense is taken for
- * the first of them: so there is an end to this. */
-static uint32_t n_begun(const struct seat *seat) {
-        uint64_t begun = seat->mark ? atomic_load_explicit(&seat->mark->begun, memory_order_acquire) : 0;
-
-        if (seat->n_dealt == 0 || begun < seat->dealt[0]->own.number)
-                return 0;
-        for (uint32_t i = 0; i < seat->n_dealt; i++)
-                if (seat->dealt[i]->own.number == begun)
-                        return i + 1;
-        return 1;
-}
-
-/* The others that were begun are done, but their answer has not come: they are made again. */
-static void make_again(struct desk *desk, struct seat *seat, uint32_t n) {
-        for (uint32_t i = 0; i < n; i++)
-                give_back(desk, seat->dealt[i], OWN_AGAIN);
-}
-
-static void lose(struct desk *desk, struct seat *seat, struct task *task) {
-        if (!desk->supervisor) {
-                blame(desk, task, "it ended");
-                return;
-        }
-        task->own.worker = seat->worker;
-        STAILQ_INSERT_TAIL(&desk->lost, task, entry);
-}
-
-void desk_leave(struct seat *seat) {
-        struct desk *desk = seat->desk;
-        uint32_t n = n_begun(seat);
-
-        if (!desk)
-                return;
-        TAILQ_REMOVE(&desk->seats, seat, entry);
-        seat->desk = NULL;
-        if (seat == desk->supervisor) {
-                desk->supervisor = NULL;
-                blame_lost(desk);
-        }
-        put_back(desk, seat, n);
-        if (n > 0) {
-                make_again(desk, seat, n - 1);
-                lose(desk, seat, seat->dealt[n - 1]);
-        }
-        seat->n_dealt = 0;
-        count_room(desk);
-}
-
-struct seat *desk_find_seat(const struct desk *desk, uint64_t worker) {
-        struct seat *seat;
-
-        TAILQ_FOREACH(seat, &desk->seats, entry)
-                if (seat->worker == worker && !seat->supervises)
-                        return seat;
-        return NULL;
-}
-
-void desk_note_end(struct desk *desk, uint64_t worker, const char *text) {
-        struct task *task;
-
-        STAILQ_FOREACH(task, &desk->lost, entry)
-        if (task->own.worker == worker)
-                break;
-        if (!task)
-                return;
-        STAILQ_REMOVE(&desk->lost, task, task, entry);
-        blame(desk, task, text);
+        desk_count_seats(desk);
 }
 
 /* ---- dealing --------------------------------------------------------------------------------------------------- */
@@ -270,8 +181,10 @@ struct seat *desk_next_seat(struct desk *desk, uint32_t *ret_n) {
                 if (room_of(seat) > 0 && (!best || seat->n_dealt < best->n_dealt))
                         best = seat;
         }
-        if (!best || n_waiting == 0)
+        if (!best || n_waiting == 0) {
+                desk_count_seats(desk); /* now it is known which process has which sample */
                 return NULL;
+        }
         share = (n_waiting + n_workers - 1) / n_workers; /* so that no process waits beside one that has several */
         *ret_n = room_of(best) < share ? room_of(best) : share;
         return best;
@@ -319,20 +232,22 @@ int desk_answer(struct seat *seat, uint64_t number, const char *error) {
         if (!desk || n == 0)
                 return -EPROTO;
         memcpy(answered, seat->dealt, n * sizeof(*answered));
+        desk->n_unbegun = 0;
         seat->n_dealt -= n;
+        seat->n_sent -= n < seat->n_sent ? n : seat->n_sent;
         memmove(seat->dealt, seat->dealt + n, seat->n_dealt * sizeof(*seat->dealt));
         note_time(seat, n);
-        count_room(desk);
+        desk_count_seats(desk);
         if (error)
-                why_set(&answered[n - 1]->own.why, 0, "python(%s): %s", function_of(desk), error);
+                why_set(&answered[n - 1]->own.why, 0, "python(%s): %s", desk_function(desk), error);
         for (uint32_t i = 0; i < n; i++)
-                give_back(desk, answered[i], error && i + 1 == n ? OWN_FAILED : OWN_DONE);
+                desk_give_back(desk, answered[i], error && i + 1 == n ? OWN_FAILED : OWN_DONE);
         return 0;
 }
 
 /* ---- the end --------------------------------------------------------------------------------------------------- */
 
-static void end_all(struct desk *desk, const struct why *why) {
+void desk_end_all(struct desk *desk, const struct why *why) {
         struct tasks tasks;
 
         pthread_mutex_lock(&desk->lock);
@@ -345,8 +260,41 @@ static void end_all(struct desk *desk, const struct why *why) {
 void desk_give_up(struct desk *desk, const char *text) {
         struct why why;
 
-        why_set(&why, 0, "python(%s): %s", function_of(desk), text);
-        end_all(desk, &why);
+        why_set(&why, 0, "python(%s): %s", desk_function(desk), text);
+        desk_end_all(desk, &why);
+}
+
+static void take_dealt(struct seat *seat, struct tasks *tasks) {
+        for (uint32_t i = 0; i < seat->n_dealt; i++)
+                STAILQ_INSERT_TAIL(tasks, seat->dealt[i], entry);
+        seat->n_dealt = 0;
+}
+
+/* The place of its sample cannot be given to another one: it may come back at any time and write there. */
+void desk_end_late(struct desk *desk) {
+        struct tasks tasks = STAILQ_HEAD_INITIALIZER(tasks);
+        struct overdue overdue;
+        struct seat *seat;
+        struct why why;
+        bool is_late;
+
+        pthread_mutex_lock(&desk->lock);
+        overdue = desk->overdue;
+        is_late = desk->is_late && overdue.limit_ns > 0;
+        desk->is_late = false;
+        pthread_mutex_unlock(&desk->lock);
+        if (!is_late || clock_now_ns() < overdue.begun_ns + overdue.limit_ns)
+                return;
+        why_set(&why, 0,
+                "python(%s): worker process %d did not come back from sample %llu within %llu s (limit_ms of "
+                "dlc_work_open()), and nobody supervises it",
+                desk_function(desk), (int)overdue.pid, (unsigned long long)overdue.sample,
+                (unsigned long long)overdue.limit_ns / 1000000000u);
+        desk_end_all(desk, &why);
+        TAILQ_FOREACH(seat, &desk->seats, entry)
+                take_dealt(seat, &tasks);
+        give_back_all(desk, &tasks, OWN_ENDED, &why);
+        desk_count_seats(desk);
 }
 
 void desk_close(struct desk *desk) {
@@ -356,39 +304,13 @@ void desk_close(struct desk *desk) {
         pthread_mutex_lock(&desk->lock);
         desk->is_closed = true;
         take_all(desk, &tasks);
-        pthread_mutex_unlock(&desk->lock);
         STAILQ_CONCAT(&tasks, &desk->lost);
+        pthread_mutex_unlock(&desk->lock);
         while ((seat = TAILQ_FIRST(&desk->seats))) {
                 TAILQ_REMOVE(&desk->seats, seat, entry);
                 seat->desk = NULL;
-                for (uint32_t i = 0; i < seat->n_dealt; i++)
-                        STAILQ_INSERT_TAIL(&tasks, seat->dealt[i], entry);
-                seat->n_dealt = 0;
+                take_dealt(seat, &tasks);
         }
         desk->supervisor = NULL;
         give_back_all(desk, &tasks, OWN_DONE, NULL); /* and are dropped: the rank has left */
-}
-
-bool desk_look(struct desk *desk, uint64_t now_ns, struct why *ret_text) {
-        uint64_t alone_ns;
-        struct why why;
-
-        pthread_mutex_lock(&desk->lock);
-        if (desk->n_waiting == 0 || desk->n_room > 0)
-                alone_ns = 0;
-        else
-                alone_ns = desk->alone_ns;
-        pthread_mutex_unlock(&desk->lock);
-        if (alone_ns == 0 || now_ns < alone_ns + TELL_NS)
-                return false;
-        why_set(ret_text, 0, "on hold: python(%s): waiting for a worker process of the trainer, for %llu s so far",
-                function_of(desk), (unsigned long long)(now_ns - alone_ns) / 1000000000u);
-        if (now_ns < alone_ns + GIVE_UP_NS)
-                return true;
-        why_set(&why, 0,
-                "python(%s): no worker process of the trainer came within %llu s: functions are named when a loader is "
-                "opened, as in dlclient.Loader(..., workers={\"%s\": function})",
-                function_of(desk), GIVE_UP_NS / 1000000000u, function_of(desk));
-        end_all(desk, &why);
-        return true;
 }

@@ -12,7 +12,13 @@
  * A process works on its orders in their sequence and writes into a page that it shares with the daemon which one it
  * has begun (proto/mark.h). So of the orders that it had when it ended, those up to that one may be changed: they are
  * read and rendered again, and the one that was begun last counts an end; after OWN_TRIES of them it is damaged. The
- * others are dealt to the next process.
+ * others are dealt to the next process. A process whose connection the daemon closed, since a function wrote to it, may
+ * still be at work: all its orders are lost with it, and made again once it is said that it has ended.
+ *
+ * Nothing here lasts for ever. What is lost waits for LOST_NS to hear how the process ended. A process that nobody
+ * supervises ends its job if it does not come back from a sample within the limit that it has named: while it lives, it
+ * may write to the sample's place, so nobody else can have it. And UNBEGUN_MAX processes in a row that ended with
+ * orders of which they had begun none end the job, since no sample is to blame.
  *
  * Threads: desk_put() any worker thread, desk_look() the planner, all else the main thread. The lock is a leaf. */
 #pragma once
@@ -26,9 +32,11 @@
 #include "daemon/pipeline/task.h"
 #include "proto/mark.h"
 
-#define DESK_TICKET_MAX 33u  /* bytes with NUL */
-#define DESK_TEXT_MAX   384u /* bytes with NUL, of what a process says about a failure */
-#define OWN_TRIES       3u   /* a sample that met the end of a process is dealt again twice */
+#define DESK_TICKET_MAX 33u            /* bytes with NUL */
+#define DESK_TEXT_MAX   384u           /* bytes with NUL, of what a process says about a failure */
+#define OWN_TRIES       3u             /* a sample that met the end of a process is dealt again twice */
+#define UNBEGUN_MAX     30u            /* processes in a row that began none of their orders */
+#define LIMIT_NS        60000000000ull /* that a process may take for a sample if it says nothing else */
 
 /* One worker process, or one that starts others and says how they ended (`supervises`). The caller makes it and frees
  * it; the desk fills it in. */
@@ -39,10 +47,21 @@ struct seat {
         const struct dlp_mark *mark; /* NULL: of who supervises */
         uint64_t worker;             /* its number, chosen by who started it */
         bool supervises;
+        pid_t pid;                  /* 0: not known here */
+        uint64_t limit_ns;          /* that it may take for a sample where nobody supervises; 0: any time */
+        char closed[DESK_TEXT_MAX]; /* why the daemon closed its connection; "": it ended by itself */
         uint32_t n_dealt;
         struct task *dealt[DLP_ORDERS_MAX]; /* the first was dealt first */
+        uint32_t n_sent;                    /* of them; the others have not reached it. The caller's to raise */
         uint64_t begun_ns;                  /* when it can have begun with the first */
         uint64_t usual_ns;                  /* that it takes for one, smoothed; 0: not known yet */
+};
+
+/* A process that has been with a sample for longest, measured by its limit. */
+struct overdue {
+        uint64_t begun_ns, limit_ns; /* limit_ns 0: none has a limit */
+        pid_t pid;
+        uint64_t sample;
 };
 
 struct desk {
@@ -60,11 +79,14 @@ struct desk {
         bool is_closed;    /* the rank has left */
         uint64_t alone_ns; /* since when no process is connected; 0: that is not so */
         struct why ended;  /* all samples end with this reason; "": they do not */
+        struct tasks lost; /* of processes of which it is not known yet how they ended, or whether they have */
+        struct overdue overdue;
+        bool is_late; /* that one has passed its limit: the main thread is to end the job */
 
         /* Main thread. */
         TAILQ_HEAD(, seat) seats;
         struct seat *supervisor; /* NULL: none */
-        struct tasks lost;       /* met the end of a process, whose supervisor has not said yet how it ended */
+        uint32_t n_unbegun;      /* processes in a row that ended so */
         uint64_t n_orders;
         bool is_dealing; /* the caller's: it deals already */
 };
@@ -80,7 +102,7 @@ bool desk_put(struct desk *desk, struct task *task);
 
 void desk_sit(struct desk *desk, struct seat *seat);
 
-/* The process has ended. Its samples are dealt to others. */
+/* The process has ended, or seat->closed says why its connection was closed. Its samples are dealt to others. */
 void desk_leave(struct seat *seat);
 
 /* The next seat that should get orders, and how many at most; NULL: there is nothing to deal, or no room. */
@@ -102,11 +124,15 @@ void desk_note_end(struct desk *desk, uint64_t worker, const char *text);
 /* No process can be started: the job ends with this reason. */
 void desk_give_up(struct desk *desk, const char *text);
 
+/* If a process does not come back from a sample in time, the job ends, and all orders with it. */
+void desk_end_late(struct desk *desk);
+
 /* The rank has left: all tasks come back to be dropped, and no more are taken. Seats are the caller's to end. */
 void desk_close(struct desk *desk);
 
 /* ---- the planner ----------------------------------------------------------------------------------------------- */
 
-/* Has it been without a process for so long that the client should be told why no batch comes? Then `ret_text` says so.
- * After a minute its samples end with that reason. */
-bool desk_look(struct desk *desk, uint64_t now_ns, struct why *ret_text);
+/* Has something of it been missing for so long that the client should be told why no batch comes? Then `ret_text` says
+ * so: there is no process, one does not come back, or it is not said how one has ended. What is not there in time ends
+ * the job, or is taken as it is. `ret_tell`: the main thread is to be told that there is something to do. */
+bool desk_look(struct desk *desk, uint64_t now_ns, struct why *ret_text, bool *ret_tell);

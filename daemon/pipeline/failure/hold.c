@@ -218,8 +218,12 @@ void hold_note_alone(struct planner *planner, uint64_t now_ns) {
 
         planner->any_alone = false;
         TAILQ_FOREACH(stream, &planner->streams, entry) {
+                bool tell = false;
+
                 stream->is_alone = stream->desk && !stream->is_removed &&
-                                   desk_look(stream->desk, now_ns, &stream->alone);
+                                   desk_look(stream->desk, now_ns, &stream->alone, &tell);
+                if (tell)
+                        planner->options.desk_filled(planner->options.userdata, stream);
                 planner->any_alone |= stream->is_alone;
         }
 }

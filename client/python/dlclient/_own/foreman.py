@@ -117,9 +117,10 @@ class Foreman:
         self._n_early = 0
         self._has_given_up = False
 
-    def _say(self, place: Place, text: str, is_last: bool = False) -> None:
-        if self._handle is not None:
-            self._library.work_ended(self._handle, place.worker, text.encode("utf-8", "replace"), is_last)
+    def _say(self, place: Place, text: str, is_last: bool = False) -> bool:
+        """Is the daemon there to be told?"""
+        return self._handle is not None and self._library.work_ended(
+            self._handle, place.worker, text.encode("utf-8", "replace"), is_last) == 0
 
     # -- processes
 
@@ -140,7 +141,10 @@ class Foreman:
         status = 1
         try:
             die_with_parent(parent)
-            status = worker.main(self._functions, self._board, place.number, place.worker, place.stack)
+            if self._handle is not None:  # a function that writes to all descriptors must not reach it
+                self._library.work_close(self._handle)
+            status = worker.main(self._functions, self._board, place.number, place.worker, place.stack,
+                                 self._timeout)
         finally:
             os._exit(status)
 
@@ -159,14 +163,13 @@ class Foreman:
     def _note_end(self, place: Place, status: int) -> None:
         since, _, _, n_orders = self._board.at(place.number)
         place.pid = 0
-        text = ended_text(status)
-        if os.WIFEXITED(status) and os.WEXITSTATUS(status) == worker.GONE and not since:  # else a function ended it
-            self._say(place, text)  # or the daemon would wait for it, had the rank not left
+        text = place.says or ended_text(status)
+        is_gone = os.WIFEXITED(status) and os.WEXITSTATUS(status) == worker.GONE and not since
+        if is_gone:  # else a function ended it
+            text = "its connection ended: a function may have closed it"
+        if not self._say(place, text) and is_gone:
             place.says = "gone"
             return
-        if place.says:
-            text = place.says
-        self._say(place, text)
         place.says = ""
         self._n_early = 0 if n_orders else self._n_early + 1
         place.not_before = time.monotonic() + min(0.02 * self._n_early, 0.5)

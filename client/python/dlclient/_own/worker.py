@@ -18,11 +18,14 @@ from .several import Writer, Wrong
 GONE = 75        # exit status: the rank has left or the daemon has ended
 REFUSED = 74     # exit status: the daemon does not let it connect, or no more
 SLICE_MS = 500
+LIMIT_MORE_MS = 30000  # after which the daemon gives up a process that its foreman should have ended
 FLUSH_EVERY = 64  # samples after which what functions print is seen, at the latest
 
 
-def open_work(library: _library.Library, socket: str, ticket: str, worker: int, supervises: bool) -> Any:
-    """Connects: the library's handle, or None if the rank or the daemon is gone. OSError with the daemon's reason."""
+def open_work(library: _library.Library, socket: str, ticket: str, worker: int, supervises: bool,
+              limit: Optional[float] = None) -> Any:
+    """Connects: the library's handle, or None if the rank or the daemon is gone. OSError with the daemon's reason.
+    `limit`: seconds that a sample may take, for the case that the foreman cannot supervise."""
     options = _library.WorkOptions()
     options.size = ctypes.sizeof(options)
     options.socket = socket.encode("utf-8", "surrogateescape")
@@ -30,6 +33,7 @@ def open_work(library: _library.Library, socket: str, ticket: str, worker: int, 
     options.worker = worker
     options.supervises = supervises
     options.timeout_ms = 30000
+    options.limit_ms = -1 if limit is None else min(int(limit * 1000) + LIMIT_MORE_MS, 2**31 - 1)
     out = ctypes.c_void_p()
     result = library.work_open(ctypes.byref(options), ctypes.byref(out))
     if result == 0:
@@ -152,7 +156,8 @@ def _one_thread() -> None:
         torch.set_num_threads(1)
 
 
-def main(functions: Dict[str, Function], board: Board, place: int, number: int, stack: Any) -> int:
+def main(functions: Dict[str, Function], board: Board, place: int, number: int, stack: Any,
+         timeout: Optional[float]) -> int:
     """The process from its beginning to its end."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the trainer's; it ends its worker processes itself
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
@@ -161,7 +166,7 @@ def main(functions: Dict[str, Function], board: Board, place: int, number: int, 
     _one_thread()
     library = _library.load()
     try:
-        work = open_work(library, socket, ticket, number, False)
+        work = open_work(library, socket, ticket, number, False, timeout)
     except OSError as error:
         board.put_traceback(place, 2**64 - 1, 0, str(error.strerror or error))
         return REFUSED

@@ -1,0 +1,24 @@
+/* pipeline/desk/desk_private.h: what the files of this folder share. */
+#pragma once
+
+#include "daemon/pipeline/desk/desk.h"
+
+#define TELL_NS    1000000000ull  /* something is missing for that long: the client is told */
+#define GIVE_UP_NS 60000000000ull /* without a process for that long: the job ends */
+#define LOST_NS    10000000000ull /* how long it may take until it is said how a process ended */
+
+/* For messages: the name of the first function. */
+const char *desk_function(const struct desk *desk);
+
+/* The task goes back to the worker threads. */
+void desk_give_back(struct desk *desk, struct task *task, enum own_state state);
+
+/* Main thread, after a change of any seat. */
+void desk_count_seats(struct desk *desk);
+
+/* All samples end with this reason, now and later. Main thread or planner. */
+void desk_end_all(struct desk *desk, const struct why *why);
+
+/* It is known now that the process has ended, or it is not waited for any longer: `text` says how. Not under the lock.
+ */
+void desk_release(struct desk *desk, struct task *task, const char *text);

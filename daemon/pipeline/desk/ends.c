@@ -1,0 +1,189 @@
+/* pipeline/desk/ends.c: a process ends: what becomes of its orders, and which sample is to blame. */
+#include "daemon/pipeline/desk/desk_private.h"
+
+#include <stdio.h>
+
+#include "proto/base/clock.h"
+
+/* ---- blame ------------------------------------------------------------------------------------------------------ */
+
+/* A process ended over it. */
+static void blame(struct desk *desk, struct task *task, const char *text) {
+        if (++task->own.n_tries < OWN_TRIES) {
+                desk_give_back(desk, task, OWN_AGAIN);
+                return;
+        }
+        why_set(&task->own.why, 0, "python(%s): %u worker processes ended over it, the last: %s", desk_function(desk),
+                OWN_TRIES, text);
+        desk_give_back(desk, task, OWN_FAILED);
+}
+
+void desk_release(struct desk *desk, struct task *task, const char *text) {
+        struct why closed = task->own.why;
+
+        task->own.why.text[0] = '\0';
+        if (task->own.is_blamed)
+                blame(desk, task, closed.text[0] ? closed.text : text);
+        else
+                desk_give_back(desk, task, OWN_AGAIN);
+}
+
+/* ---- what was dealt --------------------------------------------------------------------------------------------- */
+
+/* How many of its orders the process has begun, the last of which met its end. A mark that makes no sense is taken for
+ * the first of them: so there is an end to this. */
+static uint32_t n_begun(const struct seat *seat) {
+        uint64_t begun = seat->mark ? atomic_load_explicit(&seat->mark->begun, memory_order_acquire) : 0;
+
+        if (seat->n_dealt == 0 || begun < seat->dealt[0]->own.number)
+                return 0;
+        for (uint32_t i = 0; i < seat->n_dealt; i++)
+                if (seat->dealt[i]->own.number == begun)
+                        return i + 1;
+        return 1;
+}
+
+/* Those that were not begun, from `first` on, wait in front of all others. */
+static void put_back(struct desk *desk, struct seat *seat, uint32_t first) {
+        pthread_mutex_lock(&desk->lock);
+        while (seat->n_dealt > first) {
+                struct task *task = seat->dealt[--seat->n_dealt];
+
+                STAILQ_INSERT_HEAD(&desk->waiting, task, entry);
+                desk->n_waiting++;
+        }
+        pthread_mutex_unlock(&desk->lock);
+}
+
+static void lose(struct desk *desk, const struct seat *seat, struct task *task, bool is_blamed) {
+        task->own.worker = seat->worker;
+        task->own.lost_ns = clock_now_ns();
+        task->own.is_blamed = is_blamed;
+        task->own.why.text[0] = '\0';
+        if (seat->closed[0])
+                why_set(&task->own.why, 0, "the daemon closed its connection: %s", seat->closed);
+        pthread_mutex_lock(&desk->lock);
+        STAILQ_INSERT_TAIL(&desk->lost, task, entry);
+        pthread_mutex_unlock(&desk->lock);
+}
+
+/* The process has ended. What was begun before the last one is done, but its answer has not come: it is made again. */
+static void part_from(struct desk *desk, struct seat *seat, uint32_t n) {
+        for (uint32_t i = 0; i + 1 < n; i++)
+                desk_give_back(desk, seat->dealt[i], OWN_AGAIN);
+        if (n == 0)
+                return;
+        if (desk->supervisor) {
+                lose(desk, seat, seat->dealt[n - 1], true);
+                return;
+        }
+        seat->dealt[n - 1]->own.is_blamed = true;
+        desk_release(desk, seat->dealt[n - 1], "it ended");
+}
+
+/* Takes the lost tasks of a process. */
+static void take_lost(struct desk *desk, uint64_t worker, struct tasks *ret_tasks) {
+        struct tasks others = STAILQ_HEAD_INITIALIZER(others);
+        struct task *task;
+
+        STAILQ_INIT(ret_tasks);
+        pthread_mutex_lock(&desk->lock);
+        while ((task = STAILQ_FIRST(&desk->lost))) {
+                STAILQ_REMOVE_HEAD(&desk->lost, entry);
+                if (task->own.worker == worker)
+                        STAILQ_INSERT_TAIL(ret_tasks, task, entry);
+                else
+                        STAILQ_INSERT_TAIL(&others, task, entry);
+        }
+        STAILQ_CONCAT(&desk->lost, &others);
+        pthread_mutex_unlock(&desk->lock);
+}
+
+/* The supervisor has ended as well: nobody will say how they ended. */
+static void release_all(struct desk *desk) {
+        struct tasks tasks = STAILQ_HEAD_INITIALIZER(tasks);
+        struct task *task;
+
+        pthread_mutex_lock(&desk->lock);
+        STAILQ_CONCAT(&tasks, &desk->lost);
+        pthread_mutex_unlock(&desk->lock);
+        while ((task = STAILQ_FIRST(&tasks))) {
+                STAILQ_REMOVE_HEAD(&tasks, entry);
+                desk_release(desk, task, "it ended");
+        }
+}
+
+/* ---- seats ------------------------------------------------------------------------------------------------------ */
+
+/* One that had orders and began none is not the fault of a sample. */
+static void count_unbegun(struct desk *desk, bool has_begun) {
+        char text[DESK_TEXT_MAX];
+
+        if (has_begun) {
+                desk->n_unbegun = 0;
+                return;
+        }
+        if (++desk->n_unbegun != UNBEGUN_MAX)
+                return;
+        snprintf(text, sizeof(text), "%u worker processes, one after the other, ended before they began with a sample",
+                 UNBEGUN_MAX);
+        desk_give_up(desk, text);
+}
+
+/* If its job has ended, so have the orders that came back. */
+static void end_if_over(struct desk *desk) {
+        struct why ended;
+
+        pthread_mutex_lock(&desk->lock);
+        ended = desk->ended;
+        pthread_mutex_unlock(&desk->lock);
+        if (ended.text[0])
+                desk_end_all(desk, &ended);
+}
+
+void desk_leave(struct seat *seat) {
+        struct desk *desk = seat->desk;
+        uint32_t n = n_begun(seat), n_sent = seat->n_sent;
+
+        if (!desk)
+                return;
+        TAILQ_REMOVE(&desk->seats, seat, entry);
+        seat->desk = NULL;
+        if (seat == desk->supervisor) {
+                desk->supervisor = NULL;
+                release_all(desk);
+        }
+        if (seat->closed[0]) {
+                put_back(desk, seat, seat->n_sent);
+                for (uint32_t i = 0; i < seat->n_dealt; i++)
+                        lose(desk, seat, seat->dealt[i], i + 1 == n);
+        } else {
+                put_back(desk, seat, n);
+                part_from(desk, seat, n);
+        }
+        seat->n_dealt = seat->n_sent = 0;
+        if (n_sent > 0)
+                count_unbegun(desk, n > 0);
+        desk_count_seats(desk);
+        end_if_over(desk);
+}
+
+struct seat *desk_find_seat(const struct desk *desk, uint64_t worker) {
+        struct seat *seat;
+
+        TAILQ_FOREACH(seat, &desk->seats, entry)
+                if (seat->worker == worker && !seat->supervises)
+                        return seat;
+        return NULL;
+}
+
+void desk_note_end(struct desk *desk, uint64_t worker, const char *text) {
+        struct tasks tasks;
+        struct task *task;
+
+        take_lost(desk, worker, &tasks);
+        while ((task = STAILQ_FIRST(&tasks))) {
+                STAILQ_REMOVE_HEAD(&tasks, entry);
+                desk_release(desk, task, text);
+        }
+}
