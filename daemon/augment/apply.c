@@ -346,6 +346,19 @@ int recipe_end(struct workspace *workspace, struct why *why) {
         return 0;
 }
 
+int recipe_run(struct workspace *workspace, const struct geometry *geometry, const struct view *source, uint8_t *out,
+               size_t stride, struct why *why) {
+        const struct stage *first = &geometry->stages[0];
+        int r = recipe_begin(workspace, geometry, out, stride, why);
+
+        if (r < 0)
+                return r;
+        stage_enter(workspace->clock, first->drawn_by);
+        if (!is_empty(first))
+                resizer_feed(workspace->resizer, source);
+        return recipe_end(workspace, why);
+}
+
 /* ---- colours and alpha --------------------------------------------------------------------------------------- */
 
 enum {

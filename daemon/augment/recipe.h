@@ -222,6 +222,10 @@ void recipe_feed(struct workspace *workspace, const struct view *rows);
 /* All rows have come: executes the stages that need the whole picture. -ENOMEM; else 0. */
 int recipe_end(struct workspace *workspace, struct why *why);
 
+/* In place of these three if all of geometry->source is in memory. */
+int recipe_run(struct workspace *workspace, const struct geometry *geometry, const struct view *source, uint8_t *out,
+               size_t stride, struct why *why);
+
 /* In place of these three for a picture with alpha: executes the plan for colours and alpha, which are all of
  * geometry->source, one pixel after the other; both are overwritten. */
 int recipe_run_alpha(struct workspace *workspace, const struct geometry *geometry, uint8_t *colors, uint8_t *alpha,

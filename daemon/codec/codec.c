@@ -9,6 +9,7 @@
 #include "daemon/codec/codec_type.h"
 #include "daemon/codec/masks/array_mask.h"
 #include "daemon/codec/masks/planes.h"
+#include "daemon/codec/pictures/shared.h"
 #include "daemon/codec/steps/views_step.h"
 #include "daemon/codec/tokens.h"
 #include "daemon/decode/sound.h"
@@ -489,6 +490,7 @@ static void mark(struct codec_tools *tools, enum stage_id stage) {
 int codec_open(const struct codec *codec, struct codec_tools *tools, const struct codec_input *input,
                struct codec_opened *ret_opened, struct why *why) {
         ret_opened->is_absent = false;
+        ret_opened->alone_bytes = 0;
         mark(tools, codec->type->opening);
         return codec->type->open(codec, tools, input, ret_opened, why);
 }
@@ -509,6 +511,14 @@ int codec_render_piece(const struct codec *codec, struct codec_tools *tools, con
         if (r == 0)
                 memcpy(out, tools->whole.bytes + n_skipped_bytes, n_kept_bytes);
         return r;
+}
+
+void codec_decode_alone(struct codec_tools *tools) {
+        shared_give_up(tools);
+}
+
+bool codec_can_share(const struct codec *codec, const struct codec *other) {
+        return shared_is_possible(codec, other);
 }
 
 void codec_close(const struct codec *codec, struct codec_tools *tools) {
@@ -565,6 +575,7 @@ void codec_tools_free(struct codec_tools *tools) {
         decoder_free(tools->decoder);
         workspace_free(tools->workspace);
         sound_close(tools->sound);
+        free(tools->shared.pixels.bytes);
         free(tools->elements.bytes);
         free(tools->rows.bytes);
         free(tools->planes.bytes);
@@ -577,7 +588,7 @@ void codec_tools_free(struct codec_tools *tools) {
 size_t codec_tools_bytes(const struct codec_tools *tools) {
         return decoder_scratch_bytes(tools->decoder) + workspace_bytes(tools->workspace) + tools->elements.n_bytes +
                tools->rows.n_bytes + tools->planes.n_bytes + tools->whole.n_bytes + tools->wave.n_bytes +
-               token_tools_bytes(&tools->tokens);
+               token_tools_bytes(&tools->tokens) + (shared_is_ready(tools) ? 0 : tools->shared.pixels.n_bytes);
 }
 
 static void trim(struct codec_memory *memory) {
@@ -588,6 +599,8 @@ static void trim(struct codec_memory *memory) {
 void codec_tools_trim(struct codec_tools *tools) {
         decoder_trim(tools->decoder);
         workspace_trim(tools->workspace);
+        if (!shared_is_ready(tools))
+                trim(&tools->shared.pixels);
         trim(&tools->elements);
         trim(&tools->rows);
         trim(&tools->planes);
@@ -607,6 +620,10 @@ int codec_memory_reserve(struct codec_memory *memory, size_t n_bytes, struct why
         free(memory->bytes);
         *memory = (struct codec_memory){ bytes, n_bytes };
         return 0;
+}
+
+void codec_tools_begin_sample(struct codec_tools *tools) {
+        shared_forget(tools);
 }
 
 struct codec_counts codec_tools_take_counts(struct codec_tools *tools) {

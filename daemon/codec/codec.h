@@ -37,6 +37,12 @@ struct codec_kept {
         uint8_t bits[BOXES_MAX / 8]; /* box i: bit i % 8 of byte i / 8 */
 };
 
+/* A field that is served after another one, and shows the same stored picture. */
+struct codec_sharer {
+        const struct codec *codec;
+        uint64_t seed;
+};
+
 /* One field of one sample. */
 struct codec_input {
         const uint8_t *bytes; /* of the field, as they are stored; NULL if it is not stored */
@@ -52,6 +58,11 @@ struct codec_input {
         /* Of a picture that is padded: bytes from row to row and, with channels first, from plane to plane. 0: rows and
          * planes follow one another without gaps. */
         uint64_t row_stride, plane_stride;
+
+        /* Of a picture: the fields that are served next and show parts of it, too. It may be decoded for all of them at
+         * once; they have the same bytes, epoch and sample. */
+        const struct codec_sharer *sharers;
+        uint32_t n_sharers;
 };
 
 /* What codec_open() found out about a sample's field. */
@@ -59,6 +70,7 @@ struct codec_opened {
         int64_t shape[FIELD_DIMS_MAX]; /* as many as the form has dimensions */
         uint64_t n_bytes;              /* of its elements */
         uint64_t need_bytes;           /* the most memory that rendering may take beside them */
+        uint64_t alone_bytes;          /* the same if codec_decode_alone() is called; 0: that changes nothing */
         uint32_t width, height;        /* of a picture as it is stored */
         bool is_absent;                /* only now it is known that the sample does not have it; nothing to render */
 };
@@ -179,6 +191,12 @@ int codec_form(const struct codec *codec, const struct codec_terms *terms, struc
 int codec_open(const struct codec *codec, struct codec_tools *tools, const struct codec_input *input,
                struct codec_opened *ret_opened, struct why *why);
 
+/* The open picture is not decoded for its sharers as well: there is no memory for that. The results are the same. */
+void codec_decode_alone(struct codec_tools *tools);
+
+/* Could one decoding serve both, if they are served one after the other? */
+bool codec_can_share(const struct codec *codec, const struct codec *other);
+
 /* Writes opened->n_bytes to `out`. Errors as above. Once after each codec_open(). */
 int codec_render(const struct codec *codec, struct codec_tools *tools, const struct codec_input *input, uint8_t *out,
                  struct why *why);
@@ -205,6 +223,7 @@ int codec_refuse_shape(const struct codec *codec, const struct codec_opened *ope
 /* Pictures by who decoded them. */
 struct codec_counts {
         uint64_t n_decoded[N_DECODED_BY];
+        uint64_t n_shared;      /* cut from a picture that was decoded for another one as well */
         uint64_t n_handed_over; /* of those of libjpeg-turbo, begun by our own decoder */
 };
 
@@ -215,9 +234,13 @@ int codec_tools_new(const struct decode_limits *limits, enum decode_jpeg jpeg, s
 /* Takes NULL. */
 void codec_tools_free(struct codec_tools *tools);
 
-/* The memory that the tools keep; frees it. An open field may still be rendered afterwards. */
+/* The memory that the tools keep, without a shared picture, which is in what its fields need; frees it. An open field
+ * may still be rendered afterwards. */
 size_t codec_tools_bytes(const struct codec_tools *tools);
 void codec_tools_trim(struct codec_tools *tools);
+
+/* Pictures that are shared are those of one sample: the next field is one of another sample, or of another read. */
+void codec_tools_begin_sample(struct codec_tools *tools);
 
 /* What was decoded since the last call. */
 struct codec_counts codec_tools_take_counts(struct codec_tools *tools);

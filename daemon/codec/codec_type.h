@@ -40,6 +40,20 @@ struct token_tools {
         struct grow fresh; /* the text that is being read */
 };
 
+/* A picture that several codecs show parts of (codec/pictures/shared.h). */
+struct shared {
+        enum {
+                SHARED_NONE,     /* it is not known yet whether there is one */
+                SHARED_PLANNED,  /* to be decoded when the first part is rendered */
+                SHARED_READY,    /* in memory */
+                SHARED_GIVEN_UP, /* each part is decoded alone */
+        } state;
+        struct box box;             /* of the stored picture */
+        struct codec_memory pixels; /* of the box, row after row */
+        struct geometry geometry;   /* of a part that is served later */
+        uint32_t n_after;           /* parts that are served after the one that is open */
+};
+
 struct codec_tools {
         struct decoder *decoder;
         struct workspace *workspace;
@@ -48,7 +62,8 @@ struct codec_tools {
         uint32_t orientation;     /* of the same: EXIF's, 1 if it is not turned */
         bool is_opaque;           /* of the same: it has no alpha, or all of it is 255 */
         bool is_wide;             /* of a mask: its numbers have 16 bits */
-        struct motions motions;   /* of the boxes that are open */
+        struct shared shared;
+        struct motions motions; /* of the boxes that are open */
         size_t n_boxes;
         struct sound *sound; /* that is open; else NULL */
         struct sound_part sound_part;

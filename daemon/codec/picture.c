@@ -4,11 +4,10 @@
 
 #include "daemon/codec/codec_type.h"
 #include "daemon/codec/layered.h"
+#include "daemon/codec/pictures/shared.h"
 #include "daemon/codec/render.h"
 #include "daemon/codec/turned.h"
 #include "daemon/decode/exif.h"
-
-#define UPRIGHT 1u
 
 static int picture_form(const struct codec *codec, const struct codec_terms *terms, struct field_form *ret_form,
                         struct why *why) {
@@ -56,21 +55,34 @@ static int open_as(const struct codec *codec, struct codec_tools *tools, struct 
         }
 }
 
+static int open_decoder(const struct codec *codec, struct codec_tools *tools, const struct codec_input *input,
+                        struct why *why) {
+        int r = decoder_open(tools->decoder, input->bytes, input->n_bytes, &tools->info, why);
+
+        return r < 0 ? r : open_as(codec, tools, why);
+}
+
+/* What rendering takes if it is not cut from a picture that is decoded already. */
+static uint64_t need_alone(const struct codec *codec, const struct codec_tools *tools, const struct box *source) {
+        uint64_t need = decoder_need(tools->decoder, source) + recipe_bytes_needed(&tools->geometry);
+
+        if (pixel_format_has_alpha(recipe_format(codec->recipe)))
+                return need + layered_need(tools, source);
+        return need + (tools->orientation == EXIF_UPRIGHT ? 0 : turned_need(&tools->geometry));
+}
+
 static int picture_open(const struct codec *codec, struct codec_tools *tools, const struct codec_input *input,
                         struct codec_opened *ret_opened, struct why *why) {
         const struct pixel_format *format = recipe_format(codec->recipe);
         struct geometry *geometry = &tools->geometry;
         bool first = format->channels_first;
         struct box source;
-        int r;
+        int r = shared_is_ready(tools) ? 0 : open_decoder(codec, tools, input, why);
 
-        r = decoder_open(tools->decoder, input->bytes, input->n_bytes, &tools->info, why);
-        if (r == 0)
-                r = open_as(codec, tools, why);
         if (r < 0)
                 return r;
         tools->orientation = recipe_is_upright(codec->recipe) ? exif_orientation(input->bytes, input->n_bytes)
-                                                              : UPRIGHT;
+                                                              : EXIF_UPRIGHT;
         ret_opened->width = tools->info.width;
         ret_opened->height = tools->info.height;
         turned_size(tools->orientation, &ret_opened->width, &ret_opened->height);
@@ -84,41 +96,67 @@ static int picture_open(const struct codec *codec, struct codec_tools *tools, co
         ret_opened->n_bytes = (uint64_t)geometry->height * geometry->width * pixel_format_bytes(format) +
                               recipe_left_bytes(codec->recipe);
         source = turned_source(tools->orientation, tools->info.width, tools->info.height, &geometry->source);
-        ret_opened->need_bytes = decoder_need(tools->decoder, &source) + recipe_bytes_needed(geometry);
-        if (pixel_format_has_alpha(format))
-                ret_opened->need_bytes += layered_need(tools, &source);
-        else if (tools->orientation != UPRIGHT)
-                ret_opened->need_bytes += turned_need(geometry);
+        if (!shared_is_ready(tools))
+                ret_opened->need_bytes = need_alone(codec, tools, &source);
+        shared_plan(codec, tools, input, &source, ret_opened);
         return 0;
+}
+
+static void count_decoded(struct codec_tools *tools) {
+        tools->counts.n_decoded[decoder_decoded_by(tools->decoder)]++;
+        if (decoder_handed_over(tools->decoder))
+                tools->counts.n_handed_over++;
+}
+
+static int render_alone(const struct codec *codec, struct codec_tools *tools, const struct codec_input *input,
+                        const struct box *source, uint8_t *out, size_t stride, struct why *why) {
+        int r;
+
+        if (pixel_format_has_alpha(recipe_format(codec->recipe)))
+                r = layered_render(codec, tools, input, source, out, stride, why);
+        else if (tools->orientation == EXIF_UPRIGHT)
+                r = render(tools->decoder, tools->workspace, &tools->geometry, out, stride, why);
+        else
+                r = turned_render(tools, tools->orientation, out, stride, why);
+        if (r == 0)
+                count_decoded(tools);
+        return r;
+}
+
+static int render_pixels(const struct codec *codec, struct codec_tools *tools, const struct codec_input *input,
+                         uint8_t *out, size_t stride, struct why *why) {
+        struct box source = turned_source(tools->orientation, tools->info.width, tools->info.height,
+                                          &tools->geometry.source);
+        bool was_ready = shared_is_ready(tools), is_closed;
+        int r = shared_decode(tools, &is_closed);
+
+        if (r == SHARED_ALONE) {
+                r = is_closed ? open_decoder(codec, tools, input, why) : 0;
+                return r < 0 ? r : render_alone(codec, tools, input, &source, out, stride, why);
+        }
+        if (was_ready)
+                tools->counts.n_shared++;
+        else
+                count_decoded(tools);
+        return shared_cut(tools, &source, out, stride, why);
 }
 
 static int picture_render(const struct codec *codec, struct codec_tools *tools, const struct codec_input *input,
                           uint8_t *out, struct why *why) {
         size_t stride = pixel_format_row_bytes(recipe_format(codec->recipe), tools->geometry.width);
-        struct box source = turned_source(tools->orientation, tools->info.width, tools->info.height,
-                                          &tools->geometry.source);
         int r;
 
         if (input->row_stride > 0)
                 stride = input->row_stride;
         tools->geometry.plane_stride = input->plane_stride;
-        if (pixel_format_has_alpha(recipe_format(codec->recipe)))
-                r = layered_render(codec, tools, input, &source, out, stride, why);
-        else if (tools->orientation == UPRIGHT)
-                r = render(tools->decoder, tools->workspace, &tools->geometry, out, stride, why);
-        else
-                r = turned_render(tools, tools->orientation, out, stride, why);
-        if (r < 0)
-                return r;
-        if (recipe_left_bytes(codec->recipe) > 0) /* which is after rows without gaps */
+        r = render_pixels(codec, tools, input, out, stride, why);
+        if (r == 0 && recipe_left_bytes(codec->recipe) > 0) /* which is after rows without gaps */
                 recipe_write_left(codec->recipe, &tools->geometry, out + stride * tools->geometry.height);
-        tools->counts.n_decoded[decoder_decoded_by(tools->decoder)]++;
-        if (decoder_handed_over(tools->decoder))
-                tools->counts.n_handed_over++;
-        return 0;
+        return r;
 }
 
 static void picture_close(struct codec_tools *tools) {
+        shared_close(tools);
         decoder_close(tools->decoder);
 }
 

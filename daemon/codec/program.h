@@ -60,6 +60,10 @@ const struct packing_terms *program_packing(const struct program *program, uint3
 int program_form(const struct program *program, uint32_t idx, const struct codec_terms *terms,
                  struct field_form *ret_form, struct why *why);
 
+/* The next field that shows the same stored picture, and could be decoded with it; CODEC_NONE: there is none. It is
+ * served right after it. */
+uint32_t program_sharer(const struct program *program, uint32_t idx);
+
 /* Field number k in the sequence in which a sample's fields are served: pictures before boxes that move with them, and
  * boxes before what leaves with them. */
 uint32_t program_serving(const struct program *program, uint32_t k);

@@ -44,23 +44,15 @@ uint64_t turned_need(const struct geometry *geometry) {
         return ((uint64_t)box->height + BAND_ROWS) * box->width * PIXEL_BYTES;
 }
 
-/* ---- the stored pixels ------------------------------------------------------------------------------------------- */
-
-struct stored {
-        const uint8_t *pixels;
-        uint32_t width, height;
-};
-
 /* ---- upright rows ------------------------------------------------------------------------------------------------ */
 
 /* Row y of what is needed of the upright picture. */
-static void turn_row(const struct stored *stored, const struct turn *turn, uint32_t y, uint32_t width, uint8_t *out) {
-        size_t row_bytes = (size_t)stored->width * PIXEL_BYTES;
+static void turn_row(const struct view *stored, const struct turn *turn, uint32_t y, uint32_t width, uint8_t *out) {
         uint32_t last_row = stored->height - 1, last_column = stored->width - 1;
 
         for (uint32_t x = 0; x < width; x++, out += PIXEL_BYTES) {
                 uint32_t row = turn->is_sideways ? x : y, column = turn->is_sideways ? y : x;
-                const uint8_t *from = stored->pixels + (turn->flips_rows ? last_row - row : row) * row_bytes +
+                const uint8_t *from = stored->pixels + (turn->flips_rows ? last_row - row : row) * stored->stride +
                                       (size_t)(turn->flips_columns ? last_column - column : column) * PIXEL_BYTES;
 
                 out[0] = from[0];
@@ -70,7 +62,7 @@ static void turn_row(const struct stored *stored, const struct turn *turn, uint3
 }
 
 /* Through the pipeline, some rows at a time. */
-static int feed(struct codec_tools *tools, const struct stored *stored, const struct turn *turn, uint8_t *band,
+static int feed(struct codec_tools *tools, const struct view *stored, const struct turn *turn, uint8_t *band,
                 uint8_t *out, size_t stride, struct why *why) {
         const struct box *box = &tools->geometry.source;
         size_t row_bytes = (size_t)box->width * PIXEL_BYTES;
@@ -87,29 +79,44 @@ static int feed(struct codec_tools *tools, const struct stored *stored, const st
         return r < 0 ? r : recipe_end(tools->workspace, why);
 }
 
-int turned_render(struct codec_tools *tools, uint32_t orientation, uint8_t *out, size_t stride, struct why *why) {
+static int run(struct codec_tools *tools, uint32_t orientation, const struct view *stored, uint8_t *band, uint8_t *out,
+               size_t stride, struct why *why) {
         const struct geometry *geometry = &tools->geometry;
         const struct turn *turn = &TURNS[orientation];
-        struct box source = turned_source(orientation, tools->info.width, tools->info.height, &geometry->source);
-        struct stored stored = { .width = source.width, .height = source.height };
-        size_t n_bytes = (size_t)source.width * source.height * PIXEL_BYTES;
-        int r = codec_memory_reserve(&tools->rows, (size_t)turned_need(geometry), why);
+
+        if (!geometry->is_copy)
+                return feed(tools, stored, turn, band, out, stride, why);
+        for (uint32_t y = 0; y < geometry->height; y++)
+                turn_row(stored, turn, y, geometry->width, out + y * stride);
+        return 0;
+}
+
+int turned_run(struct codec_tools *tools, uint32_t orientation, const struct view *stored, uint8_t *out, size_t stride,
+               struct why *why) {
+        int r = codec_memory_reserve(&tools->rows, (size_t)turned_need(&tools->geometry), why);
+
+        return r < 0 ? r : run(tools, orientation, stored, tools->rows.bytes, out, stride, why);
+}
+
+int turned_render(struct codec_tools *tools, uint32_t orientation, uint8_t *out, size_t stride, struct why *why) {
+        struct box source = turned_source(orientation, tools->info.width, tools->info.height, &tools->geometry.source);
+        size_t row_bytes = (size_t)source.width * PIXEL_BYTES;
+        struct view stored = { .stride = row_bytes, .width = source.width, .height = source.height };
+        int r = codec_memory_reserve(&tools->rows, (size_t)turned_need(&tools->geometry), why);
 
         if (r < 0)
                 return r;
         stored.pixels = tools->rows.bytes;
-        r = decoder_read_box(tools->decoder, &source, tools->rows.bytes, (size_t)source.width * PIXEL_BYTES, why);
+        r = decoder_read_box(tools->decoder, &source, tools->rows.bytes, row_bytes, why);
         if (r < 0)
                 return r;
-        if (!geometry->is_copy)
-                return feed(tools, &stored, turn, tools->rows.bytes + n_bytes, out, stride, why);
-        for (uint32_t y = 0; y < geometry->height; y++)
-                turn_row(&stored, turn, y, geometry->width, out + y * stride);
-        return 0;
+        return run(tools, orientation, &stored, tools->rows.bytes + row_bytes * source.height, out, stride, why);
 }
 
 void turned_copy(uint32_t orientation, const uint8_t *pixels, uint32_t width, uint32_t height, uint8_t *out) {
-        struct stored stored = { .pixels = pixels, .width = width, .height = height };
+        struct view stored = {
+                .pixels = pixels, .stride = (size_t)width * PIXEL_BYTES, .width = width, .height = height
+        };
 
         turned_size(orientation, &width, &height);
         for (uint32_t y = 0; y < height; y++)

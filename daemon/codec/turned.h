@@ -17,6 +17,10 @@ uint64_t turned_need(const struct geometry *geometry);
  * the stored size. */
 int turned_render(struct codec_tools *tools, uint32_t orientation, uint8_t *out, size_t stride, struct why *why);
 
+/* In place of it if the stored pixels that the plan needs are in memory. -ENOMEM. */
+int turned_run(struct codec_tools *tools, uint32_t orientation, const struct view *stored, uint8_t *out, size_t stride,
+               struct why *why);
+
 /* Turns pixels that lie one after the other: width x height stored ones -> upright ones. */
 void turned_copy(uint32_t orientation, const uint8_t *pixels, uint32_t width, uint32_t height, uint8_t *out);
 

@@ -432,5 +432,6 @@ const struct picture_format format_bmp = {
         .open = bmp_open,
         .read_rows = bmp_read_rows,
         .need = bmp_need,
+        .has_plain_rows = true,
         .as = bmp_as,
 };

@@ -363,6 +363,16 @@ uint64_t decoder_need(const struct decoder *decoder, const struct box *box) {
                (makes_grey(decoder) ? row_band_bytes(box->width) : 0);
 }
 
+uint64_t decoder_work(const struct decoder *decoder, const struct box *box) {
+        uint64_t n_pixels = (uint64_t)box->width * box->height,
+                 n_through = (uint64_t)decoder->info.width * (box->y + box->height);
+
+        check_box(decoder, box);
+        if (FORMATS[decoder->idx_format]->has_plain_rows)
+                return n_pixels * DECODE_WORK_COPY;
+        return n_through * DECODE_WORK_BITS + n_pixels * DECODE_WORK_PIXELS;
+}
+
 void decoder_trim(struct decoder *decoder) {
         scratch_release(&decoder->work);
         scratch_release(&decoder->grey);

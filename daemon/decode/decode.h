@@ -124,6 +124,13 @@ bool decoder_handed_over(const struct decoder *decoder);
  * For callers that reserve memory before they use it. */
 uint64_t decoder_need(const struct decoder *decoder, const struct box *box);
 
+/* How much work it is to read this box of the open picture, to compare boxes of one picture. Of a photo that is a JPEG,
+ * two thirds of a pixel's time are its bits, which are read for all pixels above the box, too. */
+#define DECODE_WORK_BITS   8u /* of a pixel; ... */
+#define DECODE_WORK_PIXELS 4u
+#define DECODE_WORK_COPY   1u /* more, to write a pixel to memory and to read it there */
+uint64_t decoder_work(const struct decoder *decoder, const struct box *box);
+
 /* The memory that the decoder holds now, for accounting, without a few hundred KiB of the libraries. */
 size_t decoder_scratch_bytes(const struct decoder *decoder);
 

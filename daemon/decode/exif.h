@@ -7,6 +7,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Returns 1 (as it is) to 8, numbered as in EXIF; 1 if the file says nothing, or something that has no meaning. Reads
- * no byte outside of the file, whatever is in it. Looks at the headers of a file's parts, not at pixels. */
+#define EXIF_UPRIGHT 1u
+
+/* Returns EXIF_UPRIGHT (as it is) to 8, numbered as in EXIF; EXIF_UPRIGHT if the file says nothing, or something that
+ * has no meaning. Reads no byte outside of the file, whatever is in it. Looks at the headers of a file's parts, not at
+ * pixels. */
 uint32_t exif_orientation(const uint8_t *bytes, size_t n_bytes);

@@ -35,6 +35,8 @@ struct picture_format {
          * between open and read. */
         uint64_t (*need)(const void *state, const struct box *box);
 
+        bool has_plain_rows; /* its pixels are stored as they are: only those of a box are read */
+
         /* decoder_as(), between open and read, for DECODE_NUMBERS, DECODE_WIDE and DECODE_ALPHA; open() goes back to
          * colours. NULL: pictures are opaque and have neither numbers nor 16 bits. */
         int (*as)(void *state, enum decode_as as, struct why *why);

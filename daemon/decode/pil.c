@@ -180,5 +180,6 @@ const struct picture_format format_pil = {
         .open = pil_open,
         .read_rows = pil_read_rows,
         .need = pil_need,
+        .has_plain_rows = true,
         .as = pil_as,
 };

@@ -311,5 +311,6 @@ const struct picture_format format_pnm = {
         .open = pnm_open,
         .read_rows = pnm_read_rows,
         .need = pnm_need,
+        .has_plain_rows = true,
         .as = pnm_as,
 };

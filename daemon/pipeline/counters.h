@@ -20,6 +20,7 @@
         ROW(n_jpeg_own, "pictures", "JPEG, decoded by our own decoder")                                                \
         ROW(n_jpeg_libjpeg, "pictures", "JPEG, decoded by libjpeg-turbo")                                              \
         ROW(n_jpeg_handed_over, "pictures", "of these, begun by our own decoder and handed over")                      \
+        ROW(n_shared, "pictures", "cut from one that was decoded for another view or crop as well")                    \
         ROW(n_scratch_waits, "samples", "large pictures that waited for scratch memory")                               \
         ROW(decode_ns, "ns", "of worker time spent decoding and augmenting")                                           \
         ROW(collate_ns, "ns", "of worker time spent completing batches")                                               \

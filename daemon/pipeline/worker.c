@@ -20,16 +20,32 @@
 
 #define SAMPLE_WAITS 1 /* the task is no longer this worker's */
 
+static bool has_scratch(const struct worker *worker, const struct task *task, uint64_t need) {
+        return need <= worker->own_bytes || need <= task->n_scratch_bytes;
+}
+
+/* More memory is worth having, and nobody waits for it: a picture that is decoded alone has the same pixels. */
+static bool may_share(struct worker *worker, struct task *task, const struct codec_opened *opened) {
+        return has_scratch(worker, task, opened->need_bytes) ||
+               (task->n_scratch_bytes == 0 && scratch_try(worker->scratch, task, opened->need_bytes, clock_now_ns()));
+}
+
 /* How much scratch this field needs in total is known once it is open. The memory kept from earlier fields is counted
  * in addition: it may have the wrong shape for this one. */
 static int worker_charge(struct worker *worker, struct task *task, const struct codec *codec,
-                         const struct codec_opened *opened, struct why *why) {
+                         struct codec_opened *opened, struct why *why) {
         uint64_t need = opened->need_bytes;
 
         if (need == 0 || codec_tools_bytes(worker->tools) + need <= worker->own_bytes)
                 return 0;
         codec_tools_trim(worker->tools);
-        if (need <= worker->own_bytes || need <= task->n_scratch_bytes)
+        if (opened->alone_bytes > 0) {
+                if (may_share(worker, task, opened))
+                        return 0;
+                codec_decode_alone(worker->tools);
+                need = opened->need_bytes = opened->alone_bytes;
+        }
+        if (has_scratch(worker, task, need))
                 return 0;
         if (need > worker->scratch->n_bytes)
                 return codec_refuse_memory(codec, worker->tools, opened, worker->scratch->n_bytes, why);
@@ -60,6 +76,8 @@ static void worker_count_decoded(struct worker *worker) {
                 counter_add(&worker->counters->n_jpeg_own, counts.n_decoded[DECODED_BY_BASELINE]);
         if (counts.n_decoded[DECODED_BY_LIBJPEG] > 0)
                 counter_add(&worker->counters->n_jpeg_libjpeg, counts.n_decoded[DECODED_BY_LIBJPEG]);
+        if (counts.n_shared > 0)
+                counter_add(&worker->counters->n_shared, counts.n_shared);
         if (counts.n_handed_over > 0)
                 counter_add(&worker->counters->n_jpeg_handed_over, counts.n_handed_over);
 }
@@ -85,6 +103,18 @@ static struct codec_input input_of(struct task *task, uint32_t idx_field) {
                 .row_stride = padding_row_stride(layout),
                 .plane_stride = padding_plane_stride(layout),
         };
+}
+
+/* The fields that are served after it, and show parts of the same stored picture. */
+static uint32_t find_sharers(const struct task *task, uint32_t idx_field, struct codec_sharer *sharers) {
+        uint32_t n = 0;
+
+        while ((idx_field = program_sharer(task->program, idx_field)) != CODEC_NONE) {
+                const struct codec *codec = program_codec(task->program, idx_field);
+
+                sharers[n++] = (struct codec_sharer){ codec, task_seed(task, codec_view(codec)) };
+        }
+        return n;
 }
 
 /* Must it lose its end to fit? Only a padded field may. */
@@ -187,9 +217,12 @@ static void note_size(struct task *task, uint32_t idx_field, const struct codec_
 static int serve_field(struct worker *worker, struct task *task, uint32_t idx_field, struct why *why) {
         const struct codec *codec = program_codec(task->program, idx_field);
         struct codec_input input = input_of(task, idx_field);
+        struct codec_sharer sharers[DLP_TENSORS_MAX];
         struct codec_opened opened;
         int r;
 
+        input.sharers = sharers;
+        input.n_sharers = find_sharers(task, idx_field, sharers);
         if (codec_is_boxes(codec) && codec_drops_boxes(codec))
                 task->kept.is_known = false;
         if (task->fields[idx_field].is_absent)
@@ -368,7 +401,9 @@ static int serve(struct worker *worker, struct task *task, struct why *why) {
         }
         counter_add(&worker->counters->n_bytes_read, task->request.n_bytes);
 
+        codec_tools_begin_sample(worker->tools);
         r = serve_fields(worker, task, why);
+        codec_tools_begin_sample(worker->tools); /* it needs no memory that is returned now */
         worker_count_decoded(worker);
         if (r == SAMPLE_WAITS) { /* what it has begun is begun again */
                 stage_clock_drop(clock);

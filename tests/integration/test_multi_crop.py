@@ -6,8 +6,9 @@ import random
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
-from harness import ROOT, case, equal, main, png, write
+from harness import ROOT, case, equal, main, photos, png, write
 from pyclient import need, trainer
+from resident import Resident
 from tars import archive, web
 
 LARGE, SMALL = "random_resized_crop(24, scale=0.4:1) hflip(0.5)", "random_resized_crop(10, scale=0.05:0.4) hflip(0.5)"
@@ -58,6 +59,45 @@ def _(box):
     lines = daemon.read("p", pipeline=DINO, batch=4, on_error="skip")
     equal(len(lines), 8, "samples beside the broken one")
     equal([each["field"] for each in daemon.objects("errors", "p")], ["image"], "the ledger")
+
+
+def counted(daemon, name):
+    return next(int(fact["value"]) for fact in daemon.status()["counters"] if fact["name"] == name)
+
+
+@case("photos are decoded once for all of their crops, which have the bits of crops that are decoded alone")
+def _(box):
+    daemon = box.daemon({"p": photos(50, 3)})
+    large = "random_resized_crop(224, scale=0.4:1, interpolation=bicubic) hflip(0.5)"
+    small = "random_resized_crop(96, scale=0.05:0.4, interpolation=bicubic) hflip(0.5)"
+    whole = daemon.read("p", pipeline=f"large=image: {large} views(2); small=image: {small} views(8)", batch=5, seed=9)
+    equal([len(whole), counted(daemon, "n_shared")], [50, 450], "photos, and crops of them that were not decoded again")
+    equal(counted(daemon, "n_jpeg_own") + counted(daemon, "n_jpeg_libjpeg"), 50, "decoded photos")
+    for view, name in enumerate(("large", "large_2")):
+        alone = daemon.read("p", pipeline=f"image: {large}", batch=5, seed=9, draws=view)
+        equal([line["fields"][name] for line in whole], [line["fields"]["image"] for line in alone], name)
+    for view, name in enumerate(["small", *(f"small_{k}" for k in range(2, 9))]):
+        alone = daemon.read("p", pipeline=f"label: to(int32); image: {small}", batch=5, seed=9, draws=view)
+        equal([line["fields"][name] for line in whole], [line["fields"]["image"] for line in alone], name)
+    equal(counted(daemon, "n_shared"), 450, "crops that share nothing")
+
+
+@case("where memory_limit has no room for a decoded picture, each crop is decoded alone, with the same bits")
+def _(box):
+    folder = box.path("p")
+    for i in range(4):
+        write(os.path.join(folder, "a", f"{i}.png"), png(2400, 1800, (bytes(range(i, 251)) * (2400 * 1800 * 3 // 200))[:2400 * 1800 * 3]))
+    text = "random_resized_crop(40, scale=0.95:1) views(3)"
+    seen = []
+    for limit, n_shared in (("48MiB", 0), ("1GiB", 8)):
+        daemon = box.daemon({"p": folder}, memory_limit=limit, workers=2)
+        with Resident(daemon, 1024 if n_shared else 48):
+            lines = daemon.read("p", pipeline=text, batch=2, seed=1)
+            seen.append([[line["index"], *(line["fields"][name] for name in ("image", "image_2", "image_3"))] for line in lines])
+        equal(counted(daemon, "n_shared"), n_shared, f"pictures that were cut from another one, {limit}")
+        daemon.stop()
+    equal(len(seen[0]), 4, "samples")
+    equal(seen[0], seen[1], "samples without and with memory")
 
 
 @case("in Python a batch has a list of large and a list of small crops")

@@ -26,6 +26,7 @@ struct program {
         uint32_t mix_pictures[DLP_TENSORS_MAX];       /* the one with which each field is mixed, or FIELD_NONE */
         size_t renamed[DLP_TENSORS_MAX];              /* the column of its name, if the part gives it one; 0: none */
         uint32_t serving[DLP_TENSORS_MAX];            /* program_serving() */
+        uint32_t sharers[DLP_TENSORS_MAX];            /* program_sharer() */
         struct tokenizers *tokenizers;                /* while it is parsed */
         char *text;
 };

@@ -64,6 +64,10 @@ uint32_t program_serving(const struct program *program, uint32_t k) {
         return program->serving[k];
 }
 
+uint32_t program_sharer(const struct program *program, uint32_t idx) {
+        return program->sharers[idx];
+}
+
 const struct packing_terms *program_packing(const struct program *program, uint32_t *ret_idx) {
         for (uint32_t i = 0; i < program->n_fields; i++)
                 if (collation_is_pack(&program->collations[i])) {
@@ -90,13 +94,28 @@ static unsigned level_of(const struct codec *codec) {
         return codec_boxes(codec) != CODEC_NONE ? 2 : codec_lead(codec) != CODEC_NONE;
 }
 
+/* Fields that may share a picture are served one after the other: a chain. The first of them that is after `idx`, or
+ * CODEC_NONE. */
+static uint32_t find_sharer(const struct program *program, uint32_t idx) {
+        for (uint32_t i = idx + 1; i < program->n_fields; i++)
+                if (codec_can_share(program->codecs[idx], program->codecs[i]))
+                        return i;
+        return CODEC_NONE;
+}
+
 static void order_fields(struct program *program) {
+        bool is_ordered[DLP_TENSORS_MAX] = { false };
         uint32_t n = 0;
 
+        for (uint32_t i = 0; i < program->n_fields; i++)
+                program->sharers[i] = find_sharer(program, i);
         for (unsigned level = 0; level <= 2; level++)
                 for (uint32_t i = 0; i < program->n_fields; i++)
-                        if (level_of(program->codecs[i]) == level)
-                                program->serving[n++] = i;
+                        for (uint32_t k = i; k != CODEC_NONE; k = program->sharers[k])
+                                if (!is_ordered[k] && level_of(program->codecs[k]) == level) {
+                                        is_ordered[k] = true;
+                                        program->serving[n++] = k;
+                                }
 }
 
 /* Names are followed by ':' or separated by ';'. In a plain list of words, names are meant if the first word is one. A

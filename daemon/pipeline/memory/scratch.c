@@ -63,18 +63,29 @@ static void grant_locked(struct scratch_pool *pool, struct task *task, uint64_t 
 
 /* ---- public functions ---------------------------------------------------------------------------------------- */
 
-int scratch_take(struct scratch_pool *pool, struct task *task, uint64_t n_bytes, uint64_t now_ns) {
+/* Not past those that wait: otherwise small pictures would keep a large one waiting for ever. */
+static bool is_free_locked(const struct scratch_pool *pool, uint64_t n_bytes) {
+        return STAILQ_EMPTY(&pool->waiting) && n_bytes <= pool->n_free;
+}
+
+static void ask_locked(struct scratch_pool *pool, struct task *task, uint64_t n_bytes) {
         struct job *job = job_of(task);
+
+        task->n_scratch_bytes = n_bytes;
+        begin_locked(&job->user->scratch, pool->now);
+        begin_locked(&job->scratch, job->user->scratch.now);
+}
+
+int scratch_take(struct scratch_pool *pool, struct task *task, uint64_t n_bytes, uint64_t now_ns) {
+        bool is_free;
         int r = 0;
 
         assert(n_bytes <= pool->n_bytes && task->n_scratch_bytes == 0);
 
         pthread_mutex_lock(&pool->lock);
-        task->n_scratch_bytes = n_bytes;
-        begin_locked(&job->user->scratch, pool->now);
-        begin_locked(&job->scratch, job->user->scratch.now);
-        /* Not past those that wait: otherwise small pictures would keep a large one waiting for ever. */
-        if (STAILQ_EMPTY(&pool->waiting) && n_bytes <= pool->n_free) {
+        is_free = is_free_locked(pool, n_bytes);
+        ask_locked(pool, task, n_bytes);
+        if (is_free) {
                 grant_locked(pool, task, now_ns);
         } else {
                 STAILQ_INSERT_TAIL(&pool->waiting, task, entry);
@@ -82,6 +93,21 @@ int scratch_take(struct scratch_pool *pool, struct task *task, uint64_t n_bytes,
         }
         pthread_mutex_unlock(&pool->lock);
         return r;
+}
+
+bool scratch_try(struct scratch_pool *pool, struct task *task, uint64_t n_bytes, uint64_t now_ns) {
+        bool is_free;
+
+        assert(task->n_scratch_bytes == 0);
+
+        pthread_mutex_lock(&pool->lock);
+        is_free = is_free_locked(pool, n_bytes);
+        if (is_free) {
+                ask_locked(pool, task, n_bytes);
+                grant_locked(pool, task, now_ns);
+        }
+        pthread_mutex_unlock(&pool->lock);
+        return is_free;
 }
 
 void scratch_give(struct scratch_pool *pool, struct task *task, uint64_t now_ns) {

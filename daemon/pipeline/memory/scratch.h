@@ -41,5 +41,8 @@ void scratch_pool_fini(struct scratch_pool *pool);
  * workers when the memory is available. */
 int scratch_take(struct scratch_pool *pool, struct task *task, uint64_t n_bytes, uint64_t now_ns);
 
+/* The same, but the task never waits. False: the memory is not available, or others wait for it. */
+bool scratch_try(struct scratch_pool *pool, struct task *task, uint64_t n_bytes, uint64_t now_ns);
+
 /* Returns what the task has borrowed, if anything. Its batch must still be alive, because the job is charged. */
 void scratch_give(struct scratch_pool *pool, struct task *task, uint64_t now_ns);
