@@ -80,6 +80,8 @@ their speed drifts. Times here are reported, never asserted.
     torch_vs_daemon        images/s of the daemon over torch DataLoader + torchvision on Pillow at its best worker count
     recipe_*               images a CPU second of whole recipes (rand_augment and others), beside torch's DataLoader with torchvision
                            on Pillow, two workers each; recipe_*_vs_torch: the ratio
+    crops_*                samples a CPU second with two views, and with DINO's ten crops, alone and with its colours; _vs_alone: CPU
+                           seconds of loaders that decode each crop for itself, over that, in turns
     kills                  kill -9 of a daemon and its trainers at random moments (KILLS=10000; only if asked for by name: it
                            takes six minutes): kills_lost_or_twice, kills_wrong samples, of kills_samples
     growth_*               what a sample costs as ranks, jobs, batches, pictures and datasets grow (only if asked for by name:
@@ -483,6 +485,32 @@ def recipes():
             emit(f"recipe_{name}_torch", 1000 / median(theirs, "cpu_s_per_1000"), "images/CPU-s",
                  versions=theirs[0]["versions"])
             emit(f"recipe_{name}_vs_torch", median(theirs, "cpu_s_per_1000") / median(ours, "cpu_s_per_1000"), "ratio")
+
+
+# Several crops of each picture: (the whole text, each part of it alone and how often it comes).
+LARGE = "random_resized_crop(224, scale=0.4:1, interpolation=bicubic)"
+SMALL = "random_resized_crop(96, scale=0.05:0.4, interpolation=bicubic)"
+DINO_COLORS = ("hflip(0.5) random_apply([color_jitter(brightness=0.4, contrast=0.4, saturation=0.2, hue=0.1)], p=0.8) "
+               "random_grayscale(0.2) random_apply([gaussian_blur(23)], p=0.5)")
+CROPS = {
+    "views2": ((RECIPES["crop"][0], 2),),
+    "dino": ((f"{LARGE} hflip(0.5)", 2), (f"{SMALL} hflip(0.5)", 8)),
+    "dino_colors": ((f"{LARGE} {DINO_COLORS} {NORMALIZED}", 2), (f"{SMALL} {DINO_COLORS} {NORMALIZED}", 8)),
+}
+
+
+def crops():
+    """One decoding for several crops, beside a loader for each of them."""
+    with daemon(2) as it:
+        def cost(text):
+            return it.consume("throughput", IMAGES // BATCH // 4, environment={"BENCH_PIPELINE": text})["cpu_s_per_1000"]
+
+        for name, parts in CROPS.items():
+            text = "; ".join(f"crop{i}=image: {part} views({n})" for i, (part, n) in enumerate(parts))
+            rows = [(cost(text), sum(n * cost(part) for part, n in parts)) for _ in range(3)]
+            together, alone = (statistics.median(row[i] for row in rows) for i in range(2))
+            emit(f"crops_{name}", 1000 / together, "samples/CPU-s", repeats=3)
+            emit(f"crops_{name}_vs_alone", alone / together, "ratio")
 
 
 # ---- two training programs side by side -----------------------------------------------------------------------------
@@ -922,6 +950,7 @@ MEASUREMENTS = [
     (("staging",), staging),
     (("torch_vs_daemon", "torch"), torch_vs_daemon),
     (("recipe",), recipes),
+    (("crops",), crops),
     (("compare",), compare),
     (("kills",), kills),
     (("packs",), packs),
