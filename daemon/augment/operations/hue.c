@@ -1,172 +1,112 @@
 /* augment/operations/hue.c: turns the colour wheel as torchvision does with Pillow: converts to HSV of 8 bits each,
  * adds to the hue modulo 256, and converts back. Both conversions lose a little, so even a turn by 0 changes pixels.
  *
- * The formulas are those of Python's colorsys, in Pillow's mixture of float32 and float64, where each rounding counts.
- * Values that depend on one byte alone are in tables. */
+ * Pillow computes in a mixture of float32 and float64, where each rounding counts. What is here is float32 alone, which
+ * vectors hold eight of, in forms that give Pillow's byte for every colour and every turn: there are few enough to
+ * compare all of them, and test_hue.c does. */
 #include "daemon/augment/operation.h"
 #include "daemon/augment/operations/wide.h"
 
-#include <math.h>
-#include <pthread.h>
+#define AT_ONCE 64u /* pixels */
 
-struct wheel {
-        uint8_t sector[256]; /* sixth of the wheel, for a hue that is already turned */
-        float within[256];   /* position within the sixth, 0 to 1 */
-        float share[256];    /* a saturation / 255 */
-};
-
-/* torchvision adds uint8(255 * turns) in uint8: truncated towards zero, then modulo 256. */
-static void wheel_init(struct wheel *wheel, float turns) {
-        uint8_t shift = (uint8_t)(int)((double)turns * 255.0);
-
-        for (uint32_t i = 0; i < 256; i++) {
-                uint8_t hue = (uint8_t)(i + shift);
-                double sixths = (double)hue * 6.0 / 255.0;
-
-                wheel->sector[i] = (uint8_t)sixths % 6;
-                wheel->within[i] = (float)(sixths - floor(sixths));
-                wheel->share[i] = (float)((double)i / 255.0);
-        }
-}
-
-/* The hue of a colour that is not grey: `range` is the largest sample minus the smallest, at least 1. */
-static uint8_t hue_of(int red, int green, int blue, int largest, float range) {
-        float from_red = (float)(largest - red) / range, from_green = (float)(largest - green) / range,
-              from_blue = (float)(largest - blue) / range;
-        float hue;
-        double turns;
-
-        if (red == largest)
-                hue = from_blue - from_green;
-        else if (green == largest)
-                hue = (float)(2.0 + (double)from_red - (double)from_blue);
-        else
-                hue = (float)(4.0 + (double)from_green - (double)from_red);
-        turns = (double)hue / 6.0 + 1.0; /* 5/6 to 11/6 */
-        hue = (float)(turns >= 1.0 ? turns - 1.0 : turns);
-        return (uint8_t)((double)hue * 255.0);
-}
-
-/* ---- a table of all colours ---------------------------------------------------------------------------------- */
-
-/* A hue depends on three things: which sample is the largest and which the smallest (six cases), the range between
- * them, and how far the third one is below the largest. There are few enough combinations to compute once. */
-#define N_CASES 6u
-
-static uint8_t hues[N_CASES][256][256]; /* case, range, below */
-static uint8_t saturations[256][256];   /* largest, range; 0 for a range of 0 */
-static pthread_once_t tables_once = PTHREAD_ONCE_INIT;
-
-static void fill_saturations(void) {
-        for (int largest = 1; largest < 256; largest++)
-                for (int range = 1; range <= largest; range++)
-                        saturations[largest][range] = (uint8_t)((double)((float)range / (float)largest) * 255.0);
-}
-
-static void fill_hues(void) {
-        for (int range = 1; range < 256; range++)
-                for (int below = 0; below <= range; below++) {
-                        int mid = 255 - below, low = 255 - range;
-
-                        hues[0][range][below] = hue_of(255, mid, low, 255, (float)range);
-                        hues[1][range][below] = hue_of(255, low, mid, 255, (float)range);
-                        hues[2][range][below] = hue_of(mid, 255, low, 255, (float)range);
-                        hues[3][range][below] = hue_of(low, 255, mid, 255, (float)range);
-                        hues[4][range][below] = hue_of(low, mid, 255, 255, (float)range);
-                        hues[5][range][below] = hue_of(mid, low, 255, 255, (float)range);
-                }
-}
-
-static void fill_tables(void) {
-        fill_hues();
-        fill_saturations();
-}
-
-/* ---- pixels -------------------------------------------------------------------------------------------------- */
-
-#define AT_ONCE 64u /* pixels: one pass looks up, one computes and vectorises, one combines */
-
-/* Colours as HSV. */
 struct colours {
-        float value[AT_ONCE], share[AT_ONCE], within[AT_ONCE];
-        uint8_t sector[AT_ONCE];
+        uint8_t red[AT_ONCE], green[AT_ONCE], blue[AT_ONCE];
 };
 
-/* The values that a colour's red, green and blue take, by sector. */
-enum {
-        LARGEST,
-        LOW,
-        FALLING,
-        RISING,
-        N_PARTS
-};
+/* ---- one colour ------------------------------------------------------------------------------------------------ */
 
-static const uint8_t PICKS[6][PIXEL_BYTES] = {
-        { LARGEST, RISING, LOW },  { FALLING, LARGEST, LOW }, { LOW, LARGEST, RISING },
-        { LOW, FALLING, LARGEST }, { RISING, LOW, LARGEST },  { LARGEST, LOW, FALLING },
-};
-
-/* Almost without branches, which would be unpredictable in a photograph. A grey has the share 0, whatever its hue. */
-static void look_up(const struct wheel *wheel, const uint8_t *pixels, uint32_t n, struct colours *colours) {
-        for (uint32_t i = 0; i < n; i++, pixels += PIXEL_BYTES) {
-                unsigned red = pixels[0], green = pixels[1], blue = pixels[2];
-                unsigned high = red > green ? red : green, low = red > green ? green : red;
-                unsigned largest = high > blue ? high : blue, smallest = low < blue ? low : blue;
-                unsigned third = red + green + blue - largest - smallest;
-                unsigned is_red = red == largest, is_green = (green == largest) & !is_red;
-                unsigned is_other = (is_red | is_green) ? blue != smallest : red != smallest;
-                uint8_t hue = hues[4 - 4 * is_red - 2 * is_green + is_other][largest - smallest][largest - third];
-
-                colours->value[i] = (float)largest;
-                colours->share[i] = wheel->share[saturations[largest][largest - smallest]];
-                colours->within[i] = wheel->within[hue];
-                colours->sector[i] = wheel->sector[hue];
-        }
+static ALWAYS_INLINE int larger(int a, int b) {
+        return a > b ? a : b;
 }
 
-static inline uint8_t rounded(double positive) {
-        return (uint8_t)(int)(positive + 0.5);
+static ALWAYS_INLINE int smaller(int a, int b) {
+        return a < b ? a : b;
 }
 
-static ALWAYS_INLINE void compute_parts_loop(const struct colours *colours, uint8_t parts[N_PARTS][AT_ONCE]) {
+/* Without a branch, which a vector cannot take. */
+static ALWAYS_INLINE int choose(int condition, int if_true, int if_false) {
+        int mask = -condition;
+
+        return (if_true & mask) | (if_false & ~mask);
+}
+
+/* The hue, 0 to 255: it starts at the colour of the largest sample, two sixths of the wheel from one to the next, and
+ * goes towards the third one. Of a grey, any. */
+static ALWAYS_INLINE int hue_of(int red, int green, int blue, int largest, int smallest) {
+        int range = larger(largest - smallest, 1), third = red + green + blue - largest - smallest;
+        int is_red = red == largest, is_green = green == largest;
+        int is_up = choose(is_red, blue != smallest, choose(is_green, blue == smallest, red == smallest));
+        int from = choose(is_red, 1 - 2 * is_up, choose(is_green, 3 - 2 * is_up, 5 - 2 * is_up));
+        float below = (float)(largest - third) / (float)range;
+        float turns = ((float)from + (float)(2 * is_up - 1) * below) / 6.0f;
+
+        return (int)((turns + (float)(turns < 0)) * 255.0f);
+}
+
+static ALWAYS_INLINE int rounded(float positive) {
+        return (int)(positive + 0.5f);
+}
+
+static ALWAYS_INLINE void turn_loop(struct colours *colours, int shift) {
         for (uint32_t i = 0; i < AT_ONCE; i++) {
-                float share = colours->share[i], within = colours->within[i];
-                double value = (double)colours->value[i];
+                int red = colours->red[i], green = colours->green[i], blue = colours->blue[i];
+                int largest = larger(larger(red, green), blue), smallest = smaller(smaller(red, green), blue);
+                int hue = (hue_of(red, green, blue, largest, smallest) + shift) & 255;
+                int saturation = (int)((float)(largest - smallest) / (float)larger(largest, 1) * 255.0f);
+                int sixth = (hue * 386) >> 14; /* 6 / 255 of it */
+                float value = (float)largest, chroma = value * ((float)saturation * (1.0f / 255.0f));
+                float part = chroma * ((float)(hue * 2 - sixth * 85) * (1.0f / 85.0f));
+                int high = largest, low = rounded(value - chroma);
+                int falling = rounded(value - part), rising = rounded(value - (chroma - part));
 
-                parts[LARGEST][i] = (uint8_t)(int)value;
-                parts[LOW][i] = rounded(value * (1.0 - (double)share));
-                parts[FALLING][i] = rounded(value * (1.0 - (double)(share * within)));
-                parts[RISING][i] = rounded(value * (1.0 - (double)share * (1.0 - (double)within)));
+                colours->red[i] = (uint8_t)choose(sixth == 1, falling,
+                                                  choose((sixth | 1) == 3, low, choose(sixth == 4, rising, high)));
+                colours->green[i] = (uint8_t)choose(
+                        sixth == 0, rising,
+                        choose(sixth == 6, rising, choose(sixth < 3, high, choose(sixth == 3, falling, low))));
+                colours->blue[i] = (uint8_t)choose(
+                        sixth == 2, rising,
+                        choose(sixth == 5, falling, choose(sixth > 2, choose(sixth < 5, high, low), low)));
         }
 }
 
-WIDE(compute_parts, (const struct colours *colours, uint8_t parts[N_PARTS][AT_ONCE]), (colours, parts))
+WIDE(turn, (struct colours * colours, int shift), (colours, shift))
 
-static void put_together(const struct colours *colours, uint8_t parts[N_PARTS][AT_ONCE], uint32_t n, uint8_t *pixels) {
-        for (uint32_t i = 0; i < n; i++, pixels += PIXEL_BYTES) {
-                const uint8_t *picks = PICKS[colours->sector[i]];
+/* ---- rows ------------------------------------------------------------------------------------------------------ */
 
-                pixels[0] = parts[picks[0]][i];
-                pixels[1] = parts[picks[1]][i];
-                pixels[2] = parts[picks[2]][i];
+static ALWAYS_INLINE void take_apart_loop(const uint8_t *pixels, size_t n, struct colours *restrict colours) {
+        for (size_t i = 0; i < n; i++) {
+                colours->red[i] = pixels[i * PIXEL_BYTES];
+                colours->green[i] = pixels[i * PIXEL_BYTES + 1];
+                colours->blue[i] = pixels[i * PIXEL_BYTES + 2];
         }
 }
+
+WIDE(take_apart, (const uint8_t *pixels, size_t n, struct colours *colours), (pixels, n, colours))
+
+static ALWAYS_INLINE void put_together_loop(const struct colours *colours, size_t n, uint8_t *restrict pixels) {
+        for (size_t i = 0; i < n; i++) {
+                pixels[i * PIXEL_BYTES] = colours->red[i];
+                pixels[i * PIXEL_BYTES + 1] = colours->green[i];
+                pixels[i * PIXEL_BYTES + 2] = colours->blue[i];
+        }
+}
+
+WIDE(put_together, (const struct colours *colours, size_t n, uint8_t *pixels), (colours, n, pixels))
 
 static void run(const struct operation *operation, const struct canvas *canvas) {
         struct colours colours = {}; /* zeroed: the last ones of a row may be few, but all are computed */
-        uint8_t parts[N_PARTS][AT_ONCE];
-        struct wheel wheel;
+        /* torchvision adds uint8(255 * turns) in uint8: truncated towards zero, then modulo 256. */
+        int shift = (uint8_t)(int)((double)operation->amount * 255.0);
 
-        pthread_once(&tables_once, fill_tables);
-        wheel_init(&wheel, operation->amount);
         for (uint32_t y = 0; y < canvas->height; y++)
                 for (uint32_t x = 0; x < canvas->width; x += AT_ONCE) {
                         uint32_t n = canvas->width - x < AT_ONCE ? canvas->width - x : AT_ONCE;
                         uint8_t *pixels = canvas_at(canvas, x, y);
 
-                        look_up(&wheel, pixels, n, &colours);
-                        compute_parts(&colours, parts);
-                        put_together(&colours, parts, n, pixels);
+                        take_apart(pixels, n, &colours);
+                        turn(&colours, shift);
+                        put_together(&colours, n, pixels);
                 }
 }
 
