@@ -182,19 +182,41 @@ static void write_number(const struct conversion *conversion, float number, uint
         memcpy(out, &half, sizeof(half));
 }
 
+#define NUMBERS_AT_ONCE 256u
+
+/* A stream of normal numbers. */
+struct numbers {
+        struct dlp_philox philox;
+        uint64_t n_more; /* that are still to be made */
+        uint32_t n_left; /* the last ones of `made` */
+        float made[NUMBERS_AT_ONCE];
+};
+
+static float next_number(struct numbers *numbers) {
+        if (numbers->n_left == 0) {
+                uint32_t n = numbers->n_more < NUMBERS_AT_ONCE ? (uint32_t)numbers->n_more : NUMBERS_AT_ONCE;
+
+                noise_normals(&numbers->philox, n, numbers->made + NUMBERS_AT_ONCE - n);
+                numbers->n_more -= n;
+                numbers->n_left = n;
+        }
+        return numbers->made[NUMBERS_AT_ONCE - numbers->n_left--];
+}
+
 void conversion_erase(const struct conversion *conversion, const struct erasure *erasure, uint32_t height, uint8_t *out,
                       size_t stride, size_t plane_stride) {
         const struct pixel_format *format = &conversion->format;
         size_t n_plane = plane_bytes(format, height, stride, plane_stride);
         size_t n_pixel = format->channels_first ? dlp_dtype_bytes(format->dtype) : pixel_format_bytes(format);
         const struct box *box = &erasure->box;
-        struct dlp_philox philox;
+        struct numbers numbers = { .n_left = 0 };
 
-        noise_begin(erasure->seed, &philox);
+        noise_begin(erasure->seed, &numbers.philox);
+        numbers.n_more = (uint64_t)box->width * box->height * format->n_channels;
         for (uint32_t y = box->y; y < box->y + box->height; y++)
                 for (uint32_t x = box->x; x < box->x + box->width; x++)
                         for (uint32_t channel = 0; channel < format->n_channels; channel++)
                                 write_number(conversion,
-                                             erasure->is_noise ? noise_normal(&philox) : erasure->values[channel],
+                                             erasure->is_noise ? next_number(&numbers) : erasure->values[channel],
                                              out + channel * n_plane + y * stride + x * n_pixel);
 }

@@ -22,8 +22,9 @@ static void fill_with_noise(uint8_t *pixel, uint32_t n_pixels, bool is_grey, str
 
 static void erase(const struct operation *operation, const struct box *box, struct dlp_philox *philox,
                   const struct canvas *canvas) {
-        struct noise_bytes bytes = { .philox = philox };
+        struct noise_bytes bytes;
 
+        noise_bytes_begin(philox, (uint64_t)box->width * box->height * (operation->is_grey ? 1 : PIXEL_BYTES), &bytes);
         for (uint32_t y = box->y; y < box->y + box->height; y++) {
                 uint8_t *pixel = canvas_at(canvas, box->x, y);
 
