@@ -6,6 +6,7 @@
 #include "daemon/augment/operation.h"
 #include "daemon/augment/operations/lab.h"
 #include "daemon/augment/operations/mirror.h"
+#include "daemon/augment/operations/planes.h"
 
 #include <math.h>
 #include <string.h>
@@ -14,21 +15,39 @@
 
 /* Between which two tiles a row or a column is, and how near it is to the second one. */
 struct place {
-        uint32_t first, second;
+        uint32_t gap;             /* before the first tile is 0, between it and the second 1, after the last n_tiles */
         float share, other_share; /* of the second; of the first */
+};
+
+/* Pixels of a row: where their gap's levels start in `around`, and their shares. */
+struct columns {
+        uint32_t *starts;
+        float *shares, *other_shares;
 };
 
 struct clahe {
         const struct canvas *canvas;
         uint32_t n_across, n_down, tile_width, tile_height;
         uint8_t (*tables)[N_LEVELS];
-        struct place *columns;
+        /* For the rows of one gap: what a level becomes by the four tiles around each gap of the columns, a byte each:
+         * left above, right above, left below, right below. */
+        uint32_t (*around)[N_LEVELS];
+        struct columns columns;
 };
 
-/* Tables of all tiles, and the places of the columns. */
+static uint64_t around_bytes(uint32_t n_across) {
+        return (n_across + 1ull) * N_LEVELS * sizeof(uint32_t);
+}
+
+/* Columns of whole planes. */
+static uint32_t computed(uint32_t width) {
+        return (width + PLANES_AT_ONCE - 1) / PLANES_AT_ONCE * PLANES_AT_ONCE;
+}
+
+/* What is around gaps, the three numbers of each column, and the tables of all tiles. */
 static uint64_t extra_bytes(const struct operation *operation, uint32_t width, uint32_t height) {
         (void)height;
-        return (uint64_t)width * sizeof(struct place) +
+        return around_bytes(operation->box.width) + (uint64_t)computed(width) * (sizeof(uint32_t) + 2 * sizeof(float)) +
                (uint64_t)operation->box.width * operation->box.height * N_LEVELS;
 }
 
@@ -47,19 +66,28 @@ static void size_tiles(struct clahe *clahe) {
         clahe->tile_height = height / clahe->n_down;
 }
 
-static void count_tile(const struct clahe *clahe, uint32_t column, uint32_t row, uint32_t *ret_counts) {
-        uint32_t left = column * clahe->tile_width, top = row * clahe->tile_height;
+/* Neighbours often have the same level, and a count is added to sooner if it was not added to just before. */
+#define N_COUNTS 4u
 
-        memset(ret_counts, 0, N_LEVELS * sizeof(*ret_counts));
+static void count_row(const uint8_t *levels, uint32_t n, uint32_t counts[N_COUNTS][N_LEVELS]) {
+        for (uint32_t x = 0; x < n; x++)
+                counts[x % N_COUNTS][levels[(size_t)x * PIXEL_BYTES]]++;
+}
+
+static void count_tile(const struct clahe *clahe, uint32_t column, uint32_t row, uint32_t *ret_counts) {
+        uint32_t left = column * clahe->tile_width, top = row * clahe->tile_height, width = clahe->canvas->width;
+        uint32_t n_within = left >= width ? 0 : width - left < clahe->tile_width ? width - left : clahe->tile_width;
+        uint32_t counts[N_COUNTS][N_LEVELS] = { 0 };
+
         for (uint32_t y = top; y < top + clahe->tile_height; y++) {
                 const uint8_t *levels = canvas_at(clahe->canvas, 0, mirrored(y, clahe->canvas->height));
 
-                for (uint32_t x = left; x < left + clahe->tile_width; x++) {
-                        uint32_t at = x < clahe->canvas->width ? x : mirrored(x, clahe->canvas->width);
-
-                        ret_counts[levels[(size_t)at * PIXEL_BYTES]]++;
-                }
+                count_row(levels + (size_t)left * PIXEL_BYTES, n_within, counts);
+                for (uint32_t x = left + n_within; x < left + clahe->tile_width; x++)
+                        counts[0][levels[(size_t)mirrored(x, width) * PIXEL_BYTES]]++;
         }
+        for (uint32_t i = 0; i < N_LEVELS; i++)
+                ret_counts[i] = counts[0][i] + counts[1][i] + counts[2][i] + counts[3][i];
 }
 
 /* What is above the limit goes to all levels alike; what is left of it, one each, to levels at equal distances. */
@@ -79,6 +107,11 @@ static void limit_counts(uint32_t *counts, uint32_t limit) {
                 counts[i]++;
 }
 
+/* Rounded, half to even: 2^23 leaves no digits after the point. */
+static ALWAYS_INLINE int rounded(float level) {
+        return (int)((level + 0x1p23f) - 0x1p23f);
+}
+
 static void make_tables(struct clahe *clahe, float clip_limit) {
         uint32_t n_pixels = clahe->tile_width * clahe->tile_height;
         double limit = (double)clip_limit * n_pixels / N_LEVELS;
@@ -90,10 +123,10 @@ static void make_tables(struct clahe *clahe, float clip_limit) {
                 count_tile(clahe, i % clahe->n_across, i / clahe->n_across, counts);
                 limit_counts(counts, limit < 1 ? 1 : limit > n_pixels ? n_pixels : (uint32_t)limit);
                 for (uint32_t level = 0; level < N_LEVELS; level++) {
-                        float result;
+                        int result;
 
                         sum += counts[level];
-                        result = rintf((float)sum * scale);
+                        result = rounded((float)sum * scale);
                         clahe->tables[i][level] = (uint8_t)(result > 255 ? 255 : result);
                 }
         }
@@ -101,34 +134,101 @@ static void make_tables(struct clahe *clahe, float clip_limit) {
 
 /* ---- pixels -------------------------------------------------------------------------------------------------- */
 
-static struct place place_of(uint32_t at, uint32_t tile_length, uint32_t n_tiles) {
+static struct place place_of(uint32_t at, uint32_t tile_length) {
         float tiles = (float)at * (1.0f / (float)tile_length) - 0.5f, first = floorf(tiles);
-        struct place place = { .share = tiles - first };
+        struct place place = { .gap = (uint32_t)(int32_t)(first + 1), .share = tiles - first };
 
         place.other_share = 1.0f - place.share;
-        place.first = first < 0 ? 0 : (uint32_t)first;
-        place.second = first < 0 ? 0 : (uint32_t)first + 1;
-        if (place.second > n_tiles - 1)
-                place.second = n_tiles - 1;
         return place;
 }
 
-static void change_row(const struct clahe *clahe, uint32_t y) {
-        struct place row = place_of(y, clahe->tile_height, clahe->n_down);
-        uint8_t(*above)[N_LEVELS] = clahe->tables + (size_t)row.first * clahe->n_across;
-        uint8_t(*below)[N_LEVELS] = clahe->tables + (size_t)row.second * clahe->n_across;
-        uint8_t *level = canvas_at(clahe->canvas, 0, y);
+/* The tiles before and after a gap; beside the outermost there are none, and they are taken twice. */
+static uint32_t before(uint32_t gap) {
+        return gap == 0 ? 0 : gap - 1;
+}
 
-        for (uint32_t x = 0; x < clahe->canvas->width; x++, level += PIXEL_BYTES) {
-                const struct place *column = &clahe->columns[x];
-                float result = ((float)above[column->first][*level] * column->other_share +
-                                (float)above[column->second][*level] * column->share) *
-                                       row.other_share +
-                               ((float)below[column->first][*level] * column->other_share +
-                                (float)below[column->second][*level] * column->share) *
-                                       row.share;
+static uint32_t after(uint32_t gap, uint32_t n_tiles) {
+        return gap < n_tiles ? gap : n_tiles - 1;
+}
 
-                *level = (uint8_t)lrintf(result);
+static ALWAYS_INLINE void join_loop(const uint8_t *a, const uint8_t *b, const uint8_t *c, const uint8_t *d,
+                                    uint32_t *restrict joined) {
+        for (uint32_t i = 0; i < N_LEVELS; i++)
+                joined[i] = a[i] | (uint32_t)b[i] << 8 | (uint32_t)c[i] << 16 | (uint32_t)d[i] << 24;
+}
+
+WIDE(join, (const uint8_t *a, const uint8_t *b, const uint8_t *c, const uint8_t *d, uint32_t *joined),
+     (a, b, c, d, joined))
+
+static void join_around(const struct clahe *clahe, uint32_t row_gap) {
+        const uint8_t(*above)[N_LEVELS] = (const uint8_t(*)[N_LEVELS])clahe->tables +
+                                          (size_t)before(row_gap) * clahe->n_across;
+        const uint8_t(*below)[N_LEVELS] = (const uint8_t(*)[N_LEVELS])clahe->tables +
+                                          (size_t)after(row_gap, clahe->n_down) * clahe->n_across;
+
+        for (uint32_t gap = 0; gap <= clahe->n_across; gap++) {
+                uint32_t left = before(gap), right = after(gap, clahe->n_across);
+
+                join(above[left], above[right], below[left], below[right], clahe->around[gap]);
+        }
+}
+
+static ALWAYS_INLINE float level_of(uint32_t around, unsigned which) {
+        return (float)(int)(around >> 8 * which & 255);
+}
+
+static ALWAYS_INLINE void mix_loop(const uint32_t *around, const struct columns *columns, uint32_t x,
+                                   const struct place *row, uint8_t *restrict levels) {
+        const uint32_t *starts = columns->starts + x;
+        const float *shares = columns->shares + x, *other_shares = columns->other_shares + x;
+        float share = row->share, other_share = row->other_share;
+
+        for (uint32_t i = 0; i < PLANES_AT_ONCE; i++) {
+                uint32_t four = around[starts[i] + levels[i]];
+                float above = level_of(four, 0) * other_shares[i] + level_of(four, 1) * shares[i];
+                float below = level_of(four, 2) * other_shares[i] + level_of(four, 3) * shares[i];
+
+                levels[i] = (uint8_t)rounded(above * other_share + below * share);
+        }
+}
+
+WIDE(mix, (const uint32_t *around, const struct columns *columns, uint32_t x, const struct place *row, uint8_t *levels),
+     (around, columns, x, row, levels))
+
+static void change_row(const struct clahe *clahe, uint32_t y, const struct place *row) {
+        struct planes planes = {};
+
+        for (uint32_t x = 0; x < clahe->canvas->width; x += PLANES_AT_ONCE) {
+                uint32_t left = clahe->canvas->width - x, n = left < PLANES_AT_ONCE ? left : PLANES_AT_ONCE;
+                uint8_t *pixels = canvas_at(clahe->canvas, x, y);
+
+                planes_take(pixels, n, &planes);
+                mix(clahe->around[0], &clahe->columns, x, row, planes.first);
+                planes_put(&planes, n, pixels);
+        }
+}
+
+static void place_columns(struct clahe *clahe, uint32_t n) {
+        for (uint32_t x = 0; x < n; x++) {
+                struct place place = place_of(x, clahe->tile_width);
+
+                /* After the picture nothing is shown, but whole numbers of columns are computed. */
+                clahe->columns.starts[x] = x < clahe->canvas->width ? place.gap * N_LEVELS : 0;
+                clahe->columns.shares[x] = place.share;
+                clahe->columns.other_shares[x] = place.other_share;
+        }
+}
+
+static void change_rows(const struct clahe *clahe) {
+        uint32_t gap = UINT32_MAX;
+
+        for (uint32_t y = 0; y < clahe->canvas->height; y++) {
+                struct place row = place_of(y, clahe->tile_height);
+
+                if (row.gap != gap)
+                        join_around(clahe, row.gap);
+                gap = row.gap;
+                change_row(clahe, y, &row);
         }
 }
 
@@ -143,17 +243,19 @@ static void spread_grey(const struct canvas *canvas) {
 
 static void run(const struct operation *operation, const struct canvas *canvas) {
         struct clahe clahe = { .canvas = canvas, .n_across = operation->box.width, .n_down = operation->box.height };
+        uint32_t n_columns = computed(canvas->width);
 
-        clahe.columns = (struct place *)operation->rows;
-        clahe.tables = (uint8_t(*)[N_LEVELS])(clahe.columns + canvas->width);
+        clahe.around = (uint32_t(*)[N_LEVELS])(void *)operation->rows;
+        clahe.columns.starts = clahe.around[clahe.n_across + 1];
+        clahe.columns.shares = (float *)(clahe.columns.starts + n_columns);
+        clahe.columns.other_shares = clahe.columns.shares + n_columns;
+        clahe.tables = (uint8_t(*)[N_LEVELS])(clahe.columns.other_shares + n_columns);
         if (!operation->is_grey)
                 lab_from_rgb(canvas);
         size_tiles(&clahe);
         make_tables(&clahe, operation->amount);
-        for (uint32_t x = 0; x < canvas->width; x++)
-                clahe.columns[x] = place_of(x, clahe.tile_width, clahe.n_across);
-        for (uint32_t y = 0; y < canvas->height; y++)
-                change_row(&clahe, y);
+        place_columns(&clahe, n_columns);
+        change_rows(&clahe);
         if (operation->is_grey)
                 spread_grey(canvas);
         else

@@ -5,13 +5,7 @@
  * vectors hold eight of, in forms that give Pillow's byte for every colour and every turn: there are few enough to
  * compare all of them, and test_hue.c does. */
 #include "daemon/augment/operation.h"
-#include "daemon/augment/operations/wide.h"
-
-#define AT_ONCE 64u /* pixels */
-
-struct colours {
-        uint8_t red[AT_ONCE], green[AT_ONCE], blue[AT_ONCE];
-};
+#include "daemon/augment/operations/planes.h"
 
 /* ---- one colour ------------------------------------------------------------------------------------------------ */
 
@@ -21,13 +15,6 @@ static ALWAYS_INLINE int larger(int a, int b) {
 
 static ALWAYS_INLINE int smaller(int a, int b) {
         return a < b ? a : b;
-}
-
-/* Without a branch, which a vector cannot take. */
-static ALWAYS_INLINE int choose(int condition, int if_true, int if_false) {
-        int mask = -condition;
-
-        return (if_true & mask) | (if_false & ~mask);
 }
 
 /* The hue, 0 to 255: it starts at the colour of the largest sample, two sixths of the wheel from one to the next, and
@@ -47,9 +34,9 @@ static ALWAYS_INLINE int rounded(float positive) {
         return (int)(positive + 0.5f);
 }
 
-static ALWAYS_INLINE void turn_loop(struct colours *colours, int shift) {
-        for (uint32_t i = 0; i < AT_ONCE; i++) {
-                int red = colours->red[i], green = colours->green[i], blue = colours->blue[i];
+static ALWAYS_INLINE void turn_loop(struct planes *colours, int shift) {
+        for (uint32_t i = 0; i < PLANES_AT_ONCE; i++) {
+                int red = colours->first[i], green = colours->second[i], blue = colours->third[i];
                 int largest = larger(larger(red, green), blue), smallest = smaller(smaller(red, green), blue);
                 int hue = (hue_of(red, green, blue, largest, smallest) + shift) & 255;
                 int saturation = (int)((float)(largest - smallest) / (float)larger(largest, 1) * 255.0f);
@@ -59,54 +46,34 @@ static ALWAYS_INLINE void turn_loop(struct colours *colours, int shift) {
                 int high = largest, low = rounded(value - chroma);
                 int falling = rounded(value - part), rising = rounded(value - (chroma - part));
 
-                colours->red[i] = (uint8_t)choose(sixth == 1, falling,
-                                                  choose((sixth | 1) == 3, low, choose(sixth == 4, rising, high)));
-                colours->green[i] = (uint8_t)choose(
+                colours->first[i] = (uint8_t)choose(sixth == 1, falling,
+                                                    choose((sixth | 1) == 3, low, choose(sixth == 4, rising, high)));
+                colours->second[i] = (uint8_t)choose(
                         sixth == 0, rising,
                         choose(sixth == 6, rising, choose(sixth < 3, high, choose(sixth == 3, falling, low))));
-                colours->blue[i] = (uint8_t)choose(
+                colours->third[i] = (uint8_t)choose(
                         sixth == 2, rising,
                         choose(sixth == 5, falling, choose(sixth > 2, choose(sixth < 5, high, low), low)));
         }
 }
 
-WIDE(turn, (struct colours * colours, int shift), (colours, shift))
+WIDE(turn, (struct planes * colours, int shift), (colours, shift))
 
 /* ---- rows ------------------------------------------------------------------------------------------------------ */
 
-static ALWAYS_INLINE void take_apart_loop(const uint8_t *pixels, size_t n, struct colours *restrict colours) {
-        for (size_t i = 0; i < n; i++) {
-                colours->red[i] = pixels[i * PIXEL_BYTES];
-                colours->green[i] = pixels[i * PIXEL_BYTES + 1];
-                colours->blue[i] = pixels[i * PIXEL_BYTES + 2];
-        }
-}
-
-WIDE(take_apart, (const uint8_t *pixels, size_t n, struct colours *colours), (pixels, n, colours))
-
-static ALWAYS_INLINE void put_together_loop(const struct colours *colours, size_t n, uint8_t *restrict pixels) {
-        for (size_t i = 0; i < n; i++) {
-                pixels[i * PIXEL_BYTES] = colours->red[i];
-                pixels[i * PIXEL_BYTES + 1] = colours->green[i];
-                pixels[i * PIXEL_BYTES + 2] = colours->blue[i];
-        }
-}
-
-WIDE(put_together, (const struct colours *colours, size_t n, uint8_t *pixels), (colours, n, pixels))
-
 static void run(const struct operation *operation, const struct canvas *canvas) {
-        struct colours colours = {}; /* zeroed: the last ones of a row may be few, but all are computed */
+        struct planes colours = {}; /* zeroed: the last ones of a row may be few, but all are computed */
         /* torchvision adds uint8(255 * turns) in uint8: truncated towards zero, then modulo 256. */
         int shift = (uint8_t)(int)((double)operation->amount * 255.0);
 
         for (uint32_t y = 0; y < canvas->height; y++)
-                for (uint32_t x = 0; x < canvas->width; x += AT_ONCE) {
-                        uint32_t n = canvas->width - x < AT_ONCE ? canvas->width - x : AT_ONCE;
+                for (uint32_t x = 0; x < canvas->width; x += PLANES_AT_ONCE) {
+                        uint32_t n = canvas->width - x < PLANES_AT_ONCE ? canvas->width - x : PLANES_AT_ONCE;
                         uint8_t *pixels = canvas_at(canvas, x, y);
 
-                        take_apart(pixels, n, &colours);
+                        planes_take(pixels, n, &colours);
                         turn(&colours, shift);
-                        put_together(&colours, n, pixels);
+                        planes_put(&colours, n, pixels);
                 }
 }
 

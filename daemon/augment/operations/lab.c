@@ -2,7 +2,7 @@
  * binary digits, coordinates X, Y and Z are scaled so that white is 1 in each, and f is the cube root of the standard,
  * with its straight piece near black. */
 #include "daemon/augment/operations/lab.h"
-#include "daemon/augment/operations/wide.h"
+#include "daemon/augment/operations/planes.h"
 
 #include <math.h>
 #include <pthread.h>
@@ -11,7 +11,8 @@
 #define N_LINEAR   3072 /* sums of rounded coefficients exceed LINEAR_ONE by little */
 #define F_ONE      (1 << 15)
 #define MATRIX_ONE (1 << 12)
-#define BACK_ONE   (1 << 14) /* of f and of X, Y and Z on the way back */
+#define BACK_BITS  14
+#define BACK_ONE   (1 << BACK_BITS) /* of f and of X, Y and Z on the way back */
 #define N_GAMMA    (1 << 12)
 #define STRAIGHT_L 20   /* up to this L, of 255, Y is a straight line */
 #define STRAIGHT_F 3390 /* up to this f, of BACK_ONE, X and Z are */
@@ -22,9 +23,9 @@ static const int TO_RGB[3][3] = { { 12615, -6296, -2223 }, { -3773, 7684, 185 },
 
 /* All of 32 bits, which vector registers can look up. */
 static struct {
-        int32_t linear[256];     /* of a level: of LINEAR_ONE */
-        int32_t f[N_LINEAR];     /* of a linear value: of F_ONE */
-        int32_t y[256], fy[256]; /* of L: of BACK_ONE */
+        int32_t linear[256];   /* of a level: of LINEAR_ONE */
+        int32_t f[N_LINEAR];   /* of a linear value: of F_ONE */
+        int32_t fy_and_y[256]; /* of L: of BACK_ONE; f in the upper 16 bits */
         int32_t gamma[N_GAMMA];
 } tables;
 
@@ -52,18 +53,14 @@ static void make_tables(void) {
 
                 if (i <= STRAIGHT_L)
                         f = 16.0 / 116 + light * 27 / 24389 * 841 / 108;
-                tables.fy[i] = (int32_t)rint(BACK_ONE * f);
-                tables.y[i] = (int32_t)rint(BACK_ONE * (i <= STRAIGHT_L ? light * 27 / 24389 : f * f * f));
+                tables.fy_and_y[i] = (int32_t)rint(BACK_ONE * f) << 16;
+                tables.fy_and_y[i] |= (int32_t)rint(BACK_ONE * (i <= STRAIGHT_L ? light * 27 / 24389 : f * f * f));
         }
         for (int i = 0; i < N_GAMMA; i++)
                 tables.gamma[i] = (int32_t)rint(255 * gamma_of((double)i / N_GAMMA));
 }
 
-static void need_tables(void) {
-        static pthread_once_t once = PTHREAD_ONCE_INIT;
-
-        pthread_once(&once, make_tables);
-}
+static pthread_once_t tables_once = PTHREAD_ONCE_INIT;
 
 static ALWAYS_INLINE int32_t rounded(int32_t value, unsigned shift) {
         return (value + (1 << (shift - 1))) >> shift;
@@ -73,58 +70,71 @@ static ALWAYS_INLINE int32_t f_of(const int *factors, int32_t red, int32_t green
         return tables.f[rounded(factors[0] * red + factors[1] * green + factors[2] * blue, 12)];
 }
 
-static ALWAYS_INLINE void row_from_rgb_loop(uint8_t *pixels, size_t n) {
-        for (size_t x = 0; x < n; x++) {
-                int32_t red = tables.linear[pixels[x * 3]], green = tables.linear[pixels[x * 3 + 1]];
-                int32_t blue = tables.linear[pixels[x * 3 + 2]];
+static ALWAYS_INLINE void from_rgb_loop(struct planes *restrict planes) {
+        for (size_t i = 0; i < PLANES_AT_ONCE; i++) {
+                int32_t red = tables.linear[planes->first[i]], green = tables.linear[planes->second[i]];
+                int32_t blue = tables.linear[planes->third[i]];
                 int32_t fx = f_of(TO_XYZ[0], red, green, blue), fy = f_of(TO_XYZ[1], red, green, blue);
                 int32_t fz = f_of(TO_XYZ[2], red, green, blue);
 
-                pixels[x * 3] = (uint8_t)rounded(296 * fy - 1336934, 15); /* 116 f - 16, times 255 / 100 */
-                pixels[x * 3 + 1] = (uint8_t)rounded(500 * (fx - fy) + 128 * F_ONE, 15);
-                pixels[x * 3 + 2] = (uint8_t)rounded(200 * (fy - fz) + 128 * F_ONE, 15);
+                planes->first[i] = (uint8_t)rounded(296 * fy - 1336934, 15); /* 116 f - 16, times 255 / 100 */
+                planes->second[i] = (uint8_t)rounded(500 * (fx - fy) + 128 * F_ONE, 15);
+                planes->third[i] = (uint8_t)rounded(200 * (fy - fz) + 128 * F_ONE, 15);
         }
 }
 
-WIDE(row_from_rgb, (uint8_t * pixels, size_t n), (pixels, n))
+WIDE(from_rgb, (struct planes * planes), (planes))
 
-void lab_from_rgb(const struct canvas *canvas) {
-        need_tables();
-        for (uint32_t y = 0; y < canvas->height; y++)
-                row_from_rgb(canvas_at(canvas, 0, y), canvas->width);
-}
-
-/* X or Z of its f. Divisions truncate. */
+/* X or Z of its f. Divisions truncate, for f of -8,145 to 26,868. That of float32 does as well: its dividend is a whole
+ * number below 2^24, and what is not whole is 1 / 841 from it at least. */
 static ALWAYS_INLINE int32_t coordinate_of(int32_t f) {
-        int32_t straight = f * 108 / 841 - BACK_ONE * 16 / 116 * 108 / 841, cube = f * f / BACK_ONE * f / BACK_ONE;
+        int32_t straight = (int32_t)((float)(f * 108) / 841.0f) - BACK_ONE * 16 / 116 * 108 / 841;
+        int32_t cube = (((f * f) >> BACK_BITS) * f) >> BACK_BITS;
 
-        return f <= STRAIGHT_F ? straight : cube;
+        return choose(f <= STRAIGHT_F, straight, cube);
 }
 
 static ALWAYS_INLINE uint8_t level_of(const int *factors, int32_t x, int32_t y, int32_t z) {
         int32_t sum = rounded(factors[0] * x + factors[1] * y + factors[2] * z, 14);
 
-        return (uint8_t)tables.gamma[sum < 0 ? 0 : sum >= N_GAMMA ? N_GAMMA - 1 : sum];
+        sum = sum < 0 ? 0 : sum;
+        return (uint8_t)tables.gamma[sum >= N_GAMMA ? N_GAMMA - 1 : sum];
 }
 
-static ALWAYS_INLINE void row_to_rgb_loop(uint8_t *pixels, size_t n) {
-        for (size_t i = 0; i < n; i++) {
+static ALWAYS_INLINE void to_rgb_loop(struct planes *restrict planes) {
+        for (size_t i = 0; i < PLANES_AT_ONCE; i++) {
                 /* a / 500 and b / 200, of BACK_ONE: multiplied by whole reciprocals. */
-                int32_t a = ((5 * pixels[i * 3 + 1] * 53687 + (1 << 7)) >> 13) - 128 * BACK_ONE / 500;
-                int32_t b = ((pixels[i * 3 + 2] * 41943 + (1 << 4)) >> 9) - 128 * BACK_ONE / 200 + 1;
-                int32_t fy = tables.fy[pixels[i * 3]], y = tables.y[pixels[i * 3]];
+                int32_t a = ((5 * planes->second[i] * 53687 + (1 << 7)) >> 13) - 128 * BACK_ONE / 500;
+                int32_t b = ((planes->third[i] * 41943 + (1 << 4)) >> 9) - 128 * BACK_ONE / 200 + 1;
+                int32_t both = tables.fy_and_y[planes->first[i]], fy = both >> 16, y = both & 0xffff;
                 int32_t x = coordinate_of(fy + a), z = coordinate_of(fy - b);
 
-                pixels[i * 3] = level_of(TO_RGB[0], x, y, z);
-                pixels[i * 3 + 1] = level_of(TO_RGB[1], x, y, z);
-                pixels[i * 3 + 2] = level_of(TO_RGB[2], x, y, z);
+                planes->first[i] = level_of(TO_RGB[0], x, y, z);
+                planes->second[i] = level_of(TO_RGB[1], x, y, z);
+                planes->third[i] = level_of(TO_RGB[2], x, y, z);
         }
 }
 
-WIDE(row_to_rgb, (uint8_t * pixels, size_t n), (pixels, n))
+WIDE(to_rgb, (struct planes * planes), (planes))
+
+static void change(const struct canvas *canvas, void (*loop)(struct planes *planes)) {
+        struct planes planes = {}; /* zeroed: the last ones of a row may be few, but all are computed */
+
+        pthread_once(&tables_once, make_tables);
+        for (uint32_t y = 0; y < canvas->height; y++)
+                for (uint32_t x = 0; x < canvas->width; x += PLANES_AT_ONCE) {
+                        uint32_t n = canvas->width - x < PLANES_AT_ONCE ? canvas->width - x : PLANES_AT_ONCE;
+
+                        planes_take(canvas_at(canvas, x, y), n, &planes);
+                        loop(&planes);
+                        planes_put(&planes, n, canvas_at(canvas, x, y));
+                }
+}
+
+void lab_from_rgb(const struct canvas *canvas) {
+        change(canvas, from_rgb);
+}
 
 void lab_to_rgb(const struct canvas *canvas) {
-        need_tables();
-        for (uint32_t y = 0; y < canvas->height; y++)
-                row_to_rgb(canvas_at(canvas, 0, y), canvas->width);
+        change(canvas, to_rgb);
 }
