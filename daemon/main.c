@@ -12,6 +12,7 @@
 #include "daemon/core/config.h"
 #include "daemon/core/daemon.h"
 #include "daemon/core/private.h"
+#include "daemon/plugin/process.h"
 
 struct arguments {
         const char *config_path;
@@ -142,6 +143,8 @@ int main(int argc, char **argv) {
         struct why why;
         int r;
 
+        if (argc == 4 && strcmp(argv[1], PROCESS_OPTION) == 0) /* the daemon starts itself so */
+                return process_serve(argv[2], argv[3]);
         r = parse_arguments(argc, argv, &arguments);
         if (r >= 0)
                 return r;

@@ -16,7 +16,7 @@ RELEASE := build/release
 MAN_PAGES := $(wildcard client/man/*.[1-8])
 DOCUMENTS := $(wildcard README.md ARCHITECTURE.md LICENSE)
 MONITORING := $(wildcard docs/metrics/*)
-EXAMPLE_SOURCES := $(wildcard client/examples/*.c client/examples/*.cpp)
+EXAMPLE_SOURCES := $(wildcard client/examples/*.c client/examples/*.cpp docs/plugins/*.c)
 
 # With paths to be written into them.
 UNITS := dataloaderd.service dataloaderd-stage@.service
@@ -34,6 +34,7 @@ INSTALLED = \
 	0644:$(RELEASE)/libdlclient.a:$(LIBDIR)/libdlclient.a \
 	0644:client/include/dlclient.h:$(INCLUDEDIR)/dlclient.h \
 	0644:client/include/dlclient-cuda.h:$(INCLUDEDIR)/dlclient-cuda.h \
+	0644:daemon/plugin/include/dlplugin.h:$(INCLUDEDIR)/dlplugin.h \
 	0644:systemd/dataloaderd.socket:$(UNITDIR)/dataloaderd.socket \
 	0644:systemd/dataloaderd.sysusers:$(SYSUSERSDIR)/dataloaderd.conf \
 	0644:systemd/dataloaderd.tmpfiles:$(TMPFILESDIR)/dataloaderd.conf \
@@ -51,6 +52,7 @@ part = $(word $(2),$(subst :, ,$(1)))
 install_one = install -D -m $(call part,$(1),1) $(call part,$(1),2) "$(DESTDIR)$(call part,$(1),3)"
 CONFIG_TARGET = $(DESTDIR)$(SYSCONFDIR)/dataloaderd/dataloaderd.conf
 UNIT_TARGETS = $(foreach unit,$(UNITS),$(DESTDIR)$(UNITDIR)/$(unit))
+PC_SOURCES := client/lib/dlclient.pc client/cuda/dlclient-cuda.pc daemon/plugin/include/dlplugin.pc
 PC_FOLDER = $(DESTDIR)$(LIBDIR)/pkgconfig
 
 
@@ -59,7 +61,7 @@ install: all $(STAGER) $(COMPLETIONS:%=$(RELEASE)/completion/%) ## put everythin
 	@ln -sf $(SONAME) "$(DESTDIR)$(LIBDIR)/libdlclient.so"
 	@ln -sf $(SONAME_cuda) "$(DESTDIR)$(LIBDIR)/libdlclient-cuda.so"
 	@mkdir -p "$(DESTDIR)$(UNITDIR)" "$(PC_FOLDER)"
-	@for source in client/lib/dlclient.pc client/cuda/dlclient-cuda.pc; do \
+	@for source in $(PC_SOURCES); do \
 		target="$(PC_FOLDER)/$${source##*/}"; \
 		sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@LIBDIR@|$(LIBDIR)|' -e 's|@VERSION@|$(VERSION)|' "$$source.in" >"$$target" && \
 		chmod 0644 "$$target" || exit 1; \
@@ -83,7 +85,7 @@ install: all $(STAGER) $(COMPLETIONS:%=$(RELEASE)/completion/%) ## put everythin
 uninstall: ## remove what install brought; a configuration that was edited stays
 	@rm -f $(foreach entry,$(INSTALLED),"$(DESTDIR)$(call part,$(entry),3)") \
 		"$(DESTDIR)$(LIBDIR)/libdlclient.so" "$(DESTDIR)$(LIBDIR)/libdlclient-cuda.so" \
-		$(foreach target,$(UNIT_TARGETS),"$(target)") "$(PC_FOLDER)/dlclient.pc" "$(PC_FOLDER)/dlclient-cuda.pc" \
+		$(foreach target,$(UNIT_TARGETS),"$(target)") $(foreach source,$(PC_SOURCES),"$(PC_FOLDER)/$(notdir $(source))") \
 		"$(CONFIG_TARGET).new"
 	@if cmp -s config/dataloaderd.conf "$(CONFIG_TARGET)"; then rm -f "$(CONFIG_TARGET)"; fi
 	@rm -rf $(foreach folder,$(PYTHON_FOLDERS),"$(DESTDIR)$(PYTHONDIR)/$(folder)/__pycache__")

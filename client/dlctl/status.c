@@ -73,6 +73,7 @@ static void add_status(cJSON *record, const Dlp__StatusReply *status) {
         add_facts(record, "obtained", status->obtained, status->n_obtained);
         add_facts(record, "counters", status->counters, status->n_counters);
         add_facts(record, "staging", status->staging, status->n_staging);
+        add_facts(record, "plugins", status->plugins, status->n_plugins);
 }
 
 cJSON *status_record(const Dlp__StatusReply *status) {

@@ -49,6 +49,7 @@
         ROW(FEATURES, "features", "the steps for sound after audio: spectrograms and the like")                        \
         ROW(TEXT, "text", "texts out of their file's form")                                                            \
         ROW(TOKENS, "tokens", "making tokens of texts")                                                                \
+        ROW(PLUGIN, "plugin", "steps of plug-ins")                                                                     \
         ROW(COPY, "copy", "bytes and rows that are delivered as they are stored")                                      \
         ROW(COLLATE, "collate", "completing a batch: padding, joining, publishing")
 

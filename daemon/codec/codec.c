@@ -10,6 +10,7 @@
 #include "daemon/codec/masks/array_mask.h"
 #include "daemon/codec/masks/planes.h"
 #include "daemon/codec/pictures/shared.h"
+#include "daemon/codec/plugged/plugged.h"
 #include "daemon/codec/steps/views_step.h"
 #include "daemon/codec/tokens.h"
 #include "daemon/decode/sound.h"
@@ -31,6 +32,7 @@ void codec_free(struct codec *codec) {
         sound_recipe_free(codec->sound_recipe);
         value_steps_fini(&codec->steps);
         tokens_fini(codec);
+        plugged_fini(codec);
         free(codec->text);
         free(codec);
 }
@@ -273,13 +275,16 @@ static int choose_gathered(struct codec *codec, const char *text, struct why *wh
         return codec->text ? 0 : why_errno(why, -ENOMEM, "pipeline");
 }
 
-static int choose(struct codec *codec, const struct source *source, const char *text, struct tokenizers *tokenizers,
+static int choose(struct codec *codec, const struct source *source, const char *text, const struct codec_named *named,
                   struct why *why) {
+        const char *plugins = text ? plugin_steps_find(text) : NULL;
         const char *tokens = text ? token_steps_find(text) : NULL;
         int r = 0;
 
-        if (tokens && !codec->field.is_gathered)
-                r = tokens_choose(codec, source, text, tokens, tokenizers, why);
+        if (plugins)
+                r = plugged_choose(codec, source, text, plugins, named, why);
+        else if (tokens && !codec->field.is_gathered)
+                r = tokens_choose(codec, source, text, tokens, named, why);
         else if (codec->field.is_gathered)
                 r = choose_gathered(codec, text, why);
         else if (!text && codec->field.kind == FIELD_MASKS)
@@ -302,7 +307,7 @@ static int choose(struct codec *codec, const struct source *source, const char *
 }
 
 int codec_new(const struct source *source, uint32_t idx_field, uint32_t group, const char *text,
-              struct tokenizers *tokenizers, struct codec **ret_codec, struct why *why) {
+              const struct codec_named *named, struct codec **ret_codec, struct why *why) {
         _cleanup_(codec_freep) struct codec *codec = calloc(1, sizeof(*codec));
         int r;
 
@@ -316,7 +321,7 @@ int codec_new(const struct source *source, uint32_t idx_field, uint32_t group, c
         codec->text = strdup("");
         if (!codec->text)
                 return why_errno(why, -ENOMEM, "pipeline");
-        r = choose(codec, source, text, tokenizers, why);
+        r = choose(codec, source, text, named, why);
         if (r < 0)
                 return r;
         *ret_codec = TAKE_PTR(codec);
@@ -352,10 +357,16 @@ bool codec_is_of_boxes(const struct codec *codec) {
 }
 
 bool codec_is_picture(const struct codec *codec) {
-        return codec->type == &CODEC_PICTURE;
+        return codec->type == &CODEC_PICTURE || plugged_is_picture(codec);
+}
+
+bool codec_is_plugged(const struct codec *codec) {
+        return codec->type == &CODEC_PLUGGED;
 }
 
 bool codec_decodes(const struct codec *codec) {
+        if (codec_is_plugged(codec))
+                return codec_decodes(codec->plugged.before);
         return codec->type == &CODEC_PICTURE || codec->type == &CODEC_SOUND;
 }
 
@@ -522,6 +533,8 @@ bool codec_can_share(const struct codec *codec, const struct codec *other) {
 }
 
 void codec_close(const struct codec *codec, struct codec_tools *tools) {
+        if (codec_is_plugged(codec)) /* what it stands on is open */
+                codec = codec->plugged.before;
         if (codec->type->close)
                 codec->type->close(tools);
 }
@@ -582,13 +595,15 @@ void codec_tools_free(struct codec_tools *tools) {
         free(tools->whole.bytes);
         free(tools->wave.bytes);
         token_tools_trim(&tools->tokens);
+        plugin_seats_free(tools->seats);
         free(tools);
 }
 
 size_t codec_tools_bytes(const struct codec_tools *tools) {
         return decoder_scratch_bytes(tools->decoder) + workspace_bytes(tools->workspace) + tools->elements.n_bytes +
                tools->rows.n_bytes + tools->planes.n_bytes + tools->whole.n_bytes + tools->wave.n_bytes +
-               token_tools_bytes(&tools->tokens) + (shared_is_ready(tools) ? 0 : tools->shared.pixels.n_bytes);
+               token_tools_bytes(&tools->tokens) + (shared_is_ready(tools) ? 0 : tools->shared.pixels.n_bytes) +
+               (tools->seats ? plugin_seats_bytes(tools->seats) : 0);
 }
 
 static void trim(struct codec_memory *memory) {
@@ -607,6 +622,8 @@ void codec_tools_trim(struct codec_tools *tools) {
         trim(&tools->whole);
         trim(&tools->wave);
         token_tools_trim(&tools->tokens);
+        if (tools->seats)
+                plugin_seats_trim(tools->seats);
 }
 
 int codec_memory_reserve(struct codec_memory *memory, size_t n_bytes, struct why *why) {

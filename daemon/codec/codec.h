@@ -26,6 +26,7 @@
 
 struct codec;
 struct codec_tools;
+struct plugins;
 struct tokenizers;
 
 #define BOXES_MAX 8192u /* of a sample whose pipeline drops some; COCO has at most 93 */
@@ -83,11 +84,17 @@ struct codec_terms {
         uint64_t max_pixels; /* of a picture */
 };
 
+/* What steps of a pipeline name that is not in the daemon itself. Either may be NULL: there are none. */
+struct codec_named {
+        struct tokenizers *tokenizers; /* tokens(NAME) */
+        struct plugins *plugins;       /* plugin(NAME.STEP) */
+};
+
 /* Makes a codec for field `idx_field` of the source with the steps of a part of a pipeline (`text`; NULL: the field as
- * it is stored). Codecs of one group use the same draws; group 0 is that of a pipeline without names. The step `tokens`
- * finds its tokenizer in `tokenizers`; NULL: there are none. -EINVAL with the column, counted in the text; -ENOMEM. */
+ * it is stored). Codecs of one group use the same draws; group 0 is that of a pipeline without names. `named` NULL:
+ * there is nothing to name. -EINVAL with the column, counted in the text; -ENOMEM. */
 int codec_new(const struct source *source, uint32_t idx_field, uint32_t group, const char *text,
-              struct tokenizers *tokenizers, struct codec **ret_codec, struct why *why);
+              const struct codec_named *named, struct codec **ret_codec, struct why *why);
 
 /* Takes NULL. */
 void codec_free(struct codec *codec);
@@ -108,6 +115,9 @@ bool codec_is_boxes(const struct codec *codec);
 bool codec_is_points(const struct codec *codec);
 bool codec_is_of_boxes(const struct codec *codec);
 bool codec_drops_boxes(const struct codec *codec);
+
+/* Does it go through steps of plug-ins? */
+bool codec_is_plugged(const struct codec *codec);
 
 /* Does it decode a picture or a sound? Else it does not matter whether one can be decoded. */
 bool codec_decodes(const struct codec *codec);

@@ -3,6 +3,7 @@
 
 #include "daemon/augment/recipe.h"
 #include "daemon/codec/codec.h"
+#include "daemon/codec/plugged/plugin_step.h"
 #include "daemon/codec/steps/sound_steps.h"
 #include "daemon/codec/steps/token_steps.h"
 #include "daemon/codec/steps/value_steps.h"
@@ -79,6 +80,7 @@ struct codec_tools {
         struct codec_memory whole;    /* of a sample that is cut */
         struct codec_memory wave;     /* of a sound of which features are made */
         struct token_tools tokens;
+        struct plugin_seats *seats; /* NULL until it is needed */
 };
 
 /* Makes it at least this long; what it held is lost. -ENOMEM. */
@@ -110,6 +112,15 @@ struct codec_tokens {
         uint64_t serial; /* no other codec has it while the process lives */
 };
 
+/* CODEC_PLUGGED */
+struct codec_plugged {
+        struct codec *before; /* what makes that which the first plug-in gets */
+        struct dlplugin_form before_form;
+        uint32_t n_uses;
+        struct plugin_use *uses[PLUGIN_STEPS_A_FIELD_MAX];
+        bool keeps_form; /* the last one delivers what the first one gets */
+};
+
 /* A number of a class as a row (codec/labels/one_hot.h). */
 struct codec_one_hot {
         const struct codec_type *number; /* what reads the number */
@@ -134,6 +145,7 @@ struct codec {
         struct sound_steps sound;       /* CODEC_SOUND, and the steps after it; NULL for others */
         struct sound_recipe *sound_recipe;
         struct codec_tokens tokens;
+        struct codec_plugged plugged;
         struct codec_one_hot one_hot;
         int64_t shape[SCHEMA_DIMS_MAX];
         char *text;
@@ -176,3 +188,4 @@ extern const struct codec_type CODEC_TEXTS;
 extern const struct codec_type CODEC_ELEMENTS;
 extern const struct codec_type CODEC_NPY;
 extern const struct codec_type CODEC_TOKENS;
+extern const struct codec_type CODEC_PLUGGED;

@@ -23,9 +23,9 @@
 struct program;
 
 /* -EINVAL with the column (from 1), the word that is wrong and what was expected; a field that the dataset does not
- * have with those that it has; -ENOMEM. The source must outlive the program; of `tokenizers` (codec_new()) it keeps
+ * have with those that it has; -ENOMEM. The source must outlive the program; of what is `named` (codec_new()) it keeps
  * what it uses. */
-int program_parse(const char *text, const struct source *source, struct tokenizers *tokenizers,
+int program_parse(const char *text, const struct source *source, const struct codec_named *named,
                   struct program **ret_program, struct why *why);
 
 /* Takes NULL. */

@@ -22,7 +22,7 @@
 
 /* What makes text of the field; without steps, text that is stored as such. */
 static int choose_text(struct codec *codec, const struct source *source, const char *text, size_t n,
-                       struct tokenizers *tokenizers, struct why *why) {
+                       const struct codec_named *named, struct why *why) {
         bool is_bare = strspn(text, " \t\r\n") >= n;
         _cleanup_(freep) char *steps = is_bare ? strdup("text") : strndup(text, n);
         int r;
@@ -33,7 +33,7 @@ static int choose_text(struct codec *codec, const struct source *source, const c
                 return why_set(why, -EINVAL,
                                "pipeline: field %s is not text: the step tokens applies to one text a sample",
                                codec->field.name);
-        r = codec_new(source, codec->idx_field, codec->group, steps, tokenizers, &codec->tokens.text, why);
+        r = codec_new(source, codec->idx_field, codec->group, steps, named, &codec->tokens.text, why);
         if (r == 0 && codec->tokens.text->type != &CODEC_TEXT)
                 return why_set(why, -EINVAL,
                                "pipeline: field %s: before tokens, expected text, json(PATH) or nothing, of one text a "
@@ -88,7 +88,7 @@ static int check_lengths(const struct codec_tokens *tokens, struct why *why) {
 }
 
 int tokens_choose(struct codec *codec, const struct source *source, const char *text, const char *at,
-                  struct tokenizers *tokenizers, struct why *why) {
+                  const struct codec_named *named, struct why *why) {
         static _Atomic uint64_t n_made;
         struct codec_tokens *tokens = &codec->tokens;
         _cleanup_(freep) char *own = NULL;
@@ -96,9 +96,9 @@ int tokens_choose(struct codec *codec, const struct source *source, const char *
         int r = token_steps_parse(text, at, &tokens->steps, why);
 
         if (r == 0)
-                r = choose_text(codec, source, text, (size_t)(at - text), tokenizers, why);
+                r = choose_text(codec, source, text, (size_t)(at - text), named, why);
         if (r == 0)
-                r = find_tokenizer(tokens, tokenizers, why);
+                r = find_tokenizer(tokens, named ? named->tokenizers : NULL, why);
         if (r == 0)
                 r = check_lengths(tokens, why);
         if (r < 0)

@@ -6,7 +6,7 @@
 /* Makes the codec serve tokens: `text` has the step at `at`, and what stands before it makes text of the field. -EINVAL
  * with the column; what tokenizers_get() gives; -ENOMEM. */
 int tokens_choose(struct codec *codec, const struct source *source, const char *text, const char *at,
-                  struct tokenizers *tokenizers, struct why *why);
+                  const struct codec_named *named, struct why *why);
 
 /* Frees what tokens_choose() made. */
 void tokens_fini(struct codec *codec);

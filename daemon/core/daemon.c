@@ -21,6 +21,7 @@
 #include "daemon/ctl/metrics/http.h"
 #include "daemon/ctl/server.h"
 #include "daemon/io/reader.h"
+#include "daemon/plugin/plugins.h"
 #include "daemon/ring/numa.h"
 #include "daemon/tokenize/tokenizers.h"
 #include "proto/base/cleanup.h"
@@ -29,7 +30,7 @@
 #define DRAIN_TICK_US   20000
 #define DRAIN_TICKS_MAX 250u          /* five seconds for the batches that were begun */
 #define OWN_BYTES       (64ull << 20) /* in addition to memory_limit: code, heap, stacks */
-#define FACTS_MAX       32u
+#define FACTS_MAX       48u
 #define LOOK_S          1 /* seconds between checks of the stamps of staged datasets, and of memory that clients hold */
 
 struct daemon {
@@ -45,6 +46,7 @@ struct daemon {
         struct budget budget;
         struct catalog catalog;
         struct tokenizers *tokenizers;
+        struct plugins *plugins;
         struct pipeline *pipeline;
         struct listener listener, metrics_listener;
         struct server server;
@@ -392,6 +394,21 @@ static int start_pipeline(struct daemon *daemon, struct why *why) {
         return 0;
 }
 
+/* A plug-in that cannot be used is logged; the daemon goes on without it. */
+static int start_plugins(struct daemon *daemon, struct why *why) {
+        const struct settings *settings = daemon->settings;
+
+        return plugins_new(
+                &(struct plugins_options){
+                        .folders = settings->plugin_dirs,
+                        .names = settings->plugins,
+                        .in_daemon = strcmp(settings->plugins_in, "daemon") == 0,
+                        .timeout_s = (uint32_t)settings->plugin_timeout,
+                        .program = "/proc/self/exe",
+                },
+                &daemon->plugins, why);
+}
+
 static unsigned mode_of(const char *octal) {
         return (unsigned)strtoul(octal, NULL, 8) & 0777;
 }
@@ -403,7 +420,7 @@ static int start_server(struct daemon *daemon, struct why *why) {
                 .catalog = &daemon->catalog,
                 .background = daemon->background,
                 .budget = &daemon->budget,
-                .tokenizers = daemon->tokenizers,
+                .named = { .tokenizers = daemon->tokenizers, .plugins = daemon->plugins },
                 .default_slots = (uint32_t)daemon->settings->slots,
                 .quotas = quotas_of(daemon->settings),
                 .version = DLP_VERSION,
@@ -466,6 +483,9 @@ static int daemon_start(struct daemon *daemon, struct why *why) {
         r = tokenizers_new(daemon->settings->tokenizers, &daemon->budget, &daemon->tokenizers);
         if (r < 0)
                 return why_errno(why, r, "tokenizers");
+        r = start_plugins(daemon, why);
+        if (r < 0)
+                return r;
         r = start_pipeline(daemon, why);
         if (r < 0)
                 return r;
@@ -512,12 +532,14 @@ static int daemon_stop(struct daemon *daemon) {
                 catalog_cancel(&daemon->catalog);
         if (daemon->background && background_stop(daemon->background) < 0)
                 leave("work in the background");
+        plugins_stop(daemon->plugins); /* workers wait for no process of theirs */
         if (pipeline_stop(daemon->pipeline) < 0)
                 leave("a read");
         if (daemon->server_started)
                 server_fini(&daemon->server);
         if (daemon->catalog_started)
                 catalog_fini(&daemon->catalog);
+        plugins_free(daemon->plugins);
         tokenizers_free(daemon->tokenizers);
         background_free(daemon->background);
         numa_stop();

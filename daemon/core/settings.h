@@ -56,6 +56,10 @@ struct settings {
         uint64_t memory_limit;
         char *index_dir;
         char *tokenizers;         /* the folder */
+        char *plugin_dirs;        /* with ":" between them */
+        char *plugins;            /* names; "": none */
+        char *plugins_in;         /* "process", "daemon" */
+        int64_t plugin_timeout;   /* seconds */
         int64_t user_connections; /* percent */
         int64_t user_jobs;
         int64_t user_memory; /* percent */

@@ -21,7 +21,6 @@
 
 struct event;
 struct event_base;
-struct tokenizers;
 
 /* A line of `dlctl status`, made by core, which knows the settings and the life cycle. Texts stay valid while the
  * server runs. */
@@ -43,7 +42,7 @@ struct server_options {
         struct catalog *catalog;
         struct background *background;
         struct budget *budget;
-        struct tokenizers *tokenizers;
+        struct codec_named named; /* what pipelines can name */
         uint32_t default_slots;
         struct quotas quotas;
         const char *version;

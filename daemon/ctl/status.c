@@ -11,6 +11,7 @@
 #include "daemon/ctl/node.h"
 #include "daemon/ctl/users/access.h"
 #include "daemon/io/reader.h"
+#include "daemon/plugin/plugins.h"
 #include "daemon/ring/numa.h"
 #include "proto/base/clock.h"
 
@@ -169,8 +170,41 @@ static void add_staging(struct facts *facts, const struct session *session) {
         }
 }
 
+#define PLUGIN_FACTS_MAX 48u /* that certainly fit into a packet */
+
+/* "size=8, mode=mean" */
+static void list_arguments(const struct plugin_step *step, char *text, size_t size) {
+        size_t n = 0;
+
+        text[0] = '\0';
+        for (uint32_t i = 0; i < step->n_arguments && n < size; i++)
+                n += (size_t)snprintf(text + n, size - n, "%s%s=%s", i ? ", " : "", step->arguments[i].name,
+                                      step->arguments[i].by_default);
+}
+
+/* A line for each plug-in, and one for each of its steps. The names stay until the reply is sent: main thread only. */
+static void add_plugins(struct facts *facts, const struct server *server) {
+        static char names[PLUGIN_FACTS_MAX][2 * DLPLUGIN_NAME_MAX];
+        const struct plugins *plugins = server->options.named.plugins;
+
+        for (size_t i = 0; i < plugins_count(plugins) && facts->n < PLUGIN_FACTS_MAX; i++) {
+                const struct plugin *plugin = plugins_at(plugins, i);
+                const struct plugin_table *table = plugin_table(plugin);
+
+                facts_add(facts, plugin_name(plugin), table ? "loaded" : "refused", "",
+                          table ? table->about : plugin_refusal(plugin));
+                for (uint32_t k = 0; table && k < table->n_steps && facts->n < PLUGIN_FACTS_MAX; k++) {
+                        char *name = names[facts->n], arguments[sizeof(facts->values[0])];
+
+                        snprintf(name, sizeof(names[0]), "%s.%s", table->name, table->steps[k].name);
+                        list_arguments(&table->steps[k], arguments, sizeof(arguments));
+                        facts_add(facts, name, arguments, "", table->steps[k].about);
+                }
+        }
+}
+
 void handle_status(struct session *session, const Dlp__Request *request) {
-        static struct facts settings, obtained, counters, staging; /* main thread only */
+        static struct facts settings, obtained, counters, staging, plugins; /* main thread only */
         struct server *server = session->server;
         Dlp__Reply reply = DLP__REPLY__INIT;
         Dlp__StatusReply status = DLP__STATUS_REPLY__INIT;
@@ -179,11 +213,12 @@ void handle_status(struct session *session, const Dlp__Request *request) {
         struct job *job;
 
         held_look(pipeline_held(server->options.pipeline)); /* so that the reply shows the current state */
-        settings.n = obtained.n = counters.n = staging.n = 0;
+        settings.n = obtained.n = counters.n = staging.n = plugins.n = 0;
         add_settings(&settings, server);
         add_obtained(&obtained, server);
         add_counters(&counters, server);
         add_staging(&staging, session);
+        add_plugins(&plugins, server);
 
         status.version = (char *)(uintptr_t)server->options.version;
         status.pid = (uint32_t)getpid();
@@ -198,6 +233,8 @@ void handle_status(struct session *session, const Dlp__Request *request) {
         status.n_counters = counters.n;
         status.staging = staging.pointers;
         status.n_staging = staging.n;
+        status.plugins = plugins.pointers;
+        status.n_plugins = plugins.n;
         status.memory_limit_bytes = server->options.budget->limit_bytes;
         status.memory_used_bytes = budget_used(server->options.budget);
         status.n_workers = pipeline_n_workers(server->options.pipeline);

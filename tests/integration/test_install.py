@@ -19,8 +19,10 @@ usr/lib/MULTIARCH/libdlclient.so.0 644
 usr/lib/MULTIARCH/libdlclient.a 644
 usr/lib/MULTIARCH/pkgconfig/dlclient.pc 644
 usr/lib/MULTIARCH/pkgconfig/dlclient-cuda.pc 644
+usr/lib/MULTIARCH/pkgconfig/dlplugin.pc 644
 usr/include/dlclient.h 644
 usr/include/dlclient-cuda.h 644
+usr/include/dlplugin.h 644
 etc/dataloaderd/dataloaderd.conf 644
 lib/systemd/system/dataloaderd.service 644
 lib/systemd/system/dataloaderd.socket 644
@@ -35,6 +37,7 @@ usr/share/man/man8/dataloaderd.8 644
 usr/share/man/man8/dataloaderd-stage.8 644
 usr/share/man/man5/dataloaderd.conf.5 644
 usr/share/doc/dataloaderd/README.md 644
+usr/share/doc/dataloaderd/examples/blocks.c 644
 usr/share/doc/dataloaderd/examples/cuda_trainer.c 644
 usr/share/doc/dataloaderd/examples/trainer.c 644
 usr/share/doc/dataloaderd/metrics.md 644
@@ -147,6 +150,29 @@ def _(box):
                           stderr=subprocess.STDOUT, universal_newlines=True)
     equal(done.returncode, 0, done.stdout)
     contains(done.stdout, "20")
+
+
+@case("the example of a plug-in builds against what was installed, through pkg-config, and runs; C++ takes the header")
+def _(box):
+    release_only()
+    root = box.path("root")
+    make("install", f"DESTDIR={root}")
+    env = dict(os.environ, PKG_CONFIG_SYSROOT_DIR=root, PKG_CONFIG_ALLOW_SYSTEM_CFLAGS="1",
+               PKG_CONFIG_PATH=os.path.join(root, "usr/lib", multiarch(), "pkgconfig"))
+    flags = subprocess.run(["pkg-config", "--cflags", "dlplugin"], env=env, check=True, stdout=subprocess.PIPE,
+                           universal_newlines=True).stdout.split()
+    folder = box.path("plugins")
+    os.makedirs(folder, 0o755)
+    subprocess.run(["gcc", "-std=c11", "-Wall", "-Wextra", "-Werror", "-fPIC", "-shared", *flags, "-o",
+                    os.path.join(folder, "blocks.so"), os.path.join(root, "usr/share/doc/dataloaderd/examples/blocks.c")],
+                   check=True, timeout=300)
+    os.chmod(os.path.join(folder, "blocks.so"), 0o644)
+    with open(box.path("user.cpp"), "w", encoding="utf-8") as file:
+        file.write('#include <dlplugin.h>\nextern "C" int answer() { return DLPLUGIN_FLOAT32 + sizeof(struct dlplugin); }\n')
+    subprocess.run(["g++", "-std=c++17", "-Wall", "-Wextra", "-Werror", "-c", *flags, "-o", box.path("user.o"),
+                    box.path("user.cpp")], check=True, timeout=300)
+    daemon = box.daemon({"d": box.folder_of_pictures("d", 20)}, plugins="blocks", plugin_dirs=folder)
+    equal(len(daemon.read("d", pipeline="center_crop(6) plugin(blocks.mosaic, 2)")), 20)
 
 
 @case("the program for GPUs builds through pkg-config, says why there is none, and runs with a driver")

@@ -27,7 +27,7 @@ struct program {
         size_t renamed[DLP_TENSORS_MAX];              /* the column of its name, if the part gives it one; 0: none */
         uint32_t serving[DLP_TENSORS_MAX];            /* program_serving() */
         uint32_t sharers[DLP_TENSORS_MAX];            /* program_sharer() */
-        struct tokenizers *tokenizers;                /* while it is parsed */
+        const struct codec_named *named;              /* while it is parsed */
         char *text;
 };
 
@@ -71,6 +71,9 @@ int take_ending(const char *text, size_t begin, size_t *steps_end, struct own_ca
 /* The function of the part, if it has one, gets the fields from `begin` on: a view of the part, whose first one begins
  * at `first`. */
 int bind_own(struct program *program, uint32_t first, uint32_t begin, const struct own_call *own, struct why *why);
+
+/* The same for steps of plug-ins; `begin` is the first field of the part. Labels that are mixed have no such steps. */
+int check_plugged(const struct program *program, uint32_t begin, struct why *why);
 
 /* ---- fields.c */
 

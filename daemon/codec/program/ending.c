@@ -1,7 +1,10 @@
-/* codec/program/ending.c: what follows the steps of a part: a function of the trainer's, and a collation. */
+/* codec/program/ending.c: what follows the steps of a part: a function of the trainer's, and a collation. And whether
+ * its plug-ins and functions may be applied to the fields that it names. */
 #include "daemon/codec/program/body.h"
 
 #include <errno.h>
+
+#include "daemon/codec/labels/one_hot.h"
 
 int take_ending(const char *text, size_t begin, size_t *steps_end, struct own_call *ret_own,
                 struct collation *ret_collation, struct why *why) {
@@ -24,4 +27,19 @@ int bind_own(struct program *program, uint32_t first, uint32_t begin, const stru
         for (uint32_t i = 0; i < n; i++)
                 names[i] = codec_name(program->codecs[first + i]);
         return own_step_bind(own, names, n, &program->owns[begin], why);
+}
+
+int check_plugged(const struct program *program, uint32_t begin, struct why *why) {
+        for (uint32_t i = begin; i < program->n_fields; i++) {
+                if (!codec_is_plugged(program->codecs[i]))
+                        continue;
+                for (uint32_t other = begin; other < program->n_fields; other++)
+                        if (other != i && !one_hot_is(program->codecs[other]))
+                                return why_set(
+                                        why, -EINVAL,
+                                        "pipeline: steps of plug-ins are for one field, and a part names %s with "
+                                        "%s: give each field a part of its own",
+                                        codec_name(program->codecs[i]), codec_name(program->codecs[other]));
+        }
+        return 0;
 }

@@ -132,6 +132,8 @@ static int parse_part(struct program *program, const struct source *source, cons
                 if (r < 0)
                         return r;
                 r = bind_own(program, first, begin, &part->own, why);
+                if (r == 0)
+                        r = check_plugged(program, begin, why);
                 if (r < 0)
                         return r;
                 collate_part(program, begin, &part->collation);

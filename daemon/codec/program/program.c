@@ -141,7 +141,7 @@ static int find_names(const char *text, const struct schema *schema, bool *ret_n
                 begin + 1, (int)n_word, word, (int)n_word, word, (int)n_word, word);
 }
 
-int program_parse(const char *text, const struct source *source, struct tokenizers *tokenizers,
+int program_parse(const char *text, const struct source *source, const struct codec_named *named,
                   struct program **ret_program, struct why *why) {
         _cleanup_(program_freep) struct program *program = calloc(1, sizeof(*program));
         _cleanup_(freep) char *typed = strdup(text);
@@ -151,7 +151,7 @@ int program_parse(const char *text, const struct source *source, struct tokenize
         if (!program || !typed)
                 return why_errno(why, -ENOMEM, "pipeline");
         typed_lists(typed);
-        program->tokenizers = tokenizers;
+        program->named = named;
         r = find_names(typed, &source->schema, &is_named, why);
         if (r == 0)
                 r = is_named ? parse_named(program, source, typed, why) : parse_unnamed(program, source, typed, why);

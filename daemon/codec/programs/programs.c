@@ -103,10 +103,10 @@ static int check_classes(const struct programs *programs, struct why *why) {
         return 0;
 }
 
-static int parse_part(struct programs *programs, uint32_t part, const char *text, struct tokenizers *tokenizers,
+static int parse_part(struct programs *programs, uint32_t part, const char *text, const struct codec_named *named,
                       struct why *why) {
         struct why bare;
-        int r = program_parse(text, programs_source(programs, part), tokenizers, &programs->parts[part], why);
+        int r = program_parse(text, programs_source(programs, part), named, &programs->parts[part], why);
 
         if (r == 0 || programs->source->n_parts == 0)
                 return r;
@@ -114,7 +114,7 @@ static int parse_part(struct programs *programs, uint32_t part, const char *text
         return why_set(why, r, "dataset %s: %s", part_name(programs, part), bare.text);
 }
 
-int programs_parse(const char *text, const struct source *source, struct tokenizers *tokenizers,
+int programs_parse(const char *text, const struct source *source, const struct codec_named *named,
                    struct programs **ret_programs, struct why *why) {
         uint32_t n_parts = source->n_parts > 0 ? source->n_parts : 1;
         _cleanup_(programs_freep) struct programs *programs = calloc(1, sizeof(*programs) +
@@ -125,7 +125,7 @@ int programs_parse(const char *text, const struct source *source, struct tokeniz
                 return why_errno(why, -ENOMEM, "pipeline");
         programs->source = source;
         while (programs->n_parts < n_parts && r == 0) {
-                r = parse_part(programs, programs->n_parts++, text, tokenizers, why);
+                r = parse_part(programs, programs->n_parts++, text, named, why);
                 if (r == 0 && programs->n_parts > 1)
                         r = compare_fields(programs, programs->n_parts - 1, why);
         }

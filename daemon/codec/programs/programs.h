@@ -12,8 +12,8 @@ struct programs;
 
 /* Errors as program_parse(), of the first part that has one; it is named. -EINVAL as well if the text delivers other
  * fields in one part than in another, or class numbers of parts whose classes differ. The source must outlive the
- * programs; `tokenizers` as for program_parse(). */
-int programs_parse(const char *text, const struct source *source, struct tokenizers *tokenizers,
+ * programs; `named` as for program_parse(). */
+int programs_parse(const char *text, const struct source *source, const struct codec_named *named,
                    struct programs **ret_programs, struct why *why);
 
 /* Takes NULL. */

@@ -85,7 +85,7 @@ static int attach_prepare(struct attach *attach, const Dlp__Attach *wish, struct
         if (r < 0)
                 return r;
         source = dataset_source(attach->options.dataset->dataset);
-        r = programs_parse(wish->pipeline, source, server->options.tokenizers, &attach->options.programs, why);
+        r = programs_parse(wish->pipeline, source, &server->options.named, &attach->options.programs, why);
         if (r < 0)
                 return r;
         if (wish->leave_forms)

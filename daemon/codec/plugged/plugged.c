@@ -1,0 +1,250 @@
+#include "daemon/codec/plugged/plugged.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "proto/base/cleanup.h"
+
+/* Draws of plug-ins are apart from those of our steps, which are numbered from 0. One of theirs may draw a number for
+ * each pixel, which is more than one stream has, so each has many. */
+#define FIRST_PLACE 0x8000u
+#define PLACES      (0x8000u / PLUGIN_STEPS_A_FIELD_MAX)
+
+/* ---- forms ---------------------------------------------------------------------------------------------------------
+ */
+
+static const uint32_t DTYPES[DLP_N_DTYPES] = {
+        [DLP_DTYPE_UINT8] = DLPLUGIN_UINT8,     [DLP_DTYPE_INT8] = DLPLUGIN_INT8,
+        [DLP_DTYPE_UINT16] = DLPLUGIN_UINT16,   [DLP_DTYPE_INT16] = DLPLUGIN_INT16,
+        [DLP_DTYPE_UINT32] = DLPLUGIN_UINT32,   [DLP_DTYPE_INT32] = DLPLUGIN_INT32,
+        [DLP_DTYPE_UINT64] = DLPLUGIN_UINT64,   [DLP_DTYPE_INT64] = DLPLUGIN_INT64,
+        [DLP_DTYPE_FLOAT16] = DLPLUGIN_FLOAT16, [DLP_DTYPE_BFLOAT16] = DLPLUGIN_BFLOAT16,
+        [DLP_DTYPE_FLOAT32] = DLPLUGIN_FLOAT32, [DLP_DTYPE_FLOAT64] = DLPLUGIN_FLOAT64,
+        [DLP_DTYPE_BOOL] = DLPLUGIN_BOOL,
+};
+
+static int refuse(const struct codec *codec, size_t column, const char *what, struct why *why) {
+        return why_set(why, -EINVAL, "pipeline, column %zu: plugin: field %s %s", column, codec->field.name, what);
+}
+
+/* The form that the first plug-in gets. Of a field of one shape it depends on the steps alone. */
+static int form_before(const struct codec *codec, const struct source *source, size_t column,
+                       struct dlplugin_form *ret_form, struct why *why) {
+        const struct codec_terms terms = { .source = source, .batch_size = 1, .max_pixels = 1 };
+        struct field_form form;
+        int r;
+
+        if (codec_is_gathered(codec->plugged.before))
+                return refuse(codec, column, "is put together from several places: no plug-in can be applied to it",
+                              why);
+        if (codec->field.may_be_absent)
+                return refuse(codec, column, "is not in all samples: no plug-in can be applied to it", why);
+        r = codec_form(codec->plugged.before, &terms, &form, why);
+        if (r < 0)
+                return r;
+        *ret_form = (struct dlplugin_form){ .dtype = DTYPES[form.dtype], .n_dims = form.n_dims };
+        for (uint32_t i = 0; i < form.n_dims; i++) {
+                ret_form->shape[i] = form.shape[i];
+                if (form.shape[i] < 0 || form.how != COLLATE_STACK)
+                        return refuse(
+                                codec, column,
+                                "has samples of several shapes: let steps before the plug-in give them one, such as "
+                                "center_crop(224)",
+                                why);
+        }
+        if (form.how != COLLATE_STACK || ret_form->dtype == 0)
+                return refuse(codec, column, "is not an array: no plug-in can be applied to it", why);
+        return 0;
+}
+
+/* ---- making --------------------------------------------------------------------------------------------------------
+ */
+
+static int new_before(struct codec *codec, const struct source *source, const char *text, size_t n,
+                      const struct codec_named *named, struct why *why) {
+        _cleanup_(freep) char *steps = strndup(text, n);
+
+        if (!steps)
+                return why_errno(why, -ENOMEM, "pipeline");
+        return codec_new(source, codec->idx_field, codec->group, steps[strspn(steps, " \t\r\n")] ? steps : NULL, named,
+                         &codec->plugged.before, why);
+}
+
+static int settle(struct codec *codec, const struct source *source, const struct plugin_step_text *steps, uint32_t n,
+                  struct why *why) {
+        struct codec_plugged *plugged = &codec->plugged;
+        struct dlplugin_form form;
+        int r = form_before(codec, source, steps[0].column, &form, why);
+
+        plugged->before_form = form;
+        for (uint32_t i = 0; i < n && r == 0; i++) {
+                struct why what;
+
+                r = plugin_use_new(steps[i].plugin, steps[i].idx_step, &steps[i].values, &form, &plugged->uses[i],
+                                   &what);
+                if (r < 0)
+                        return why_set(why, r, "pipeline, column %zu: %s", steps[i].column, what.text);
+                plugged->n_uses++;
+                form = *plugin_use_output(plugged->uses[i]);
+        }
+        plugged->keeps_form = memcmp(&form, &plugged->before_form, sizeof(form)) == 0;
+        return r;
+}
+
+static int print(struct codec *codec, const struct plugin_step_text *steps, uint32_t n, struct why *why) {
+        const char *before = codec_text(codec->plugged.before);
+        char *text = NULL;
+        size_t size;
+        FILE *stream = open_memstream(&text, &size);
+
+        if (!stream)
+                return why_errno(why, -ENOMEM, "pipeline");
+        fputs(before, stream);
+        for (uint32_t i = 0; i < n; i++) {
+                fputs(i > 0 || before[0] ? " " : "", stream);
+                plugin_step_print(&steps[i], stream);
+        }
+        if (fclose(stream) != 0) {
+                free(text);
+                return why_errno(why, -ENOMEM, "pipeline");
+        }
+        free(codec->text);
+        codec->text = text;
+        return 0;
+}
+
+int plugged_choose(struct codec *codec, const struct source *source, const char *text, const char *at,
+                   const struct codec_named *named, struct why *why) {
+        _cleanup_(freep) struct plugin_step_text *steps = calloc(PLUGIN_STEPS_A_FIELD_MAX, sizeof(*steps));
+        uint32_t n = 0;
+        int r;
+
+        if (!steps)
+                return why_errno(why, -ENOMEM, "pipeline");
+        r = plugin_steps_parse(text, at, named ? named->plugins : NULL, steps, &n, why);
+        if (r == 0)
+                r = new_before(codec, source, text, (size_t)(at - text), named, why);
+        if (r == 0)
+                r = settle(codec, source, steps, n, why);
+        if (r == 0)
+                r = print(codec, steps, n, why);
+        codec->type = &CODEC_PLUGGED;
+        return r;
+}
+
+void plugged_fini(struct codec *codec) {
+        for (uint32_t i = 0; i < codec->plugged.n_uses; i++)
+                plugin_use_free(codec->plugged.uses[i]);
+        codec_free(codec->plugged.before);
+}
+
+bool plugged_is_picture(const struct codec *codec) {
+        return codec->type == &CODEC_PLUGGED && codec->plugged.keeps_form && codec_is_picture(codec->plugged.before);
+}
+
+static int plugged_form(const struct codec *codec, const struct codec_terms *terms, struct field_form *ret_form,
+                        struct why *why) {
+        const struct codec_plugged *plugged = &codec->plugged;
+        const struct dlplugin_form *form = plugin_use_output(plugged->uses[plugged->n_uses - 1]);
+        enum dlp_dtype dtype = 0;
+
+        (void)terms;
+        (void)why;
+        while (DTYPES[dtype] != form->dtype)
+                dtype++;
+        ret_form->dtype = dtype;
+        ret_form->how = COLLATE_STACK;
+        ret_form->n_dims = form->n_dims;
+        for (uint32_t i = 0; i < form->n_dims; i++)
+                ret_form->shape[i] = form->shape[i];
+        return 0;
+}
+
+/* ---- a sample ------------------------------------------------------------------------------------------------------
+ */
+
+static int plugged_open(const struct codec *codec, struct codec_tools *tools, const struct codec_input *input,
+                        struct codec_opened *ret_opened, struct why *why) {
+        const struct codec_plugged *plugged = &codec->plugged;
+        const struct dlplugin_form *form = plugin_use_output(plugged->uses[plugged->n_uses - 1]);
+        int r = codec_open(plugged->before, tools, input, ret_opened, why);
+
+        if (r < 0)
+                return r;
+        if (ret_opened->n_bytes != plugin_form_bytes(&plugged->before_form))
+                return why_set(why, -EBADMSG, "has %llu bytes before the plug-in, %llu are expected",
+                               (unsigned long long)ret_opened->n_bytes,
+                               (unsigned long long)plugin_form_bytes(&plugged->before_form));
+        for (uint32_t i = 0; i < form->n_dims; i++)
+                ret_opened->shape[i] = form->shape[i];
+        ret_opened->n_bytes = plugin_form_bytes(form);
+        for (uint32_t i = 0; i < plugged->n_uses; i++)
+                ret_opened->need_bytes += plugin_use_need(plugged->uses[i]);
+        return 0;
+}
+
+static int reserve(const struct codec_plugged *plugged, struct codec_tools *tools, struct why *why) {
+        int r = 0;
+
+        if (!tools->seats) {
+                r = plugin_seats_new(&tools->seats);
+                if (r < 0)
+                        return why_errno(why, r, "a plug-in");
+        }
+        for (uint32_t i = 0; i < plugged->n_uses && r == 0; i++)
+                r = plugin_use_reserve(plugged->uses[i], tools->seats, why);
+        return r;
+}
+
+static int plugged_render(const struct codec *codec, struct codec_tools *tools, const struct codec_input *input,
+                          uint8_t *out, struct why *why) {
+        const struct codec_plugged *plugged = &codec->plugged;
+        struct codec_input before = *input;
+        struct plugin_draws draws = { .seed = codec_seed(codec, input),
+                                      .sample = input->sample,
+                                      .epoch = input->epoch };
+        int r = reserve(plugged, tools, why);
+
+        before.row_stride = before.plane_stride = 0;
+        if (r == 0)
+                r = codec_render(plugged->before, tools, &before, plugin_use_input(plugged->uses[0], tools->seats),
+                                 why);
+        stage_enter(&tools->clock, STAGE_PLUGIN);
+        for (uint32_t i = 0; i < plugged->n_uses && r == 0; i++) {
+                bool is_last = i + 1 == plugged->n_uses;
+
+                draws.place = FIRST_PLACE + i * PLACES;
+                r = plugin_use_run(plugged->uses[i], tools->seats, &draws,
+                                   is_last ? out : plugin_use_input(plugged->uses[i + 1], tools->seats), why);
+        }
+        return r;
+}
+
+static int plugged_refuse_room(const struct codec *codec, const struct codec_opened *opened,
+                               const struct field_layout *field, struct why *why) {
+        (void)codec;
+        return why_set(why, -EFBIG, "has %llu bytes after the plug-in, there is room for %llu",
+                       (unsigned long long)opened->n_bytes, (unsigned long long)field->sample_bytes);
+}
+
+static int plugged_refuse_memory(const struct codec_tools *tools, const struct codec_opened *opened,
+                                 uint64_t allowed_bytes, struct why *why) {
+        (void)tools;
+        return why_set(why, -EFBIG,
+                       "needs %llu bytes to be decoded and given to plug-ins, %llu are allowed (a quarter of "
+                       "memory_limit, 1 GiB at most): raise memory_limit, or crop or resize earlier in the pipeline",
+                       (unsigned long long)opened->need_bytes, (unsigned long long)allowed_bytes);
+}
+
+const struct codec_type CODEC_PLUGGED = {
+        .name = "plugged",
+        .opening = STAGE_OTHER,
+        .rendering = STAGE_OTHER,
+        .form = plugged_form,
+        .open = plugged_open,
+        .render = plugged_render,
+        .refuse_room = plugged_refuse_room,
+        .refuse_memory = plugged_refuse_memory,
+};

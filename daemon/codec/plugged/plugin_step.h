@@ -1,0 +1,35 @@
+/* codec/plugged/plugin_step.h: steps of plug-ins in the text of a pipeline.
+ *
+ *      center_crop(224) plugin(blocks.mosaic, size=8) plugin(other.step)
+ *
+ * They stand after all other steps of their field, several of them one after the other. A plug-in's own table says
+ * which arguments a step has; they are read, checked and printed here as those of our steps are. Private to this floor.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
+
+#include "daemon/plugin/plugins.h"
+#include "proto/base/why.h"
+
+#define PLUGIN_STEPS_A_FIELD_MAX 8u
+
+struct plugin_step_text {
+        struct plugin *plugin;
+        uint32_t idx_step;
+        struct plugin_values values;
+        size_t column; /* of its name, for messages */
+};
+
+/* Where the first one begins; NULL: there is none. */
+const char *plugin_steps_find(const char *text);
+
+/* Reads all of them, from `at` to the end of the text. -EINVAL: the column and what was expected, or the plug-in's own
+ * reason. `plugins` NULL: there are none. */
+int plugin_steps_parse(const char *text, const char *at, struct plugins *plugins,
+                       struct plugin_step_text ret_steps[PLUGIN_STEPS_A_FIELD_MAX], uint32_t *ret_n, struct why *why);
+
+/* In its one normal spelling. */
+void plugin_step_print(const struct plugin_step_text *step, FILE *stream);

@@ -1,0 +1,398 @@
+#include "daemon/plugin/library.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <link.h>
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "proto/base/cleanup.h"
+#include "proto/order/philox.h"
+
+#define SYMBOL "dlplugin"
+#define KEPT   16u /* settled steps of a worker: those of a few pipelines */
+
+struct library {
+        void *handle;
+        struct dlplugin plugin;      /* in this daemon's form; it points into the library */
+        struct dlplugin_step *steps; /* the same */
+        void *opened;                /* what open() gave */
+        bool is_open;
+        struct plugin_table table;
+        pthread_mutex_t lock; /* DLPLUGIN_SERIAL: around each call; a leaf */
+};
+
+/* A step that has been settled. */
+struct kept {
+        uint64_t serial; /* 0: none */
+        uint64_t used;   /* the higher the later */
+        const struct dlplugin_step *step;
+        void *state;
+        struct dlplugin_form input, output;
+};
+
+struct library_worker {
+        struct library *library;
+        void *state; /* what worker_open() gave */
+        bool is_open;
+        uint64_t n_asked;
+        struct kept kept[KEPT];
+};
+
+/* ---- calls ---------------------------------------------------------------------------------------------------------
+ */
+
+/* A call that is under way; `call` is what the plug-in sees of it. */
+struct calling {
+        struct dlplugin_call call;
+        struct dlp_philox philox;
+        char text[PLUGIN_REPLY_TEXT_MAX]; /* "": it has not failed */
+        struct dlplugin_value values[DLPLUGIN_ARGUMENTS_MAX];
+};
+
+static int on_fail(struct dlplugin_call *call, const char *format, ...) {
+        struct calling *calling = call->daemon;
+        va_list arguments;
+
+        if (calling->text[0])
+                return -1;
+        va_start(arguments, format);
+        vsnprintf(calling->text, sizeof(calling->text), format, arguments);
+        va_end(arguments);
+        return -1;
+}
+
+static uint32_t on_random_bits(struct dlplugin_call *call) {
+        struct calling *calling = call->daemon;
+
+        return dlp_philox_u32(&calling->philox);
+}
+
+static double on_random(struct dlplugin_call *call) {
+        struct calling *calling = call->daemon;
+
+        return dlp_philox_f64(&calling->philox);
+}
+
+static void calling_begin(struct calling *calling, const struct library *library) {
+        *calling = (struct calling){
+                .call = { .version = DLPLUGIN_VERSION,
+                          .plugin = library->opened,
+                          .daemon = calling,
+                          .fail = on_fail,
+                          .random_bits = on_random_bits,
+                          .random = on_random },
+        };
+        calling->call.values = calling->values;
+        dlp_philox_init(&calling->philox, 0, 0, 0, 0);
+}
+
+static void lock(struct library *library) {
+        if (library->plugin.threads == DLPLUGIN_SERIAL)
+                pthread_mutex_lock(&library->lock);
+}
+
+static void unlock(struct library *library) {
+        if (library->plugin.threads == DLPLUGIN_SERIAL)
+                pthread_mutex_unlock(&library->lock);
+}
+
+/* ---- loading -------------------------------------------------------------------------------------------------------
+ */
+
+/* The sizes that structs have had: what a plug-in of an old version brings of them. */
+static const struct {
+        size_t plugin, step;
+} SIZES[DLPLUGIN_VERSION + 1] = {
+        [1] = { sizeof(struct dlplugin), sizeof(struct dlplugin_step) },
+};
+
+/* The symbol, if it is an object of at least this many bytes. */
+static const void *find_symbol(void *handle, size_t n_bytes) {
+        const ElfW(Sym) *entry = NULL;
+        const void *found = dlsym(handle, SYMBOL);
+        Dl_info info;
+
+        if (!found || !dladdr1(found, &info, (void **)&entry, RTLD_DL_SYMENT) || !entry || entry->st_size < n_bytes)
+                return NULL;
+        return found;
+}
+
+static int find_plugin(struct library *library, struct why *why) {
+        struct {
+                uint32_t version, size;
+        } head;
+        const void *found = find_symbol(library->handle, sizeof(head));
+
+        if (!found)
+                return why_set(why, -ENOEXEC,
+                               "has no variable \"" SYMBOL "\": end its source with DLPLUGIN_EXPORT const "
+                               "struct dlplugin dlplugin = { DLPLUGIN_HEAD, ... }");
+        memcpy(&head, found, sizeof(head));
+        if (head.version > DLPLUGIN_VERSION)
+                return why_set(why, -ENOEXEC,
+                               "was compiled with version %u of dlplugin.h, and this daemon knows versions up to %u: "
+                               "update the daemon, or compile the plug-in with the daemon's dlplugin.h",
+                               head.version, DLPLUGIN_VERSION);
+        if (head.version == 0 || head.size != SIZES[head.version].plugin)
+                return why_set(why, -ENOEXEC,
+                               "says that it is of version %u of dlplugin.h and that its struct has %u bytes, which no "
+                               "version has: begin it with DLPLUGIN_HEAD, and compile it with an unchanged dlplugin.h",
+                               head.version, head.size);
+        if (!find_symbol(library->handle, head.size))
+                return why_set(why, -ENOEXEC, "has a variable \"" SYMBOL "\" that is smaller than the %u bytes it says",
+                               head.size);
+        memcpy(&library->plugin, found, head.size);
+        return 0;
+}
+
+/* Steps of an old version are shorter. What they do not have is zero. */
+static int widen_steps(struct library *library, struct why *why) {
+        size_t size = SIZES[library->plugin.version].step;
+        uint32_t n = library->plugin.n_steps <= DLPLUGIN_STEPS_MAX ? library->plugin.n_steps : 0;
+
+        if (n > 0 && !library->plugin.steps)
+                return why_set(why, -EINVAL, "says that it has %u steps, and has none", n);
+        library->steps = calloc(n > 0 ? n : 1, sizeof(*library->steps));
+        if (!library->steps)
+                return why_errno(why, -ENOMEM, "cannot be loaded");
+        for (uint32_t i = 0; i < n; i++)
+                memcpy(&library->steps[i], (const uint8_t *)library->plugin.steps + i * size, size);
+        return 0;
+}
+
+static int call_open(struct library *library, struct why *why) {
+        struct calling calling;
+        void *opened = NULL;
+
+        calling_begin(&calling, library);
+        if (library->plugin.open && library->plugin.open(&calling.call, &opened) != 0)
+                return why_set(why, -EINVAL, "could not begin: %s",
+                               calling.text[0] ? calling.text : "it does not say why");
+        library->opened = opened;
+        library->is_open = true;
+        return 0;
+}
+
+static int load(struct library *library, const char *path, const char *name, struct why *why) {
+        int r;
+
+        library->handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+        if (!library->handle)
+                return why_set(why, -ENOEXEC, "cannot be loaded: %s", dlerror());
+        r = find_plugin(library, why);
+        if (r == 0)
+                r = widen_steps(library, why);
+        if (r == 0)
+                r = table_describe(&library->plugin, library->steps, &library->table, why);
+        if (r == 0 && strcmp(library->table.name, name) != 0)
+                r = why_set(why, -EINVAL, "calls itself \"%s\": name and file must be the same", library->table.name);
+        return r < 0 ? r : call_open(library, why);
+}
+
+static void library_freep(struct library **library) {
+        library_free(*library);
+}
+
+int library_load(const char *path, const char *name, struct library **ret_library, struct why *why) {
+        _cleanup_(library_freep) struct library *library = calloc(1, sizeof(*library));
+        int r;
+
+        if (!library)
+                return why_errno(why, -ENOMEM, "cannot be loaded");
+        pthread_mutex_init(&library->lock, NULL);
+        r = load(library, path, name, why);
+        if (r == 0)
+                *ret_library = TAKE_PTR(library);
+        return r;
+}
+
+void library_free(struct library *library) {
+        if (!library)
+                return;
+        if (library->is_open && library->plugin.close)
+                library->plugin.close(library->opened);
+        if (library->handle)
+                dlclose(library->handle);
+        pthread_mutex_destroy(&library->lock);
+        free(library->steps);
+        free(library);
+}
+
+const struct plugin_table *library_table(const struct library *library) {
+        return &library->table;
+}
+
+/* ---- workers -------------------------------------------------------------------------------------------------------
+ */
+
+int library_worker_new(struct library *library, struct library_worker **ret_worker, struct why *why) {
+        struct library_worker *worker = calloc(1, sizeof(*worker));
+        struct calling calling;
+        int r = 0;
+
+        if (!worker)
+                return why_errno(why, -ENOMEM, "plug-in");
+        worker->library = library;
+        calling_begin(&calling, library);
+        if (library->plugin.worker_open) {
+                lock(library);
+                r = library->plugin.worker_open(&calling.call, &worker->state);
+                unlock(library);
+        }
+        worker->is_open = r == 0;
+        if (r == 0) {
+                *ret_worker = worker;
+                return 0;
+        }
+        library_worker_free(worker);
+        return why_set(why, -EINVAL, "plug-in %s cannot be used by a worker: %s", library->table.name,
+                       calling.text[0] ? calling.text : "it does not say why");
+}
+
+/* Under the lock. */
+static void forget(struct kept *kept) {
+        if (kept->serial > 0 && kept->step->forget && kept->state)
+                kept->step->forget(kept->state);
+        *kept = (struct kept){ 0 };
+}
+
+void library_worker_free(struct library_worker *worker) {
+        if (!worker)
+                return;
+        lock(worker->library);
+        for (unsigned i = 0; i < KEPT; i++)
+                forget(&worker->kept[i]);
+        if (worker->is_open && worker->library->plugin.worker_close)
+                worker->library->plugin.worker_close(worker->state);
+        unlock(worker->library);
+        free(worker);
+}
+
+/* ---- asking --------------------------------------------------------------------------------------------------------
+ */
+
+size_t plugin_dtype_bytes(uint32_t dtype) {
+        switch (dtype) {
+        case DLPLUGIN_UINT8:
+        case DLPLUGIN_INT8:
+        case DLPLUGIN_BOOL:
+                return 1;
+        case DLPLUGIN_UINT16:
+        case DLPLUGIN_INT16:
+        case DLPLUGIN_FLOAT16:
+        case DLPLUGIN_BFLOAT16:
+                return 2;
+        case DLPLUGIN_UINT32:
+        case DLPLUGIN_INT32:
+        case DLPLUGIN_FLOAT32:
+                return 4;
+        case DLPLUGIN_UINT64:
+        case DLPLUGIN_INT64:
+        case DLPLUGIN_FLOAT64:
+                return 8;
+        default:
+                return 0;
+        }
+}
+
+static int answer(struct calling *calling, int result, struct plugin_reply *reply) {
+        if (result == 0)
+                return 0;
+        reply->result = -EBADMSG;
+        snprintf(reply->text, sizeof(reply->text), "%s",
+                 calling->text[0] ? calling->text : "failed without saying why");
+        return reply->result;
+}
+
+/* What a step wants to deliver may be nonsense. */
+static bool is_form(const struct dlplugin_form *form) {
+        uint64_t n_bytes = plugin_dtype_bytes(form->dtype);
+        bool is = n_bytes > 0 && form->n_dims < DLPLUGIN_DIMS_MAX;
+
+        for (uint32_t i = 0; is && i < form->n_dims; i++)
+                is = form->shape[i] >= 0 && !__builtin_mul_overflow(n_bytes, (uint64_t)form->shape[i], &n_bytes);
+        return is && n_bytes < UINT64_C(1) << 40;
+}
+
+static struct kept *find_kept(struct library_worker *worker, uint64_t serial) {
+        struct kept *oldest = &worker->kept[0];
+
+        for (unsigned i = 0; i < KEPT; i++) {
+                if (worker->kept[i].serial == serial)
+                        return &worker->kept[i];
+                if (worker->kept[i].used < oldest->used)
+                        oldest = &worker->kept[i];
+        }
+        forget(oldest);
+        return oldest;
+}
+
+/* The step with these values for this input, which may be settled already. */
+static int settle(struct library_worker *worker, struct calling *calling, const struct plugin_request *request,
+                  struct kept **ret_kept, struct plugin_reply *reply) {
+        struct kept *kept = find_kept(worker, request->serial);
+        const struct dlplugin_step *step = &worker->library->steps[request->idx_step];
+
+        if (kept->serial == 0) {
+                struct dlplugin_form output = request->input;
+                void *state = NULL;
+
+                if (step->settle &&
+                    answer(calling, step->settle(&calling->call, &request->input, &output, &state), reply) < 0)
+                        return reply->result;
+                for (uint32_t i = output.n_dims; i < DLPLUGIN_DIMS_MAX; i++)
+                        output.shape[i] = 0; /* so that equal forms have equal bytes */
+                *kept = (struct kept){ .serial = request->serial,
+                                       .step = step,
+                                       .state = state,
+                                       .input = request->input,
+                                       .output = output };
+        }
+        kept->used = ++worker->n_asked;
+        *ret_kept = kept;
+        if (is_form(&kept->output))
+                return 0;
+        snprintf(calling->text, sizeof(calling->text), "wants to deliver an array that is impossible or too large");
+        return answer(calling, -1, reply);
+}
+
+static void ask(struct library_worker *worker, struct calling *calling, const struct plugin_request *request,
+                const void *input, void *output, struct plugin_reply *reply) {
+        struct kept *kept = NULL;
+
+        if (settle(worker, calling, request, &kept, reply) < 0)
+                return;
+        reply->output = kept->output;
+        if (request->question != PLUGIN_RUN)
+                return;
+        if (memcmp(&kept->output, &request->output, sizeof(kept->output)) != 0) {
+                snprintf(calling->text, sizeof(calling->text), "wants to deliver another form than at first");
+                answer(calling, -1, reply);
+                return;
+        }
+        /* Only now: whether this worker had to settle the step must not change what is drawn. */
+        dlp_philox_init(&calling->philox, request->seed, request->epoch, request->sample, (uint16_t)request->place);
+        calling->call.state = kept->state;
+        answer(calling, kept->step->run(&calling->call, &kept->input, input, &kept->output, output), reply);
+}
+
+void library_ask(struct library_worker *worker, const struct plugin_request *request, const void *input, void *output,
+                 struct plugin_reply *ret_reply) {
+        struct library *library = worker->library;
+        struct calling calling;
+
+        *ret_reply = (struct plugin_reply){ 0 };
+        calling_begin(&calling, library);
+        calling.call.worker = worker->state;
+        calling.call.sample = request->sample;
+        calling.call.epoch = request->epoch;
+        for (uint32_t i = 0; i < DLPLUGIN_ARGUMENTS_MAX; i++)
+                calling.values[i] = (struct dlplugin_value){ request->values[i].number, request->values[i].text };
+        lock(library);
+        ask(worker, &calling, request, input, output, ret_reply);
+        unlock(library);
+}

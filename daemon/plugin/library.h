@@ -1,0 +1,77 @@
+/* plugin/library.h: a plug-in that is loaded into this process: found, checked, opened, called. Private to this floor.
+ *
+ * In the daemon and in a process of the plug-in's own (process.h) it is the same code: what is asked of a plug-in is a
+ * struct plugin_request, the answer a struct plugin_reply, and neither contains a pointer. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/stat.h>
+
+#include "daemon/plugin/table.h"
+
+#define PLUGIN_REPLY_TEXT_MAX 256u
+
+enum plugin_question {
+        PLUGIN_SETTLE = 1,
+        PLUGIN_RUN,
+};
+
+struct plugin_request {
+        uint32_t question; /* enum plugin_question */
+        uint32_t idx_step;
+        uint64_t serial; /* of these values and this input: equal numbers are equal steps */
+        struct {
+                double number;
+                char text[DLPLUGIN_TEXT_MAX];
+        } values[DLPLUGIN_ARGUMENTS_MAX];
+        struct dlplugin_form input, output; /* output: of PLUGIN_RUN, as PLUGIN_SETTLE has said */
+
+        /* Of what is drawn. */
+        uint64_t seed, sample;
+        uint32_t epoch, place;
+
+        uint64_t n_input_bytes, n_output_bytes;
+};
+
+struct plugin_reply {
+        int32_t result; /* 0, or negative: `text` says why */
+        uint32_t zero;
+        struct dlplugin_form output; /* of PLUGIN_SETTLE */
+        char text[PLUGIN_REPLY_TEXT_MAX];
+};
+
+struct library;
+struct library_worker;
+
+/* Finds NAME.so in `folders`, which have ":" between them; the first that has it counts. -ENOENT; -EPERM: strangers
+ * could change it, so it is not loaded; `why` continues "the plug-in ". The caller frees the path. Blocks for the
+ * disk. */
+int library_find(const char *folders, const char *name, char **ret_path, struct stat *ret_status, struct why *why);
+
+/* Is the file the one that was found? Else a process that starts later would run another plug-in than its daemon has
+ * checked. */
+bool library_is_same(const struct stat *one, const struct stat *other);
+
+/* Loads the file, checks what it says, and calls open(). -ENOEXEC, -EINVAL, -ENOMEM; `why` continues "the plug-in ".
+ * Its code runs. */
+int library_load(const char *path, const char *name, struct library **ret_library, struct why *why);
+
+/* Takes NULL. After all of its workers. */
+void library_free(struct library *library);
+
+const struct plugin_table *library_table(const struct library *library);
+
+/* What one thread needs to call it; that thread's alone. -ENOMEM; or worker_open() failed. */
+int library_worker_new(struct library *library, struct library_worker **ret_worker, struct why *why);
+
+/* Takes NULL. */
+void library_worker_free(struct library_worker *worker);
+
+/* Asks the plug-in. `input` and `output` are for PLUGIN_RUN. Takes as long as the plug-in does. */
+void library_ask(struct library_worker *worker, const struct plugin_request *request, const void *input, void *output,
+                 struct plugin_reply *ret_reply);
+
+/* The elements' size; 0: unknown dtype. */
+size_t plugin_dtype_bytes(uint32_t dtype);

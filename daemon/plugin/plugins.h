@@ -1,0 +1,115 @@
+/* plugin/plugins.h: the plug-ins of the configuration, what they offer, and how a worker runs their steps.
+ *
+ *      plugins            those that the configuration names, loaded or refused; for the life of the daemon
+ *        plugin           one of them, and its table: its steps with their arguments
+ *          use            a step with values for its arguments and a form for its input: of a codec
+ *      seats              what one worker thread needs to run uses: a process each, or a state, and the input's memory
+ *
+ * A plug-in is loaded into processes of its own (process.h), or into the daemon (library.h); who uses a step does not
+ * know which. dlplugin.h says what a plug-in is.
+ *
+ * Threads: plugins_new(), plugin_use_new() and their opposites on the main thread, which waits for the plug-in; seats
+ * are one worker thread's. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "daemon/plugin/table.h"
+#include "proto/base/why.h"
+
+struct plugins;
+struct plugin;
+struct plugin_use;
+struct plugin_seats;
+
+struct plugins_options {
+        const char *folders; /* with ":" between them */
+        const char *names;   /* with blanks or commas between them; "": none */
+        bool in_daemon;
+        uint32_t timeout_s;  /* that a process may take for a sample */
+        const char *program; /* that becomes such a process; outlives all */
+};
+
+/* Loads them. One that cannot be used is refused, and logged: the others are there. -ENOMEM and the like. */
+int plugins_new(const struct plugins_options *options, struct plugins **ret_plugins, struct why *why);
+
+/* No thread waits for a process from now on: what is under way ends with -ECANCELED. Any thread. */
+void plugins_stop(struct plugins *plugins);
+
+/* Takes NULL. After all uses and seats. */
+void plugins_free(struct plugins *plugins);
+
+size_t plugins_count(const struct plugins *plugins);
+const struct plugin *plugins_at(const struct plugins *plugins, size_t idx);
+
+const char *plugin_name(const struct plugin *plugin);
+
+/* Why it cannot be used, a whole sentence; NULL: it can. */
+const char *plugin_refusal(const struct plugin *plugin);
+
+/* NULL: it cannot be used. */
+const struct plugin_table *plugin_table(const struct plugin *plugin);
+
+/* The one with this name of n characters. -EINVAL: there is none, or it was refused; `why` says which there are.
+ * `plugins` may be NULL. */
+int plugins_find(struct plugins *plugins, const char *name, size_t n, struct plugin **ret_plugin, struct why *why);
+
+/* The same for one of its steps. */
+int plugin_find_step(const struct plugin *plugin, const char *name, size_t n, uint32_t *ret_idx, struct why *why);
+
+struct plugin_values {
+        struct {
+                double number;
+                char text[DLPLUGIN_TEXT_MAX];
+        } values[DLPLUGIN_ARGUMENTS_MAX];
+};
+
+/* A step with these values, one for each argument, for such an input. -EINVAL: the plug-in says that it is not
+ * possible; `why` says why. -ENOMEM. */
+int plugin_use_new(struct plugin *plugin, uint32_t idx_step, const struct plugin_values *values,
+                   const struct dlplugin_form *input, struct plugin_use **ret_use, struct why *why);
+
+/* Takes NULL. */
+void plugin_use_free(struct plugin_use *use);
+
+/* What it delivers. */
+const struct dlplugin_form *plugin_use_output(const struct plugin_use *use);
+
+/* Bytes of an array. */
+uint64_t plugin_form_bytes(const struct dlplugin_form *form);
+
+/* ---- a worker's ----------------------------------------------------------------------------------------------------
+ */
+
+/* What the sample's draws depend on. */
+struct plugin_draws {
+        uint64_t seed, sample;
+        uint32_t epoch, place; /* place: of the step among those of its field */
+};
+
+/* -ENOMEM. */
+int plugin_seats_new(struct plugin_seats **ret_seats);
+
+/* Takes NULL. Ends the processes. */
+void plugin_seats_free(struct plugin_seats *seats);
+
+/* The memory that they keep for arrays; gives it back. */
+uint64_t plugin_seats_bytes(const struct plugin_seats *seats);
+void plugin_seats_trim(struct plugin_seats *seats);
+
+/* Memory for the input and the output of a use; at most that of all uses that were reserved since the last trim is
+ * kept. -ENOMEM; -EBADMSG: there is no process, `why` says why. */
+int plugin_use_reserve(const struct plugin_use *use, struct plugin_seats *seats, struct why *why);
+
+/* The bytes that it takes. */
+uint64_t plugin_use_need(const struct plugin_use *use);
+
+/* Where its input is to be put, after the last plugin_use_reserve(). */
+uint8_t *plugin_use_input(const struct plugin_use *use, struct plugin_seats *seats);
+
+/* Makes what it delivers of what lies there. A process that ends is started again, twice; -EBADMSG: the plug-in says
+ * that the sample is wrong, or its process ended or hung; -ECANCELED: plugins_stop(). */
+int plugin_use_run(const struct plugin_use *use, struct plugin_seats *seats, const struct plugin_draws *draws,
+                   uint8_t *out, struct why *why);

@@ -1,0 +1,160 @@
+#include "daemon/plugin/table.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "proto/base/cleanup.h"
+
+bool plugin_is_name(const char *name, size_t n) {
+        static const char ALLOWED[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789";
+
+        return n > 0 && n < DLPLUGIN_NAME_MAX && strspn(name, ALLOWED) >= n && (name[0] < '0' || name[0] > '9');
+}
+
+/* ---- copying ----------------------------------------------------------------------------------------------------- */
+
+static int copy_name(const char *from, const char *what, char to[DLPLUGIN_NAME_MAX], struct why *why) {
+        if (!from || !plugin_is_name(from, strlen(from)))
+                return why_set(why, -EINVAL,
+                               "has %s called \"%s\": names are 1 to %u letters, digits and \"_\", the first of which "
+                               "is no digit",
+                               what, from ? from : "", DLPLUGIN_NAME_MAX - 1);
+        strcpy(to, from);
+        return 0;
+}
+
+/* What people read may be too long: its end is left out. */
+static void copy_text(const char *from, char to[DLPLUGIN_TEXT_MAX]) {
+        size_t n = from ? strnlen(from, DLPLUGIN_TEXT_MAX - 1) : 0;
+
+        memcpy(to, from ? from : "", n);
+        to[n] = '\0';
+        for (char *at = to; *at; at++)
+                if ((unsigned char)*at < ' ')
+                        *at = ' ';
+}
+
+static int refuse_argument(const struct plugin_step *step, const char *name, const char *what, struct why *why) {
+        return why_set(why, -EINVAL, "has a step %s whose argument %s %s", step->name, name, what);
+}
+
+static int describe_argument(const struct plugin_step *step, const struct dlplugin_argument *from,
+                             struct plugin_argument *to, struct why *why) {
+        int r = copy_name(from->name, "an argument", to->name, why);
+
+        if (r < 0)
+                return r;
+        if (from->kind < DLPLUGIN_NUMBER || from->kind > DLPLUGIN_TEXT)
+                return refuse_argument(step, to->name, "is of an unknown kind", why);
+        if (from->kind == DLPLUGIN_CHOICE && (!from->choices || strlen(from->choices) >= DLPLUGIN_TEXT_MAX ||
+                                              !from->choices[strspn(from->choices, " ")]))
+                return refuse_argument(step, to->name, "is a choice of nothing, or of too much", why);
+        if (isnan(from->minimum) || isnan(from->maximum) || from->minimum > from->maximum)
+                return refuse_argument(step, to->name, "has a minimum above its maximum", why);
+        if (from->by_default && strlen(from->by_default) >= DLPLUGIN_TEXT_MAX)
+                return refuse_argument(step, to->name, "has a default that is too long", why);
+        to->kind = from->kind;
+        to->must_be_given = !from->by_default;
+        copy_text(from->by_default, to->by_default);
+        copy_text(from->choices, to->choices);
+        to->minimum = from->minimum;
+        to->maximum = from->maximum;
+        if (from->minimum == 0 && from->maximum == 0) {
+                to->minimum = -INFINITY;
+                to->maximum = INFINITY;
+        }
+        return 0;
+}
+
+static int describe_step(const struct dlplugin_step *from, struct plugin_step *to, struct why *why) {
+        int r = copy_name(from->name, "a step", to->name, why);
+
+        if (r < 0)
+                return r;
+        if (from->n_arguments > DLPLUGIN_ARGUMENTS_MAX || (from->n_arguments > 0 && !from->arguments))
+                return why_set(why, -EINVAL, "has a step %s of %u arguments: up to %u are possible", to->name,
+                               from->n_arguments, DLPLUGIN_ARGUMENTS_MAX);
+        if (!from->run)
+                return why_set(why, -EINVAL, "has a step %s that cannot be run", to->name);
+        copy_text(from->about, to->about);
+        to->n_arguments = from->n_arguments;
+        for (uint32_t i = 0; i < from->n_arguments && r == 0; i++)
+                r = describe_argument(to, &from->arguments[i], &to->arguments[i], why);
+        return r;
+}
+
+static int check_twice(const struct plugin_table *table, struct why *why) {
+        for (uint32_t i = 0; i < table->n_steps; i++)
+                for (uint32_t k = 0; k < i; k++)
+                        if (strcmp(table->steps[i].name, table->steps[k].name) == 0)
+                                return why_set(why, -EINVAL, "has two steps called %s", table->steps[i].name);
+        return 0;
+}
+
+int table_describe(const struct dlplugin *plugin, const struct dlplugin_step *steps, struct plugin_table *ret_table,
+                   struct why *why) {
+        _cleanup_(freep) struct plugin_table *table = calloc(1, sizeof(*table));
+        int r;
+
+        if (!table)
+                return why_errno(why, -ENOMEM, "cannot be described");
+        r = copy_name(plugin->name, "itself", table->name, why);
+        if (r < 0)
+                return r;
+        if (plugin->threads < DLPLUGIN_PARALLEL || plugin->threads > DLPLUGIN_PER_WORKER)
+                return why_set(why, -EINVAL,
+                               "does not say how many threads may call it: set threads to DLPLUGIN_PARALLEL, "
+                               "DLPLUGIN_SERIAL or DLPLUGIN_PER_WORKER");
+        if (plugin->threads == DLPLUGIN_PER_WORKER && !plugin->worker_open)
+                return why_set(why, -EINVAL, "says DLPLUGIN_PER_WORKER and has no worker_open()");
+        if (plugin->n_steps > DLPLUGIN_STEPS_MAX)
+                return why_set(why, -EINVAL, "has %u steps: up to %u are possible", plugin->n_steps,
+                               DLPLUGIN_STEPS_MAX);
+        copy_text(plugin->about, table->about);
+        table->version = plugin->version;
+        table->threads = plugin->threads;
+        table->n_steps = plugin->n_steps;
+        for (uint32_t i = 0; i < plugin->n_steps && r == 0; i++)
+                r = describe_step(&steps[i], &table->steps[i], why);
+        if (r == 0)
+                r = check_twice(table, why);
+        if (r == 0)
+                *ret_table = *table;
+        return r;
+}
+
+/* ---- from another process ---------------------------------------------------------------------------------------- */
+
+static bool is_text(const char *text, size_t size) {
+        return memchr(text, '\0', size) != NULL;
+}
+
+static bool is_argument(const struct plugin_argument *argument) {
+        return is_text(argument->name, sizeof(argument->name)) &&
+               plugin_is_name(argument->name, strlen(argument->name)) &&
+               is_text(argument->by_default, sizeof(argument->by_default)) &&
+               is_text(argument->choices, sizeof(argument->choices)) && argument->kind >= DLPLUGIN_NUMBER &&
+               argument->kind <= DLPLUGIN_TEXT && argument->minimum <= argument->maximum;
+}
+
+static bool is_step(const struct plugin_step *step) {
+        bool is = is_text(step->name, sizeof(step->name)) && plugin_is_name(step->name, strlen(step->name)) &&
+                  is_text(step->about, sizeof(step->about)) && step->n_arguments <= DLPLUGIN_ARGUMENTS_MAX;
+
+        for (uint32_t i = 0; is && i < step->n_arguments; i++)
+                is = is_argument(&step->arguments[i]);
+        return is;
+}
+
+bool table_is_valid(const struct plugin_table *table) {
+        bool is = is_text(table->name, sizeof(table->name)) && plugin_is_name(table->name, strlen(table->name)) &&
+                  is_text(table->about, sizeof(table->about)) && table->threads >= DLPLUGIN_PARALLEL &&
+                  table->threads <= DLPLUGIN_PER_WORKER && table->n_steps <= DLPLUGIN_STEPS_MAX;
+
+        for (uint32_t i = 0; is && i < table->n_steps; i++)
+                is = is_step(&table->steps[i]);
+        return is;
+}

@@ -1,0 +1,295 @@
+/* A step of a plug-in with its values, and the workers that run it. */
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/plugin/plugin.h"
+#include "proto/base/cleanup.h"
+
+#define NEED_MORE 8192u /* bytes: both begin on a page */
+#define TRIES     3u    /* of a sample whose process ends: the memory killer takes processes at random */
+
+/* ---- settling ------------------------------------------------------------------------------------------------------
+ */
+
+int plugin_ask(struct process *process, const struct plugin_request *request, struct plugin_reply *ret_reply,
+               struct why *why) {
+        struct plugin_table ignored;
+        int r = process_describe(process, &ignored, why);
+
+        return r < 0 ? r : process_ask(process, request, ret_reply, why);
+}
+
+static int settle(struct plugin_use *use, struct plugin_reply *reply, struct why *why) {
+        struct plugin *plugin = use->plugin;
+        struct why what;
+        int r = -EPIPE;
+
+        if (plugin->library) {
+                library_ask(plugin->worker, &use->request, NULL, NULL, reply);
+                return 0;
+        }
+        for (unsigned i = 0; i < TRIES && r == -EPIPE; i++)
+                r = plugin_ask(plugin->process, &use->request, reply, &what);
+        return r < 0 ? why_set(why, r == -ENOMEM ? r : -EINVAL, "the plug-in %s %s", plugin->name, what.text) : 0;
+}
+
+static void plugin_use_freep(struct plugin_use **use) {
+        plugin_use_free(*use);
+}
+
+int plugin_use_new(struct plugin *plugin, uint32_t idx_step, const struct plugin_values *values,
+                   const struct dlplugin_form *input, struct plugin_use **ret_use, struct why *why) {
+        static _Atomic uint64_t n_made;
+        _cleanup_(plugin_use_freep) struct plugin_use *use = calloc(1, sizeof(*use));
+        struct plugin_reply reply;
+        int r;
+
+        if (!use)
+                return why_errno(why, -ENOMEM, "pipeline");
+        use->plugin = plugin;
+        use->request = (struct plugin_request){ .question = PLUGIN_SETTLE, .idx_step = idx_step, .input = *input };
+        use->request.serial = atomic_fetch_add_explicit(&n_made, 1, memory_order_relaxed) + 1;
+        memcpy(use->request.values, values->values, sizeof(use->request.values));
+        r = settle(use, &reply, why);
+        if (r < 0)
+                return r;
+        if (reply.result < 0)
+                return why_set(why, -EINVAL, "%s.%s: %s", plugin->name, plugin->table->steps[idx_step].name,
+                               reply.text);
+        use->request.question = PLUGIN_RUN;
+        use->request.output = reply.output;
+        use->request.n_input_bytes = plugin_form_bytes(input);
+        use->request.n_output_bytes = plugin_form_bytes(&reply.output);
+        *ret_use = TAKE_PTR(use);
+        return 0;
+}
+
+void plugin_use_free(struct plugin_use *use) {
+        free(use);
+}
+
+const struct dlplugin_form *plugin_use_output(const struct plugin_use *use) {
+        return &use->request.output;
+}
+
+uint64_t plugin_form_bytes(const struct dlplugin_form *form) {
+        return plugin_dtype_bytes(form->dtype) * dlplugin_elements(form);
+}
+
+/* ---- seats ---------------------------------------------------------------------------------------------------------
+ */
+
+/* What a worker has of one plug-in. */
+struct seat {
+        struct seat *next;
+        struct plugin *plugin;
+        struct library_worker *worker; /* in the daemon */
+        struct process *process;       /* else, unless all share one */
+        uint8_t *memory;               /* for input and output, where no process of its own has them */
+        uint64_t n_bytes, output_offset;
+};
+
+struct plugin_seats {
+        struct seat *first;
+};
+
+int plugin_seats_new(struct plugin_seats **ret_seats) {
+        struct plugin_seats *seats = calloc(1, sizeof(*seats));
+
+        if (!seats)
+                return -ENOMEM;
+        *ret_seats = seats;
+        return 0;
+}
+
+static void seat_free(struct seat *seat) {
+        library_worker_free(seat->worker);
+        process_free(seat->process);
+        free(seat->memory);
+        free(seat);
+}
+
+void plugin_seats_free(struct plugin_seats *seats) {
+        while (seats && seats->first) {
+                struct seat *seat = seats->first;
+
+                seats->first = seat->next;
+                seat_free(seat);
+        }
+        free(seats);
+}
+
+uint64_t plugin_seats_bytes(const struct plugin_seats *seats) {
+        uint64_t n_bytes = 0;
+
+        for (const struct seat *seat = seats->first; seat; seat = seat->next)
+                n_bytes += seat->n_bytes + (seat->process ? process_bytes(seat->process) : 0);
+        return n_bytes;
+}
+
+void plugin_seats_trim(struct plugin_seats *seats) {
+        for (struct seat *seat = seats->first; seat; seat = seat->next) {
+                free(seat->memory);
+                seat->memory = NULL;
+                seat->n_bytes = seat->output_offset = 0;
+                if (seat->process)
+                        process_trim(seat->process);
+        }
+}
+
+static struct seat *find_seat(struct plugin_seats *seats, const struct plugin *plugin) {
+        struct seat *seat = seats->first;
+
+        while (seat && seat->plugin != plugin)
+                seat = seat->next;
+        return seat;
+}
+
+static int equip(struct seat *seat, struct why *why) {
+        struct plugin *plugin = seat->plugin;
+
+        if (plugin->library)
+                return library_worker_new(plugin->library, &seat->worker, why);
+        return plugin->shared ? 0 : process_new(&plugin->terms, &seat->process, why);
+}
+
+/* The worker's seat, which is made when it is needed for the first time. */
+static int take_seat(struct plugin_seats *seats, struct plugin *plugin, struct seat **ret_seat, struct why *why) {
+        struct seat *seat = find_seat(seats, plugin);
+        struct why what;
+        int r;
+
+        if (seat) {
+                *ret_seat = seat;
+                return 0;
+        }
+        seat = calloc(1, sizeof(*seat));
+        if (!seat)
+                return why_errno(why, -ENOMEM, "the plug-in %s", plugin->name);
+        seat->plugin = plugin;
+        r = equip(seat, &what);
+        if (r < 0) {
+                seat_free(seat);
+                return why_set(why, r == -EINVAL ? -EBADMSG : r, "%s", what.text);
+        }
+        seat->next = seats->first;
+        seats->first = seat;
+        *ret_seat = seat;
+        return 0;
+}
+
+/* ---- running -------------------------------------------------------------------------------------------------------
+ */
+
+static uint64_t aligned(uint64_t n_bytes) {
+        return (n_bytes + 63) / 64 * 64;
+}
+
+/* A plug-in in the daemon gets memory of the worker's own also for what it delivers: a slot can be written by its
+ * client at any time, which a plug-in that reads its own results again does not expect. */
+static int reserve(struct seat *seat, uint64_t n_input_bytes, uint64_t n_output_bytes, struct why *why) {
+        uint64_t n_input = aligned(n_input_bytes), n_output = aligned(n_output_bytes);
+
+        if (seat->memory && n_input <= seat->output_offset && n_output <= seat->n_bytes - seat->output_offset)
+                return 0;
+        n_input = n_input > seat->output_offset ? n_input : seat->output_offset;
+        if (n_output < seat->n_bytes - seat->output_offset)
+                n_output = seat->n_bytes - seat->output_offset;
+        free(seat->memory);
+        seat->n_bytes = seat->output_offset = 0;
+        seat->memory = aligned_alloc(64, n_input + n_output + 64);
+        if (!seat->memory)
+                return why_errno(why, -ENOMEM, "%llu bytes for the plug-in %s",
+                                 (unsigned long long)(n_input + n_output), seat->plugin->name);
+        seat->n_bytes = n_input + n_output;
+        seat->output_offset = n_input;
+        return 0;
+}
+
+int plugin_use_reserve(const struct plugin_use *use, struct plugin_seats *seats, struct why *why) {
+        const struct plugin_request *request = &use->request;
+        struct seat *seat;
+        int r = take_seat(seats, use->plugin, &seat, why);
+
+        if (r < 0)
+                return r;
+        return seat->process ? process_reserve(seat->process, request->n_input_bytes, request->n_output_bytes, why)
+                             : reserve(seat, request->n_input_bytes, request->n_output_bytes, why);
+}
+
+uint64_t plugin_use_need(const struct plugin_use *use) {
+        return use->request.n_input_bytes + use->request.n_output_bytes + NEED_MORE;
+}
+
+uint8_t *plugin_use_input(const struct plugin_use *use, struct plugin_seats *seats) {
+        struct seat *seat = find_seat(seats, use->plugin);
+
+        return seat->process ? process_input(seat->process) : seat->memory;
+}
+
+static int ask_process(const struct plugin_use *use, struct process *process, const struct plugin_request *request,
+                       struct plugin_reply *reply, uint8_t *out, struct why *why) {
+        int r = plugin_ask(process, request, reply, why);
+
+        if (r == 0 && reply->result == 0)
+                memcpy(out, process_output(process), use->request.n_output_bytes);
+        return r;
+}
+
+/* The only process of the plug-in. */
+static int ask_shared(const struct plugin_use *use, const struct seat *seat, const struct plugin_request *request,
+                      struct plugin_reply *reply, uint8_t *out, struct why *why) {
+        struct plugin *plugin = use->plugin;
+        int r;
+
+        pthread_mutex_lock(&plugin->lock);
+        r = process_reserve(plugin->shared, request->n_input_bytes, request->n_output_bytes, why);
+        if (r == 0) {
+                memcpy(process_input(plugin->shared), seat->memory, request->n_input_bytes);
+                r = ask_process(use, plugin->shared, request, reply, out, why);
+        }
+        pthread_mutex_unlock(&plugin->lock);
+        return r;
+}
+
+static int ask(const struct plugin_use *use, struct seat *seat, const struct plugin_request *request,
+               struct plugin_reply *reply, uint8_t *out, struct why *why) {
+        if (seat->worker) {
+                library_ask(seat->worker, request, seat->memory, seat->memory + seat->output_offset, reply);
+                if (reply->result == 0)
+                        memcpy(out, seat->memory + seat->output_offset, request->n_output_bytes);
+                return 0;
+        }
+        return seat->process ? ask_process(use, seat->process, request, reply, out, why)
+                             : ask_shared(use, seat, request, reply, out, why);
+}
+
+/* Whose fault is it? If no process can be started, not the sample's: what is short may be there a moment later. */
+static int error_of(int r) {
+        return r == -EPIPE || r == -ETIMEDOUT ? -EBADMSG : r == -ECANCELED ? r : -ENOMEM;
+}
+
+int plugin_use_run(const struct plugin_use *use, struct plugin_seats *seats, const struct plugin_draws *draws,
+                   uint8_t *out, struct why *why) {
+        struct seat *seat = find_seat(seats, use->plugin);
+        const char *step = use->plugin->table->steps[use->request.idx_step].name;
+        struct plugin_request request = use->request;
+        struct plugin_reply reply = { 0 };
+        struct why what;
+        int r = -EPIPE;
+
+        request.seed = draws->seed;
+        request.sample = draws->sample;
+        request.epoch = draws->epoch;
+        request.place = draws->place;
+        for (unsigned i = 0; i < TRIES && r == -EPIPE; i++)
+                r = ask(use, seat, &request, &reply, out, &what);
+        if (r < 0)
+                return why_set(why, error_of(r), "plug-in step %s.%s %s", use->plugin->name, step, what.text);
+        if (reply.result < 0)
+                return why_set(why, -EBADMSG, "plug-in step %s.%s: %s", use->plugin->name, step, reply.text);
+        return 0;
+}

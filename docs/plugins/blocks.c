@@ -1,0 +1,135 @@
+/* blocks: an example of a plug-in for dataloaderd; dlplugin.h explains each piece.
+ *
+ *      cc -O2 -fPIC -shared -o blocks.so blocks.c
+ *
+ * Three steps for pictures of uint8 [height, width, 3]:
+ *
+ *      plugin(blocks.mosaic, size=8)       squares of 8 x 8 pixels become their mean
+ *      plugin(blocks.salt, p=0.02)         pixels become black or white, each with this probability
+ *      plugin(blocks.luma, scale=255)      float32 [height, width]: brightness, divided by scale
+ */
+#include <dlplugin.h>
+
+#include <string.h>
+
+/* All three want the same input. The sentence continues "blocks.mosaic: ". */
+static int check_picture(struct dlplugin_call *call, const struct dlplugin_form *input) {
+        if (input->dtype == DLPLUGIN_UINT8 && input->n_dims == 3 && input->shape[2] == 3)
+                return 0;
+        return call->fail(call, "works on pictures of uint8 [height, width, 3]: write it before to(...) and layout(...)");
+}
+
+static int settle_picture(struct dlplugin_call *call, const struct dlplugin_form *input, struct dlplugin_form *output,
+                          void **state) {
+        (void)output; /* the same as the input */
+        (void)state;
+        return check_picture(call, input);
+}
+
+/* ---- mosaic ----------------------------------------------------------------------------------------------------- */
+
+static const struct dlplugin_argument MOSAIC[] = {
+        { .name = "size", .kind = DLPLUGIN_WHOLE, .by_default = "8", .minimum = 1, .maximum = 256 },
+};
+
+/* Squares at the right and lower edge may be smaller. */
+static void average(const uint8_t *from, uint8_t *to, size_t row_bytes, size_t n_rows, size_t n_columns) {
+        for (size_t channel = 0; channel < 3; channel++) {
+                size_t sum = n_rows * n_columns / 2, mean;
+
+                for (size_t y = 0; y < n_rows; y++)
+                        for (size_t x = 0; x < n_columns; x++)
+                                sum += from[y * row_bytes + x * 3 + channel];
+                mean = sum / (n_rows * n_columns);
+                for (size_t y = 0; y < n_rows; y++)
+                        for (size_t x = 0; x < n_columns; x++)
+                                to[y * row_bytes + x * 3 + channel] = (uint8_t)mean;
+        }
+}
+
+static int mosaic(struct dlplugin_call *call, const struct dlplugin_form *form, const void *input,
+                  const struct dlplugin_form *output_form, void *output) {
+        size_t size = (size_t)call->values[0].number, height = (size_t)form->shape[0], width = (size_t)form->shape[1];
+
+        (void)output_form;
+        for (size_t y = 0; y < height; y += size)
+                for (size_t x = 0; x < width; x += size) {
+                        size_t at = (y * width + x) * 3;
+
+                        average((const uint8_t *)input + at, (uint8_t *)output + at, width * 3,
+                                height - y < size ? height - y : size, width - x < size ? width - x : size);
+                }
+        return 0;
+}
+
+/* ---- salt ------------------------------------------------------------------------------------------------------- */
+
+static const struct dlplugin_argument SALT[] = {
+        { .name = "p", .kind = DLPLUGIN_NUMBER, .by_default = "0.02", .minimum = 0, .maximum = 1 },
+        { .name = "color", .kind = DLPLUGIN_CHOICE, .by_default = "both", .choices = "both black white" },
+};
+
+/* Draws two numbers a pixel, whatever p is: so another p changes which pixels are hit, and not what they become. */
+static int salt(struct dlplugin_call *call, const struct dlplugin_form *form, const void *input,
+                const struct dlplugin_form *output_form, void *output) {
+        double p = call->values[0].number;
+        unsigned color = (unsigned)call->values[1].number; /* the index among the choices */
+        uint8_t *pixel = output;
+
+        (void)output_form;
+        memcpy(output, input, dlplugin_elements(form));
+        for (size_t i = 0; i < dlplugin_elements(form) / 3; i++, pixel += 3) {
+                int is_hit = call->random(call) < p;
+                int is_white = call->random_bits(call) >> 31;
+
+                if (is_hit)
+                        memset(pixel, (color == 0 && is_white) || color == 2 ? 255 : 0, 3);
+        }
+        return 0;
+}
+
+/* ---- luma ------------------------------------------------------------------------------------------------------- */
+
+static const struct dlplugin_argument LUMA[] = {
+        { .name = "scale", .kind = DLPLUGIN_NUMBER, .by_default = "255", .minimum = 1, .maximum = 65535 },
+};
+
+/* Delivers another type and one dimension less. */
+static int settle_luma(struct dlplugin_call *call, const struct dlplugin_form *input, struct dlplugin_form *output,
+                       void **state) {
+        (void)state;
+        output->dtype = DLPLUGIN_FLOAT32;
+        output->n_dims = 2;
+        return check_picture(call, input);
+}
+
+static int luma(struct dlplugin_call *call, const struct dlplugin_form *form, const void *input,
+                const struct dlplugin_form *output_form, void *output) {
+        const uint8_t *pixel = input;
+        float *to = output;
+
+        (void)form;
+        for (size_t i = 0; i < dlplugin_elements(output_form); i++, pixel += 3)
+                to[i] = (float)((299 * pixel[0] + 587 * pixel[1] + 114 * pixel[2]) / 1000.0 / call->values[0].number);
+        return 0;
+}
+
+/* ---- the plug-in ------------------------------------------------------------------------------------------------ */
+
+static const struct dlplugin_step STEPS[] = {
+        { .name = "mosaic", .about = "squares become their mean",
+          .arguments = MOSAIC, .n_arguments = 1, .settle = settle_picture, .run = mosaic },
+        { .name = "salt", .about = "pixels become black or white",
+          .arguments = SALT, .n_arguments = 2, .settle = settle_picture, .run = salt },
+        { .name = "luma", .about = "brightness as float32",
+          .arguments = LUMA, .n_arguments = 1, .settle = settle_luma, .run = luma },
+};
+
+DLPLUGIN_EXPORT const struct dlplugin dlplugin = {
+        DLPLUGIN_HEAD,
+        .name = "blocks",
+        .about = "An example: mosaics, salt, brightness.",
+        .threads = DLPLUGIN_PARALLEL, /* it uses nothing but what it is given */
+        .steps = STEPS,
+        .n_steps = sizeof(STEPS) / sizeof(STEPS[0]),
+};

@@ -1,0 +1,429 @@
+#!/usr/bin/env python3
+"""Plug-ins: compiled against dlplugin.h alone, loaded by the name that the configuration has, and run in processes of
+their own or in the daemon, with the same bits. What they do wrong costs the sample that they had."""
+import hashlib
+import os
+import random
+import shutil
+import signal
+import struct
+import subprocess
+import sys
+import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
+from harness import ROOT, Table, case, contains, equal, identity_pixels, indices, main, philox, within
+
+HEADER = os.path.join(ROOT, "daemon", "plugin", "include")
+EXAMPLE = os.path.join(ROOT, "docs", "plugins", "blocks.c")
+SOURCES = os.path.join(ROOT, "tests", "plugins")
+WIDTH, HEIGHT = 20, 12
+WHOLE = f"center_crop({HEIGHT}:{WIDTH})"
+WHERE = ("process", "daemon")
+PARALLEL, SERIAL, PER_WORKER = 1, 2, 3
+ODD = {"no symbol": 1, "future": 2, "wrong size": 3, "small": 4, "other name": 5, "no threads": 6, "bad step": 7,
+       "twice": 8, "fails": 9, "crashes": 10, "hangs": 11, "no run": 12, "bad default": 13, "no version": 14}
+
+
+def compiled(box, name, source, *flags, header=HEADER):
+    """Compiles a plug-in as its users do; returns its folder."""
+    folder = box.path("plugins")
+    os.makedirs(folder, exist_ok=True)
+    subprocess.run(["cc", "-std=gnu11", "-O2", "-fPIC", "-shared", "-I", header, *flags,
+                    "-o", os.path.join(folder, f"{name}.so"), source], check=True)
+    os.chmod(folder, 0o755)
+    os.chmod(os.path.join(folder, f"{name}.so"), 0o644)
+    return folder
+
+
+def blocks(box):
+    return compiled(box, "blocks", EXAMPLE, "-Wall", "-Wextra", "-Werror")
+
+
+def daemon_of(box, folder, plugins, n=12, **settings):
+    data = box.path("p")
+    if not os.path.exists(data):
+        box.folder_of_pictures("p", n, width=WIDTH, height=HEIGHT)
+    return box.daemon({"p": data}, plugins=plugins, plugin_dirs=folder, **settings)
+
+
+def hashes(lines):
+    return [line["fields"]["image"]["sha256"] for line in lines]
+
+
+def served(daemon, pipeline, **more):
+    return daemon.read("p", pipeline=pipeline, shuffle=False, job=f"job{time.monotonic_ns()}", **more)
+
+
+# ---- what the example's steps do, in Python ------------------------------------------------------------------------
+
+def mosaic(pixels, size):
+    out = bytearray(pixels)
+    for top in range(0, HEIGHT, size):
+        for left in range(0, WIDTH, size):
+            places = [(y * WIDTH + x) * 3 for y in range(top, min(top + size, HEIGHT))
+                      for x in range(left, min(left + size, WIDTH))]
+            for channel in range(3):
+                mean = (sum(pixels[at + channel] for at in places) + len(places) // 2) // len(places)
+                for at in places:
+                    out[at + channel] = mean
+    return bytes(out)
+
+
+def words(seed, epoch, sample, place):
+    for block in range(1 << 16):
+        yield from philox(seed, (place << 16 | block, epoch, sample, 0))
+
+
+def salt(pixels, p, seed, epoch, sample, place):
+    out, drawn = bytearray(pixels), words(seed, epoch, sample, place)
+    for at in range(0, len(pixels), 3):
+        is_hit = ((next(drawn) << 32 | next(drawn)) >> 11) * 2.0 ** -53 < p
+        value = 255 if next(drawn) >> 31 else 0
+        if is_hit:
+            out[at:at + 3] = bytes([value]) * 3
+    return bytes(out)
+
+
+def luma(pixels):
+    return struct.pack(f"={len(pixels) // 3}f", *((299 * pixels[at] + 587 * pixels[at + 1] + 114 * pixels[at + 2]) /
+                                                 1000.0 / 255.0 for at in range(0, len(pixels), 3)))
+
+
+def sha256(content):
+    return hashlib.sha256(content).hexdigest()
+
+
+@case("the example's steps do what they say, in a process and in the daemon, and draw by seed, epoch and sample")
+def _(box):
+    folder = blocks(box)
+    pixels = [identity_pixels(number, WIDTH, HEIGHT) for number in range(12)]
+    for where in WHERE:
+        daemon = daemon_of(box, folder, "blocks", plugins_in=where, workers=3)
+        equal(hashes(served(daemon, f"{WHOLE} plugin(blocks.mosaic, 5)")), [sha256(mosaic(each, 5)) for each in pixels])
+        equal(hashes(served(daemon, f"{WHOLE} plugin(blocks.luma)")), [sha256(luma(each)) for each in pixels])
+        for epoch in range(2):
+            wanted = [sha256(salt(mosaic(each, 8), 0.3, 7, epoch, number, 0x9000)) for number, each in enumerate(pixels)]
+            lines = served(daemon, f"{WHOLE} plugin(blocks.mosaic) plugin(blocks.salt, p=0.3)", seed=7, epochs=2)
+            equal(hashes(line for line in lines if line["epoch"] == epoch), wanted, f"epoch {epoch} in {where}")
+        daemon.stop()
+
+
+@case("the shape and the type that a step delivers are those of the batch, and several views draw differently")
+def _(box):
+    daemon = daemon_of(box, blocks(box), "blocks")
+    field = served(daemon, f"{WHOLE} plugin(blocks.luma)")[0]["fields"]["image"]
+    equal((field["dtype"], field["shape"]), ("float32", [HEIGHT, WIDTH]))
+    lines = served(daemon, f"{WHOLE} plugin(blocks.salt, p=0.5) views(2)")
+    assert all(line["fields"]["image"]["sha256"] != line["fields"]["image_2"]["sha256"] for line in lines)
+    lines = served(daemon, f"image: {WHOLE} plugin(blocks.mosaic, 3); small=image: resize(4:4) plugin(blocks.luma); label")
+    equal(sorted(lines[0]["fields"]), ["image", "label", "small"])
+
+
+@case("plug-ins follow other fields and other steps, whatever makes arrays of one shape")
+def _(box):
+    folder = compiled(box, "states", os.path.join(SOURCES, "states.c"), f"-DTHREADS={PARALLEL}", '-DNAME="states"')
+    daemon = daemon_of(box, folder, "states")
+    for steps in ("resize(8:8)", "random_resized_crop(8) rand_augment()", "center_crop(8) layout(nchw)", "decode(mode=L) resize(9:9)"):
+        equal(len(served(daemon, f"{steps} plugin(states.shift)")), 12, steps)
+
+
+@case("plug-ins of any thread model are opened, prepared and closed as dlplugin.h says")
+def _(box):
+    for name, threads in (("parallel", PARALLEL), ("serial", SERIAL), ("perworker", PER_WORKER)):
+        folder = compiled(box, name, os.path.join(SOURCES, "states.c"), f"-DTHREADS={threads}", f'-DNAME="{name}"')
+    expected = None
+    for where in WHERE:
+        daemon = daemon_of(box, folder, "parallel, serial perworker", plugins_in=where, workers=4)
+        for name in ("parallel", "serial", "perworker"):
+            found = hashes(served(daemon, f"{WHOLE} plugin({name}.shift, by=3)", epochs=3, seed=9))
+            expected = expected or states_of(epochs=3, seed=9, by=3)
+            equal(found, expected, f"{name} in {where}")
+        daemon.stop()
+
+
+def states_of(epochs, seed, by):
+    """What states.c makes of all samples."""
+    out = []
+    for epoch in range(epochs):
+        for number in range(12):
+            pixels = bytes((value + by) % 256 for value in identity_pixels(number, WIDTH, HEIGHT))
+            head = struct.pack("=IBBBB", next(words(seed, epoch, number, 0x8000)), number, epoch, 1, 1)
+            out.append(sha256(head + pixels[8:]))
+    return out
+
+
+# ---- texts ---------------------------------------------------------------------------------------------------------
+
+@case("a mistake in the text of a plug-in's step is named, with what was meant")
+def _(box):
+    folder = blocks(box)
+    compiled(box, "odd", os.path.join(SOURCES, "odd.c"), f"-DKIND={ODD['bad default']}")
+    daemon, table = daemon_of(box, folder, "blocks odd"), Table()
+    for text, *parts in (
+            (f"{WHOLE} plugin(block.mosaic)", "column 27", 'there is no plug-in "block"', 'did you mean "blocks"', "has blocks"),
+            (f"{WHOLE} plugin(blocks.mosiac)", "column 34", 'no step "mosiac"', 'did you mean "mosaic"', "mosaic, salt, luma"),
+            (f"{WHOLE} plugin(blocks.mosaic, sice=3)", 'no argument "sice"', 'did you mean "size"'),
+            (f"{WHOLE} plugin(blocks.mosaic, size=0)", 'size="0"', "a whole number from 1 to 256"),
+            (f"{WHOLE} plugin(blocks.mosaic, size=2.5)", 'size="2.5"', "a whole number from 1 to 256"),
+            (f"{WHOLE} plugin(blocks.mosaic, size=)", 'size=""', "a whole number"),
+            (f"{WHOLE} plugin(blocks.salt, p=nan)", 'p="nan"', "a number from 0 to 1"),
+            (f"{WHOLE} plugin(blocks.salt, p=1e999)", 'p="1e999"', "a number from 0 to 1"),
+            (f"{WHOLE} plugin(blocks.salt, color=blak)", 'color="blak"', "both black white", 'did you mean "black"'),
+            (f"{WHOLE} plugin(blocks.salt, 0.1, white, 3)", "no further arguments"),
+            (f"{WHOLE} plugin(blocks.salt, p=0.1, p=0.2)", "each argument once"),
+            (f"{WHOLE} plugin(blocks.salt, color=white, 0.2)", "NAME=VALUE"),
+            (f"{WHOLE} plugin(blocks)", '"."', "the name of one of its steps"),
+            (f"{WHOLE} plugin(blocks.)", 'no step ""'),
+            (f"{WHOLE} plugin()", "the names of a plug-in and its step"),
+            (f"{WHOLE} plugin", "blocks.mosaic, size=8"),
+            (f"{WHOLE} plugin(blocks.mosaic", '"," or ")"'),
+            (f"{WHOLE} plugin(/etc/blocks.mosaic)", "the names of a plug-in"),
+            (f"{WHOLE} plugin(blocks.mosaic) hflip(0.5)", "steps of the daemon stand before"),
+            (f"{WHOLE} plugin(odd.step)", "a default for size of step", '"many"'),
+            (f"{WHOLE} to(float32) plugin(blocks.mosaic)", "blocks.mosaic: works on pictures of uint8"),
+            (f"{WHOLE} " + "plugin(blocks.mosaic) " * 9, "up to 8 steps of plug-ins"),
+            ("plugin(blocks.mosaic)", "samples of several shapes"),
+            ("raw plugin(blocks.mosaic)", "samples of several shapes"),
+            (f"image, label: {WHOLE} plugin(blocks.mosaic)", "field label has a value of its own"),
+            ("label: plugin(blocks.mosaic)", "works on pictures")):
+        with table.row(text):
+            daemon.refused("p", *parts, pipeline=text)
+    table.done()
+
+
+@case("the text that is printed has all arguments, and means the same")
+def _(box):
+    daemon = daemon_of(box, blocks(box), "blocks")
+    reader = daemon.reader("p", pipeline=f"{WHOLE} plugin( blocks.salt ,0.10, color = WHITE)", epochs=1000, shuffle=False)
+    reader.wait_lines(1)
+    text = daemon.objects("jobs")[0]["pipeline"]
+    equal(text, f"{WHOLE} plugin(blocks.salt, p=0.1, color=white)")
+    reader.process.terminate()
+    equal(hashes(served(daemon, text)), hashes(served(daemon, f"{WHOLE} plugin(blocks.salt, 0.1, white)")))
+
+
+# ---- what is refused ----------------------------------------------------------------------------------------------
+
+@case("a plug-in that cannot be used is refused with a sentence; the daemon and other plug-ins go on", sanitized=False)
+def _(box):
+    folder, table = blocks(box), Table()
+    for where in WHERE:
+        for kind, *parts in (
+                ("no symbol", 'has no variable "dlplugin"', "DLPLUGIN_EXPORT"),
+                ("future", "compiled with version 6 of dlplugin.h", "knows versions up to 1", "update the daemon"),
+                ("wrong size", "which no version has", "DLPLUGIN_HEAD"),
+                ("no version", "version 0", "which no version has"),
+                ("small", "smaller than the"),
+                ("other name", 'calls itself "somebody"'),
+                ("no threads", "how many threads"),
+                ("bad step", 'a step called "no name"'),
+                ("twice", "two steps called step"),
+                ("no run", "a step step that cannot be run"),
+                ("fails", "could not begin: the licence of 1999 has run out"),
+                ("crashes", "has ended its process, which was ended by signal 6"),
+                ("hangs", "did not come back within 5 seconds")):
+            if where == "daemon" and kind in ("crashes", "hangs"):
+                continue
+            compiled(box, "odd", os.path.join(SOURCES, "odd.c"), f"-DKIND={ODD[kind]}")
+            with table.row((where, kind)):
+                daemon = daemon_of(box, folder, "odd blocks", plugins_in=where)
+                contains(daemon.log(), "the plug-in odd", *parts)
+                daemon.refused("p", "column 27", "the plug-in odd", *parts, pipeline=f"{WHOLE} plugin(odd.step)")
+                equal({fact["name"]: fact["value"] for fact in daemon.status()["plugins"]},
+                      {"odd": "refused", "blocks": "loaded", "blocks.mosaic": "size=8", "blocks.luma": "scale=255",
+                       "blocks.salt": "p=0.02, color=both"})
+                served(daemon, f"{WHOLE} plugin(blocks.mosaic)")
+                daemon.stop()
+    table.done()
+
+
+@case("only files that no stranger can write are loaded, and only from the folders of the configuration")
+def _(box):
+    folder, table = blocks(box), Table()
+    other = box.path("other")
+    os.makedirs(other)
+    shutil.copy(os.path.join(folder, "blocks.so"), os.path.join(other, "elsewhere.so"))
+    library, rows = os.path.join(folder, "blocks.so"), [
+        ("writable file", lambda: os.chmod(library, 0o666), "others than its owner may write to", "blocks.so"),
+        ("writable by its group", lambda: os.chmod(library, 0o664), "others than its owner may write to"),
+        ("writable folder", lambda: os.chmod(folder, 0o777), "others than its owner may write to", "plugins"),
+        ("not a library", lambda: open(library, "w", encoding="ascii").write("no"), "cannot be loaded", "blocks.so"),
+        ("a folder", lambda: (os.remove(library), os.makedirs(library)), "is not a file"),
+        ("none", lambda: (os.rmdir(library)), "was not found", folder),
+    ]
+    if os.geteuid() == 0:
+        rows[:0] = [("a stranger's file", lambda: os.chown(library, 12345, 0), "belongs to user 12345", "blocks.so"),
+                    ("a stranger's folder", lambda: (os.chown(library, 0, 0), os.chown(folder, 12345, 0)),
+                     "belongs to user 12345", "plugins")]
+    for what, spoil, *parts in rows:
+        spoil()
+        with table.row(what):
+            daemon = daemon_of(box, folder, "blocks")
+            contains(daemon.log(), "the plug-in blocks", *parts)
+            daemon.refused("p", "the plug-in blocks", *parts, pipeline=f"{WHOLE} plugin(blocks.mosaic)")
+            daemon.stop()
+        if os.geteuid() == 0:
+            os.chown(folder, 0, 0)
+            if os.path.exists(library):
+                os.chown(library, 0, 0)
+        os.chmod(folder, 0o755)
+        if os.path.isfile(library):
+            os.chmod(library, 0o644)
+    table.done()
+    folder = blocks(box)
+    os.symlink(os.path.join(other, "elsewhere.so"), os.path.join(folder, "linked.so"))
+    daemon = daemon_of(box, f"{other}:{folder}", "blocks, ../other/elsewhere linked")
+    for text, *parts in (("elsewhere.mosaic", 'no plug-in "elsewhere"'), ("linked.mosaic", 'calls itself "blocks"')):
+        daemon.refused("p", *parts, pipeline=f"{WHOLE} plugin({text})")
+    contains(daemon.log(), '"../other/elsewhere" is not the name of a plug-in')
+    served(daemon, f"{WHOLE} plugin(blocks.mosaic)")
+
+
+@case("a file that was replaced is not run beside the old one")
+def _(box):
+    folder = blocks(box)
+    daemon = daemon_of(box, folder, "blocks", workers=1)
+    blocks(box)
+    for pid in plugin_processes(daemon):
+        os.kill(pid, signal.SIGKILL)
+    daemon.refused("p", "has changed since the daemon began", "restart the daemon", pipeline=f"{WHOLE} plugin(blocks.mosaic)")
+    daemon.stop()
+    equal(len(served(daemon_of(box, folder, "blocks"), f"{WHOLE} plugin(blocks.mosaic)")), 12)
+
+
+# ---- processes -----------------------------------------------------------------------------------------------------
+
+def plugin_processes(daemon):
+    """The processes that the daemon has started."""
+    found = []
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{pid}/stat", encoding="ascii", errors="replace") as stat:
+                if int(stat.read().rpartition(")")[2].split()[1]) == daemon.pid:
+                    found.append(int(pid))
+        except OSError:
+            continue
+    return found
+
+
+def bad(box, **settings):
+    mark = box.path("mark")
+    folder = compiled(box, "bad", os.path.join(SOURCES, "bad.c"))
+    blocks(box)
+    return daemon_of(box, folder, "bad blocks", environment={"PLUGIN_MARK": mark}, **settings)
+
+
+@case("a plug-in that crashes, exits, hangs or fails costs its own sample, with its name; others go on")
+def _(box):
+    daemon, table = bad(box, workers=2, plugin_timeout=1), Table()
+    good = [number for number in range(12) if number != 3]
+    plain = hashes(served(daemon, WHOLE))
+    for does, part in (("crash", "has ended its process, which was ended by signal 11"),
+                       ("exit", "has ended its process, which exited with status 7"),
+                       ("hang", "did not come back within 1 seconds"),
+                       ("hangs_up", "has ended its process, which hung up"),
+                       ("scribbles", "was ended by signal 11"),
+                       ("fails", "bad.step: has 3 corners, four are needed"),
+                       ("silent", "bad.step: failed without saying why")):
+        with table.row(does):
+            beside = daemon.reader("p", pipeline=f"{WHOLE} plugin(bad.step)", shuffle=False, epochs=20, job=f"beside {does}")
+            lines = served(daemon, f"{WHOLE} plugin(bad.step, {does}, sample=3)", on_error="skip")
+            equal(indices(lines), good, "samples")
+            equal(hashes(lines), [plain[number] for number in good], "bits")
+            equal(hashes(beside.good()), plain * 20, "the job beside it")
+            contains(errors_of(daemon), "plug-in step bad.step", part)
+    table.done()
+
+
+def errors_of(daemon):
+    return "\n".join(str(entry) for entry in daemon.objects("errors", "p"))
+
+
+@case("with on_error = fail the job ends with the sentence of the sample")
+def _(box):
+    daemon = bad(box, workers=2)
+    reader = daemon.reader("p", pipeline=f"{WHOLE} plugin(bad.step, crash)", shuffle=False)
+    status, lines = reader.finish()
+    equal((status, indices(lines)), (1, [0, 1, 2]))
+    contains(reader.errors(), "sample 3", "000003.png", "plug-in step bad.step has ended its process", "signal 11")
+
+
+@case("what a plug-in in a process does else harms nobody: it forks, prints a gigabyte, is killed once")
+def _(box):
+    daemon = bad(box, workers=2)
+    plain = hashes(served(daemon, WHOLE))
+    for does in ("forks", "prints", "killed_once"):
+        equal(hashes(served(daemon, f"{WHOLE} plugin(bad.step, {does})")), plain, does)
+    assert os.path.exists(box.path("mark")), "nothing was killed"
+    assert len(daemon.log()) < 10000, "what it prints is in the log"
+    equal(daemon.objects("errors", "p"), [])
+
+
+@case("an impossible form is refused when the client attaches, and so is a plug-in that crashes then")
+def _(box):
+    daemon, table = bad(box, workers=1), Table()
+    for form, part in (("negative", "impossible or too large"), ("huge", "impossible or too large"),
+                       ("unknown", "impossible or too large"), ("dims", "impossible or too large"),
+                       ("refuses", "bad.odd: does not like this input"), ("crash", "signal 6"),
+                       ("hang", "did not come back within 5 seconds")):
+        with table.row(form):
+            daemon.refused("p", "column 27", part, pipeline=f"{WHOLE} plugin(bad.odd, {form})")
+    table.done()
+    served(daemon, f"{WHOLE} plugin(bad.step)")
+
+
+@case("kill -9 of plug-ins' processes at random moments: every sample comes once, with its bits", sanitized=False)
+def _(box):
+    daemon = daemon_of(box, blocks(box), "blocks", workers=3, n=60)
+    text = f"{WHOLE} plugin(blocks.mosaic, 4) plugin(blocks.salt, 0.2)"
+    wanted = hashes(served(daemon, text, epochs=30, batch=4))
+    n_killed = 0
+    for again in range(50):
+        reader = daemon.reader("p", pipeline=text, epochs=30, batch=4, shuffle=False, job=f"killed {again}")
+        while reader.process.poll() is None:
+            time.sleep(0.05)  # a sample is given up after its third process
+            pids = plugin_processes(daemon)
+            if pids:
+                os.kill(random.choice(pids), signal.SIGKILL)
+                n_killed += 1
+        equal(hashes(reader.good()), wanted)
+        if n_killed >= 10:
+            break
+    assert n_killed >= 10, n_killed
+
+
+@case("processes are as many as workers use, and end with the daemon, however it ends")
+def _(box):
+    daemon = bad(box, workers=2, plugin_timeout=600)
+    served(daemon, f"{WHOLE} plugin(blocks.mosaic)", epochs=5)
+    assert len(plugin_processes(daemon)) <= 4, plugin_processes(daemon)
+    reader = daemon.reader("p", pipeline=f"{WHOLE} plugin(bad.step, hang)", shuffle=False)
+    reader.wait_lines(3)
+    pids = plugin_processes(daemon)
+    daemon.stop()
+    within(5, lambda: not any(os.path.exists(f"/proc/{pid}") for pid in pids), "all processes have ended")
+    daemon.start()
+    served(daemon, f"{WHOLE} plugin(blocks.mosaic)")
+    pids = plugin_processes(daemon)
+    daemon.kill()
+    within(5, lambda: not any(is_running(pid) for pid in pids), "all processes have ended")
+    daemon.start()
+
+
+def is_running(pid):
+    try:
+        with open(f"/proc/{pid}/stat", encoding="ascii", errors="replace") as stat:
+            return stat.read().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+@case("a daemon without plug-ins says so, and --check-config knows the keys")
+def _(box):
+    daemon = box.daemon({"p": box.folder_of_pictures("p", 3)})
+    daemon.refused("p", 'there is no plug-in "blocks"', "this daemon has none", pipeline="center_crop(4) plugin(blocks.mosaic)")
+    equal(daemon.status()["plugins"], [])
+
+
+main()
