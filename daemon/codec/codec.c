@@ -277,7 +277,7 @@ static int choose_gathered(struct codec *codec, const char *text, struct why *wh
 
 static int choose(struct codec *codec, const struct source *source, const char *text, const struct codec_named *named,
                   struct why *why) {
-        const char *plugins = text ? plugin_steps_find(text) : NULL;
+        const char *plugins = text ? plugin_steps_find(text, 0) : NULL;
         const char *tokens = text ? token_steps_find(text) : NULL;
         int r = 0;
 
@@ -361,11 +361,11 @@ bool codec_is_picture(const struct codec *codec) {
 }
 
 bool codec_is_plugged(const struct codec *codec) {
-        return codec->type == &CODEC_PLUGGED;
+        return codec->type == &CODEC_PLUGGED || codec->type == &CODEC_UNPACKED;
 }
 
 bool codec_decodes(const struct codec *codec) {
-        if (codec_is_plugged(codec))
+        if (codec->type == &CODEC_PLUGGED)
                 return codec_decodes(codec->plugged.before);
         return codec->type == &CODEC_PICTURE || codec->type == &CODEC_SOUND;
 }
@@ -533,7 +533,7 @@ bool codec_can_share(const struct codec *codec, const struct codec *other) {
 }
 
 void codec_close(const struct codec *codec, struct codec_tools *tools) {
-        if (codec_is_plugged(codec)) /* what it stands on is open */
+        while (codec->plugged.before) /* what it stands on is open */
                 codec = codec->plugged.before;
         if (codec->type->close)
                 codec->type->close(tools);
@@ -578,6 +578,7 @@ int codec_tools_new(const struct decode_limits *limits, enum decode_jpeg jpeg, s
                 return r;
         }
         workspace_set_clock(tools->workspace, &tools->clock);
+        tools->max_pixels = limits->max_pixels;
         *ret_tools = tools;
         return 0;
 }

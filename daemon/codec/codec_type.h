@@ -80,7 +80,9 @@ struct codec_tools {
         struct codec_memory whole;    /* of a sample that is cut */
         struct codec_memory wave;     /* of a sound of which features are made */
         struct token_tools tokens;
-        struct plugin_seats *seats; /* NULL until it is needed */
+        struct plugin_seats *seats;    /* NULL until it is needed */
+        struct dlplugin_form unpacked; /* of the array or picture that is open */
+        uint64_t max_pixels;           /* of a picture */
 };
 
 /* Makes it at least this long; what it held is lost. -ENOMEM. */
@@ -112,9 +114,9 @@ struct codec_tokens {
         uint64_t serial; /* no other codec has it while the process lives */
 };
 
-/* CODEC_PLUGGED */
+/* CODEC_PLUGGED, CODEC_UNPACKED */
 struct codec_plugged {
-        struct codec *before; /* what makes that which the first plug-in gets */
+        struct codec *before; /* what makes that which the first plug-in gets; NULL: CODEC_UNPACKED */
         struct dlplugin_form before_form;
         uint32_t n_uses;
         struct plugin_use *uses[PLUGIN_STEPS_A_FIELD_MAX];
@@ -189,3 +191,4 @@ extern const struct codec_type CODEC_ELEMENTS;
 extern const struct codec_type CODEC_NPY;
 extern const struct codec_type CODEC_TOKENS;
 extern const struct codec_type CODEC_PLUGGED;
+extern const struct codec_type CODEC_UNPACKED;

@@ -17,9 +17,8 @@
 
 struct library {
         void *handle;
-        struct dlplugin plugin;      /* in this daemon's form; it points into the library */
-        struct dlplugin_step *steps; /* the same */
-        void *opened;                /* what open() gave */
+        struct dlplugin plugin; /* in this daemon's form; it points into the library */
+        void *opened;           /* what open() gave */
         bool is_open;
         struct plugin_table table;
         pthread_mutex_t lock; /* DLPLUGIN_SERIAL: around each call; a leaf */
@@ -29,7 +28,7 @@ struct library {
 struct kept {
         uint64_t serial; /* 0: none */
         uint64_t used;   /* the higher the later */
-        const struct dlplugin_step *step;
+        void (*forget)(void *state);
         void *state;
         struct dlplugin_form input, output;
 };
@@ -103,11 +102,11 @@ static void unlock(struct library *library) {
 /* ---- loading -------------------------------------------------------------------------------------------------------
  */
 
-/* The sizes that structs have had: what a plug-in of an old version brings of them. */
-static const struct {
-        size_t plugin, step;
-} SIZES[DLPLUGIN_VERSION + 1] = {
-        [1] = { sizeof(struct dlplugin), sizeof(struct dlplugin_step) },
+/* The sizes that structs have had: what a plug-in of an old version brings of them. Structs in arrays have not grown
+ * yet; once they do, their arrays are to be copied, too. */
+static const size_t SIZES[DLPLUGIN_VERSION + 1] = {
+        [1] = offsetof(struct dlplugin, codecs),
+        [2] = sizeof(struct dlplugin),
 };
 
 /* The symbol, if it is an object of at least this many bytes. */
@@ -137,7 +136,7 @@ static int find_plugin(struct library *library, struct why *why) {
                                "was compiled with version %u of dlplugin.h, and this daemon knows versions up to %u: "
                                "update the daemon, or compile the plug-in with the daemon's dlplugin.h",
                                head.version, DLPLUGIN_VERSION);
-        if (head.version == 0 || head.size != SIZES[head.version].plugin)
+        if (head.version == 0 || head.size != SIZES[head.version])
                 return why_set(why, -ENOEXEC,
                                "says that it is of version %u of dlplugin.h and that its struct has %u bytes, which no "
                                "version has: begin it with DLPLUGIN_HEAD, and compile it with an unchanged dlplugin.h",
@@ -146,21 +145,6 @@ static int find_plugin(struct library *library, struct why *why) {
                 return why_set(why, -ENOEXEC, "has a variable \"" SYMBOL "\" that is smaller than the %u bytes it says",
                                head.size);
         memcpy(&library->plugin, found, head.size);
-        return 0;
-}
-
-/* Steps of an old version are shorter. What they do not have is zero. */
-static int widen_steps(struct library *library, struct why *why) {
-        size_t size = SIZES[library->plugin.version].step;
-        uint32_t n = library->plugin.n_steps <= DLPLUGIN_STEPS_MAX ? library->plugin.n_steps : 0;
-
-        if (n > 0 && !library->plugin.steps)
-                return why_set(why, -EINVAL, "says that it has %u steps, and has none", n);
-        library->steps = calloc(n > 0 ? n : 1, sizeof(*library->steps));
-        if (!library->steps)
-                return why_errno(why, -ENOMEM, "cannot be loaded");
-        for (uint32_t i = 0; i < n; i++)
-                memcpy(&library->steps[i], (const uint8_t *)library->plugin.steps + i * size, size);
         return 0;
 }
 
@@ -185,9 +169,7 @@ static int load(struct library *library, const char *path, const char *name, str
                 return why_set(why, -ENOEXEC, "cannot be loaded: %s", dlerror());
         r = find_plugin(library, why);
         if (r == 0)
-                r = widen_steps(library, why);
-        if (r == 0)
-                r = table_describe(&library->plugin, library->steps, &library->table, why);
+                r = table_describe(&library->plugin, &library->table, why);
         if (r == 0 && strcmp(library->table.name, name) != 0)
                 r = why_set(why, -EINVAL, "calls itself \"%s\": name and file must be the same", library->table.name);
         return r < 0 ? r : call_open(library, why);
@@ -218,7 +200,6 @@ void library_free(struct library *library) {
         if (library->handle)
                 dlclose(library->handle);
         pthread_mutex_destroy(&library->lock);
-        free(library->steps);
         free(library);
 }
 
@@ -255,8 +236,8 @@ int library_worker_new(struct library *library, struct library_worker **ret_work
 
 /* Under the lock. */
 static void forget(struct kept *kept) {
-        if (kept->serial > 0 && kept->step->forget && kept->state)
-                kept->step->forget(kept->state);
+        if (kept->forget && kept->state)
+                kept->forget(kept->state);
         *kept = (struct kept){ 0 };
 }
 
@@ -308,8 +289,12 @@ static int answer(struct calling *calling, int result, struct plugin_reply *repl
         return reply->result;
 }
 
-/* What a step wants to deliver may be nonsense. */
-static bool is_form(const struct dlplugin_form *form) {
+bool plugin_is_any_picture(const struct dlplugin_form *form) {
+        return form->dtype == DLPLUGIN_UINT8 && form->n_dims == 3 && form->shape[0] == -1 && form->shape[1] == -1 &&
+               form->shape[2] == 3;
+}
+
+bool plugin_is_form(const struct dlplugin_form *form) {
         uint64_t n_bytes = plugin_dtype_bytes(form->dtype);
         bool is = n_bytes > 0 && form->n_dims < DLPLUGIN_DIMS_MAX;
 
@@ -331,53 +316,101 @@ static struct kept *find_kept(struct library_worker *worker, uint64_t serial) {
         return oldest;
 }
 
+static const struct dlplugin_codec *codec_of(const struct library *library, const struct plugin_request *request) {
+        return request->idx_step < library->plugin.n_steps
+                       ? NULL
+                       : &library->plugin.codecs[request->idx_step - library->plugin.n_steps];
+}
+
+static int call_settle(const struct library *library, struct calling *calling, const struct plugin_request *request,
+                       struct kept *kept) {
+        const struct dlplugin_codec *codec = codec_of(library, request);
+        const struct dlplugin_step *step = &library->plugin.steps[request->idx_step];
+
+        kept->output = request->input;
+        if (codec) {
+                kept->output = (struct dlplugin_form){ DLPLUGIN_UINT8, 3, { -1, -1, 3 } };
+                kept->forget = codec->forget;
+                return codec->settle ? codec->settle(&calling->call, &kept->output, &kept->state) : 0;
+        }
+        kept->forget = step->forget;
+        return step->settle ? step->settle(&calling->call, &request->input, &kept->output, &kept->state) : 0;
+}
+
 /* The step with these values for this input, which may be settled already. */
 static int settle(struct library_worker *worker, struct calling *calling, const struct plugin_request *request,
                   struct kept **ret_kept, struct plugin_reply *reply) {
         struct kept *kept = find_kept(worker, request->serial);
-        const struct dlplugin_step *step = &worker->library->steps[request->idx_step];
 
         if (kept->serial == 0) {
-                struct dlplugin_form output = request->input;
-                void *state = NULL;
+                struct kept made = { .serial = request->serial, .input = request->input };
 
-                if (step->settle &&
-                    answer(calling, step->settle(&calling->call, &request->input, &output, &state), reply) < 0)
+                if (answer(calling, call_settle(worker->library, calling, request, &made), reply) < 0)
                         return reply->result;
-                for (uint32_t i = output.n_dims; i < DLPLUGIN_DIMS_MAX; i++)
-                        output.shape[i] = 0; /* so that equal forms have equal bytes */
-                *kept = (struct kept){ .serial = request->serial,
-                                       .step = step,
-                                       .state = state,
-                                       .input = request->input,
-                                       .output = output };
+                for (uint32_t i = made.output.n_dims; i < DLPLUGIN_DIMS_MAX; i++)
+                        made.output.shape[i] = 0; /* so that equal forms have equal bytes */
+                *kept = made;
         }
         kept->used = ++worker->n_asked;
         *ret_kept = kept;
-        if (is_form(&kept->output))
-                return 0;
-        snprintf(calling->text, sizeof(calling->text), "wants to deliver an array that is impossible or too large");
+        return 0;
+}
+
+static int fail_with(struct calling *calling, struct plugin_reply *reply, const char *text) {
+        snprintf(calling->text, sizeof(calling->text), "%s", text);
         return answer(calling, -1, reply);
+}
+
+static void measure(const struct dlplugin_codec *codec, struct calling *calling, const struct plugin_request *request,
+                    const void *input, struct plugin_reply *reply) {
+        uint32_t height = 0, width = 0;
+
+        if (!codec || !codec->measure) {
+                fail_with(calling, reply, "delivers pictures of any size and cannot measure them");
+                return;
+        }
+        if (answer(calling, codec->measure(&calling->call, input, request->n_input_bytes, &height, &width), reply) < 0)
+                return;
+        reply->output.shape[0] = height;
+        reply->output.shape[1] = width;
+}
+
+/* Is it what was settled, for a picture of this size? */
+static bool is_as_settled(const struct kept *kept, const struct dlplugin_form *output) {
+        struct dlplugin_form form = *output;
+
+        if (plugin_is_any_picture(&kept->output))
+                form.shape[0] = form.shape[1] = -1;
+        return memcmp(&kept->output, &form, sizeof(form)) == 0;
 }
 
 static void ask(struct library_worker *worker, struct calling *calling, const struct plugin_request *request,
                 const void *input, void *output, struct plugin_reply *reply) {
+        const struct dlplugin_codec *codec = codec_of(worker->library, request);
+        struct dlplugin_call *call = &calling->call;
         struct kept *kept = NULL;
+        int r;
 
         if (settle(worker, calling, request, &kept, reply) < 0)
                 return;
         reply->output = kept->output;
-        if (request->question != PLUGIN_RUN)
+        if (request->question == PLUGIN_SETTLE)
                 return;
-        if (memcmp(&kept->output, &request->output, sizeof(kept->output)) != 0) {
-                snprintf(calling->text, sizeof(calling->text), "wants to deliver another form than at first");
-                answer(calling, -1, reply);
-                return;
-        }
         /* Only now: whether this worker had to settle the step must not change what is drawn. */
         dlp_philox_init(&calling->philox, request->seed, request->epoch, request->sample, (uint16_t)request->place);
-        calling->call.state = kept->state;
-        answer(calling, kept->step->run(&calling->call, &kept->input, input, &kept->output, output), reply);
+        call->state = kept->state;
+        if (request->question == PLUGIN_MEASURE) {
+                measure(codec, calling, request, input, reply);
+                return;
+        }
+        if (!is_as_settled(kept, &request->output)) {
+                fail_with(calling, reply, "wants to deliver another form than at first");
+                return;
+        }
+        r = codec ? codec->decode(call, input, request->n_input_bytes, &request->output, output)
+                  : worker->library->plugin.steps[request->idx_step].run(call, &kept->input, input, &kept->output,
+                                                                         output);
+        answer(calling, r, reply);
 }
 
 void library_ask(struct library_worker *worker, const struct plugin_request *request, const void *input, void *output,

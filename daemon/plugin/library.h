@@ -15,7 +15,8 @@
 
 enum plugin_question {
         PLUGIN_SETTLE = 1,
-        PLUGIN_RUN,
+        PLUGIN_MEASURE, /* a codec: the size of the picture in the bytes that are the input */
+        PLUGIN_RUN,     /* a step, or a codec that decodes */
 };
 
 struct plugin_request {
@@ -26,7 +27,7 @@ struct plugin_request {
                 double number;
                 char text[DLPLUGIN_TEXT_MAX];
         } values[DLPLUGIN_ARGUMENTS_MAX];
-        struct dlplugin_form input, output; /* output: of PLUGIN_RUN, as PLUGIN_SETTLE has said */
+        struct dlplugin_form input, output; /* output: of PLUGIN_RUN, as the answers before have said */
 
         /* Of what is drawn. */
         uint64_t seed, sample;
@@ -38,7 +39,7 @@ struct plugin_request {
 struct plugin_reply {
         int32_t result; /* 0, or negative: `text` says why */
         uint32_t zero;
-        struct dlplugin_form output; /* of PLUGIN_SETTLE */
+        struct dlplugin_form output; /* of PLUGIN_SETTLE; of PLUGIN_MEASURE with the picture's size */
         char text[PLUGIN_REPLY_TEXT_MAX];
 };
 
@@ -72,6 +73,10 @@ void library_worker_free(struct library_worker *worker);
 /* Asks the plug-in. `input` and `output` are for PLUGIN_RUN. Takes as long as the plug-in does. */
 void library_ask(struct library_worker *worker, const struct plugin_request *request, const void *input, void *output,
                  struct plugin_reply *ret_reply);
+
+/* Can an array have this form? A picture of any size is one as well. What a plug-in wants may be nonsense. */
+bool plugin_is_form(const struct dlplugin_form *form);
+bool plugin_is_any_picture(const struct dlplugin_form *form);
 
 /* The elements' size; 0: unknown dtype. */
 size_t plugin_dtype_bytes(uint32_t dtype);

@@ -66,16 +66,17 @@ struct plugin_values {
         } values[DLPLUGIN_ARGUMENTS_MAX];
 };
 
-/* A step with these values, one for each argument, for such an input. -EINVAL: the plug-in says that it is not
- * possible; `why` says why. -ENOMEM. */
+/* A step with these values, one for each argument, for such an input; a codec: NULL. -EINVAL: the plug-in says that it
+ * is not possible; `why` says why. -ENOMEM. */
 int plugin_use_new(struct plugin *plugin, uint32_t idx_step, const struct plugin_values *values,
                    const struct dlplugin_form *input, struct plugin_use **ret_use, struct why *why);
 
 /* Takes NULL. */
 void plugin_use_free(struct plugin_use *use);
 
-/* What it delivers. */
+/* What it delivers; a codec for pictures: uint8 [-1, -1, 3]. */
 const struct dlplugin_form *plugin_use_output(const struct plugin_use *use);
+bool plugin_use_is_picture(const struct plugin_use *use);
 
 /* Bytes of an array. */
 uint64_t plugin_form_bytes(const struct dlplugin_form *form);
@@ -99,17 +100,28 @@ void plugin_seats_free(struct plugin_seats *seats);
 uint64_t plugin_seats_bytes(const struct plugin_seats *seats);
 void plugin_seats_trim(struct plugin_seats *seats);
 
-/* Memory for the input and the output of a use; at most that of all uses that were reserved since the last trim is
- * kept. -ENOMEM; -EBADMSG: there is no process, `why` says why. */
+/* Memory for the input and the output of a step; at most that of all that were reserved since the last trim is kept.
+ * -ENOMEM; -EBADMSG: there is no process, `why` says why. */
 int plugin_use_reserve(const struct plugin_use *use, struct plugin_seats *seats, struct why *why);
 
-/* The bytes that it takes. */
+/* The bytes that it takes; of a codec for stored bytes of this number, and an output of this form. */
 uint64_t plugin_use_need(const struct plugin_use *use);
+uint64_t plugin_use_need_for(size_t n_bytes, const struct dlplugin_form *output);
 
-/* Where its input is to be put, after the last plugin_use_reserve(). */
+/* Where the input of a step is to be put, after the last plugin_use_reserve(). */
 uint8_t *plugin_use_input(const struct plugin_use *use, struct plugin_seats *seats);
 
 /* Makes what it delivers of what lies there. A process that ends is started again, twice; -EBADMSG: the plug-in says
- * that the sample is wrong, or its process ended or hung; -ECANCELED: plugins_stop(). */
+ * that the sample is wrong, or its process ended or hung; -ECANCELED: plugins_stop(); -ENOMEM: there is no memory or no
+ * process. */
 int plugin_use_run(const struct plugin_use *use, struct plugin_seats *seats, const struct plugin_draws *draws,
                    uint8_t *out, struct why *why);
+
+/* The same for codecs, whose input is stored bytes. `ret_output` of a picture gets its size, at least 1 x 1. */
+int plugin_use_measure(const struct plugin_use *use, struct plugin_seats *seats, const struct plugin_draws *draws,
+                       const uint8_t *bytes, size_t n_bytes, struct dlplugin_form *ret_output, struct why *why);
+
+/* Makes an array of the form `output`. It is valid until the seats are used again; a process may write to it. */
+int plugin_use_decode(const struct plugin_use *use, struct plugin_seats *seats, const struct plugin_draws *draws,
+                      const uint8_t *bytes, size_t n_bytes, const struct dlplugin_form *output,
+                      const uint8_t **ret_elements, struct why *why);

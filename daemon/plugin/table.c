@@ -69,56 +69,86 @@ static int describe_argument(const struct plugin_step *step, const struct dlplug
         return 0;
 }
 
+static int describe_arguments(const struct dlplugin_argument *from, uint32_t n, struct plugin_step *to,
+                              struct why *why) {
+        int r = 0;
+
+        if (n > DLPLUGIN_ARGUMENTS_MAX || (n > 0 && !from))
+                return why_set(why, -EINVAL, "has a step %s of %u arguments: up to %u are possible", to->name, n,
+                               DLPLUGIN_ARGUMENTS_MAX);
+        to->n_arguments = n;
+        for (uint32_t i = 0; i < n && r == 0; i++)
+                r = describe_argument(to, &from[i], &to->arguments[i], why);
+        return r;
+}
+
 static int describe_step(const struct dlplugin_step *from, struct plugin_step *to, struct why *why) {
         int r = copy_name(from->name, "a step", to->name, why);
 
         if (r < 0)
                 return r;
-        if (from->n_arguments > DLPLUGIN_ARGUMENTS_MAX || (from->n_arguments > 0 && !from->arguments))
-                return why_set(why, -EINVAL, "has a step %s of %u arguments: up to %u are possible", to->name,
-                               from->n_arguments, DLPLUGIN_ARGUMENTS_MAX);
         if (!from->run)
                 return why_set(why, -EINVAL, "has a step %s that cannot be run", to->name);
         copy_text(from->about, to->about);
-        to->n_arguments = from->n_arguments;
-        for (uint32_t i = 0; i < from->n_arguments && r == 0; i++)
-                r = describe_argument(to, &from->arguments[i], &to->arguments[i], why);
-        return r;
+        return describe_arguments(from->arguments, from->n_arguments, to, why);
+}
+
+static int describe_codec(const struct dlplugin_codec *from, struct plugin_step *to, struct why *why) {
+        int r = copy_name(from->name, "a codec", to->name, why);
+
+        if (r < 0)
+                return r;
+        if (!from->decode)
+                return why_set(why, -EINVAL, "has a codec %s that cannot decode", to->name);
+        if (!from->settle && !from->measure)
+                return why_set(why, -EINVAL, "has a codec %s for pictures that cannot measure them", to->name);
+        to->is_codec = true;
+        copy_text(from->about, to->about);
+        return describe_arguments(from->arguments, from->n_arguments, to, why);
 }
 
 static int check_twice(const struct plugin_table *table, struct why *why) {
         for (uint32_t i = 0; i < table->n_steps; i++)
                 for (uint32_t k = 0; k < i; k++)
                         if (strcmp(table->steps[i].name, table->steps[k].name) == 0)
-                                return why_set(why, -EINVAL, "has two steps called %s", table->steps[i].name);
+                                return why_set(why, -EINVAL, "has two steps or codecs called %s", table->steps[i].name);
         return 0;
 }
 
-int table_describe(const struct dlplugin *plugin, const struct dlplugin_step *steps, struct plugin_table *ret_table,
-                   struct why *why) {
-        _cleanup_(freep) struct plugin_table *table = calloc(1, sizeof(*table));
-        int r;
-
-        if (!table)
-                return why_errno(why, -ENOMEM, "cannot be described");
-        r = copy_name(plugin->name, "itself", table->name, why);
-        if (r < 0)
-                return r;
+static int check(const struct dlplugin *plugin, struct why *why) {
         if (plugin->threads < DLPLUGIN_PARALLEL || plugin->threads > DLPLUGIN_PER_WORKER)
                 return why_set(why, -EINVAL,
                                "does not say how many threads may call it: set threads to DLPLUGIN_PARALLEL, "
                                "DLPLUGIN_SERIAL or DLPLUGIN_PER_WORKER");
         if (plugin->threads == DLPLUGIN_PER_WORKER && !plugin->worker_open)
                 return why_set(why, -EINVAL, "says DLPLUGIN_PER_WORKER and has no worker_open()");
-        if (plugin->n_steps > DLPLUGIN_STEPS_MAX)
-                return why_set(why, -EINVAL, "has %u steps: up to %u are possible", plugin->n_steps,
-                               DLPLUGIN_STEPS_MAX);
+        if (plugin->n_steps > DLPLUGIN_STEPS_MAX || plugin->n_codecs > DLPLUGIN_STEPS_MAX - plugin->n_steps)
+                return why_set(why, -EINVAL, "has %u steps and %u codecs: up to %u are possible together",
+                               plugin->n_steps, plugin->n_codecs, DLPLUGIN_STEPS_MAX);
+        if ((plugin->n_steps > 0 && !plugin->steps) || (plugin->n_codecs > 0 && !plugin->codecs))
+                return why_set(why, -EINVAL, "says how many steps or codecs it has, and not where they are");
+        return 0;
+}
+
+int table_describe(const struct dlplugin *plugin, struct plugin_table *ret_table, struct why *why) {
+        _cleanup_(freep) struct plugin_table *table = calloc(1, sizeof(*table));
+        int r;
+
+        if (!table)
+                return why_errno(why, -ENOMEM, "cannot be described");
+        r = copy_name(plugin->name, "itself", table->name, why);
+        if (r == 0)
+                r = check(plugin, why);
+        if (r < 0)
+                return r;
         copy_text(plugin->about, table->about);
         table->version = plugin->version;
         table->threads = plugin->threads;
-        table->n_steps = plugin->n_steps;
+        table->n_steps = plugin->n_steps + plugin->n_codecs;
         for (uint32_t i = 0; i < plugin->n_steps && r == 0; i++)
-                r = describe_step(&steps[i], &table->steps[i], why);
+                r = describe_step(&plugin->steps[i], &table->steps[i], why);
+        for (uint32_t i = 0; i < plugin->n_codecs && r == 0; i++)
+                r = describe_codec(&plugin->codecs[i], &table->steps[plugin->n_steps + i], why);
         if (r == 0)
                 r = check_twice(table, why);
         if (r == 0)

@@ -20,6 +20,7 @@ struct plugin_argument {
 struct plugin_step {
         char name[DLPLUGIN_NAME_MAX];
         char about[DLPLUGIN_TEXT_MAX];
+        bool is_codec;
         uint32_t n_arguments;
         struct plugin_argument arguments[DLPLUGIN_ARGUMENTS_MAX];
 };
@@ -29,17 +30,16 @@ struct plugin_table {
         char about[DLPLUGIN_TEXT_MAX];
         uint32_t version; /* of the header that it was compiled with */
         uint32_t threads; /* enum dlplugin_threads */
-        uint32_t n_steps;
+        uint32_t n_steps; /* steps, and codecs after them */
         struct plugin_step steps[DLPLUGIN_STEPS_MAX];
 };
 
 /* Letters, digits and "_", not beginning with a digit, and short enough? */
 bool plugin_is_name(const char *name, size_t n);
 
-/* Copies what a plug-in says, which table_widen() has brought into this daemon's form. -EINVAL: something of it is
- * impossible; `why` continues "the plug-in ". */
-int table_describe(const struct dlplugin *plugin, const struct dlplugin_step *steps, struct plugin_table *ret_table,
-                   struct why *why);
+/* Copies what a plug-in says, which is in this daemon's form already. -EINVAL: something of it is impossible; `why`
+ * continues "the plug-in ". */
+int table_describe(const struct dlplugin *plugin, struct plugin_table *ret_table, struct why *why);
 
 /* Is a table that came from another process one that table_describe() could have made? */
 bool table_is_valid(const struct plugin_table *table);

@@ -50,7 +50,9 @@ int plugin_use_new(struct plugin *plugin, uint32_t idx_step, const struct plugin
         if (!use)
                 return why_errno(why, -ENOMEM, "pipeline");
         use->plugin = plugin;
-        use->request = (struct plugin_request){ .question = PLUGIN_SETTLE, .idx_step = idx_step, .input = *input };
+        use->request = (struct plugin_request){ .question = PLUGIN_SETTLE, .idx_step = idx_step };
+        if (input)
+                use->request.input = *input;
         use->request.serial = atomic_fetch_add_explicit(&n_made, 1, memory_order_relaxed) + 1;
         memcpy(use->request.values, values->values, sizeof(use->request.values));
         r = settle(use, &reply, why);
@@ -61,8 +63,13 @@ int plugin_use_new(struct plugin *plugin, uint32_t idx_step, const struct plugin
                                reply.text);
         use->request.question = PLUGIN_RUN;
         use->request.output = reply.output;
-        use->request.n_input_bytes = plugin_form_bytes(input);
-        use->request.n_output_bytes = plugin_form_bytes(&reply.output);
+        if (!plugin_is_form(&reply.output) && (input || !plugin_is_any_picture(&reply.output)))
+                return why_set(why, -EINVAL, "%s.%s: wants to deliver an array that is impossible or too large",
+                               plugin->name, plugin->table->steps[idx_step].name);
+        if (input) {
+                use->request.n_input_bytes = plugin_form_bytes(input);
+                use->request.n_output_bytes = plugin_form_bytes(&reply.output);
+        }
         *ret_use = TAKE_PTR(use);
         return 0;
 }
@@ -73,6 +80,10 @@ void plugin_use_free(struct plugin_use *use) {
 
 const struct dlplugin_form *plugin_use_output(const struct plugin_use *use) {
         return &use->request.output;
+}
+
+bool plugin_use_is_picture(const struct plugin_use *use) {
+        return plugin_is_any_picture(&use->request.output);
 }
 
 uint64_t plugin_form_bytes(const struct dlplugin_form *form) {
@@ -209,19 +220,27 @@ static int reserve(struct seat *seat, uint64_t n_input_bytes, uint64_t n_output_
         return 0;
 }
 
-int plugin_use_reserve(const struct plugin_use *use, struct plugin_seats *seats, struct why *why) {
-        const struct plugin_request *request = &use->request;
+static int reserve_for(const struct plugin_use *use, struct plugin_seats *seats, uint64_t n_input_bytes,
+                       uint64_t n_output_bytes, struct why *why) {
         struct seat *seat;
         int r = take_seat(seats, use->plugin, &seat, why);
 
         if (r < 0)
                 return r;
-        return seat->process ? process_reserve(seat->process, request->n_input_bytes, request->n_output_bytes, why)
-                             : reserve(seat, request->n_input_bytes, request->n_output_bytes, why);
+        return seat->process ? process_reserve(seat->process, n_input_bytes, n_output_bytes, why)
+                             : reserve(seat, n_input_bytes, n_output_bytes, why);
+}
+
+int plugin_use_reserve(const struct plugin_use *use, struct plugin_seats *seats, struct why *why) {
+        return reserve_for(use, seats, use->request.n_input_bytes, use->request.n_output_bytes, why);
 }
 
 uint64_t plugin_use_need(const struct plugin_use *use) {
         return use->request.n_input_bytes + use->request.n_output_bytes + NEED_MORE;
+}
+
+uint64_t plugin_use_need_for(size_t n_bytes, const struct dlplugin_form *output) {
+        return n_bytes + plugin_form_bytes(output) + NEED_MORE;
 }
 
 uint8_t *plugin_use_input(const struct plugin_use *use, struct plugin_seats *seats) {
@@ -230,41 +249,34 @@ uint8_t *plugin_use_input(const struct plugin_use *use, struct plugin_seats *sea
         return seat->process ? process_input(seat->process) : seat->memory;
 }
 
-static int ask_process(const struct plugin_use *use, struct process *process, const struct plugin_request *request,
-                       struct plugin_reply *reply, uint8_t *out, struct why *why) {
-        int r = plugin_ask(process, request, reply, why);
-
-        if (r == 0 && reply->result == 0)
-                memcpy(out, process_output(process), use->request.n_output_bytes);
-        return r;
-}
-
-/* The only process of the plug-in. */
-static int ask_shared(const struct plugin_use *use, const struct seat *seat, const struct plugin_request *request,
-                      struct plugin_reply *reply, uint8_t *out, struct why *why) {
-        struct plugin *plugin = use->plugin;
+/* The only process of the plug-in. Its memory is all threads': what it delivers is copied out of it. */
+static int ask_shared(const struct seat *seat, const struct plugin_request *request, struct plugin_reply *reply,
+                      struct why *why) {
+        struct process *process = seat->plugin->shared;
         int r;
 
-        pthread_mutex_lock(&plugin->lock);
-        r = process_reserve(plugin->shared, request->n_input_bytes, request->n_output_bytes, why);
+        pthread_mutex_lock(&seat->plugin->lock);
+        r = process_reserve(process, request->n_input_bytes, request->n_output_bytes, why);
         if (r == 0) {
-                memcpy(process_input(plugin->shared), seat->memory, request->n_input_bytes);
-                r = ask_process(use, plugin->shared, request, reply, out, why);
+                memcpy(process_input(process), seat->memory, request->n_input_bytes);
+                r = plugin_ask(process, request, reply, why);
         }
-        pthread_mutex_unlock(&plugin->lock);
+        if (r == 0 && reply->result == 0)
+                memcpy(seat->memory + seat->output_offset, process_output(process), request->n_output_bytes);
+        pthread_mutex_unlock(&seat->plugin->lock);
         return r;
 }
 
-static int ask(const struct plugin_use *use, struct seat *seat, const struct plugin_request *request,
-               struct plugin_reply *reply, uint8_t *out, struct why *why) {
-        if (seat->worker) {
-                library_ask(seat->worker, request, seat->memory, seat->memory + seat->output_offset, reply);
-                if (reply->result == 0)
-                        memcpy(out, seat->memory + seat->output_offset, request->n_output_bytes);
-                return 0;
-        }
-        return seat->process ? ask_process(use, seat->process, request, reply, out, why)
-                             : ask_shared(use, seat, request, reply, out, why);
+static int ask(struct seat *seat, const struct plugin_request *request, struct plugin_reply *reply, struct why *why) {
+        if (!seat->worker)
+                return seat->process ? plugin_ask(seat->process, request, reply, why)
+                                     : ask_shared(seat, request, reply, why);
+        library_ask(seat->worker, request, seat->memory, seat->memory + seat->output_offset, reply);
+        return 0;
+}
+
+static const uint8_t *output_of(struct seat *seat) {
+        return seat->process ? process_output(seat->process) : seat->memory + seat->output_offset;
 }
 
 /* Whose fault is it? If no process can be started, not the sample's: what is short may be there a moment later. */
@@ -272,24 +284,89 @@ static int error_of(int r) {
         return r == -EPIPE || r == -ETIMEDOUT ? -EBADMSG : r == -ECANCELED ? r : -ENOMEM;
 }
 
-int plugin_use_run(const struct plugin_use *use, struct plugin_seats *seats, const struct plugin_draws *draws,
-                   uint8_t *out, struct why *why) {
-        struct seat *seat = find_seat(seats, use->plugin);
-        const char *step = use->plugin->table->steps[use->request.idx_step].name;
-        struct plugin_request request = use->request;
-        struct plugin_reply reply = { 0 };
+/* Asks about a sample whose input lies in the seat. */
+static int ask_about(const struct plugin_use *use, struct seat *seat, const struct plugin_draws *draws,
+                     struct plugin_request *request, struct plugin_reply *reply, struct why *why) {
+        const struct plugin_step *step = &use->plugin->table->steps[use->request.idx_step];
+        const char *kind = step->is_codec ? "codec" : "step";
         struct why what;
         int r = -EPIPE;
 
-        request.seed = draws->seed;
-        request.sample = draws->sample;
-        request.epoch = draws->epoch;
-        request.place = draws->place;
+        request->seed = draws->seed;
+        request->sample = draws->sample;
+        request->epoch = draws->epoch;
+        request->place = draws->place;
         for (unsigned i = 0; i < TRIES && r == -EPIPE; i++)
-                r = ask(use, seat, &request, &reply, out, &what);
+                r = ask(seat, request, reply, &what);
         if (r < 0)
-                return why_set(why, error_of(r), "plug-in step %s.%s %s", use->plugin->name, step, what.text);
-        if (reply.result < 0)
-                return why_set(why, -EBADMSG, "plug-in step %s.%s: %s", use->plugin->name, step, reply.text);
+                return why_set(why, error_of(r), "plug-in %s %s.%s %s", kind, use->plugin->name, step->name, what.text);
+        if (reply->result < 0)
+                return why_set(why, -EBADMSG, "plug-in %s %s.%s: %s", kind, use->plugin->name, step->name, reply->text);
         return 0;
+}
+
+int plugin_use_run(const struct plugin_use *use, struct plugin_seats *seats, const struct plugin_draws *draws,
+                   uint8_t *out, struct why *why) {
+        struct seat *seat = find_seat(seats, use->plugin);
+        struct plugin_request request = use->request;
+        struct plugin_reply reply;
+        int r = ask_about(use, seat, draws, &request, &reply, why);
+
+        if (r == 0)
+                memcpy(out, output_of(seat), request.n_output_bytes);
+        return r;
+}
+
+/* ---- codecs --------------------------------------------------------------------------------------------------------
+ */
+
+/* The bytes are copied each time: between the two questions the memory may have been given back. */
+static int ask_codec(const struct plugin_use *use, struct plugin_seats *seats, const struct plugin_draws *draws,
+                     const uint8_t *bytes, struct plugin_request *request, struct plugin_reply *reply,
+                     struct why *why) {
+        int r = reserve_for(use, seats, request->n_input_bytes, request->n_output_bytes, why);
+
+        if (r < 0)
+                return r;
+        if (request->n_input_bytes > 0)
+                memcpy(plugin_use_input(use, seats), bytes, request->n_input_bytes);
+        return ask_about(use, find_seat(seats, use->plugin), draws, request, reply, why);
+}
+
+int plugin_use_measure(const struct plugin_use *use, struct plugin_seats *seats, const struct plugin_draws *draws,
+                       const uint8_t *bytes, size_t n_bytes, struct dlplugin_form *ret_output, struct why *why) {
+        struct plugin_request request = use->request;
+        struct plugin_reply reply;
+        int r;
+
+        request.question = PLUGIN_MEASURE;
+        request.n_input_bytes = n_bytes;
+        r = ask_codec(use, seats, draws, bytes, &request, &reply, why);
+        if (r < 0)
+                return r;
+        if (reply.output.shape[0] < 1 || reply.output.shape[1] < 1 || reply.output.shape[0] > UINT32_MAX ||
+            reply.output.shape[1] > UINT32_MAX)
+                return why_set(why, -EBADMSG, "plug-in codec %s.%s measures %lld x %lld pixels", use->plugin->name,
+                               use->plugin->table->steps[use->request.idx_step].name, (long long)reply.output.shape[1],
+                               (long long)reply.output.shape[0]);
+        *ret_output = use->request.output;
+        ret_output->shape[0] = reply.output.shape[0];
+        ret_output->shape[1] = reply.output.shape[1];
+        return 0;
+}
+
+int plugin_use_decode(const struct plugin_use *use, struct plugin_seats *seats, const struct plugin_draws *draws,
+                      const uint8_t *bytes, size_t n_bytes, const struct dlplugin_form *output,
+                      const uint8_t **ret_elements, struct why *why) {
+        struct plugin_request request = use->request;
+        struct plugin_reply reply;
+        int r;
+
+        request.n_input_bytes = n_bytes;
+        request.output = *output;
+        request.n_output_bytes = plugin_form_bytes(output);
+        r = ask_codec(use, seats, draws, bytes, &request, &reply, why);
+        if (r == 0)
+                *ret_elements = output_of(find_seat(seats, use->plugin));
+        return r;
 }

@@ -7,6 +7,10 @@
  *      plugin(blocks.mosaic, size=8)       squares of 8 x 8 pixels become their mean
  *      plugin(blocks.salt, p=0.02)         pixels become black or white, each with this probability
  *      plugin(blocks.luma, scale=255)      float32 [height, width]: brightness, divided by scale
+ *
+ * and a codec for pictures in files of a format of its own, after which the daemon's steps may follow:
+ *
+ *      plugin(blocks.unpack) random_resized_crop(224)
  */
 #include <dlplugin.h>
 
@@ -114,6 +118,38 @@ static int luma(struct dlplugin_call *call, const struct dlplugin_form *form, co
         return 0;
 }
 
+/* ---- unpack ----------------------------------------------------------------------------------------------------- */
+
+/* The file: "BLK1", height and width as 32 bits each, low byte first, then the pixels. */
+#define HEADER 12u
+
+static uint32_t number_at(const uint8_t *bytes) {
+        return bytes[0] | (uint32_t)bytes[1] << 8 | (uint32_t)bytes[2] << 16 | (uint32_t)bytes[3] << 24;
+}
+
+static int measure(struct dlplugin_call *call, const void *bytes, size_t n_bytes, uint32_t *height, uint32_t *width) {
+        if (n_bytes < HEADER || memcmp(bytes, "BLK1", 4) != 0)
+                return call->fail(call, "is not a file of this format: it does not begin with BLK1");
+        *height = number_at((const uint8_t *)bytes + 4);
+        *width = number_at((const uint8_t *)bytes + 8);
+        return 0;
+}
+
+/* The form is what measure() has said; whether the file is as long is known only here. */
+static int unpack(struct dlplugin_call *call, const void *bytes, size_t n_bytes, const struct dlplugin_form *form,
+                  void *output) {
+        size_t wanted = dlplugin_elements(form);
+
+        if (n_bytes < HEADER || n_bytes - HEADER < wanted)
+                return call->fail(call, "ends after %zu of %zu bytes of its pixels", n_bytes - HEADER, wanted);
+        memcpy(output, (const uint8_t *)bytes + HEADER, wanted);
+        return 0;
+}
+
+static const struct dlplugin_codec CODECS[] = {
+        { .name = "unpack", .about = "pictures that begin with BLK1", .measure = measure, .decode = unpack },
+};
+
 /* ---- the plug-in ------------------------------------------------------------------------------------------------ */
 
 static const struct dlplugin_step STEPS[] = {
@@ -132,4 +168,6 @@ DLPLUGIN_EXPORT const struct dlplugin dlplugin = {
         .threads = DLPLUGIN_PARALLEL, /* it uses nothing but what it is given */
         .steps = STEPS,
         .n_steps = sizeof(STEPS) / sizeof(STEPS[0]),
+        .codecs = CODECS,
+        .n_codecs = sizeof(CODECS) / sizeof(CODECS[0]),
 };

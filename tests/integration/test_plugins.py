@@ -12,7 +12,8 @@ import sys
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
-from harness import ROOT, Table, case, contains, equal, identity_pixels, indices, main, philox, within
+from harness import (ROOT, Table, case, contains, equal, identity_pixels, indices, main, philox, png, within,
+                     write)
 
 HEADER = os.path.join(ROOT, "daemon", "plugin", "include")
 EXAMPLE = os.path.join(ROOT, "docs", "plugins", "blocks.c")
@@ -153,6 +154,118 @@ def states_of(epochs, seed, by):
     return out
 
 
+@case("a plug-in of version 1 runs in this daemon as it is, beside new ones")
+def _(box):
+    folder = compiled(box, "old", os.path.join(SOURCES, "v1", "old.c"), header=os.path.join(SOURCES, "v1"))
+    blocks(box)
+    pixels = [identity_pixels(number, WIDTH, HEIGHT) for number in range(12)]
+    for where in WHERE:
+        daemon = daemon_of(box, folder, "old blocks", plugins_in=where)
+        equal(hashes(served(daemon, f"{WHOLE} plugin(old.exclusive, 170) plugin(blocks.mosaic, 1)")),
+              [sha256(bytes(value ^ 170 for value in each)) for each in pixels], where)
+        daemon.stop()
+
+
+# ---- codecs --------------------------------------------------------------------------------------------------------
+
+def blk(number, width, height):
+    return b"BLK1" + struct.pack("<II", height, width) + identity_pixels(number, width, height)
+
+
+def daemon_of_files(box, folder, plugins, contents, **settings):
+    """A dataset of these files, whatever they are, called pictures; another of the same pixels as PNG, if they are BLK1."""
+    data, same = box.path("files"), box.path("same")
+    for number, content in enumerate(contents):
+        write(os.path.join(data, "c", f"{number:03d}.png"), content)
+        if content[:4] == b"BLK1":
+            height, width = struct.unpack("<II", content[4:12])
+            write(os.path.join(same, "c", f"{number:03d}.png"), png(width, height, content[12:]))
+    os.makedirs(os.path.join(same, "c"), exist_ok=True)
+    return box.daemon({"p": data, "same": same}, plugins=plugins, plugin_dirs=folder, **settings)
+
+
+@case("pictures that a plug-in decodes go through the daemon's steps as the same pictures in a known format")
+def _(box):
+    folder, table = blocks(box), Table()
+    contents = [blk(number, 30 + number, 40 - number) for number in range(12)]
+    for where in WHERE:
+        daemon = daemon_of_files(box, folder, "blocks", contents, plugins_in=where)
+        for steps in ("random_resized_crop(16) hflip(0.5)", "resize(20) center_crop(16) to(float32) normalize([0.5, 0.5, 0.5], [0.2, 0.2, 0.2]) "
+                      "layout(nchw)", "center_crop(8)", "random_rotation(30) resize([9, 9])", "center_crop(12) plugin(blocks.mosaic, 3)",
+                      "random_crop(12) views(2)", "resize([12, 12]) rand_augment"):
+            with table.row((where, steps)):
+                found = served(daemon, f"plugin(blocks.unpack) {steps}", seed=3, epochs=2)
+                wanted = daemon.read("same", pipeline=steps, seed=3, epochs=2, shuffle=False, job=f"same{time.monotonic_ns()}")
+                equal(hashes(found), hashes(wanted))
+                if "views" in steps:
+                    equal([line["fields"]["image_2"]["sha256"] for line in found],
+                          [line["fields"]["image_2"]["sha256"] for line in wanted])
+        lines = served(daemon, "plugin(blocks.unpack)", batch=1)
+        equal([line["fields"]["image"]["shape"] for line in lines], [[40 - number, 30 + number, 3] for number in range(12)])
+        equal(hashes(lines), [sha256(content[12:]) for content in contents])
+        daemon.stop()
+    table.done()
+
+
+@case("arrays that a plug-in decodes have the shape that it says, and further plug-ins may follow")
+def _(box):
+    folder = compiled(box, "codecs", os.path.join(SOURCES, "codecs.c"), f"-DTHREADS={SERIAL}")
+    compiled(box, "states", os.path.join(SOURCES, "states.c"), f"-DTHREADS={PARALLEL}", '-DNAME="states"')
+    contents = [b"x" * (100 + number) for number in range(9)]
+    for where in WHERE:
+        daemon = daemon_of_files(box, folder, "codecs states", contents, plugins_in=where)
+        lines = served(daemon, "image: plugin(codecs.count, n=3); label")
+        equal({(line["fields"]["image"]["dtype"], tuple(line["fields"]["image"]["shape"])) for line in lines}, {("uint16", (3, 2))})
+        equal(hashes(lines), [sha256(struct.pack("=H", 100 + number) * 6) for number in range(9)])
+        equal(len(served(daemon, "plugin(codecs.count, n=3) plugin(states.shift)")), 9)
+        daemon.stop()
+
+
+@case("a file that a plug-in's codec refuses, measures wrongly or crashes over is damaged, with its name")
+def _(box):
+    folder, table = compiled(box, "codecs", os.path.join(SOURCES, "codecs.c"), f"-DTHREADS={PARALLEL}"), Table()
+    blocks(box)
+    bad = {1: (b"crash", "plug-in codec codecs.squares has ended its process", "signal 7"),
+           3: (b"abort", "plug-in codec codecs.squares has ended its process", "signal 6"),
+           4: (b"bad", "plug-in codec codecs.squares: is bad"), 5: (b"empty", "measures 4 x 0 pixels"),
+           7: (b"huge", "4000000000 x 4000000000 pixels", "max_pixels allows")}
+    daemon = daemon_of_files(box, folder, "codecs blocks", [bad.get(number, (b"good",))[0] for number in range(9)])
+    equal(indices(served(daemon, "plugin(codecs.squares) resize([3, 3])", on_error="skip")), [0, 2, 6, 8])
+    message = errors_of(daemon)
+    for number, (_, *parts) in bad.items():
+        with table.row(number):
+            contains(message, f"{number:03d}.png", *parts)
+    table.done()
+    daemon.stop()
+    contents = [blk(0, 9, 9), blk(1, 9, 9)[:-1], b"", b"BLK", blk(4, 0, 9), blk(5, 9, 9)]
+    for where in WHERE:
+        daemon = daemon_of_files(box, folder, "blocks", contents, plugins_in=where)
+        equal(indices(served(daemon, "plugin(blocks.unpack) center_crop(4)", on_error="skip")), [0, 5], where)
+        contains(errors_of(daemon), "ends after 242 of 243 bytes", "does not begin with BLK1", "measures 0 x 9 pixels")
+        daemon.stop()
+
+
+@case("a mistake with a codec of a plug-in is named")
+def _(box):
+    folder, table = compiled(box, "codecs", os.path.join(SOURCES, "codecs.c"), f"-DTHREADS={PARALLEL}"), Table()
+    blocks(box)
+    daemon = daemon_of_files(box, folder, "codecs blocks", [b"x"] * 3)
+    for text, *parts in (
+            ("center_crop(4) plugin(blocks.unpack)", "column 23", "blocks.unpack is a codec", "it stands first"),
+            ("plugin(blocks.unpack) plugin(codecs.count)", "column 30", "codecs.count is a codec", "it stands first"),
+            ("plugin(codecs.count) resize(4)", "column 8", "is an array", "only further steps of plug-ins"),
+            ("plugin(blocks.unpack) resise(4)", "column 23", 'unknown step "resise"', 'did you mean "resize"'),
+            ("plugin(blocks.unpack) raw", "leave raw out"),
+            ("plugin(blocks.unpack) decode(mode=L)", "leave mode and exif out"),
+            ("plugin(codecs.count, 1001)", "a whole number from 1 to 1000"),
+            ("label: plugin(blocks.unpack)", "is not stored bytes"),
+            ("plugin(blocks.unpack) plugin(blocks.mosaic)", "samples of several shapes"),
+            ("image: plugin(blocks.unpac) resize(4)", 'did you mean "unpack"')):
+        with table.row(text):
+            daemon.refused("p", *parts, pipeline=text)
+    table.done()
+
+
 # ---- texts ---------------------------------------------------------------------------------------------------------
 
 @case("a mistake in the text of a plug-in's step is named, with what was meant")
@@ -162,7 +275,7 @@ def _(box):
     daemon, table = daemon_of(box, folder, "blocks odd"), Table()
     for text, *parts in (
             (f"{WHOLE} plugin(block.mosaic)", "column 27", 'there is no plug-in "block"', 'did you mean "blocks"', "has blocks"),
-            (f"{WHOLE} plugin(blocks.mosiac)", "column 34", 'no step "mosiac"', 'did you mean "mosaic"', "mosaic, salt, luma"),
+            (f"{WHOLE} plugin(blocks.mosiac)", "column 34", 'no step "mosiac"', 'did you mean "mosaic"', "mosaic, salt, luma, unpack"),
             (f"{WHOLE} plugin(blocks.mosaic, sice=3)", 'no argument "sice"', 'did you mean "size"'),
             (f"{WHOLE} plugin(blocks.mosaic, size=0)", 'size="0"', "a whole number from 1 to 256"),
             (f"{WHOLE} plugin(blocks.mosaic, size=2.5)", 'size="2.5"', "a whole number from 1 to 256"),
@@ -211,14 +324,14 @@ def _(box):
     for where in WHERE:
         for kind, *parts in (
                 ("no symbol", 'has no variable "dlplugin"', "DLPLUGIN_EXPORT"),
-                ("future", "compiled with version 6 of dlplugin.h", "knows versions up to 1", "update the daemon"),
+                ("future", "compiled with version 7 of dlplugin.h", "knows versions up to 2", "update the daemon"),
                 ("wrong size", "which no version has", "DLPLUGIN_HEAD"),
                 ("no version", "version 0", "which no version has"),
                 ("small", "smaller than the"),
                 ("other name", 'calls itself "somebody"'),
                 ("no threads", "how many threads"),
                 ("bad step", 'a step called "no name"'),
-                ("twice", "two steps called step"),
+                ("twice", "two steps or codecs called step"),
                 ("no run", "a step step that cannot be run"),
                 ("fails", "could not begin: the licence of 1999 has run out"),
                 ("crashes", "has ended its process, which was ended by signal 6"),
@@ -232,7 +345,7 @@ def _(box):
                 daemon.refused("p", "column 27", "the plug-in odd", *parts, pipeline=f"{WHOLE} plugin(odd.step)")
                 equal({fact["name"]: fact["value"] for fact in daemon.status()["plugins"]},
                       {"odd": "refused", "blocks": "loaded", "blocks.mosaic": "size=8", "blocks.luma": "scale=255",
-                       "blocks.salt": "p=0.02, color=both"})
+                       "blocks.salt": "p=0.02, color=both", "blocks.unpack": ""})
                 served(daemon, f"{WHOLE} plugin(blocks.mosaic)")
                 daemon.stop()
     table.done()

@@ -5,25 +5,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/codec/plugged/forms.h"
+#include "daemon/codec/plugged/unpacked.h"
 #include "proto/base/cleanup.h"
-
-/* Draws of plug-ins are apart from those of our steps, which are numbered from 0. One of theirs may draw a number for
- * each pixel, which is more than one stream has, so each has many. */
-#define FIRST_PLACE 0x8000u
-#define PLACES      (0x8000u / PLUGIN_STEPS_A_FIELD_MAX)
 
 /* ---- forms ---------------------------------------------------------------------------------------------------------
  */
-
-static const uint32_t DTYPES[DLP_N_DTYPES] = {
-        [DLP_DTYPE_UINT8] = DLPLUGIN_UINT8,     [DLP_DTYPE_INT8] = DLPLUGIN_INT8,
-        [DLP_DTYPE_UINT16] = DLPLUGIN_UINT16,   [DLP_DTYPE_INT16] = DLPLUGIN_INT16,
-        [DLP_DTYPE_UINT32] = DLPLUGIN_UINT32,   [DLP_DTYPE_INT32] = DLPLUGIN_INT32,
-        [DLP_DTYPE_UINT64] = DLPLUGIN_UINT64,   [DLP_DTYPE_INT64] = DLPLUGIN_INT64,
-        [DLP_DTYPE_FLOAT16] = DLPLUGIN_FLOAT16, [DLP_DTYPE_BFLOAT16] = DLPLUGIN_BFLOAT16,
-        [DLP_DTYPE_FLOAT32] = DLPLUGIN_FLOAT32, [DLP_DTYPE_FLOAT64] = DLPLUGIN_FLOAT64,
-        [DLP_DTYPE_BOOL] = DLPLUGIN_BOOL,
-};
 
 static int refuse(const struct codec *codec, size_t column, const char *what, struct why *why) {
         return why_set(why, -EINVAL, "pipeline, column %zu: plugin: field %s %s", column, codec->field.name, what);
@@ -44,7 +31,7 @@ static int form_before(const struct codec *codec, const struct source *source, s
         r = codec_form(codec->plugged.before, &terms, &form, why);
         if (r < 0)
                 return r;
-        *ret_form = (struct dlplugin_form){ .dtype = DTYPES[form.dtype], .n_dims = form.n_dims };
+        *ret_form = (struct dlplugin_form){ .dtype = forms_dtype(form.dtype), .n_dims = form.n_dims };
         for (uint32_t i = 0; i < form.n_dims; i++) {
                 ret_form->shape[i] = form.shape[i];
                 if (form.shape[i] < 0 || form.how != COLLATE_STACK)
@@ -115,8 +102,9 @@ static int print(struct codec *codec, const struct plugin_step_text *steps, uint
         return 0;
 }
 
-int plugged_choose(struct codec *codec, const struct source *source, const char *text, const char *at,
-                   const struct codec_named *named, struct why *why) {
+/* The steps begin at `at`; what is before makes their input. */
+static int choose_steps(struct codec *codec, const struct source *source, const char *text, const char *at,
+                        const struct codec_named *named, struct why *why) {
         _cleanup_(freep) struct plugin_step_text *steps = calloc(PLUGIN_STEPS_A_FIELD_MAX, sizeof(*steps));
         uint32_t n = 0;
         int r;
@@ -134,6 +122,24 @@ int plugged_choose(struct codec *codec, const struct source *source, const char 
         return r;
 }
 
+int plugged_choose(struct codec *codec, const struct source *source, const char *text, const char *at,
+                   const struct codec_named *named, struct why *why) {
+        struct plugin_step_text first = { 0 };
+        const char *after, *next;
+        int r;
+
+        if (strspn(text, " \t\r\n") < (size_t)(at - text))
+                return choose_steps(codec, source, text, at, named, why);
+        r = plugin_step_parse(text, at, named ? named->plugins : NULL, &first, &after, why);
+        if (r < 0)
+                return r;
+        if (!plugin_table(first.plugin)->steps[first.idx_step].is_codec)
+                return choose_steps(codec, source, text, at, named, why);
+        next = plugin_steps_find(text, (size_t)(after - text));
+        return next ? choose_steps(codec, source, text, next, named, why)
+                    : unpacked_choose(codec, &first, text, (size_t)(after - text), why);
+}
+
 void plugged_fini(struct codec *codec) {
         for (uint32_t i = 0; i < codec->plugged.n_uses; i++)
                 plugin_use_free(codec->plugged.uses[i]);
@@ -141,6 +147,8 @@ void plugged_fini(struct codec *codec) {
 }
 
 bool plugged_is_picture(const struct codec *codec) {
+        if (codec->type == &CODEC_UNPACKED)
+                return codec->recipe != NULL;
         return codec->type == &CODEC_PLUGGED && codec->plugged.keeps_form && codec_is_picture(codec->plugged.before);
 }
 
@@ -148,17 +156,9 @@ static int plugged_form(const struct codec *codec, const struct codec_terms *ter
                         struct why *why) {
         const struct codec_plugged *plugged = &codec->plugged;
         const struct dlplugin_form *form = plugin_use_output(plugged->uses[plugged->n_uses - 1]);
-        enum dlp_dtype dtype = 0;
-
         (void)terms;
         (void)why;
-        while (DTYPES[dtype] != form->dtype)
-                dtype++;
-        ret_form->dtype = dtype;
-        ret_form->how = COLLATE_STACK;
-        ret_form->n_dims = form->n_dims;
-        for (uint32_t i = 0; i < form->n_dims; i++)
-                ret_form->shape[i] = form->shape[i];
+        forms_to_field(form, ret_form);
         return 0;
 }
 
@@ -186,13 +186,8 @@ static int plugged_open(const struct codec *codec, struct codec_tools *tools, co
 }
 
 static int reserve(const struct codec_plugged *plugged, struct codec_tools *tools, struct why *why) {
-        int r = 0;
+        int r = forms_seats(tools, why);
 
-        if (!tools->seats) {
-                r = plugin_seats_new(&tools->seats);
-                if (r < 0)
-                        return why_errno(why, r, "a plug-in");
-        }
         for (uint32_t i = 0; i < plugged->n_uses && r == 0; i++)
                 r = plugin_use_reserve(plugged->uses[i], tools->seats, why);
         return r;
@@ -215,7 +210,7 @@ static int plugged_render(const struct codec *codec, struct codec_tools *tools, 
         for (uint32_t i = 0; i < plugged->n_uses && r == 0; i++) {
                 bool is_last = i + 1 == plugged->n_uses;
 
-                draws.place = FIRST_PLACE + i * PLACES;
+                draws.place = FORMS_STEP_PLACE(i);
                 r = plugin_use_run(plugged->uses[i], tools->seats, &draws,
                                    is_last ? out : plugin_use_input(plugged->uses[i + 1], tools->seats), why);
         }
@@ -229,15 +224,6 @@ static int plugged_refuse_room(const struct codec *codec, const struct codec_ope
                        (unsigned long long)opened->n_bytes, (unsigned long long)field->sample_bytes);
 }
 
-static int plugged_refuse_memory(const struct codec_tools *tools, const struct codec_opened *opened,
-                                 uint64_t allowed_bytes, struct why *why) {
-        (void)tools;
-        return why_set(why, -EFBIG,
-                       "needs %llu bytes to be decoded and given to plug-ins, %llu are allowed (a quarter of "
-                       "memory_limit, 1 GiB at most): raise memory_limit, or crop or resize earlier in the pipeline",
-                       (unsigned long long)opened->need_bytes, (unsigned long long)allowed_bytes);
-}
-
 const struct codec_type CODEC_PLUGGED = {
         .name = "plugged",
         .opening = STAGE_OTHER,
@@ -246,5 +232,5 @@ const struct codec_type CODEC_PLUGGED = {
         .open = plugged_open,
         .render = plugged_render,
         .refuse_room = plugged_refuse_room,
-        .refuse_memory = plugged_refuse_memory,
+        .refuse_memory = forms_refuse_memory,
 };

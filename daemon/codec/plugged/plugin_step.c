@@ -15,8 +15,8 @@
 #define EXAMPLE   NAME "(blocks.mosaic, size=8)"
 #define WHOLE_MAX 9007199254740992.0 /* 2^53 */
 
-const char *plugin_steps_find(const char *text) {
-        struct step_word word = { .end = 0 };
+const char *plugin_steps_find(const char *text, size_t begin) {
+        struct step_word word = { .end = begin };
         size_t end = strlen(text);
 
         while (step_text_next_word(text, word.end, end, &word))
@@ -284,6 +284,25 @@ static int read_step(struct step_text *reader, struct plugins *plugins, struct p
         return fill_in(reader, step, seen);
 }
 
+int plugin_step_parse(const char *text, const char *at, struct plugins *plugins, struct plugin_step_text *ret_step,
+                      const char **ret_after, struct why *why) {
+        struct step_text reader = { .what = "pipeline", .text = text, .at = at, .why = why };
+        struct plugin_step_text step = { 0 };
+        int r = read_step(&reader, plugins, &step);
+
+        if (r < 0)
+                return r;
+        *ret_step = step;
+        *ret_after = reader.at;
+        return 0;
+}
+
+static int refuse_codec(const struct plugin_step_text *step, struct why *why) {
+        return why_set(why, -EINVAL,
+                       "pipeline, column %zu: %s.%s is a codec, which reads stored bytes: it stands first",
+                       step->column, plugin_name(step->plugin), table_of(step)->name);
+}
+
 int plugin_steps_parse(const char *text, const char *at, struct plugins *plugins,
                        struct plugin_step_text ret_steps[PLUGIN_STEPS_A_FIELD_MAX], uint32_t *ret_n, struct why *why) {
         struct step_text reader = { .what = "pipeline", .text = text, .at = at, .why = why };
@@ -301,6 +320,8 @@ int plugin_steps_parse(const char *text, const char *at, struct plugins *plugins
                         return why_set(why, -EINVAL, "pipeline, column %zu: a field has up to %u steps of plug-ins",
                                        step_text_column(&reader, reader.at), PLUGIN_STEPS_A_FIELD_MAX);
                 r = read_step(&reader, plugins, &step);
+                if (r == 0 && table_of(&step)->is_codec)
+                        r = refuse_codec(&step, why);
                 if (r < 0)
                         return r;
                 ret_steps[n++] = step;

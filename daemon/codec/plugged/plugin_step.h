@@ -23,8 +23,12 @@ struct plugin_step_text {
         size_t column; /* of its name, for messages */
 };
 
-/* Where the first one begins; NULL: there is none. */
-const char *plugin_steps_find(const char *text);
+/* Where the first one after text[begin] begins; NULL: there is none. */
+const char *plugin_steps_find(const char *text, size_t begin);
+
+/* Reads one, and says where it ends; it may be a codec. Errors as below. */
+int plugin_step_parse(const char *text, const char *at, struct plugins *plugins, struct plugin_step_text *ret_step,
+                      const char **ret_after, struct why *why);
 
 /* Reads all of them, from `at` to the end of the text. -EINVAL: the column and what was expected, or the plug-in's own
  * reason. `plugins` NULL: there are none. */

@@ -1,8 +1,10 @@
 /* dlplugin.h: plug-ins for dataloaderd, in C or whatever can be called from C.
  *
- * A plug-in is a shared library, NAME.so, with a variable of this header in it. It brings steps, which pipelines name:
+ * A plug-in is a shared library, NAME.so, with a variable of this header in it. It brings steps and codecs, which
+ * pipelines name:
  *
  *      random_resized_crop(224) hflip(0.5) plugin(blocks.mosaic, size=8)
+ *      plugin(blocks.unpack) random_resized_crop(224)
  *
  * A whole plug-in, of which docs/plugins/blocks.c is the long form:
  *
@@ -60,11 +62,11 @@
 extern "C" {
 #endif
 
-#define DLPLUGIN_VERSION 1u
+#define DLPLUGIN_VERSION 2u
 
 #define DLPLUGIN_NAME_MAX      32u  /* bytes with NUL: of plug-ins, steps and arguments. Letters, digits, "_" */
 #define DLPLUGIN_TEXT_MAX      160u /* bytes with NUL: of what is said about them, and of values */
-#define DLPLUGIN_STEPS_MAX     32u
+#define DLPLUGIN_STEPS_MAX     32u  /* of steps and codecs together */
 #define DLPLUGIN_ARGUMENTS_MAX 8u
 #define DLPLUGIN_DIMS_MAX      8u
 
@@ -199,6 +201,39 @@ struct dlplugin_step {
                    const struct dlplugin_form *output_form, void *output);
 };
 
+/* ---- codecs, since version 2 ------------------------------------------------------------------------------------- */
+
+/* A codec makes an array of the bytes of a field, as they are stored. It stands first in its part:
+ *
+ *      image: plugin(NAME.CODEC, ARGUMENT) random_resized_crop(224) hflip(0.5)       of a codec for pictures
+ *      volume: plugin(NAME.CODEC) plugin(NAME.STEP)                                  of one for arrays of one shape
+ *
+ * A codec for pictures delivers uint8 [height, width, 3], each file in its own size; the daemon's steps for pictures
+ * then do what they do to all others. An array of any other form has the same shape in all samples. */
+struct dlplugin_codec {
+        const char *name; /* no step has it */
+        const char *about;
+        const struct dlplugin_argument *arguments;
+        uint32_t n_arguments;
+        uint32_t zero; /* 0 */
+
+        /* What does it deliver, with these values? The rest as for a step. *output is uint8 [-1, -1, 3], a picture of
+         * any size; a codec for arrays changes it, to dimensions of which none is negative. NULL: pictures. */
+        int (*settle)(struct dlplugin_call *call, struct dlplugin_form *output, void **state);
+
+        void (*forget)(void *state);
+
+        /* Of pictures: finds height and width in the bytes, quickly: crops are drawn and memory is reserved before
+         * anything is decoded. Arrays: NULL. */
+        int (*measure)(struct dlplugin_call *call, const void *bytes, size_t n_bytes, uint32_t *height,
+                       uint32_t *width);
+
+        /* Makes all elements. The process may be another one than that which measured the file; if the file has
+         * another size than output_form, it fails. The bytes are a stranger's: anything may be in them. */
+        int (*decode)(struct dlplugin_call *call, const void *bytes, size_t n_bytes,
+                      const struct dlplugin_form *output_form, void *output);
+};
+
 /* ---- the plug-in ------------------------------------------------------------------------------------------------ */
 
 enum dlplugin_threads {
@@ -232,6 +267,11 @@ struct dlplugin {
         /* DLPLUGIN_PER_WORKER: called by each worker before its first step; the result is call->worker. */
         int (*worker_open)(struct dlplugin_call *call, void **worker);
         void (*worker_close)(void *worker);
+
+        /* Since version 2. */
+        const struct dlplugin_codec *codecs;
+        uint32_t n_codecs;
+        uint32_t zero; /* 0 */
 };
 
 /* The one symbol of a plug-in: the name under which the daemon looks for it. */

@@ -1,0 +1,43 @@
+#include "daemon/codec/plugged/forms.h"
+
+#include <errno.h>
+
+static const uint32_t DTYPES[DLP_N_DTYPES] = {
+        [DLP_DTYPE_UINT8] = DLPLUGIN_UINT8,     [DLP_DTYPE_INT8] = DLPLUGIN_INT8,
+        [DLP_DTYPE_UINT16] = DLPLUGIN_UINT16,   [DLP_DTYPE_INT16] = DLPLUGIN_INT16,
+        [DLP_DTYPE_UINT32] = DLPLUGIN_UINT32,   [DLP_DTYPE_INT32] = DLPLUGIN_INT32,
+        [DLP_DTYPE_UINT64] = DLPLUGIN_UINT64,   [DLP_DTYPE_INT64] = DLPLUGIN_INT64,
+        [DLP_DTYPE_FLOAT16] = DLPLUGIN_FLOAT16, [DLP_DTYPE_BFLOAT16] = DLPLUGIN_BFLOAT16,
+        [DLP_DTYPE_FLOAT32] = DLPLUGIN_FLOAT32, [DLP_DTYPE_FLOAT64] = DLPLUGIN_FLOAT64,
+        [DLP_DTYPE_BOOL] = DLPLUGIN_BOOL,
+};
+
+uint32_t forms_dtype(enum dlp_dtype dtype) {
+        return DTYPES[dtype];
+}
+
+void forms_to_field(const struct dlplugin_form *form, struct field_form *ret_form) {
+        enum dlp_dtype dtype = 0;
+
+        while (DTYPES[dtype] != form->dtype)
+                dtype++;
+        ret_form->dtype = dtype;
+        ret_form->how = COLLATE_STACK;
+        ret_form->n_dims = form->n_dims;
+        for (uint32_t i = 0; i < form->n_dims; i++)
+                ret_form->shape[i] = form->shape[i];
+}
+
+int forms_seats(struct codec_tools *tools, struct why *why) {
+        int r = tools->seats ? 0 : plugin_seats_new(&tools->seats);
+
+        return r < 0 ? why_errno(why, r, "a plug-in") : 0;
+}
+
+int forms_refuse_memory(const struct codec_tools *tools, const struct codec_opened *opened, uint64_t allowed_bytes,
+                        struct why *why) {
+        return why_set(why, -EFBIG,
+                       "needs %llu bytes to be decoded and given to plug-ins, %llu are allowed (a quarter of "
+                       "memory_limit, 1 GiB at most): raise memory_limit, or crop or resize earlier in the pipeline",
+                       (unsigned long long)opened->need_bytes, (unsigned long long)allowed_bytes);
+}
