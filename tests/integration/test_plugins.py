@@ -129,6 +129,17 @@ def _(box):
         equal(len(served(daemon, f"{steps} plugin(states.shift)")), 12, steps)
 
 
+@case("a field with a plug-in beside others of the same picture, which share their decoding, has its own pixels")
+def _(box):
+    daemon = daemon_of(box, blocks(box), "blocks")
+    lines = served(daemon, "image: random_crop(8) views(2); b=image: random_crop(8) plugin(blocks.mosaic, 1); "
+                           "c=image: random_crop(8); d=image: random_crop(8) plugin(blocks.mosaic, 1) views(2)", seed=3)
+    alone = served(daemon, "image: random_crop(8) views(2); b=image: random_crop(8); c=image: random_crop(8); "
+                           "d=image: random_crop(8) views(2)", seed=3)
+    for name in ("image", "image_2", "b", "c", "d", "d_2"):
+        equal([line["fields"][name]["sha256"] for line in lines], [line["fields"][name]["sha256"] for line in alone], name)
+
+
 @case("plug-ins of any thread model are opened, prepared and closed as dlplugin.h says")
 def _(box):
     for name, threads in (("parallel", PARALLEL), ("serial", SERIAL), ("perworker", PER_WORKER)):
