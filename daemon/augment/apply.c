@@ -111,9 +111,13 @@ static uint64_t row_bytes(const struct operation *operation, uint32_t width, uin
                (type->extra_bytes ? type->extra_bytes(operation, width, height) : 0);
 }
 
-/* Of the operation of a stage that needs most rows. */
+static uint64_t warp_bytes(const struct stage *stage) {
+        return warp_extra_bytes(&stage->warp, stage->canvas_width, stage->canvas_height);
+}
+
+/* Of the operation of a stage, or its warp, that needs most rows. */
 static uint64_t most_row_bytes(const struct geometry *geometry, const struct stage *stage) {
-        uint64_t most = 0;
+        uint64_t most = warp_bytes(stage);
 
         for (uint32_t i = 0; i < stage->n_operations; i++) {
                 const struct operation *operation = &geometry->operations[stage->first_operation + i];
@@ -311,7 +315,9 @@ static int draw_next(struct workspace *workspace, uint32_t idx, struct why *why)
         if (stage->warp.kind != WARP_NONE) {
                 r = find_canvas(workspace, idx, why);
                 if (r == 0)
-                        warp_run(&stage->warp, &source, &workspace->canvas);
+                        r = reserve_between(workspace, ROWS, warp_bytes(stage), why);
+                if (r == 0)
+                        warp_run(&stage->warp, &source, &workspace->canvas, workspace->between[ROWS]);
                 return r;
         }
         r = begin_stage(workspace, idx, NULL, why);
@@ -382,12 +388,14 @@ static int draw_layer(struct workspace *workspace, uint32_t layer, uint32_t idx,
                                    .width = stage->canvas_width,
                                    .height = stage->canvas_height };
         r = reserve_between(workspace, idx_between, canvas->stride * canvas->height, why);
+        if (r == 0)
+                r = reserve_between(workspace, ROWS, warp_bytes(stage), why);
         if (r < 0)
                 return r;
         canvas->pixels = workspace->between[idx_between];
         *ret_canvas = *canvas;
         if (stage->warp.kind != WARP_NONE) {
-                warp_run(&stage->warp, &view, canvas);
+                warp_run(&stage->warp, &view, canvas, workspace->between[ROWS]);
                 return 0;
         }
         r = begin_window(workspace, stage, given, why);

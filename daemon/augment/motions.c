@@ -1,6 +1,7 @@
 #include "daemon/augment/motions.h"
 
 #include <assert.h>
+#include <math.h>
 #include <string.h>
 
 static void add(struct motions *motions, const struct motion *motion) {
@@ -66,6 +67,14 @@ void motions_perspective(struct motions *motions, const float matrix[8], uint32_
                 add(motions, &motion);
 }
 
+void motions_elastic(struct motions *motions, const struct elastic *elastic, uint32_t width, uint32_t height) {
+        if (motions)
+                add(motions, &(struct motion){ .kind = MOTION_ELASTIC,
+                                               .width = (float)width,
+                                               .height = (float)height,
+                                               .elastic = *elastic });
+}
+
 void motions_sanitize(struct motions *motions, float min_size, float min_area, uint32_t width, uint32_t height) {
         if (motions)
                 add(motions, &(struct motion){ .kind = MOTION_SANITIZE,
@@ -99,6 +108,13 @@ static void move_point(const struct motion *motion, float *x, float *y) {
         }
 }
 
+/* torchvision takes the pixel to the right and below of a box's corner, and that in which a point is. */
+static void move_elastic(const struct motion *motion, bool is_corner, float *x, float *y) {
+        *x = is_corner ? ceilf(*x) : *x;
+        *y = is_corner ? ceilf(*y) : *y;
+        elastic_move(&motion->elastic, (uint32_t)motion->width, (uint32_t)motion->height, x, y);
+}
+
 static float less(float a, float b) {
         return b < a || b != b ? b : a; /* NaN wins, as in torch */
 }
@@ -108,7 +124,10 @@ static void warp_box(const struct motion *motion, float *box) {
         float xs[] = { box[0], box[2], box[2], box[0] }, ys[] = { box[1], box[1], box[3], box[3] };
 
         for (unsigned i = 0; i < 4; i++)
-                move_point(motion, &xs[i], &ys[i]);
+                if (motion->kind == MOTION_ELASTIC)
+                        move_elastic(motion, true, &xs[i], &ys[i]);
+                else
+                        move_point(motion, &xs[i], &ys[i]);
         box[0] = less(less(xs[0], xs[1]), less(xs[2], xs[3]));
         box[1] = less(less(ys[0], ys[1]), less(ys[2], ys[3]));
         box[2] = -less(less(-xs[0], -xs[1]), less(-xs[2], -xs[3]));
@@ -146,6 +165,7 @@ static bool apply(const struct motion *motion, float *box) {
                 break;
         case MOTION_AFFINE:
         case MOTION_PERSPECTIVE:
+        case MOTION_ELASTIC:
                 warp_box(motion, box);
                 break;
         case MOTION_SANITIZE:
@@ -189,6 +209,9 @@ static void apply_to_point(const struct motion *motion, float *point) {
                 move_point(motion, &point[0], &point[1]);
                 point[0] -= motion->x;
                 point[1] -= motion->y;
+                return;
+        case MOTION_ELASTIC:
+                move_elastic(motion, false, &point[0], &point[1]);
                 return;
         case MOTION_SANITIZE:
                 return;

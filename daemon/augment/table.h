@@ -19,6 +19,7 @@
         ROW(random_rotation)                                                                                           \
         ROW(random_affine)                                                                                             \
         ROW(random_perspective)                                                                                        \
+        ROW(elastic)                                                                                                   \
         /* colours and levels */                                                                                       \
         ROW(color_jitter)                                                                                              \
         ROW(grayscale)                                                                                                 \

@@ -10,21 +10,14 @@ struct row {
 
 /* ImageCompression is of Albumentations. */
 static const struct row STEP_NAMES[] = {
-        { "RandomHorizontalFlip", "hflip" },
-        { "HorizontalFlip", "hflip" },
-        { "RandomVerticalFlip", "vflip" },
-        { "VerticalFlip", "vflip" },
-        { "RandomInvert", "invert" },
-        { "RandomPosterize", "posterize" },
-        { "RandomSolarize", "solarize" },
-        { "RandomAutocontrast", "autocontrast" },
-        { "RandomEqualize", "equalize" },
-        { "RandomAdjustSharpness", "sharpness" },
-        { "RandomErasing", "erasing" },
-        { "ImageCompression", "jpeg" },
-        { "ToDtype", "to" },
-        { "ConvertImageDtype", "to" },
-        { "SanitizeBoundingBoxes", "sanitize" },
+        { "RandomHorizontalFlip", "hflip" }, { "HorizontalFlip", "hflip" },
+        { "RandomVerticalFlip", "vflip" },   { "VerticalFlip", "vflip" },
+        { "RandomInvert", "invert" },        { "RandomPosterize", "posterize" },
+        { "RandomSolarize", "solarize" },    { "RandomAutocontrast", "autocontrast" },
+        { "RandomEqualize", "equalize" },    { "RandomAdjustSharpness", "sharpness" },
+        { "RandomErasing", "erasing" },      { "ElasticTransform", "elastic" },
+        { "ImageCompression", "jpeg" },      { "ToDtype", "to" },
+        { "ConvertImageDtype", "to" },       { "SanitizeBoundingBoxes", "sanitize" },
 };
 
 static const struct row STEP_TEXTS[] = {
@@ -45,7 +38,6 @@ static const struct row ANSWERS[] = {
         { "ToImage", "is not needed: pictures are decoded already; layout(nchw) puts the channels first" },
         { "ToPILImage", "is not needed: pictures stay arrays; leave it out" },
         { "Lambda", "would be code of yours: do that with the batch, in the trainer" },
-        { "ElasticTransform", IN_TRAINER },
         { "AugMix", IN_TRAINER },
         { "MixUp", OF_BATCH("mixup") },
         { "CutMix", OF_BATCH("cutmix") },

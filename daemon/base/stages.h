@@ -29,6 +29,7 @@
         ROW(RANDOM_ROTATION, "random_rotation", "the step")                                                            \
         ROW(RANDOM_AFFINE, "random_affine", "the step")                                                                \
         ROW(RANDOM_PERSPECTIVE, "random_perspective", "the step")                                                      \
+        ROW(ELASTIC, "elastic", "the step")                                                                            \
         ROW(GAUSSIAN_BLUR, "gaussian_blur", "the step")                                                                \
         ROW(GAUSSIAN_NOISE, "gaussian_noise", "the step")                                                              \
         ROW(ERASING, "erasing", "the step")                                                                            \

@@ -33,6 +33,7 @@ STEPS = [
      "Affine(scale=(0.8, 1.2), translate_percent=0.1, rotate=(-30, 30), shear=10, interpolation=0, p=1)",
      "RandomAffine(30, (0.1, 0.1), (0.8, 1.2), 10, resample='nearest', p=1)"),
     ("random_perspective(p=1)", "RandomPerspective(p=1)", "Perspective(p=1)", "RandomPerspective(p=1)"),
+    ("elastic()", "ElasticTransform()", "ElasticTransform(50, 5, p=1)", "RandomElasticTransform((41, 41), (5, 5), (0.4, 0.4), p=1)"),
     ("random_zoom_out(p=1)", "RandomZoomOut(p=1)", None, None),
     ("rand_augment(2, 9)", "RandAugment(2, 9)", None, None),
     ("trivial_augment_wide()", "TrivialAugmentWide()", None, None),

@@ -50,6 +50,9 @@ def _(box):
                 (t.RandomAffine(5, (0.1, 0.2), (0.5, 2), 7, fill=9), "random_affine(-5:5, translate=0.1:0.2, scale=0.5:2, shear=-7:7, fill=9)"),
                 (t.RandomPerspective(0.25, p=1), "random_perspective(0.25, p=1)"),
                 (t.RandomAdjustSharpness(2, p=0.1), "sharpness(2, p=0.1)"),
+                (t.ElasticTransform(), "elastic(50)"),
+                (t.ElasticTransform([3.0, 40.0], 2.0, t.InterpolationMode.NEAREST, fill=9),
+                 "elastic(3:40, sigma=2:2, interpolation=nearest, fill=9)"),
                 (t.GaussianBlur(3), "gaussian_blur(3)"), (t.GaussianBlur((3, 5), 1.5), "gaussian_blur(3:5, sigma=1.5:1.5)"),
                 (t.RandomErasing(), "erasing(0.5)"),
                 (t.RandomErasing(0.25, (0.1, 0.2), value=(1, 2, 3)), "erasing(0.25, scale=0.1:0.2, value=1:2:3)"),
@@ -67,12 +70,12 @@ def _(box):
             # what follows makes pictures of one size
             found, rest = told([step, "center_crop(8)"] if not text.startswith("to") else ["center_crop(8)", step])
             assert (found, rest) in ((text + " center_crop(8)", ""), ("center_crop(8) " + text, "")), (found, rest, text)
-        found, rest = told(t.Compose([t.CenterCrop(8), t.ElasticTransform(), t.ToTensor()]))
-        assert found == "center_crop(8) to(float32) layout(nchw)" and rest.startswith("ElasticTransform: not a step"), rest
+        found, rest = told(t.Compose([t.CenterCrop(8), t.AugMix(), t.ToTensor()]))
+        assert found == "center_crop(8) to(float32) layout(nchw)" and rest.startswith("AugMix: not a step"), rest
         found, rest = told(t.Compose([t.CenterCrop(8), *flips[2:], t.RandomErasing(value="random")]))
         assert found == ("center_crop(8) to(float32) normalize(mean=0.5:0.5:0.5, std=0.25:0.5:1) erasing(0.5, value=random) "
                          "layout(nchw)") and not rest, (found, rest)
-        for group in (t.RandomApply([t.ElasticTransform()]), t.RandomOrder([t.ToTensor()]), t.RandomChoice([])):
+        for group in (t.RandomApply([t.AugMix()]), t.RandomOrder([t.ToTensor()]), t.RandomChoice([])):
             found, rest = told([t.CenterCrop(8), group])
             assert found == "center_crop(8)" and rest.startswith(f"{type(group).__name__}: not a step"), (found, rest)
         from dlclient._answers.transforms import written

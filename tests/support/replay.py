@@ -381,6 +381,17 @@ def blur_arguments(draws, kernel_size, sigma=(0.1, 2.0)):
     return kernel_size, float(numpy.float32(low + (high - low) * draws.f32()))
 
 
+def elastic_displacement(draws, width, height, alpha=50.0, sigma=5.0):
+    """torchvision's, of our numbers: 1 x height x width x 2."""
+    alpha, sigma = (value if isinstance(value, tuple) else (value, value) for value in (alpha, sigma))
+    parts = []
+    for side, strength, deviation, noise in zip((width, height), alpha, sigma, (seed(draws), seed(draws))):
+        stream, kernel = Draws(noise, 0, 0, 0), int(8 * deviation + 1) | 1
+        numbers = torch.tensor([stream.f32() for _ in range(width * height)]).reshape(1, 1, height, width) * 2 - 1
+        parts.append(functional.gaussian_blur(numbers, [kernel, kernel], list(sigma)) * strength / side)
+    return torch.concat(parts, 1).permute([0, 2, 3, 1])
+
+
 # ---- policies ---------------------------------------------------------------------------------------------------------
 
 CHANGES = ("Identity", "ShearX", "ShearY", "TranslateX", "TranslateY", "Rotate", "Brightness", "Color", "Contrast",

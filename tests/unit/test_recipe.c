@@ -80,6 +80,9 @@ START_TEST(a_text_has_one_normal_spelling) {
                   "random_affine(-1:1, translate=0:0, scale=1:1, shear=0, interpolation=nearest, fill=0) "
                   "random_perspective(0.5, p=0.5, interpolation=bilinear, fill=0) "
                   "random_perspective(0.2, p=1, interpolation=nearest, fill=9)" },
+                { "elastic ElasticTransform(alpha=(3, 40), sigma=2, interpolation=nearest, fill=9)",
+                  "elastic(50, sigma=5, interpolation=bilinear, fill=0) "
+                  "elastic(3:40, sigma=2, interpolation=nearest, fill=9)" },
                 { "gaussian_blur(3) GaussianBlur(kernel_size=(5, 9), sigma=1.5)",
                   "gaussian_blur(3, sigma=0.1:2) gaussian_blur(5:9, sigma=1.5)" },
                 { "gaussian_noise v2.GaussianNoise(0.5, clip=False)",
@@ -337,6 +340,10 @@ static const struct {
         { "random_affine(9, shear=90)",
           "column 24: shear: \"90\" is not allowed; expected N, FROM:TO or FROM:TO:FROM" },
         { "random_affine(9, shear=1:2:3)", "column 24: shear: \"1:2:3\"" },
+        { "elastic(-1)", "column 9: alpha: \"-1\"" },
+        { "elastic(sigma=0)", "column 15: sigma: \"0\"" },
+        { "elastic(interpolation=bicubic)", "interpolation: \"bicubic\" is not allowed" },
+        { "decode(mode=RGBA) elastic", "column 19: elastic: is not for pictures" },
         { "random_perspective(1.1)", "column 20: distortion_scale: \"1.1\"" },
         { "decode(mode=I;16) random_perspective", "column 19: random_perspective: numbers of 16 bits are not mixed" },
         { "rand_augment(5)", "column 14: num_ops: \"5\" is not allowed; expected N, whole numbers from 0 to 4" },
@@ -550,7 +557,7 @@ START_TEST(the_output_size_is_known_unless_it_depends_on_the_picture) {
                 { "random_crop(32:40, padding=4)", 32, 40 },
                 { "pad(4)", 0, 0 },
                 { "resize(10:20) pad(1:2:3:4) vflip", 16, 24 },
-                { "resize(10:20) random_rotation(9) random_affine(9) random_perspective", 10, 20 },
+                { "resize(10:20) random_rotation(9) random_affine(9) random_perspective elastic", 10, 20 },
                 { "resize(10:20) random_rotation(9, expand=true)", 0, 0 },
                 { "resize(10:20) random_rotation(9, expand=true) center_crop(7)", 7, 7 },
                 { "center_crop(8) random_zoom_out", 0, 0 },

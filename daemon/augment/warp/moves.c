@@ -268,3 +268,16 @@ int fold_perspective(struct fold *fold, const struct corner corners[4], const st
         note_perspective(fold, warp.coefficients);
         return fold_warp(fold, &warp, width, height, why);
 }
+
+/* ---- elastic ----------------------------------------------------------------------------------------------------- */
+
+int fold_elastic(struct fold *fold, const struct elastic *elastic, const struct warp_look *look, struct why *why) {
+        uint32_t width = fold_width(fold), height = fold_height(fold);
+        struct warp warp = warp_with(look, WARP_ELASTIC);
+
+        warp.elastic = *elastic;
+        if (fold->is_mask)
+                warp.filter = WARP_NEAREST;
+        motions_elastic(fold->motions, elastic, width, height);
+        return fold_warp(fold, &warp, width, height, why);
+}

@@ -39,3 +39,6 @@ struct corner {
  * bottom left. The picture stays as it is where no perspective does that: it is one pixel wide or high, or three of the
  * corners lie on a line. */
 int fold_perspective(struct fold *fold, const struct corner corners[4], const struct warp_look *look, struct why *why);
+
+/* torchvision's elastic(): each pixel by its own displacement. */
+int fold_elastic(struct fold *fold, const struct elastic *elastic, const struct warp_look *look, struct why *why);

@@ -69,3 +69,6 @@ uint32_t warp_mix_avx2(const struct warp *warp, const struct view *source, const
 
 /* Turns by a quarter or a half. */
 void warp_turn(const struct warp *warp, const struct view *source, const struct canvas *canvas);
+
+/* Moves each pixel by its own displacement. */
+void warp_elastic(const struct warp *warp, const struct view *source, const struct canvas *canvas, uint8_t *extra);

@@ -103,7 +103,12 @@ static void run_affine(const struct warp *warp, const struct view *source, const
                 warp_added(warp, source, canvas);
 }
 
-void warp_run(const struct warp *warp, const struct view *source, const struct canvas *canvas) {
+uint64_t warp_extra_bytes(const struct warp *warp, uint32_t width, uint32_t height) {
+        (void)height;
+        return warp->kind == WARP_ELASTIC ? elastic_bytes(&warp->elastic, width) : 0;
+}
+
+void warp_run(const struct warp *warp, const struct view *source, const struct canvas *canvas, uint8_t *extra) {
         switch (warp->kind) {
         case WARP_AFFINE:
                 run_affine(warp, source, canvas);
@@ -112,6 +117,9 @@ void warp_run(const struct warp *warp, const struct view *source, const struct c
         case WARP_TURN_RIGHT:
         case WARP_TURN_OVER:
                 warp_turn(warp, source, canvas);
+                return;
+        case WARP_ELASTIC:
+                warp_elastic(warp, source, canvas, extra);
                 return;
         default:
                 run_points(warp, source, canvas);

@@ -8,6 +8,7 @@
 #pragma once
 
 #include "daemon/augment/canvas.h"
+#include "daemon/augment/warp/elastic.h"
 
 #include <stdbool.h>
 
@@ -20,6 +21,7 @@ enum warp_kind {
         WARP_TURN_LEFT,        /* by a quarter; no coefficients, here as well: */
         WARP_TURN_RIGHT,
         WARP_TURN_OVER, /* by a half */
+        WARP_ELASTIC,   /* torch's grid as well, with a displacement for each pixel: elastic.h */
 };
 
 enum warp_filter {
@@ -45,6 +47,7 @@ struct warp {
         bool is_exact;           /* an affine warp finds nearest pixels in float64, as Pillow in pictures of 16 bits */
         uint8_t fill[PIXEL_BYTES]; /* where the source has no such point */
         double coefficients[WARP_COEFFICIENTS];
+        struct elastic elastic; /* of WARP_ELASTIC, which has no coefficients */
 };
 
 /* Does it mix pixels? */
@@ -52,5 +55,9 @@ static inline bool warp_is_mixing(const struct warp *warp) {
         return (warp->kind == WARP_AFFINE || warp->kind == WARP_PERSPECTIVE) && warp->filter != WARP_NEAREST;
 }
 
-/* Writes each pixel of the canvas once, and reads none of it. The two do not overlap. */
-void warp_run(const struct warp *warp, const struct view *source, const struct canvas *canvas);
+/* Bytes that a warp needs beside its source and a canvas of this size. */
+uint64_t warp_extra_bytes(const struct warp *warp, uint32_t width, uint32_t height);
+
+/* Writes each pixel of the canvas once, and reads none of it. The two do not overlap. `extra` has that many bytes,
+ * aligned as malloc() aligns. */
+void warp_run(const struct warp *warp, const struct view *source, const struct canvas *canvas, uint8_t *extra);

@@ -134,6 +134,9 @@ STEPS: Dict[str, Callable[[Any], str]] = {
     "RandomAffine": _random_affine,
     "RandomPerspective": lambda step: f"random_perspective({_number(step.distortion_scale)}"
                                       f"{_keys(p=(step.p, 0.5, _number))}{_warp_keys(step, 'bilinear')})",
+    "ElasticTransform": lambda step: f"elastic({_list(dict.fromkeys(step.alpha))}"
+                                     f"{_keys(sigma=(tuple(step.sigma), (5.0, 5.0), _list))}"
+                                     f"{_warp_keys(step, 'bilinear')})",
     "GaussianBlur": lambda step: f"gaussian_blur({_list(dict.fromkeys(step.kernel_size))}"
                                  f"{_keys(sigma=(tuple(step.sigma), (0.1, 2.0), _list))})",
     "GaussianNoise": lambda step: f"gaussian_noise({_number(step.mean)}{_keys(sigma=(step.sigma, 0.1, _number))}"

@@ -10,6 +10,15 @@
 #include <stdint.h>
 
 #define BLUR_KERNEL_MAX 255u /* weights along an axis */
+#define BLUR_REACH_MAX  (BLUR_KERNEL_MAX / 2)
+
+struct blur_weights {
+        uint32_t reach; /* at most that of the kernel: weights that are too small to be seen are left out */
+        float of[BLUR_REACH_MAX + 1];
+};
+
+/* Of a kernel of n, an odd number: exp(-k^2 / (2 sigma^2)), divided by their sum. */
+void blur_weigh(uint32_t n, float sigma, struct blur_weights *ret_weights);
 
 struct blur_loops {
         /* Sums n columns of 2 * reach + 1 rows of levels. */

@@ -8,40 +8,8 @@
 #include "daemon/augment/operation.h"
 #include "daemon/augment/operations/blur/blur.h"
 #include "daemon/augment/operations/mirror.h"
-#include "proto/order/making/draws.h"
 
-#include <math.h>
 #include <string.h>
-
-#define REACH_MAX (BLUR_KERNEL_MAX / 2)
-
-/* What is below this share of the middle weight cannot be seen. */
-#define LEAST_WEIGHT 0x1p-32
-
-struct weights {
-        uint32_t reach;
-        float of[REACH_MAX + 1];
-};
-
-/* The normalised weights of a kernel of n, an odd number: exp(-k^2 / (2 sigma^2)), computed from float32 distances as
- * torchvision has them. */
-static void weigh(uint32_t n, float sigma, struct weights *ret_weights) {
-        float limit = (float)((n - 1) / (2 * sqrt(2.0))), step = n > 1 ? 2 * limit / (float)(n - 1) : 0;
-        double unscaled[REACH_MAX + 1], sum = 0;
-
-        ret_weights->reach = 0;
-        for (uint32_t k = 0; k <= n / 2; k++) {
-                float ratio = (limit - step * (float)(n / 2 - k)) / sigma;
-
-                unscaled[k] = k == 0 ? 1 : dlp_exponential(-(double)(ratio * ratio));
-                if (unscaled[k] < LEAST_WEIGHT)
-                        break;
-                ret_weights->reach = k;
-                sum += unscaled[k] * (k == 0 ? 1 : 2);
-        }
-        for (uint32_t k = 0; k <= ret_weights->reach; k++)
-                ret_weights->of[k] = (float)(unscaled[k] / sum);
-}
 
 /* ---- memory -------------------------------------------------------------------------------------------------- */
 
@@ -59,7 +27,7 @@ static uint64_t extra_bytes(const struct operation *operation, uint32_t width, u
 /* ---- rows ---------------------------------------------------------------------------------------------------- */
 
 struct blur {
-        struct weights x, y;
+        struct blur_weights x, y;
         const struct canvas *canvas;
         float *sums; /* of the row's first pixel */
         uint8_t *kept;
@@ -105,8 +73,8 @@ static void run(const struct operation *operation, const struct canvas *canvas) 
         size_t n_sum_bytes = n_sums(operation, canvas->width) * sizeof(float);
         struct blur blur = { .canvas = canvas };
 
-        weigh(operation->box.width, operation->amount, &blur.x);
-        weigh(operation->box.height, operation->amount, &blur.y);
+        blur_weigh(operation->box.width, operation->amount, &blur.x);
+        blur_weigh(operation->box.height, operation->amount, &blur.y);
         blur.sums = (float *)operation->rows + (size_t)blur.x.reach * PIXEL_BYTES;
         blur.kept = operation->rows + n_sum_bytes;
         for (uint32_t y = 0; y < canvas->height; y++)
