@@ -52,6 +52,7 @@ extern const struct operation_type operation_grayscale; /* has no amount */
 extern const struct operation_type operation_invert;    /* has no amount */
 extern const struct operation_type operation_posterize; /* amount: the bits that stay, a whole number from 0 to 8 */
 extern const struct operation_type operation_solarize;  /* amount: the lowest level that is inverted, a whole number */
+extern const struct operation_type operation_solarize_add; /* amount: what levels below 128 grow by, a whole number */
 extern const struct operation_type operation_autocontrast; /* has no amount */
 extern const struct operation_type operation_equalize;     /* has no amount */
 extern const struct operation_type operation_sharpness;    /* a blend from the smoothed picture */

@@ -14,7 +14,7 @@
 #include "daemon/augment/resize/resize.h"
 #include "daemon/augment/table.h"
 
-#define ARGUMENTS_MAX 7u
+#define ARGUMENTS_MAX 8u
 #define LIST_MAX      31u /* numbers in one argument: left:top:right:bottom; weights of all steps but their group */
 
 enum argument_kind {

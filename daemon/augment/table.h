@@ -48,6 +48,7 @@
         /* policies, which choose among the others */                                                                  \
         ROW(auto_augment)                                                                                              \
         ROW(rand_augment)                                                                                              \
+        ROW(timm_rand_augment)                                                                                         \
         ROW(trivial_augment_wide)                                                                                      \
         /* boxes */                                                                                                    \
         ROW(sanitize)                                                                                                  \

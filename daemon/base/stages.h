@@ -37,6 +37,7 @@
         ROW(RANDOM_PHOTOMETRIC_DISTORT, "random_photometric_distort", "the step")                                      \
         ROW(AUTO_AUGMENT, "auto_augment", "the step")                                                                  \
         ROW(RAND_AUGMENT, "rand_augment", "the step")                                                                  \
+        ROW(TIMM_RAND_AUGMENT, "timm_rand_augment", "the step")                                                        \
         ROW(TRIVIAL_AUGMENT_WIDE, "trivial_augment_wide", "the step")                                                  \
         ROW(CLAHE, "clahe", "the step")                                                                                \
         ROW(COARSE_DROPOUT, "coarse_dropout", "the step")                                                              \

@@ -17,7 +17,8 @@ with dlclient.Loader("photos", BATCH, rank=0, world_size=1, job=f"count {rank}")
 n_positions = world_size * (n_samples // 256 * 256 // world_size)      # timm's --aug-repeats: an epoch stays as long
 loader = dlclient.Loader(
     "photos", BATCH, framework="torch", drop_last=True, sampler=f"repeat(3, n={n_positions})",
-    pipeline=f"image, label: random_resized_crop({SIZE}, interpolation=bicubic) hflip(0.5) rand_augment(magnitude=7) "
+    pipeline=f"image, label: random_resized_crop({SIZE}, interpolation=bicubic) hflip(0.5) "
+             f"{dlclient.timm_rand_augment('rand-m7-mstd0.5-inc1', mean=(0.485, 0.456, 0.406))} "
              "normalize(mean=0.485:0.456:0.406, std=0.229:0.224:0.225) to(float32) erasing(0.25, value=random) "
              "layout(nchw) "
              f"mix(mixup_alpha=0.2, cutmix_alpha=1.0, label_smoothing=0.1, num_classes={N_CLASSES})")

@@ -36,6 +36,7 @@ STEPS = [
     ("elastic()", "ElasticTransform()", "ElasticTransform(50, 5, p=1)", "RandomElasticTransform((41, 41), (5, 5), (0.4, 0.4), p=1)"),
     ("random_zoom_out(p=1)", "RandomZoomOut(p=1)", None, None),
     ("rand_augment(2, 9)", "RandAugment(2, 9)", None, None),
+    ("timm_rand_augment(9, mstd=0.5, increasing=true)", None, None, None),
     ("trivial_augment_wide()", "TrivialAugmentWide()", None, None),
     ("auto_augment()", "AutoAugment()", None, None),
     ("color_jitter(brightness=0.4)", "ColorJitter(0.4)", "ColorJitter((0.6, 1.4), (1, 1), (1, 1), (0, 0), p=1)",

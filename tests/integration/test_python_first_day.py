@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """What a torch program gives, reads and does on its first day here: it is taken, or the sentence says what to write."""
 import os
+import subprocess
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
-from harness import case, equal, main
+from harness import BUILD, ROOT, case, equal, main
 from private import Home
 from pyclient import need, trainer
 
@@ -115,6 +116,36 @@ def _(box):
         assert told({"image": [t.CenterCrop(8)], "label": None})[0] == "image: center_crop(8); label"
         assert told(["center_crop(8)", "hflip"])[0] == "center_crop(8) hflip"
     """)
+
+
+@case("timm's text of a RandAugment is the daemon's step, and what is not in it is named")
+def _(box):
+    path = os.path.join(ROOT, "client", "python")
+    code = """
+import dlclient
+text = dlclient.timm_rand_augment
+assert text("rand") == "timm_rand_augment()"
+assert text("rand-m9-mstd0.5-inc1", (0.485, 0.456, 0.406), "bicubic") == (
+    "timm_rand_augment(magnitude=9, mstd=0.5, increasing=true, interpolation=bicubic, fill=124:116:104)")
+assert text("rand-n3-p1.0-mmax20-mstd101-inc0-m10") == "timm_rand_augment(num_layers=3, p=1, mstd=101, mmax=20)"
+for wrong, word in (("original", "not a RandAugment"), ("rand-m9-tweights", "tweights"), ("rand-m9.5", "m9.5"),
+                    ("rand-k3", "k3"), ("rand-mstdinf", "mstdinf"), ("", "not a RandAugment"), ("rand--", '""')):
+    try:
+        raise SystemExit(f"{wrong}: {text(wrong)}")
+    except dlclient.OptionError as error:
+        assert word in str(error), (wrong, error)
+try:
+    from timm.data.auto_augment import rand_augment_transform
+except ImportError:
+    rand_augment_transform = None
+if rand_augment_transform:
+    from dlclient._answers.timm import text_of
+    params = {"translate_const": 100, "img_mean": (124, 116, 104)}
+    assert text_of(rand_augment_transform("rand-m9-mstd0.5-inc1", dict(params))) == text(
+        "rand-m9-mstd0.5-inc1", (0.485, 0.456, 0.406))
+"""
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=60, env={
+        **os.environ, "PYTHONPATH": path, "DATALOADERD_LIBRARY": os.path.join(BUILD, "libdlclient.so.0")})
 
 
 @case("words that are nearly steps, a function as pipeline=: the sentence says what to write")

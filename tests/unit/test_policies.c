@@ -1,5 +1,6 @@
-/* unit/test_policies.c: the steps auto_augment, rand_augment and trivial_augment_wide: the pixels of torchvision's own
- * classes on Pillow, with our draws, from tests/support/make_policy_vectors.py; and what is refused. */
+/* unit/test_policies.c: the steps auto_augment, rand_augment, trivial_augment_wide and timm_rand_augment: the pixels of
+ * torchvision's and timm's own classes on Pillow, with our draws, from tests/support/make_policy_vectors.py and
+ * make_timm_vectors.py; and what is refused. */
 #include <check.h>
 #include <errno.h>
 #include <stdint.h>
@@ -70,14 +71,16 @@ static uint64_t digest(struct workspace *workspace, const struct picture *pictur
         return fnv;
 }
 
-START_TEST(pixels_are_those_of_torchvisions_own_classes) {
+static const char *const VECTORS[] = { "policies.jsonl", "timm.jsonl" };
+
+START_TEST(pixels_are_those_of_the_original_classes) {
         struct picture picture = { 0 };
         struct workspace *workspace = NULL;
         struct vectors vectors;
         unsigned n = 0;
 
         ck_assert_int_eq(workspace_new(RESIZE_CODE_BEST, &workspace, NULL), 0);
-        vectors_open(&vectors, "policies.jsonl");
+        vectors_open(&vectors, VECTORS[_i]);
         while (vectors_next(&vectors)) {
                 const char *text;
 
@@ -92,14 +95,15 @@ START_TEST(pixels_are_those_of_torchvisions_own_classes) {
                               "line %u: %s of %u x %u", vectors.number, text, picture.width, picture.height);
                 n++;
         }
-        ck_assert_uint_ge(n, 800);
+        ck_assert_uint_ge(n, 700);
         free(picture.pixels);
         workspace_free(workspace);
 }
 END_TEST
 
 /* Each with all of its own arguments. */
-static const char *const STEPS[] = { "auto_augment(svhn)", "rand_augment(4, 9)", "trivial_augment_wide" };
+static const char *const STEPS[] = { "auto_augment(svhn)", "rand_augment(4, 9)", "trivial_augment_wide",
+                                     "timm_rand_augment(9)" };
 
 START_TEST(a_policy_is_for_pictures_alone) {
         struct recipe *recipe = parse(STEPS[_i]);
@@ -116,7 +120,8 @@ START_TEST(a_policy_is_for_pictures_alone) {
 END_TEST
 
 START_TEST(what_it_does_is_its_own_time_and_is_left_to_nobody) {
-        enum stage_id stages[] = { STAGE_AUTO_AUGMENT, STAGE_RAND_AUGMENT, STAGE_TRIVIAL_AUGMENT_WIDE };
+        enum stage_id stages[] = { STAGE_AUTO_AUGMENT, STAGE_RAND_AUGMENT, STAGE_TRIVIAL_AUGMENT_WIDE,
+                                   STAGE_TIMM_RAND_AUGMENT };
         struct recipe *recipe = parse(STEPS[_i]);
         static struct geometry geometry;
         unsigned n_operations = 0, n_warps = 0;
@@ -152,7 +157,7 @@ END_TEST
 
 int main(void) {
         const struct suite_row rows[] = {
-                { "vectors", pixels_are_those_of_torchvisions_own_classes, 0 },
+                { "vectors", pixels_are_those_of_the_original_classes, sizeof(VECTORS) / sizeof(VECTORS[0]) },
                 { "plans", a_policy_is_for_pictures_alone, ARRAY_SIZE(STEPS) },
                 { "plans", what_it_does_is_its_own_time_and_is_left_to_nobody, ARRAY_SIZE(STEPS) },
                 { "plans", as_many_as_a_pipeline_may_have_fit, 0 },

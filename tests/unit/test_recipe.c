@@ -80,6 +80,9 @@ START_TEST(a_text_has_one_normal_spelling) {
                   "random_affine(-1:1, translate=0:0, scale=1:1, shear=0, interpolation=nearest, fill=0) "
                   "random_perspective(0.5, p=0.5, interpolation=bilinear, fill=0) "
                   "random_perspective(0.2, p=1, interpolation=nearest, fill=9)" },
+                { "timm_rand_augment(9, mstd=0.5, increasing=true, fill=1:2:3)",
+                  "timm_rand_augment(9, num_layers=2, p=0.5, mstd=0.5, mmax=10, increasing=true, interpolation=random, "
+                  "fill=1:2:3)" },
                 { "elastic ElasticTransform(alpha=(3, 40), sigma=2, interpolation=nearest, fill=9)",
                   "elastic(50, sigma=5, interpolation=bilinear, fill=0) "
                   "elastic(3:40, sigma=2, interpolation=nearest, fill=9)" },
@@ -340,6 +343,11 @@ static const struct {
         { "random_affine(9, shear=90)",
           "column 24: shear: \"90\" is not allowed; expected N, FROM:TO or FROM:TO:FROM" },
         { "random_affine(9, shear=1:2:3)", "column 24: shear: \"1:2:3\"" },
+        { "timm_rand_augment(-1)", "column 19: magnitude: \"-1\"" },
+        { "timm_rand_augment(num_layers=5)", "num_layers: \"5\"" },
+        { "timm_rand_augment(p=2)", "p: \"2\"" },
+        { "timm_rand_augment(interpolation=box)", "interpolation: \"box\" is not allowed; expected nearest" },
+        { "decode(mode=RGBA) timm_rand_augment", "timm_rand_augment: is not for pictures" },
         { "elastic(-1)", "column 9: alpha: \"-1\"" },
         { "elastic(sigma=0)", "column 15: sigma: \"0\"" },
         { "elastic(interpolation=bicubic)", "interpolation: \"bicubic\" is not allowed" },

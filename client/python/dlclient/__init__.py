@@ -11,6 +11,7 @@
 The daemon reads, decodes and augments; nothing is started in this process and nothing is copied. Functions of your own
 run in processes that the loader starts: pipeline="center_crop(224) python(my)" with workers={"my": function}; and so
 does a whole Dataset object: Loader(dlclient.from_dataset(dataset), 64, n_workers=4)."""
+from ._answers.timm import timm_rand_augment
 from ._batches.batch import Batch
 from ._dataset import Dataset, Sampler
 from ._device.array import DeviceArray
@@ -35,5 +36,5 @@ __all__ = [
     "LoaderWarning", "NotSupported", "OnceError", "OnceTimeout", "OptionError", "PermissionDenied", "Ragged",
     "RankTaken", "RingFull", "SampleDamaged", "Sampler", "StateError", "Stats", "StillInUse", "TextLists", "Texts",
     "TooManyErrors", "VersionMismatch", "WorkersGone",
-    "__version__", "from_dataset", "once", "sample_rng",
+    "__version__", "from_dataset", "once", "sample_rng", "timm_rand_augment",
 ]

@@ -50,6 +50,22 @@ static void run_solarize(const struct operation *operation, const struct canvas 
         invert_from(canvas, (int)operation->amount);
 }
 
+static ALWAYS_INLINE void lighten_row_loop(uint8_t *row, size_t n, int added) {
+        for (size_t i = 0; i < n; i++) {
+                int level = row[i] < 128 ? row[i] + added : row[i];
+
+                row[i] = (uint8_t)(level > 255 ? 255 : level);
+        }
+}
+
+WIDE(lighten_row, (uint8_t * row, size_t n, int added), (row, n, added))
+
+/* timm's solarize_add(). */
+static void run_solarize_add(const struct operation *operation, const struct canvas *canvas) {
+        for (uint32_t y = 0; y < canvas->height; y++)
+                lighten_row(canvas_at(canvas, 0, y), (size_t)canvas->width * PIXEL_BYTES, (int)operation->amount);
+}
+
 static ALWAYS_INLINE void keep_bits_loop(uint8_t *row, size_t n, uint8_t kept) {
         for (size_t i = 0; i < n; i++)
                 row[i] &= kept;
@@ -188,6 +204,13 @@ const struct operation_type operation_invert = {
         .moves_with_flip = true,
         .moves_with_crop = true,
         .run = run_invert,
+};
+
+const struct operation_type operation_solarize_add = {
+        .name = "solarize_add",
+        .moves_with_flip = true,
+        .moves_with_crop = true,
+        .run = run_solarize_add,
 };
 
 const struct operation_type operation_posterize = {

@@ -1,5 +1,6 @@
 #include "daemon/augment/warp/moves.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -111,6 +112,16 @@ int fold_affine(struct fold *fold, const struct affine *affine, const struct war
         if (is_identity(fold, &warp))
                 return 0;
         return fold_warp(fold, &warp, width, height, why);
+}
+
+int fold_matrix(struct fold *fold, const double matrix[6], const struct warp_look *look, struct why *why) {
+        struct warp warp = warp_with(look, WARP_AFFINE);
+
+        assert(!fold->is_mask && !fold->motions);
+        memcpy(warp.coefficients, matrix, 6 * sizeof(*matrix));
+        if (is_identity(fold, &warp))
+                return 0;
+        return fold_warp(fold, &warp, fold_width(fold), fold_height(fold), why);
 }
 
 /* ---- rotation ---------------------------------------------------------------------------------------------------- */

@@ -27,6 +27,10 @@ struct affine {
 
 int fold_affine(struct fold *fold, const struct affine *affine, const struct warp_look *look, struct why *why);
 
+/* Pillow's transform() with AFFINE: point (x, y) shows (m0 x + m1 y + m2, m3 x + m4 y + m5), both from the top left
+ * corner. Of pictures alone (asserted): no mask, and no motions are noted. */
+int fold_matrix(struct fold *fold, const double matrix[6], const struct warp_look *look, struct why *why);
+
 /* torchvision's rotate(): by `angle` degrees, anticlockwise. `expand`: onto a canvas on which nothing is lost. */
 int fold_rotate(struct fold *fold, double angle, bool expand, const struct warp_center *center,
                 const struct warp_look *look, struct why *why);

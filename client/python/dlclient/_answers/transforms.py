@@ -7,7 +7,7 @@ import os
 from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional, Tuple
 
 from .._errors import OptionError
-from . import sounds
+from . import sounds, timm
 
 EXAMPLE = "random_resized_crop(224) hflip(0.5) to(float32) layout(nchw)"
 
@@ -85,6 +85,13 @@ def _random_affine(step: Any) -> str:
     return f"random_affine({_list(step.degrees)}{keys}{_warp_keys(step, 'nearest')})"
 
 
+def _rand_augment(step: Any) -> str:
+    if hasattr(step, "ops"):
+        return timm.text_of(step)
+    return (f"rand_augment({step.num_ops}, {step.magnitude}"
+            f"{_keys(num_magnitude_bins=(step.num_magnitude_bins, 31, _number))}{_warp_keys(step, 'nearest')})")
+
+
 def _photometric_distort(step: Any) -> str:
     keys = _keys(brightness=(tuple(step.brightness), (0.875, 1.125), _list),
                  contrast=(tuple(step.contrast), (0.5, 1.5), _list),
@@ -146,9 +153,7 @@ STEPS: Dict[str, Callable[[Any], str]] = {
     "RandomPhotometricDistort": _photometric_distort,
     "AutoAugment": lambda step: f"auto_augment({_word(getattr(step.policy, 'value', step.policy))}"
                                 f"{_warp_keys(step, 'nearest')})",
-    "RandAugment": lambda step: f"rand_augment({step.num_ops}, {step.magnitude}"
-                                f"{_keys(num_magnitude_bins=(step.num_magnitude_bins, 31, _number))}"
-                                f"{_warp_keys(step, 'nearest')})",
+    "RandAugment": _rand_augment,
     "TrivialAugmentWide": lambda step: f"trivial_augment_wide({step.num_magnitude_bins}{_warp_keys(step, 'nearest')})",
     "SanitizeBoundingBoxes": lambda step: "sanitize",
 }
