@@ -30,6 +30,7 @@ void fold_init(struct fold *fold, struct geometry *geometry, uint32_t width, uin
                const struct conversion *conversion) {
         fold->geometry = geometry;
         fold->motions = NULL;
+        fold->view = 0;
         fold->step = STAGE_OTHER;
         fold->is_mask = fold->is_left = fold->is_formed = false;
         fold->is_grey = conversion->format.mode == PIXELS_L;

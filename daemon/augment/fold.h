@@ -14,6 +14,7 @@
 struct fold {
         struct geometry *geometry; /* being written; the last stage in it is the current one */
         struct motions *motions;   /* what is done to coordinates; NULL: nobody asked */
+        uint32_t view;             /* of the sample: step_type.n_views */
         enum stage_id step;        /* whose time the next change takes */
         bool is_mask;              /* pixels are numbers of classes: they are moved, never mixed or changed */
         bool is_left;              /* the next change is left to the client: it is noted in geometry->left, no more */

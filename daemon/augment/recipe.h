@@ -93,6 +93,13 @@ bool recipe_is_upright(const struct recipe *recipe);
 /* The dtype that masks get, `decode(mask=uint16)`: uint8, uint16, int32 or int64. Returns false if it is not given. */
 bool recipe_mask_dtype(const struct recipe *recipe, enum dlp_dtype *ret_dtype);
 
+/* How many pictures the step with this name, also as torchvision calls it, makes of each sample: 5 for `five_crop`, 0
+ * for all steps that make one, and for other words. */
+uint32_t recipe_word_views(const char *word, size_t n);
+
+/* Which of them recipe_plan() plans; without it the first. While one thread alone knows the recipe. */
+void recipe_set_view(struct recipe *recipe, uint32_t view);
+
 /* Does it drop boxes (`sanitize`)? */
 bool recipe_drops_boxes(const struct recipe *recipe);
 

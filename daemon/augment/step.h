@@ -105,6 +105,10 @@ struct step_type {
 
         bool drops_boxes; /* recipe_drops_boxes() */
 
+        /* It makes that many pictures of each sample: they are views with the same draws, and its plan finds in
+         * fold->view which one it is. 0: it makes one. Not in a group, and once in a recipe. */
+        uint32_t n_views;
+
         /* May it follow steps that set the form of the result? Then, if these make floats of the levels, its plan finds
          * fold->is_formed, and what it does is done to the numbers of the result. */
         bool may_follow_form;

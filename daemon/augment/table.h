@@ -14,6 +14,9 @@
         ROW(random_zoom_out)                                                                                           \
         ROW(scale_jitter)                                                                                              \
         ROW(random_shortest_size)                                                                                      \
+        ROW(random_resize)                                                                                             \
+        ROW(five_crop)                                                                                                 \
+        ROW(ten_crop)                                                                                                  \
         ROW(hflip)                                                                                                     \
         ROW(vflip)                                                                                                     \
         ROW(random_rotation)                                                                                           \

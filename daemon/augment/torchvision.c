@@ -41,8 +41,6 @@ static const struct row ANSWERS[] = {
         { "AugMix", IN_TRAINER },
         { "MixUp", OF_BATCH("mixup") },
         { "CutMix", OF_BATCH("cutmix") },
-        { "FiveCrop", IN_TRAINER },
-        { "TenCrop", IN_TRAINER },
         { "LinearTransformation", IN_TRAINER },
         { "RandomIoUCrop", IN_TRAINER },
 };

@@ -16,6 +16,7 @@
         ROW(RANDOM_ZOOM_OUT, "random_zoom_out", "the step")                                                            \
         ROW(SCALE_JITTER, "scale_jitter", "the step")                                                                  \
         ROW(RANDOM_SHORTEST_SIZE, "random_shortest_size", "the step")                                                  \
+        ROW(RANDOM_RESIZE, "random_resize", "the step")                                                                \
         ROW(VFLIP, "vflip", "the step")                                                                                \
         ROW(COLOR_JITTER, "color_jitter", "the step")                                                                  \
         ROW(GRAYSCALE, "grayscale", "the step")                                                                        \

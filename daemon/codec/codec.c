@@ -462,6 +462,16 @@ int codec_set_view(struct codec *codec, uint32_t view) {
         return 0;
 }
 
+uint32_t codec_draws(const struct codec *codec) {
+        return codec->is_crop ? 0 : codec->view;
+}
+
+void codec_set_crop(struct codec *codec) {
+        codec->is_crop = true;
+        if (codec->recipe)
+                recipe_set_view(codec->recipe, codec->view);
+}
+
 bool codec_is_stored(const struct codec *codec) {
         return codec->field.is_stored;
 }

@@ -154,6 +154,11 @@ const char *codec_name(const struct codec *codec);
 uint32_t codec_view(const struct codec *codec);
 int codec_set_view(struct codec *codec, uint32_t view);
 
+/* Number of the draws that it has (task_seed()): that of its view, unless the views are crops of one step, which share
+ * the draws of the first one. codec_set_crop() is for who makes the program, after codec_set_view(). */
+uint32_t codec_draws(const struct codec *codec);
+void codec_set_crop(struct codec *codec);
+
 /* Gives its tensor a name of n characters, before codec_set_view(); the part says NAME=FIELD. -ENAMETOOLONG. */
 int codec_set_name(struct codec *codec, const char *name, size_t n);
 

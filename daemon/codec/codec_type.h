@@ -136,6 +136,7 @@ struct codec {
         char name[DLP_TENSOR_NAME_MAX]; /* of its tensor */
         bool is_again;                  /* codec_is_again() */
         uint32_t view;                  /* codec_view() */
+        bool is_crop;                   /* codec_draws() */
         uint32_t idx_field;             /* of the source */
         uint32_t group;                 /* of fields that draw alike */
         uint32_t idx_lead;              /* codec_lead() */

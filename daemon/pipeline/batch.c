@@ -155,7 +155,7 @@ static void mix_samples(const struct batch *batch) {
 
         for (uint32_t i = 0; i < stream->layout.n_fields; i++) {
                 const struct codec *codec = program_codec(programs_first(stream->programs), i);
-                struct codec_input input = { .seed = dlp_philox_seed(terms->seed, terms->draws + codec_view(codec)) };
+                struct codec_input input = { .seed = dlp_philox_seed(terms->seed, terms->draws + codec_draws(codec)) };
                 struct mix_key key = { .seed = codec_seed(codec, &input),
                                        .epoch = (uint32_t)batch->epoch,
                                        .position = batch->position };

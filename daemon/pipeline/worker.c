@@ -98,7 +98,7 @@ static struct codec_input input_of(struct task *task, uint32_t idx_field) {
                 .lead_width = lead == CODEC_NONE ? 0 : task->sizes[lead].width,
                 .lead_height = lead == CODEC_NONE ? 0 : task->sizes[lead].height,
                 .kept = &task->kept,
-                .seed = task_seed(task, codec_view(codec)),
+                .seed = task_seed(task, codec_draws(codec)),
                 .epoch = (uint32_t)task->batch->epoch,
                 .row_stride = padding_row_stride(layout),
                 .plane_stride = padding_plane_stride(layout),
@@ -112,7 +112,7 @@ static uint32_t find_sharers(const struct task *task, uint32_t idx_field, struct
         while ((idx_field = program_sharer(task->program, idx_field)) != CODEC_NONE) {
                 const struct codec *codec = program_codec(task->program, idx_field);
 
-                sharers[n++] = (struct codec_sharer){ codec, task_seed(task, codec_view(codec)) };
+                sharers[n++] = (struct codec_sharer){ codec, task_seed(task, codec_draws(codec)) };
         }
         return n;
 }

@@ -1,15 +1,17 @@
 #!/usr/bin/env python3
 """A field that is delivered several times, by names of its own and with other steps: NAME=FIELD: STEPS. DINO's large and small
 crops of one picture, which is read once."""
+import hashlib
 import os
 import random
+import struct
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
-from harness import ROOT, case, equal, main, photos, png, write
+from harness import ROOT, case, contains, equal, main, photos, png, write
 from pyclient import need, trainer
 from resident import Resident
-from tars import archive, web
+from tars import archive, npy, web
 
 LARGE, SMALL = "random_resized_crop(24, scale=0.4:1) hflip(0.5)", "random_resized_crop(10, scale=0.05:0.4) hflip(0.5)"
 DINO = f"large=image: {LARGE} views(2); small=image: {SMALL} views(8); label"
@@ -98,6 +100,72 @@ def _(box):
         daemon.stop()
     equal(len(seen[0]), 4, "samples")
     equal(seen[0], seen[1], "samples without and with memory")
+
+
+def pgm(width, height, grey):
+    return f"P5\n{width} {height}\n255\n".encode() + grey
+
+
+def mirrored(rows, vertical):
+    return rows[::-1] if vertical else [row[::-1] for row in rows]
+
+
+def corners(rows, height, width):
+    """The five crops of a picture, which is a list of rows of pixels."""
+    top, left = len(rows) - height, len(rows[0]) - width
+    places = ((0, 0), (0, left), (top, 0), (top, left), (round(top / 2), round(left / 2)))
+    return [[row[x:x + width] for row in rows[y:y + height]] for y, x in places]
+
+
+def digest(rows):
+    return hashlib.sha256(b"".join(b"".join(row) for row in rows)).hexdigest()
+
+
+def pixels_of(data, width, height, n=3):
+    return [[data[(y * width + x) * n:(y * width + x + 1) * n] for x in range(width)] for y in range(height)]
+
+
+@case("five and ten crops are corners and center of the picture, as views that share their draws; masks and boxes go along")
+def _(box):
+    dice, members, pictures = random.Random(8), [], []
+    for i in range(6):
+        width, height = dice.randint(12, 40), dice.randint(9, 30)
+        data, numbers = dice.randbytes(width * height * 3), dice.randbytes(width * height)
+        pictures.append((pixels_of(data, width, height), pixels_of(numbers, width, height, 1)))
+        members += [(f"{i:03}.png", png(width, height, data)), (f"{i:03}.seg.png", pgm(width, height, numbers)),
+                    (f"{i:03}.boxes.npy", npy("<f4", "(1, 4)", struct.pack("<4f", 1, 2, 9, 8)))]
+    path = box.path("t.tar")
+    archive(path, members)
+    daemon = box.daemon({"t": web(path)})
+    for step, flips in (("five_crop(9:11)", [False]), ("ten_crop(9:11)", [False, False]), ("TenCrop((9, 11), vertical_flip=True)", [False, True])):
+        lines = daemon.read("t", pipeline=f"png, seg.png, boxes.npy: {step}", batch=1, shuffle=False)
+        n = 5 * len(flips)
+        equal(list(lines[0]["fields"])[::3], ["png", *(f"png_{k}" for k in range(2, n + 1))], "views")
+        for line, (rows, numbers) in zip(lines, pictures):
+            expected = [(a, b) for place, vertical in enumerate(flips) for a, b in zip(
+                corners(mirrored(rows, vertical) if place else rows, 9, 11),
+                corners(mirrored(numbers, vertical) if place else numbers, 9, 11))]
+            for k, (picture, mask) in enumerate(expected):
+                end = f"_{k + 1}" if k else ""
+                equal(line["fields"]["png" + end]["sha256"], digest(picture), f"crop {k} of {line['index']}")
+                equal(line["fields"]["seg.png" + end]["sha256"], digest(mask), f"mask {k} of {line['index']}")
+        moved = daemon.read("t", pipeline=f"png, boxes.npy: {step}", batch=1, shuffle=False)
+        for line, (rows, _) in zip(moved, pictures):
+            left = max(0, min(11, 1 - (len(rows[0]) - 11))), max(0, min(11, 9 - (len(rows[0]) - 11)))
+            equal(line["fields"]["boxes.npy_2"]["sha256"],
+                  hashlib.sha256(struct.pack("<4f", left[0], 2, left[1], 8)).hexdigest(), f"box of the second crop, {len(rows[0])} wide")
+    for text in ("png: random_crop(9:11) five_crop(5) color_jitter(0.5)", "png: color_jitter(0.5) five_crop(9) random_crop(5)"):
+        lines = daemon.read("t", pipeline=text, batch=1, shuffle=False, seed=3)
+        whole = daemon.read("t", pipeline=text.replace("five_crop", "center_crop"), batch=1, shuffle=False, seed=3)
+        equal([line["fields"]["png_5"] for line in lines], [line["fields"]["png"] for line in whole], "the center has the draws of a step alone")
+    reader = daemon.reader("t", pipeline="png: five_crop(200)", batch=1, on_error="fail")
+    reader.finish(60)
+    contains(reader.errors(), "five_crop: crops of 200 x 200 pixels do not fit into")
+    for text, words in (("png: five_crop(8) views(2)", ("column 19", "five_crop makes 5 pictures", "leave views out")),
+                        ("png, boxes.npy: ten_crop(8) sanitize", ("sanitize",)), ("png: random_apply([ten_crop(8)])", ("group",)),
+                        ("png: five_crop(8) five_crop(4)", ("only one step",))):
+        daemon.refused("t", *words, pipeline=text, batch=1)
+    daemon.read("t", pipeline="png: transforms.v2.FiveCrop(8) views(5)", batch=1)
 
 
 @case("in Python a batch has a list of large and a list of small crops")

@@ -136,7 +136,7 @@ def draw_step(rng, width, height):
                        "hflip", "vflip", "color_jitter", "color_jitter", "color_jitter", "grayscale", "random_grayscale",
                        "invert", "posterize", "solarize", "autocontrast", "equalize", "sharpness", "random_rotation", "random_affine",
                        "random_perspective", "random_channel_permutation", "random_photometric_distort", "erasing",
-                       "random_zoom_out", "scale_jitter", "random_shortest_size", "coarse_dropout"))
+                       "random_zoom_out", "scale_jitter", "random_shortest_size", "random_resize", "coarse_dropout"))
     widest = max(0, min(width, height) - 1)
     if name == "random_resized_crop":
         low = rng.uniform(0.05, 1)
@@ -164,6 +164,9 @@ def draw_step(rng, width, height):
     if name == "random_shortest_size":
         arguments = {"min_size": [rng.randint(1, 60) for _ in range(rng.randint(1, 4))], "interpolation": rng.choice(FILTERS)}
         return name, arguments if rng.random() < 0.5 else {**arguments, "max_size": rng.randint(1, 90)}
+    if name == "random_resize":
+        least = rng.randint(1, 60)
+        return name, {"min_size": least, "max_size": least + rng.randint(1, 30), "interpolation": rng.choice(FILTERS)}
     if name == "color_jitter":
         reaches = {"brightness": 1.5, "contrast": 1.5, "saturation": 1.5, "hue": 0.5}
         return name, {key: draw_around(rng, reach) for key, reach in reaches.items() if rng.random() < 0.6}
@@ -319,7 +322,7 @@ def _(box):
     assert n_refused < n_pictures / 4, "most were refused: nothing was compared"
 
 
-@case("zoom-out, scale jitter and shortest size have the sizes and places of torchvision v2")
+@case("zoom-out, scale jitter, shortest size and random resize have the sizes and places of torchvision v2")
 def _(box):
     replay = torchvision()
     try:
@@ -329,7 +332,8 @@ def _(box):
     torch, rng = replay.torch, random.Random(26)
     kinds = (("random_zoom_out", lambda a: v2.RandomZoomOut(a["fill"], a["side_range"], p=1)),
              ("scale_jitter", lambda a: v2.ScaleJitter(a["target_size"], a["scale_range"])),
-             ("random_shortest_size", lambda a: v2.RandomShortestSize(a["min_size"], a.get("max_size"))))
+             ("random_shortest_size", lambda a: v2.RandomShortestSize(a["min_size"], a.get("max_size"))),
+             ("random_resize", lambda a: v2.RandomResize(a["min_size"], a["max_size"])))
     steps = {name: [] for name, _ in kinds}
     while min(len(found) for found in steps.values()) < 100:
         name, arguments = draw_step(rng, 9, 9)
@@ -349,7 +353,8 @@ def _(box):
                 step._call_kernel = lambda kernel, inpt, **terms: terms
                 torch_rand, torch_randint = torch.rand, torch.randint
                 torch.rand = lambda *shape: torch.tensor([draws.f32() for _ in range(shape[0])])
-                torch.randint = lambda n, _: torch.tensor(draws.below(n))
+                torch.randint = lambda *terms: torch.tensor(  # (n, shape) or (from, to, shape)
+                    draws.below(terms[0]) if len(terms) == 2 else terms[0] + draws.below(terms[1] - terms[0]))
                 try:
                     terms = step.make_params([picture])
                 finally:
@@ -363,6 +368,8 @@ def _(box):
                         arguments["fill"], int) else tuple(arguments["fill"]))
                     equal(got, expected.tobytes(), f"{arguments} on {picture.size}")
                     terms["size"] = expected.size[::-1]
+                if name == "random_resize":
+                    terms["size"] = replay.functional.resize(picture, terms["size"]).size[::-1]
                 equal((height, width), tuple(terms["size"]), f"size of {name} {arguments} on {picture.size}")
 
 

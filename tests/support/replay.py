@@ -132,6 +132,10 @@ def random_shortest_size(picture, draws, min_size, max_size=None, interpolation=
     return resize_whole(picture, int(width * r), int(height * r), interpolation)
 
 
+def random_resize(picture, draws, min_size, max_size, interpolation="bilinear"):
+    return functional.resize(picture, [min_size + draws.below(max_size - min_size)], InterpolationMode(interpolation))
+
+
 def hflip(picture, draws, p=0.5):
     return functional.hflip(picture) if draws.f32() < numpy.float32(p) else picture
 
@@ -456,7 +460,7 @@ def auto_augment(picture, draws, policy="imagenet", interpolation="nearest", fil
 
 STEPS = {function.__name__: function for function in (
     random_resized_crop, resize, center_crop, random_crop, pad, random_zoom_out, scale_jitter, random_shortest_size,
-    hflip, vflip, color_jitter, grayscale, random_grayscale, invert, posterize, solarize, autocontrast, equalize,
+    random_resize, hflip, vflip, color_jitter, grayscale, random_grayscale, invert, posterize, solarize, autocontrast, equalize,
     sharpness, random_rotation, random_affine, random_perspective, random_channel_permutation,
     random_photometric_distort, erasing, rand_augment, trivial_augment_wide, auto_augment, coarse_dropout)}
 

@@ -132,6 +132,9 @@ START_TEST(a_text_has_one_normal_spelling) {
                 { "RandomShortestSize(min_size=[480, 512], max_size=1333), random_shortest_size(9)",
                   "random_shortest_size(480:512, max_size=1333, interpolation=bilinear) "
                   "random_shortest_size(9, interpolation=bilinear)" },
+                { "RandomResize(256, max_size=480)", "random_resize(256, max_size=480, interpolation=bilinear)" },
+                { "FiveCrop(size=(8, 9))", "five_crop(8:9)" },
+                { "v2.TenCrop(8, vertical_flip=True)", "ten_crop(8, vertical_flip=true)" },
                 { "sanitize sanitize(0.5, min_area=4)", "sanitize(1, min_area=1) sanitize(0.5, min_area=4)" },
                 /* as fingers type it */
                 { "resize([256, 256])", "resize(256:256, interpolation=bilinear)" },
@@ -304,6 +307,14 @@ static const struct {
         { "random_shortest_size(0)", "column 22: min_size: \"0\" is not allowed; expected N or N:N, whole numbers" },
         { "random_shortest_size(1.5)", "column 22: min_size: \"1.5\"" },
         { "random_shortest_size(8, max_size=9:9)", "column 34: max_size: \"9:9\"" },
+        { "random_resize(8)", "column 1: random_resize needs its max_size, as in random_resize(256, 480)" },
+        { "random_resize(8, 8)", "column 1: random_resize: min_size 8 and max_size 8: sizes are drawn from" },
+        { "random_resize(8, 8.5)", "column 18: max_size: \"8.5\"" },
+        { "decode(mode=I;16) random_resize(8, 9)", "column 19: random_resize: numbers of 16 bits" },
+        { "five_crop", "column 1: five_crop needs its size, as in five_crop(224)" },
+        { "random_apply([five_crop(8)])",
+          "column 15: \"five_crop\" makes 5 pictures of each sample, so it cannot be in" },
+        { "ten_crop(8) five_crop(8)", "column 13: \"five_crop\" after \"ten_crop\": only one step of a part" },
         { "random_grayscale(nan)", "column 18: p: \"nan\"" },
         { "invert(1.5)", "column 8: p: \"1.5\" is not allowed; expected a number from 0 to 1" },
         { "posterize", "column 1: posterize needs its bits, as in posterize(4)" },
@@ -572,6 +583,9 @@ START_TEST(the_output_size_is_known_unless_it_depends_on_the_picture) {
                 { "center_crop(8) random_zoom_out(side_range=1:1)", 8, 8 },
                 { "center_crop(8) scale_jitter(8)", 0, 0 },
                 { "center_crop(8) random_shortest_size(8)", 0, 0 },
+                { "center_crop(8) random_resize(8, 9)", 0, 0 },
+                { "five_crop(8:9)", 8, 9 },
+                { "resize(20) ten_crop(8:9) pad(1)", 10, 11 },
         };
 
         for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {

@@ -23,6 +23,7 @@ struct recipe {
         uint32_t n_steps;
         struct step steps[DLP_STEPS_MAX]; /* without `decode`, which does nothing; a group, then those inside */
         uint32_t depth;                   /* while it is read: in how many groups the next step is */
+        uint32_t view;                    /* recipe_set_view() */
         uint64_t max_pixels;              /* of `decode`; 0: not given */
         bool is_upright;                  /* decode(exif=transpose) */
         bool has_mask_dtype;              /* decode(mask=uint16) */

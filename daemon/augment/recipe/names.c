@@ -104,6 +104,12 @@ bool recipe_is_step(const char *word, size_t n) {
         return step_find(word, n) || is_mode(word, n);
 }
 
+uint32_t recipe_word_views(const char *word, size_t n) {
+        const struct step_type *type = step_find_typed(word, n);
+
+        return type ? type->n_views : 0;
+}
+
 const char *skip_module(const char *text) {
         static const char *const MODULES[] = { "torchvision.", "transforms.", "v2.", "T." };
 

@@ -67,6 +67,25 @@ static int check_form(const struct step_text *reader, const struct step *step, c
         return 0;
 }
 
+/* How many pictures a sample has must be the same for all, and clear from the text. */
+static int check_views(const struct step_text *reader, const struct step *step, const char *word,
+                       const struct recipe *recipe) {
+        if (step->type->n_views == 0)
+                return 0;
+        if (step->depth > 0)
+                return why_set(reader->why, -EINVAL,
+                               "pipeline, column %zu: \"%s\" makes %u pictures of each sample, so it cannot be in a "
+                               "group; write it before or after the group",
+                               step_text_column(reader, word), step->type->name, step->type->n_views);
+        for (const struct step *other = recipe->steps; other < step; other++)
+                if (other->type->n_views > 0)
+                        return why_set(reader->why, -EINVAL,
+                                       "pipeline, column %zu: \"%s\" after \"%s\": only one step of a part can make "
+                                       "several pictures of each sample",
+                                       step_text_column(reader, word), step->type->name, other->type->name);
+        return 0;
+}
+
 static int check_weights(const struct step_text *reader, const struct step *step, const char *word,
                          const struct recipe *recipe) {
         unsigned idx_weights = step->type->group->idx_weights;
@@ -119,6 +138,8 @@ static int read_step(struct step_text *reader, const struct step_type *type, con
                 r = convert(reader, step, word, recipe);
         if (r == 0)
                 r = check_form(reader, step, word, n_channels, recipe);
+        if (r == 0)
+                r = check_views(reader, step, word, recipe);
         return r;
 }
 

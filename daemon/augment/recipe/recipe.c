@@ -48,6 +48,10 @@ bool recipe_drops_boxes(const struct recipe *recipe) {
         return false;
 }
 
+void recipe_set_view(struct recipe *recipe, uint32_t view) {
+        recipe->view = view;
+}
+
 bool recipe_is_upright(const struct recipe *recipe) {
         return recipe->is_upright;
 }

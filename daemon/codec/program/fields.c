@@ -56,8 +56,11 @@ static int set_view(struct codec *codec, const struct adding *adding, const char
                         "have",
                         adding->column, word_shown(adding->n_name), adding->name, DLP_TENSOR_NAME_MAX - 1);
         strcpy(first, codec_name(codec));
-        if (codec_set_view(codec, adding->view) == 0)
+        if (codec_set_view(codec, adding->view) == 0) {
+                if (adding->views.is_crops)
+                        codec_set_crop(codec);
                 return 0;
+        }
         snprintf(name, sizeof(name), "%s_%u", first, adding->view + 1);
         return refuse_long_name(name, adding->views.column, field, why);
 }

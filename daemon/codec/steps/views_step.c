@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/augment/recipe.h"
 #include "proto/base/step_text.h"
 
 #define NAME "views"
@@ -75,28 +76,59 @@ static int refuse_more(const struct step_text *reader, size_t at, size_t end) {
                        word.begin + 1, word_shown(word.n), reader->text + word.begin);
 }
 
+/* The next word that may be a step, also of a class with its module before it: "v2.FiveCrop". */
+static bool next_word(const char *text, size_t at, size_t end, struct step_word *ret_word) {
+        while (at < end && text[at] == '.')
+                at++;
+        return step_text_next_word(text, at, end, ret_word);
+}
+
+/* Steps that make several pictures of each sample, such as five_crop. */
+static int take_crops(const struct step_text *reader, size_t begin, size_t end, struct views *views) {
+        struct step_word word = { .end = begin };
+
+        while (next_word(reader->text, word.end, end, &word)) {
+                uint32_t n = recipe_word_views(reader->text + word.begin, word.n);
+
+                if (n == 0)
+                        continue;
+                if (views->n > 0 && views->n != n)
+                        return why_set(reader->why, -EINVAL,
+                                       "pipeline, column %zu: " NAME "(%u), and %.*s makes %u pictures of each sample, "
+                                       "which are its views: leave " NAME " out",
+                                       views->column, views->n, word_shown(word.n), reader->text + word.begin, n);
+                views->n = n;
+                views->column = views->column > 0 ? views->column : word.begin + 1;
+                views->is_crops = true;
+                return 0;
+        }
+        return 0;
+}
+
 int views_take(const char *text, size_t begin, size_t end, struct views *ret_views, size_t *ret_steps_end,
                struct why *why) {
         struct step_text reader = { .what = "pipeline", .text = text, .why = why };
         struct step_word word = { .end = begin };
-        struct views views;
+        struct views views = { 0 };
         int r;
 
-        *ret_views = (struct views){ 0 };
-        *ret_steps_end = end;
-        do {
-                if (!step_text_next_word(text, word.end, end, &word))
-                        return 0;
-        } while (!word_is(text + word.begin, word.n, NAME));
-        views.column = word.begin + 1;
-        reader.at = text + word.begin + word.n;
-        r = read_arguments(&reader, &views.n);
+        while (next_word(text, word.end, end, &word))
+                if (word_is(text + word.begin, word.n, NAME)) {
+                        views.column = word.begin + 1;
+                        reader.at = text + word.begin + word.n;
+                        r = read_arguments(&reader, &views.n);
+                        if (r == 0 && reader.at < text + end)
+                                r = refuse_more(&reader, (size_t)(reader.at - text), end);
+                        if (r < 0)
+                                return r;
+                        end = word.begin;
+                        break;
+                }
+        r = take_crops(&reader, begin, end, &views);
         if (r < 0)
                 return r;
-        if (reader.at < text + end)
-                return refuse_more(&reader, (size_t)(reader.at - text), end);
         *ret_views = views;
-        *ret_steps_end = word.begin;
+        *ret_steps_end = end;
         return 0;
 }
 

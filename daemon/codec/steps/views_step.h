@@ -4,9 +4,13 @@
  *      image: random_resized_crop(224) hflip(0.5) views(2); label      delivers image, image_2, label
  *
  * It is the last word of a part, also after a collation. View v of a loader (from 0) has the draws of a loader whose
- * option draws is larger by v. */
+ * option draws is larger by v.
+ *
+ * Steps that make several pictures of each sample (five_crop, ten_crop) make views as well, which all have the draws of
+ * the first one, as torchvision has them: `views(5)` need not be written, and is in the normal text. */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -18,9 +22,10 @@
 struct views {
         uint32_t n;    /* 0: the text does not say it */
         size_t column; /* in the text, for messages */
+        bool is_crops; /* of a step that makes them */
 };
 
-/* Looks for the step in text[begin] to text[end - 1]. Returns 0 with where the steps before it end (`end` if there is
+/* Looks for the steps in text[begin] to text[end - 1]. Returns 0 with where the steps before it end (`end` if there is
  * none); -EINVAL with the column: its argument is wrong, or something follows it. */
 int views_take(const char *text, size_t begin, size_t end, struct views *ret_views, size_t *ret_steps_end,
                struct why *why);

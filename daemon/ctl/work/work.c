@@ -36,7 +36,7 @@ static bool input_varies(const struct field_layout *field) {
 /* A function's draws follow from the seed of its part, as those of steps do. */
 static uint64_t seed_of(const struct task *task, uint32_t idx_field) {
         const struct codec *codec = program_codec(task->program, idx_field);
-        const struct codec_input input = { .seed = task_seed(task, codec_view(codec)) };
+        const struct codec_input input = { .seed = task_seed(task, codec_draws(codec)) };
 
         return dlp_philox_seed(codec_seed(codec, &input), OWN_DRAWS);
 }

@@ -125,6 +125,10 @@ STEPS: Dict[str, Callable[[Any], str]] = {
                                 f"{_keys(scale_range=(tuple(step.scale_range), (0.1, 2.0), _list))}{_filter(step)})",
     "RandomShortestSize": lambda step: f"random_shortest_size({_list(step.min_size)}"
                                        f"{_keys(max_size=(step.max_size, None, _number))}{_filter(step)})",
+    "RandomResize": lambda step: f"random_resize({_number(step.min_size)}, {_number(step.max_size)}{_filter(step)})",
+    "FiveCrop": lambda step: f"five_crop({_size(step.size)})",
+    "TenCrop": lambda step: f"ten_crop({_size(step.size)}"
+                            f"{_keys(vertical_flip=(step.vertical_flip, False, _word))})",
     "RandomHorizontalFlip": lambda step: f"hflip({_number(step.p)})",
     "RandomVerticalFlip": lambda step: f"vflip({_number(step.p)})",
     "ColorJitter": _color_jitter,

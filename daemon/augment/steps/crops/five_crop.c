@@ -1,0 +1,21 @@
+/* augment/steps/crops/five_crop.c: torchvision's FiveCrop: view 0 to 3 of the sample is a corner of the picture (top
+ * left, top right, bottom left, bottom right), view 4 its center. Draws nothing. */
+#include "daemon/augment/steps/crops/corners.h"
+
+enum {
+        SIZE
+};
+
+static int plan(const struct value *values, struct dlp_philox *philox, struct fold *fold, struct why *why) {
+        (void)philox;
+        return corners_crop(fold, "five_crop", &values[SIZE], fold->view, why);
+}
+
+const struct step_type step_five_crop = {
+        .name = "five_crop",
+        .example = "five_crop(224)",
+        .arguments = { [SIZE] = { ARGUMENT_SIZE, "size", NULL } },
+        .plan = plan,
+        .output = corners_output,
+        .n_views = N_CORNERS,
+};
