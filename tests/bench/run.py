@@ -22,6 +22,9 @@ their speed drifts. Times here are reported, never asserted.
                            rng, so that all generators are seeded) and of the daemon beside the same pipeline without it
                            (daemon); one of some 0.3 ms, two processes: images/s (rate), of torch's DataLoader with two
                            (torch), and the ratio, in turns (vs_torch); tests/bench/python_step.py
+    from_dataset_*         a Dataset object of torch's as it is, by from_dataset(), two processes: samples/s of photos with torchvision on
+                           Pillow, of arrays of 150 KB and of rows of 256 bytes in memory; _vs_torch: over torch's DataLoader
+                           with two, in turns; _cpu_vs_torch: CPU time a sample of that over ours (tests/bench/from_dataset.py)
     python_first_batch     ms from Loader() to its first batch, the package imported, index built
     first_day              s from an empty environment to the first batch: _environment (venv), _pip, _program (three lines);
                            first_day_second: ms to the first batch of a second process; first_day_torch: that of torch's
@@ -362,6 +365,37 @@ def python_step():
         emit("python_step_torch", median([theirs for _, theirs in pairs], "images_per_s"), "images/s")
         emit("python_step_vs_torch", statistics.median(ours["images_per_s"] / theirs["images_per_s"]
                                                        for ours, theirs in pairs), "", repeats=len(pairs))
+
+
+def run_from_dataset(folder, *arguments):
+    """from_dataset.py; None where what it needs is not installed."""
+    env = dict(os.environ, PYTHONPATH=os.path.join(ROOT, "client", "python"), HOME=folder, XDG_RUNTIME_DIR=folder,
+               DATALOADERD_LIBRARY=os.path.join(BUILD, "libdlclient.so.0"), DATALOADERD_IDLE="5",
+               DATALOADERD_PROGRAM=os.path.join(BUILD, "dataloaderd"))
+    env.pop("DATALOADERD_SOCKET", None)
+    run = subprocess.run([PYTHON, os.path.join(HERE, "from_dataset.py"), *map(str, arguments)], env=env, text=True,
+                         stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=600, check=False)
+    if run.returncode == 77:
+        print(f"from_dataset skipped: {run.stderr.strip()}", flush=True)
+        return None
+    if run.returncode != 0:
+        raise RuntimeError(run.stderr)
+    return json.loads(run.stdout)
+
+
+def from_dataset():
+    with tempfile.TemporaryDirectory() as folder:
+        for kind, n_samples, *more in (("photos", IMAGES // 2, photos()), ("arrays", 20000), ("rows", 60000)):
+            pairs = []
+            for _ in range(REPEATS):
+                pairs.append([run_from_dataset(folder, whose, kind, n_samples, 2, *more) for whose in ("ours", "torch")])
+                if None in pairs[-1]:
+                    return
+            emit(f"from_dataset_{kind}", median([ours for ours, _ in pairs], "samples_per_s"), "samples/s", repeats=REPEATS)
+            emit(f"from_dataset_{kind}_vs_torch",
+                 statistics.median(ours["samples_per_s"] / theirs["samples_per_s"] for ours, theirs in pairs), "ratio")
+            emit(f"from_dataset_{kind}_cpu_vs_torch",
+                 statistics.median(theirs["cpu_us"] / ours["cpu_us"] for ours, theirs in pairs), "ratio")
 
 
 def first_day():
@@ -924,6 +958,7 @@ MEASUREMENTS = [
     (("fair",), fair),
     (("python_next", "python_array", "python_first_batch"), python_next),
     (("python_step",), python_step),
+    (("from_dataset",), from_dataset),
     (("first_day",), first_day),
     (("wake",), wake),
     (("pss_per_rank", "ring_per_rank", "pss_one_rank"), pss_per_rank),
