@@ -73,8 +73,11 @@ bool recipe_means(const char *word, char ret_text[RECIPE_MEANT_MAX]) {
         return n > word_length(word);
 }
 
+/* All of them are more than an error's text holds. */
+#define SOME_STEPS "random_resized_crop, resize, hflip and many more: dataloaderd(8) lists them"
+
 int step_refuse(const struct step_text *reader, const char *word, size_t n_word) {
-        char names[32 * ARRAY_SIZE(TYPES) + 32], expected[sizeof(names) + 32];
+        char names[32 * ARRAY_SIZE(TYPES) + 32];
         const char *answer = torchvision_answer(word, n_word);
         char meant[RECIPE_MEANT_MAX];
         struct nearest nearest;
@@ -89,11 +92,11 @@ int step_refuse(const struct step_text *reader, const char *word, size_t n_word)
                                step_text_column(reader, word), word_shown(dashed_length(word)), word, meant);
         list_steps(names, sizeof(names));
         if (n_word > 0)
-                return why_set(reader->why, -EINVAL, "pipeline, column %zu: unknown step \"%.*s\"%s; the steps are %s",
+                return why_set(reader->why, -EINVAL,
+                               "pipeline, column %zu: unknown step \"%.*s\"%s; the steps are " SOME_STEPS,
                                step_text_column(reader, word), word_shown(n_word), word,
-                               nearest_in(&nearest, word, n_word, names), names);
-        snprintf(expected, sizeof(expected), "the name of a step: %s", names);
-        return step_text_refuse_here(reader, expected);
+                               nearest_in(&nearest, word, n_word, names));
+        return step_text_refuse_here(reader, "the name of a step: " SOME_STEPS);
 }
 
 bool is_mode(const char *word, size_t n) {

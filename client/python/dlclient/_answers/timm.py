@@ -13,8 +13,8 @@ UNIFORM = 1000  # the most that mstd may be; above 100 timm draws from 0 to the 
 
 
 def _refused(config: str, section: str, problem: str) -> OptionError:
-    return OptionError(f"timm_rand_augment: \"{section}\" of \"{config}\" {problem}; expected timm's sections m9, n2, p0.5, "
-                       "mstd0.5, mmax10, inc1 with \"-\" between them")
+    return OptionError(f"timm_rand_augment: \"{section}\" of \"{config}\" {problem}; expected timm's sections m9, n2, "
+                       "p0.5, mstd0.5, mmax10, inc1 with \"-\" between them")
 
 
 def _value(config: str, section: str, key: str, number: str) -> str:
@@ -43,13 +43,14 @@ def timm_rand_augment(config: str, mean: Optional[Sequence[float]] = None, inter
 
         dlclient.timm_rand_augment("rand-m9-mstd0.5-inc1", mean=(0.485, 0.456, 0.406), interpolation="bicubic")
 
-    gives "timm_rand_augment(magnitude=9, mstd=0.5, increasing=true, interpolation=bicubic, fill=124:116:104)". `mean` is
-    that of normalize, with which timm fills; without it, 128. `interpolation` is timm's --train-interpolation. Texts with
-    t (other sets of changes) are refused: they are not in the daemon."""
+    gives "timm_rand_augment(magnitude=9, mstd=0.5, increasing=true, interpolation=bicubic, fill=124:116:104)". `mean`
+    is that of normalize, with which timm fills; without it, 128. `interpolation` is timm's --train-interpolation. Texts
+    with t (other sets of changes) are refused: they are not in the daemon."""
     name, *sections = config.split("-")
     given: Dict[str, str] = {}
     if name != "rand":
-        raise OptionError(f"timm_rand_augment: \"{config}\" is not a RandAugment of timm; expected rand-m9-mstd0.5-inc1 or so")
+        raise OptionError(f"timm_rand_augment: \"{config}\" is not a RandAugment of timm; expected one such as "
+                          "rand-m9-mstd0.5-inc1")
     for section in sections:
         match = re.fullmatch(r"([a-z]+)(\d.*)", section)
         if section.startswith("t"):
