@@ -279,8 +279,10 @@ static int choose(struct codec *codec, const struct source *source, const char *
                   struct why *why) {
         const char *plugins = text ? plugin_steps_find(text, 0) : NULL;
         const char *tokens = text ? token_steps_find(text) : NULL;
-        int r = 0;
+        int r = text && named ? plugin_steps_check_bare(text, named->plugins, why) : 0;
 
+        if (r < 0)
+                return r;
         if (plugins)
                 r = plugged_choose(codec, source, text, plugins, named, why);
         else if (tokens && !codec->field.is_gathered)

@@ -1,6 +1,7 @@
 /* The process of a plug-in: loads it, and answers what the daemon asks until the daemon hangs up. */
 
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -12,6 +13,7 @@
 
 #include "daemon/plugin/process.h"
 #include "daemon/plugin/wire.h"
+#include "proto/base/cleanup.h"
 
 struct serving {
         struct area area;
@@ -51,16 +53,32 @@ static void answer(struct serving *serving, const struct wire_question *question
                             serving->area.bytes + serving->area.output_offset, reply);
 }
 
+/* If memory is short, and a plug-in leaks, it shall be this process that is ended, not the daemon or a trainer. */
+static void offer_to_be_killed(void) {
+        static const char FIRST[] = "1000";
+        int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+
+        if (fd < 0)
+                return;
+        (void)!write(fd, FIRST, sizeof(FIRST) - 1);
+        close(fd);
+}
+
 /* It ends with the thread that started it, even if the plug-in never comes back. No core file is written of
  * what may be somebody's samples. */
 static void settle_in(const char *name) {
+        static const int ENDS[] = { SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT };
         char title[16];
+
+        for (size_t i = 0; i < ARRAY_SIZE(ENDS); i++)
+                signal(ENDS[i], SIG_DFL); /* a sanitizer would print, and hide from the daemon how it ended */
 
         prctl(PR_SET_PDEATHSIG, SIGKILL);
         prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
         setrlimit(RLIMIT_CORE, &(struct rlimit){ 0, 0 });
         snprintf(title, sizeof(title), "plugin-%.8s", name);
         prctl(PR_SET_NAME, title);
+        offer_to_be_killed();
 }
 
 int process_serve(const char *path, const char *name) {

@@ -307,6 +307,9 @@ def _(box):
             (f"{WHOLE} plugin(odd.step)", "a default for size of step", '"many"'),
             (f"{WHOLE} to(float32) plugin(blocks.mosaic)", "blocks.mosaic: works on pictures of uint8"),
             (f"{WHOLE} " + "plugin(blocks.mosaic) " * 9, "up to 8 steps of plug-ins"),
+            (f"{WHOLE} blocks.mosaic(8)", "column 20", "blocks.mosaic is a step of a plug-in: write plugin(blocks.mosaic)"),
+            ("image: blocks.unpack resize(4)", "column 8", "write plugin(blocks.unpack)"),
+            (f"{WHOLE} block.mosaic(8)", 'unknown step "block"'),
             ("plugin(blocks.mosaic)", "samples of several shapes"),
             ("raw plugin(blocks.mosaic)", "samples of several shapes"),
             (f"image, label: {WHOLE} plugin(blocks.mosaic)", "field label has a value of its own"),
@@ -521,7 +524,11 @@ def _(box):
 def _(box):
     daemon = bad(box, workers=2, plugin_timeout=600)
     served(daemon, f"{WHOLE} plugin(blocks.mosaic)", epochs=5)
-    assert len(plugin_processes(daemon)) <= 4, plugin_processes(daemon)
+    assert 2 <= len(plugin_processes(daemon)) <= 4, plugin_processes(daemon)
+    for pid in plugin_processes(daemon):
+        with open(f"/proc/{pid}/oom_score_adj", encoding="ascii") as score:
+            equal(score.read().strip(), "1000", "which process the kernel ends first when memory is short")
+        equal(sorted(int(fd) for fd in os.listdir(f"/proc/{pid}/fd")), [0, 1, 2, 3, 4], "what it has open")
     reader = daemon.reader("p", pipeline=f"{WHOLE} plugin(bad.step, hang)", shuffle=False)
     reader.wait_lines(3)
     pids = plugin_processes(daemon)

@@ -25,6 +25,22 @@ const char *plugin_steps_find(const char *text, size_t begin) {
         return NULL;
 }
 
+int plugin_steps_check_bare(const char *text, const struct plugins *plugins, struct why *why) {
+        struct step_word word = { .end = 0 }, last = { 0 };
+        size_t end = strlen(text), n_step;
+
+        while (step_text_next_word(text, word.end, end, &word))
+                last = word;
+        n_step = text[word.begin] == '.' ? word_length(text + word.begin + 1) : 0;
+        for (size_t i = 0; i < plugins_count(plugins) && n_step > 0 && last.begin + last.n == word.begin; i++)
+                if (word_is(text + last.begin, last.n, plugin_name(plugins_at(plugins, i))))
+                        return why_set(why, -EINVAL,
+                                       "pipeline, column %zu: %.*s is a step of a plug-in: write plugin(%.*s)",
+                                       last.begin + 1, (int)(last.n + 1 + n_step), text + last.begin,
+                                       (int)(last.n + 1 + n_step), text + last.begin);
+        return 0;
+}
+
 /* ---- values --------------------------------------------------------------------------------------------------------
  */
 

@@ -26,6 +26,10 @@ struct plugin_step_text {
 /* Where the first one after text[begin] begins; NULL: there is none. */
 const char *plugin_steps_find(const char *text, size_t begin);
 
+/* Does the text name a step of a plug-in as if it were one of ours, "blocks.mosaic(8)"? -EINVAL: it does, and `why`
+ * says what to write. */
+int plugin_steps_check_bare(const char *text, const struct plugins *plugins, struct why *why);
+
 /* Reads one, and says where it ends; it may be a codec. Errors as below. */
 int plugin_step_parse(const char *text, const char *at, struct plugins *plugins, struct plugin_step_text *ret_step,
                       const char **ret_after, struct why *why);
