@@ -472,6 +472,10 @@ void codec_set_crop(struct codec *codec) {
         codec->is_crop = true;
         if (codec->recipe)
                 recipe_set_view(codec->recipe, codec->view);
+        if (!codec->plugged.before)
+                return;
+        codec->plugged.before->view = codec->view;
+        codec_set_crop(codec->plugged.before);
 }
 
 bool codec_is_stored(const struct codec *codec) {

@@ -140,6 +140,24 @@ def _(box):
         equal([line["fields"][name]["sha256"] for line in lines], [line["fields"][name]["sha256"] for line in alone], name)
 
 
+@case("the pictures of five_crop and ten_crop go through plug-ins one by one")
+def _(box):
+    folder, table = blocks(box), Table()
+    contents = [blk(number, WIDTH, HEIGHT) for number in range(6)]
+    daemon = daemon_of_files(box, folder, "blocks", contents)
+    for first, steps, last in (("", "five_crop(8)", "plugin(blocks.mosaic, 1)"), ("plugin(blocks.unpack) ", "ten_crop(8)", ""),
+                               ("plugin(blocks.unpack) ", "five_crop(7)", "plugin(blocks.mosaic, 1)")):
+        with table.row((first, steps, last)):
+            name = "p" if first else "same"
+            found = daemon.read(name, pipeline=f"{first}{steps} {last}", shuffle=False, job=f"f{time.monotonic_ns()}")
+            wanted = daemon.read("same", pipeline=steps, shuffle=False, job=f"w{time.monotonic_ns()}")
+            for field in wanted[0]["fields"]:
+                if field != "label":
+                    equal([line["fields"][field]["sha256"] for line in found],
+                          [line["fields"][field]["sha256"] for line in wanted], field)
+    table.done()
+
+
 @case("plug-ins of any thread model are opened, prepared and closed as dlplugin.h says")
 def _(box):
     for name, threads in (("parallel", PARALLEL), ("serial", SERIAL), ("perworker", PER_WORKER)):
