@@ -19,6 +19,7 @@
 #include "proto/base/clock.h"
 
 #define SETTLE_TIMEOUT_S 5u  /* for what the main thread waits for */
+#define LOOK_MS          200 /* between looks whether it has ended */
 #define GRACE_MS         200 /* for a process that has hung up to say how it ended */
 #define LOW_FDS          16  /* the daemon's own ends lie above those that the process gets */
 
@@ -57,28 +58,27 @@ int process_reserve(struct process *process, uint64_t n_input_bytes, uint64_t n_
 /* ---- the end -------------------------------------------------------------------------------------------------------
  */
 
-static int reap(struct process *process, int patience_ms, int *ret_status) {
-        pid_t pid;
-
+/* Has it ended? It stays as it is: nobody else gets its number. */
+static bool has_ended(const struct process *process, int patience_ms) {
         for (int ms = 0;; ms += 5) {
-                do
-                        pid = waitpid(process->pid, ret_status, patience_ms < 0 ? 0 : WNOHANG);
-                while (pid < 0 && errno == EINTR);
-                if (pid != 0 || ms >= patience_ms)
-                        return pid == process->pid ? 0 : -ESRCH;
+                siginfo_t info = { 0 };
+
+                if (waitid(P_PID, (id_t)process->pid, &info, WEXITED | WNOHANG | WNOWAIT) < 0)
+                        return errno != EINTR;
+                if (info.si_pid != 0 || ms >= patience_ms)
+                        return info.si_pid != 0;
                 poll(NULL, 0, 5);
         }
 }
 
-/* It is given a moment to end by itself, if it has hung up. Says how it ended. */
+/* It is given a moment to end by itself, if it has hung up. Says how it ended. What it has forked ends with it. */
 static void process_end(struct process *process, int patience_ms, char *text, size_t size) {
-        int status = 0, r = patience_ms > 0 ? reap(process, patience_ms, &status) : -ESRCH;
-        bool was_killed = r < 0;
+        bool was_killed = patience_ms == 0 || !has_ended(process, patience_ms);
+        int status = 0;
 
-        if (was_killed) {
-                kill(process->pid, SIGKILL);
-                reap(process, -1, &status);
-        }
+        kill(-process->pid, SIGKILL);
+        while (waitpid(process->pid, &status, 0) < 0 && errno == EINTR)
+                continue;
         close(process->fd);
         process->fd = -1;
         process->pid = 0;
@@ -122,7 +122,8 @@ static int spawn(struct process *process, int their_fd, int their_area) {
         posix_spawn_file_actions_adddup2(&actions, their_area, WIRE_AREA);
         posix_spawnattr_setsigmask(&attributes, &none);
         posix_spawnattr_setsigdefault(&attributes, &all);
-        posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+        posix_spawnattr_setpgroup(&attributes, 0);
+        posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP);
         r = posix_spawn(&process->pid, process->terms.program, &actions, &attributes, words, environ);
         posix_spawn_file_actions_destroy(&actions);
         posix_spawnattr_destroy(&attributes);
@@ -156,7 +157,8 @@ static int begin(struct process *process) {
 /* ---- questions -----------------------------------------------------------------------------------------------------
  */
 
-/* Waits until it has answered or hung up. -ETIMEDOUT, -ECANCELED. */
+/* Waits until it has answered, hung up or ended: what it has forked may hold the socket after that. -ETIMEDOUT,
+ * -ECANCELED. */
 static int wait_for(const struct process *process, uint32_t timeout_s) {
         uint64_t end_ns = clock_now_ns() + timeout_s * UINT64_C(1000000000), now_ns;
 
@@ -164,10 +166,15 @@ static int wait_for(const struct process *process, uint32_t timeout_s) {
                 struct pollfd fds[] = { { .fd = process->fd, .events = POLLIN },
                                         { .fd = process->terms.stop_fd, .events = POLLIN } };
 
-                if (poll(fds, ARRAY_SIZE(fds), (int)((end_ns - now_ns) / 1000000) + 1) < 0 && errno != EINTR)
+                uint64_t rest_ms = (end_ns - now_ns) / 1000000 + 1;
+                int n = poll(fds, ARRAY_SIZE(fds), rest_ms < LOOK_MS ? (int)rest_ms : LOOK_MS);
+
+                if (n < 0 && errno != EINTR)
                         return -errno;
-                if (fds[0].revents)
+                if ((n > 0 && fds[0].revents) || (n == 0 && has_ended(process, 0)))
                         return 0;
+                if (n <= 0)
+                        continue;
                 if (fds[1].revents)
                         return -ECANCELED;
         }

@@ -485,6 +485,34 @@ def errors_of(daemon):
     return "\n".join(str(entry) for entry in daemon.objects("errors", "p"))
 
 
+@case("a process that ends and leaves others behind it is noticed at once, and they end with it")
+def _(box):
+    daemon = bad(box, workers=2, plugin_timeout=600)
+    lines = served(daemon, f"{WHOLE} plugin(bad.step, orphans)", on_error="skip")
+    equal(indices(lines), [number for number in range(12) if number != 3])
+    contains(errors_of(daemon), "has ended its process, which exited with status 5")
+    with open(box.path("mark"), encoding="ascii") as mark:
+        pids = [int(line) for line in mark]
+    equal(len(pids), 3, "tries")
+    within(5, lambda: not any(is_running(pid) for pid in pids), "nobody is left of them")
+
+
+@case("workers that leave take their processes with them, and the bits stay")
+def _(box):
+    folder = compiled(box, "states", os.path.join(SOURCES, "states.c"), f"-DTHREADS={SERIAL}", '-DNAME="states"')
+    blocks(box)
+    daemon = daemon_of(box, folder, "states blocks", workers=4)
+    text = f"{WHOLE} plugin(states.shift) plugin(blocks.salt, 0.3)"
+    wanted = hashes(served(daemon, text, epochs=40))
+    reader = daemon.reader("p", pipeline=text, epochs=40, shuffle=False, job="changing")
+    for n in (1, 4, 2, 3, 1):
+        equal(daemon.dlctl("workers", n).returncode, 0)
+        time.sleep(0.1)
+    equal(hashes(reader.good()), wanted)
+    served(daemon, text)
+    within(5, lambda: len(plugin_processes(daemon)) <= 4, "processes: two that answer, one of all, one of the worker")
+
+
 @case("with on_error = fail the job ends with the sentence of the sample")
 def _(box):
     daemon = bad(box, workers=2)

@@ -12,7 +12,7 @@ static const struct dlplugin_argument ARGUMENTS[] = {
         { .name = "does",
           .kind = DLPLUGIN_CHOICE,
           .by_default = "nothing",
-          .choices = "nothing crash hang exit fails silent forks prints scribbles hangs_up killed_once" },
+          .choices = "nothing crash hang exit fails silent forks prints scribbles hangs_up killed_once orphans" },
         { .name = "sample", .kind = DLPLUGIN_WHOLE, .by_default = "3" },
 };
 
@@ -27,7 +27,8 @@ enum {
         PRINTS,
         SCRIBBLES,
         HANGS_UP,
-        KILLED_ONCE
+        KILLED_ONCE,
+        ORPHANS
 };
 
 static void print_much(void) {
@@ -37,6 +38,13 @@ static void print_much(void) {
         for (int i = 0; i < 100000; i++)
                 if (write(1, line, sizeof(line)) < 0)
                         return;
+}
+
+static void note(pid_t pid) {
+        FILE *file = fopen(getenv("PLUGIN_MARK"), "a");
+
+        fprintf(file, "%d\n", (int)pid);
+        fclose(file);
 }
 
 static int is_first(void) {
@@ -80,6 +88,14 @@ static int misbehave(struct dlplugin_call *call, const void *input) {
                 close(3);
                 pause();
                 return 0;
+        case ORPHANS: /* leaves somebody who holds all that it had open */
+                child = fork();
+                if (child > 0) {
+                        note(child);
+                        _exit(5);
+                }
+                for (;;)
+                        pause();
         case KILLED_ONCE:
                 if (is_first())
                         raise(SIGKILL);
