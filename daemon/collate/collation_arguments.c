@@ -215,25 +215,15 @@ int collation_read_arguments(struct step_text *reader, const struct collation_ty
         unsigned given = 0, idx = 0;
         int r;
 
-        if (*reader->at != '(')
-                return 0;
-        reader->at++;
-        step_text_skip_blanks(reader);
-        if (*reader->at == ')')
-                return 0;
-        for (;;) {
+        r = *reader->at == '(' ? step_text_enter(reader) : 0;
+        while (r > 0) {
                 r = read_key(reader, type, &given, &idx);
                 if (r == 0)
                         r = read_value(reader, &type->arguments[idx], collation);
-                if (r < 0)
-                        return r;
-                step_text_skip_blanks(reader);
-                if (*reader->at != ',' && *reader->at != ')')
-                        return step_text_refuse_here(reader, "\",\" or \")\"");
-                if (*reader->at++ == ')')
-                        return 0;
-                step_text_skip_blanks(reader);
+                if (r == 0)
+                        r = step_text_after_argument(reader);
         }
+        return r;
 }
 
 /* ---- printing -------------------------------------------------------------------------------------------------- */

@@ -172,26 +172,14 @@ static int fill_defaults(const struct step_text *reader, struct sound_step *step
 
 int sound_arguments_read(struct step_text *reader, struct sound_step *step) {
         unsigned seen = 0;
+        int r = *reader->at == '(' ? step_text_enter(reader) : 0;
 
-        if (*reader->at != '(')
-                return fill_defaults(reader, step, seen);
-        reader->at++;
-        step_text_skip_blanks(reader);
-        while (*reader->at != ')') {
-                int r = read_one(reader, step, &seen);
-
-                if (r < 0)
-                        return r;
-                step_text_skip_blanks(reader);
-                if (*reader->at == ')')
-                        break;
-                if (*reader->at != ',')
-                        return step_text_refuse_here(reader, "\",\" or \")\"");
-                reader->at++;
-                step_text_skip_blanks(reader);
+        while (r > 0) {
+                r = read_one(reader, step, &seen);
+                if (r == 0)
+                        r = step_text_after_argument(reader);
         }
-        reader->at++;
-        return fill_defaults(reader, step, seen);
+        return r < 0 ? r : fill_defaults(reader, step, seen);
 }
 
 static void print_value(const struct sound_argument *argument, const struct sound_value *value, FILE *stream) {

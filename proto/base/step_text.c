@@ -13,6 +13,28 @@ void step_text_skip_blanks(struct step_text *steps) {
         steps->at += strspn(steps->at, BLANKS);
 }
 
+int step_text_enter(struct step_text *steps) {
+        steps->at++;
+        step_text_skip_blanks(steps);
+        if (*steps->at != ')')
+                return 1;
+        steps->at++;
+        return 0;
+}
+
+int step_text_after_argument(struct step_text *steps) {
+        step_text_skip_blanks(steps);
+        if (*steps->at == ')') {
+                steps->at++;
+                return 0;
+        }
+        if (*steps->at != ',')
+                return step_text_refuse_here(steps, "\",\" or \")\"");
+        steps->at++;
+        step_text_skip_blanks(steps);
+        return *steps->at == ')' ? step_text_refuse_here(steps, "another argument after \",\"") : 1;
+}
+
 size_t word_length(const char *text) {
         return strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_");
 }

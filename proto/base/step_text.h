@@ -26,6 +26,13 @@ void step_text_skip_blanks(struct step_text *steps) DLP_SYMBOL(step_text_skip_bl
 /* -EINVAL: what was found here, or that the text ends, and what was expected. */
 int step_text_refuse_here(const struct step_text *steps, const char *expected) DLP_SYMBOL(step_text_refuse_here);
 
+/* The parenthesis that opens here, and blanks: 1 if an argument follows, 0 if the text is after the other one. */
+int step_text_enter(struct step_text *steps) DLP_SYMBOL(step_text_enter);
+
+/* What follows an argument, after blanks: 1 for a comma and another argument, at which the text then is; 0 for the end
+ * of the parentheses, after which it then is. -EINVAL for anything else, a comma before the end included. */
+int step_text_after_argument(struct step_text *steps) DLP_SYMBOL(step_text_after_argument);
+
 /* Letters, digits and underscores that the text begins with. */
 size_t word_length(const char *text) DLP_SYMBOL(word_length);
 

@@ -426,7 +426,7 @@ static const struct {
         { "pad(value=nan)", "!finite", 0 },
         { "pad(value=1e999)", "!finite", 0 },
         { "pad(value=1", "!the text ends", 0 },
-        { "pad(value=1,)", "!key=value", 0 },
+        { "pad(value=1,)", "!another argument", 0 },
         { "pad(value=1 2)", "!column 13", 0 },
         { "pad(value=1, value=2)", "!given twice", 0 },
         { "pad(multiple=0)", "!1 to 2147483647", 0 },

@@ -443,6 +443,7 @@ START_TEST(what_is_said_of_a_function_s_fields_is_of_those_that_its_part_names) 
                 { "image, y=label: python(f, label=int64)", { "\"label\" is not the name of a field" } },
                 { "image: python(f, image=int64, dtype=int32)", { "dtype= and shape= are for" } },
                 { "image, label: python(f, image=int64, image=int32)", { "column 38", "each field once" } },
+                { "image, label: python(f, image=int64,)", { "expected another argument after \",\"" } },
                 { "image, label: python(f, image=int65[3])", { "column 31", "expected a dtype" } },
                 { "image, label: python(f, image=int64[3)", { "expected \":\" or \"]\"" } },
                 { "image, label: python(f, image=int64[3:])", { "the elements of a dimension" } },

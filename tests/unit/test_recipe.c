@@ -224,7 +224,7 @@ static const struct {
         { "resize(", "column 8: the text ends where size should be" },
         { "resize(3", "column 9: the text ends; expected \",\" or \")\"" },
         { "resize(3,", "column 10: the text ends where interpolation should be" },
-        { "resize(3,)", "column 10: interpolation: \")\" is not allowed; expected nearest" },
+        { "resize(3,)", "column 10: \")\"; expected another argument after \",\"" },
         { "resize(3 4)", "column 10: \"4\"; expected \",\" or \")\"" },
         { "resize(0)", "column 8: size: \"0\" is not allowed; expected a size in pixels, 1 to 16384" },
         { "resize(-5)", "column 8: size: \"-5\"" },

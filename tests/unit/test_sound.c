@@ -381,6 +381,7 @@ START_TEST(a_step_that_makes_no_sense_is_refused) {
                 { "audio(crop=center)", "needs seconds" },
                 { "audio(rate=16000, seconds=1, crop=end)", "random, center or start" },
                 { "audio(dtype=float64)", "float32 or int16" },
+                { "audio(rate=16000,)", "column 18: \")\"; expected another argument after \",\"" },
                 { "audio(mono", "column 7" },
                 { "audio(rate=16000", "expected \",\" or \")\"" },
                 { "audio raw", "\"raw\" is not a step for sound" },

@@ -394,6 +394,7 @@ START_TEST(a_step_that_makes_no_sense_is_refused) {
                 { "audio spectrogram(power=abc)", "column 25: \"abc\" is not allowed for power" },
                 { "audio spectrogram(center=maybe)", "expected false or true" },
                 { "audio spectrogram(window_fn=han)", "did you mean \"hann\"" },
+                { "audio(rate=16000) spectrogram(10,)", "column 34: \")\"; expected another argument after \",\"" },
                 { "audio(rate=16000) mel_spectrogram(sample_rate=16000)", "leave sample_rate out" },
                 { "audio(rate=16000) mel_spectrogram(f_min=8000)", "f_min=8000 is not below f_max=8000" },
                 { "audio(rate=16000) mfcc(129)", "n_mfcc=129 is more than n_mels=128" },

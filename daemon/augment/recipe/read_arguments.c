@@ -102,28 +102,15 @@ int read_arguments(struct step_text *reader, const struct step_type *type, struc
         bool named = false;
         int r;
 
-        if (*reader->at != '(')
-                return 0;
-        reader->at++;
-        step_text_skip_blanks(reader);
-        if (*reader->at == ')') {
-                reader->at++;
-                return 0;
-        }
-        for (;;) {
+        r = *reader->at == '(' ? step_text_enter(reader) : 0;
+        while (r > 0) {
                 r = read_key(reader, type, &next, &named, &idx);
-                if (r < 0)
-                        return r;
-                r = read_value(reader, type, idx, step, recipe, given);
-                if (r < 0)
-                        return r;
-                step_text_skip_blanks(reader);
-                if (*reader->at != ',' && *reader->at != ')')
-                        return step_text_refuse_here(reader, "\",\" or \")\"");
-                if (*reader->at++ == ')')
-                        return 0;
-                step_text_skip_blanks(reader);
+                if (r == 0)
+                        r = read_value(reader, type, idx, step, recipe, given);
+                if (r == 0)
+                        r = step_text_after_argument(reader);
         }
+        return r;
 }
 
 int fill_defaults(const struct step_text *reader, const char *word, struct step *step, unsigned given) {

@@ -180,15 +180,16 @@ static int read_arguments(struct step_text *reader, struct own_call *call) {
         if (r == 0)
                 r = read_function(reader, call);
         for (;;) {
+                if (r == 0)
+                        r = step_text_after_argument(reader);
                 if (r < 0)
                         return r;
-                step_text_skip_blanks(reader);
-                if (*reader->at != ',')
-                        return expect(reader, ')', "\",\" or \")\"");
-                reader->at++;
-                step_text_skip_blanks(reader);
+                if (r == 0)
+                        break;
                 r = read_option(reader, call);
         }
+        step_text_skip_blanks(reader);
+        return 0;
 }
 
 static int refuse_more(const struct step_text *reader, size_t at, size_t end) {

@@ -145,25 +145,14 @@ static int read_argument(struct step_text *reader, struct sound_steps *steps, un
 }
 
 static int read_arguments(struct step_text *reader, struct sound_steps *steps, unsigned *seen) {
-        if (*reader->at != '(')
-                return 0;
-        reader->at++;
-        step_text_skip_blanks(reader);
-        while (*reader->at != ')') {
-                int r = read_argument(reader, steps, seen);
+        int r = *reader->at == '(' ? step_text_enter(reader) : 0;
 
-                if (r < 0)
-                        return r;
-                step_text_skip_blanks(reader);
-                if (*reader->at == ')')
-                        break;
-                if (*reader->at != ',')
-                        return step_text_refuse_here(reader, "\",\" or \")\"");
-                reader->at++;
-                step_text_skip_blanks(reader);
+        while (r > 0) {
+                r = read_argument(reader, steps, seen);
+                if (r == 0)
+                        r = step_text_after_argument(reader);
         }
-        reader->at++;
-        return 0;
+        return r;
 }
 
 int sound_steps_parse(const char *text, struct sound_steps *ret_steps, size_t *ret_end, struct why *why) {

@@ -180,16 +180,11 @@ static int read_arguments(struct step_text *reader, struct token_steps *steps, u
         step_text_skip_blanks(reader);
         r = read_name(reader, steps);
         while (r == 0) {
-                step_text_skip_blanks(reader);
-                if (*reader->at == ')')
-                        break;
-                if (*reader->at != ',')
-                        return step_text_refuse_here(reader, "\",\" or \")\"");
-                reader->at++;
-                step_text_skip_blanks(reader);
+                r = step_text_after_argument(reader);
+                if (r <= 0)
+                        return r;
                 r = read_argument(reader, steps, seen);
         }
-        reader->at += r == 0;
         return r;
 }
 
