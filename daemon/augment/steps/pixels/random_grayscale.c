@@ -1,4 +1,4 @@
-/* augment/steps/random_grayscale.c: torchvision's RandomGrayscale. Draws one f32: below p means yes. */
+/* augment/steps/pixels/random_grayscale.c: torchvision's RandomGrayscale. Draws one f32: below p means yes. */
 #include "daemon/augment/step.h"
 
 enum {

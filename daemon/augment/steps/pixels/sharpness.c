@@ -1,4 +1,4 @@
-/* augment/steps/sharpness.c: torchvision's RandomAdjustSharpness. Draws one f32: below p means yes. */
+/* augment/steps/pixels/sharpness.c: torchvision's RandomAdjustSharpness. Draws one f32: below p means yes. */
 #include "daemon/augment/step.h"
 
 enum {

@@ -1,4 +1,4 @@
-/* augment/steps/grayscale.c: torchvision's Grayscale. Draws nothing.
+/* augment/steps/pixels/grayscale.c: torchvision's Grayscale. Draws nothing.
  *
  * Stages always have three channels. A single channel is delivered as the first of three equal ones, and all later
  * steps keep them equal: the result is the same as torchvision's for a picture of one channel. */

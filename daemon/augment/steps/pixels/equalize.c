@@ -1,4 +1,4 @@
-/* augment/steps/equalize.c: torchvision's RandomEqualize. Draws one f32: below p means yes. */
+/* augment/steps/pixels/equalize.c: torchvision's RandomEqualize. Draws one f32: below p means yes. */
 #include "daemon/augment/step.h"
 
 enum {

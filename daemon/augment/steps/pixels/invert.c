@@ -1,4 +1,4 @@
-/* augment/steps/invert.c: torchvision's RandomInvert. Draws one f32: below p means yes. And what the other steps that
+/* augment/steps/pixels/invert.c: torchvision's RandomInvert. Draws one f32: below p means yes. And what the other steps that
  * change levels (operations/levels.c) have in common with it. */
 #include "daemon/augment/step.h"
 

@@ -1,4 +1,4 @@
-/* augment/steps/color_jitter.c: torchvision's ColorJitter.
+/* augment/steps/pixels/color_jitter.c: torchvision's ColorJitter.
  *
  * Draws seven words, whatever the arguments. The first three give the order of the four adjustments, shuffled from
  * brightness, contrast, saturation, hue: for i = 0, 1, 2 the one at index i is swapped with the one at index i +

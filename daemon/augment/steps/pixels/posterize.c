@@ -1,4 +1,4 @@
-/* augment/steps/posterize.c: torchvision's RandomPosterize. Draws one f32: below p means yes. */
+/* augment/steps/pixels/posterize.c: torchvision's RandomPosterize. Draws one f32: below p means yes. */
 #include "daemon/augment/step.h"
 
 enum {

@@ -1,4 +1,4 @@
-/* augment/steps/autocontrast.c: torchvision's RandomAutocontrast. Draws one f32: below p means yes. */
+/* augment/steps/pixels/autocontrast.c: torchvision's RandomAutocontrast. Draws one f32: below p means yes. */
 #include "daemon/augment/step.h"
 
 enum {

@@ -1,4 +1,4 @@
-/* augment/steps/solarize.c: torchvision's RandomSolarize. Draws one f32: below p means yes. */
+/* augment/steps/pixels/solarize.c: torchvision's RandomSolarize. Draws one f32: below p means yes. */
 #include "daemon/augment/step.h"
 
 #include <math.h>
