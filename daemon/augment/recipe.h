@@ -51,6 +51,10 @@ struct recipe;
 /* -EINVAL, with the column (from 1), the wrong word and what was expected; -ENOMEM. */
 int recipe_parse(const char *text, struct recipe **ret_recipe, struct why *why);
 
+/* The same for steps that go on with pictures of this mode which somebody else has made: nothing is decoded, and the
+ * text does not say the mode. */
+int recipe_parse_after(const char *text, enum pixel_mode mode, struct recipe **ret_recipe, struct why *why);
+
 /* Is this word of n characters the name of a step? `decode` and `raw` count as steps. */
 bool recipe_is_step(const char *word, size_t n);
 
@@ -77,6 +81,14 @@ const char *recipe_text(const struct recipe *recipe);
  * picture. */
 #define RECIPE_VARIES 1
 int recipe_output(const struct recipe *recipe, uint32_t *ret_height, uint32_t *ret_width);
+
+/* The same for pictures of this size. */
+int recipe_output_from(const struct recipe *recipe, uint32_t height, uint32_t width, uint32_t *ret_height,
+                       uint32_t *ret_width);
+
+/* Does it leave each pixel where it is: do its steps set the form of the pixels alone (to, normalize, layout, erasing)?
+ */
+bool recipe_keeps_places(const struct recipe *recipe);
 
 /* The size that no sample exceeds at the end of the recipe. Returns false if there is none: any picture may come. */
 bool recipe_bound(const struct recipe *recipe, uint32_t *ret_height, uint32_t *ret_width);

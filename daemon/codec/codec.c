@@ -413,6 +413,12 @@ bool codec_is_planes(const struct codec *codec) {
         return codec->type == &CODEC_PLANES;
 }
 
+uint32_t codec_channels(const struct codec *codec) {
+        const struct pixel_format *format = recipe_format(codec->recipe);
+
+        return format->dtype == DLP_DTYPE_UINT8 && !format->channels_first ? format->n_channels : 0;
+}
+
 bool codec_is_upright(const struct codec *codec) {
         return codec->recipe && recipe_is_upright(codec->recipe);
 }

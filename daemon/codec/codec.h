@@ -119,6 +119,9 @@ bool codec_drops_boxes(const struct codec *codec);
 /* Does it go through steps of plug-ins? */
 bool codec_is_plugged(const struct codec *codec);
 
+/* Of a picture: the channels that it has if they are levels one after the other, height x width x channels; else 0. */
+uint32_t codec_channels(const struct codec *codec);
+
 /* Does it decode a picture or a sound? Else it does not matter whether one can be decoded. */
 bool codec_decodes(const struct codec *codec);
 

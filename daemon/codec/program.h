@@ -40,6 +40,11 @@ const char *program_text(const struct program *program);
 struct own_step;
 const struct own_step *program_own(const struct program *program, uint32_t idx);
 
+/* The steps that make the field of what the function delivers (codec/after/after.h); NULL: none. Belong to the program.
+ */
+struct after;
+const struct after *program_after(const struct program *program, uint32_t idx);
+
 /* The same as codec_can_leave_form(), codec_leave_form() and so on for a field of the program. Only pictures that are
  * stacked can be left: padding has its value after these steps. Before anybody asks for a form. */
 bool program_can_leave_form(const struct program *program, uint32_t idx);

@@ -97,12 +97,17 @@ static int plan_field(struct field_layout *field, const struct layout_limits *li
                                DLP_PAYLOAD_MAX);
         field->room_bytes = field->sample_bytes * limits->batch_size;
         field->input_bytes = layout_align(form->input.n_bytes);
-        if (form->input.n_bytes > DLP_PAYLOAD_MAX / limits->batch_size)
+        field->result_bytes = layout_align(form->result.n_bytes);
+        if (form->input.n_bytes > DLP_PAYLOAD_MAX / limits->batch_size ||
+            form->result.n_bytes > DLP_PAYLOAD_MAX / limits->batch_size)
                 return why_set(why, -EOVERFLOW,
-                               "batch_size: %u samples with up to %llu bytes before the function of field %s pass the "
-                               "limit of %llu bytes a ring; ask for a smaller batch, or let steps make them smaller",
-                               limits->batch_size, (unsigned long long)form->input.n_bytes, form->name,
-                               DLP_PAYLOAD_MAX);
+                               "batch_size: %u samples with up to %llu bytes before or after the function of field %s "
+                               "pass the limit of %llu bytes a ring; ask for a smaller batch, or let steps make them "
+                               "smaller",
+                               limits->batch_size,
+                               (unsigned long long)(form->input.n_bytes > form->result.n_bytes ? form->input.n_bytes
+                                                                                               : form->result.n_bytes),
+                               form->name, DLP_PAYLOAD_MAX);
         if (form->how == COLLATE_RAGGED && !field->is_spread && form->together_bytes > 0 &&
             !__builtin_add_overflow(form->together_bytes, form->more_bytes * limits->batch_size, &together) &&
             together < field->room_bytes)
@@ -123,6 +128,8 @@ static void place_fields(struct layout *layout) {
                         layout->slot_bytes = layout_align(layout->slot_bytes + field->room_bytes);
                         field->input_offset = layout->slot_bytes;
                         layout->slot_bytes += field->input_bytes * layout->batch_size;
+                        field->result_offset = layout->slot_bytes;
+                        layout->slot_bytes += field->result_bytes * layout->batch_size;
                         if (field->form.how == COLLATE_PADDED)
                                 layout->slot_bytes = padding_place(field, layout->batch_size, layout->slot_bytes);
                         if (field->form.how == COLLATE_PACKED)

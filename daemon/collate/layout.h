@@ -71,7 +71,8 @@ struct packing_terms {
 
 extern const char *const PACKING_STRATEGIES[3], *const PACKING_LONG[5], *const PACKING_SHUFFLE[3];
 
-/* What a function of the trainer's is given, if that is not the field itself: it lies in a part of the slot of its own.
+/* What a function of the trainer's is given or delivers, if that is not the field itself: it lies in a part of the slot
+ * of its own.
  */
 struct field_input {
         uint64_t n_bytes; /* of one sample, at most; 0: there is none */
@@ -112,7 +113,8 @@ struct field_form {
 
         struct packing_terms pack; /* packed */
 
-        struct field_input input; /* stack, none of whose samples varies */
+        struct field_input input;  /* stack, none of whose samples varies */
+        struct field_input result; /* likewise: what a function delivers, if steps make the field of it */
 
         struct mix_terms mix; /* stack: its samples are mixed with one another, by the size of the pictures of that */
         uint32_t mix_picture; /* field; FIELD_NONE: there are none */
@@ -146,7 +148,8 @@ struct field_layout {
         uint64_t room_bytes;   /* of the slot, for all samples */
         struct padded_layout padded;
         struct packed_layout packed;
-        uint64_t input_offset, input_bytes; /* of form.input: sample i at offset + i * bytes */
+        uint64_t input_offset, input_bytes;   /* of form.input: sample i at offset + i * bytes */
+        uint64_t result_offset, result_bytes; /* likewise of form.result */
 };
 
 struct layout {

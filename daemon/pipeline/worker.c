@@ -10,6 +10,7 @@
 #include "daemon/base/thread.h"
 #include "daemon/collate/packing.h"
 #include "daemon/collate/padding.h"
+#include "daemon/pipeline/after.h"
 #include "daemon/pipeline/batch.h"
 #include "daemon/pipeline/desk/desk.h"
 #include "daemon/pipeline/failure/failure.h"
@@ -18,10 +19,25 @@
 
 /* ---- reserving scratch memory -------------------------------------------------------------------------------- */
 
-#define SAMPLE_WAITS 1 /* the task is no longer this worker's */
-
 static bool has_scratch(const struct worker *worker, const struct task *task, uint64_t need) {
         return need <= worker->own_bytes || need <= task->n_scratch_bytes;
+}
+
+int worker_reserve(struct worker *worker, struct task *task, uint64_t need) {
+        if (need == 0 || codec_tools_bytes(worker->tools) + need <= worker->own_bytes)
+                return 0;
+        codec_tools_trim(worker->tools);
+        if (has_scratch(worker, task, need))
+                return 0;
+        if (need > worker->scratch->n_bytes)
+                return -EFBIG;
+        scratch_give(worker->scratch, task, clock_now_ns()); /* a task that waits holds no scratch */
+        fair_item_refund(&task->ready); /* before it waits: another worker may have the task a moment later */
+        if (scratch_take(worker->scratch, task, need, clock_now_ns()) == SCRATCH_WAITS) {
+                counter_add(&worker->counters->n_scratch_waits, 1);
+                return SAMPLE_WAITS;
+        }
+        return 0;
 }
 
 /* More memory is worth having, and nobody waits for it: a picture that is decoded alone has the same pixels. */
@@ -35,6 +51,7 @@ static bool may_share(struct worker *worker, struct task *task, const struct cod
 static int worker_charge(struct worker *worker, struct task *task, const struct codec *codec,
                          struct codec_opened *opened, struct why *why) {
         uint64_t need = opened->need_bytes;
+        int r;
 
         if (need == 0 || codec_tools_bytes(worker->tools) + need <= worker->own_bytes)
                 return 0;
@@ -43,24 +60,15 @@ static int worker_charge(struct worker *worker, struct task *task, const struct 
                 if (may_share(worker, task, opened))
                         return 0;
                 codec_decode_alone(worker->tools);
-                need = opened->need_bytes = opened->alone_bytes;
+                opened->need_bytes = opened->alone_bytes;
         }
-        if (has_scratch(worker, task, need))
-                return 0;
-        if (need > worker->scratch->n_bytes)
-                return codec_refuse_memory(codec, worker->tools, opened, worker->scratch->n_bytes, why);
-        scratch_give(worker->scratch, task, clock_now_ns()); /* a task that waits holds no scratch */
-        fair_item_refund(&task->ready); /* before it waits: another worker may have the task a moment later */
-        if (scratch_take(worker->scratch, task, need, clock_now_ns()) == SCRATCH_WAITS) {
-                counter_add(&worker->counters->n_scratch_waits, 1);
-                return SAMPLE_WAITS;
-        }
-        return 0;
+        r = worker_reserve(worker, task, opened->need_bytes);
+        return r == -EFBIG ? codec_refuse_memory(codec, worker->tools, opened, worker->scratch->n_bytes, why) : r;
 }
 
 /* Gives back what the task was granted, whether it was needed or not. This comes after the memory itself has been
  * freed. */
-static void worker_settle(struct worker *worker, struct task *task) {
+void worker_settle(struct worker *worker, struct task *task) {
         if (task->n_scratch_bytes == 0)
                 return;
         codec_tools_trim(worker->tools);
@@ -83,7 +91,7 @@ static void worker_count_decoded(struct worker *worker) {
 }
 
 /* A whole file may have become longer than the index says: then the field is all of it. */
-static struct codec_input input_of(struct task *task, uint32_t idx_field) {
+struct codec_input worker_input_of(struct task *task, uint32_t idx_field) {
         const struct stream *stream = task->batch->stream;
         const struct field_bytes *field = &task->fields[idx_field];
         const struct field_layout *layout = &stream->layout.fields[idx_field];
@@ -146,13 +154,17 @@ static int render_packed(struct worker *worker, const struct task *task, const s
                                   place->n_elements * size, out, why);
 }
 
-/* A function of the trainer's makes the field of this, which lies in a place of its own. */
+/* A function of the trainer's makes the field of this, or steps after it do: it lies in a place of its own. */
 static int render_input(struct worker *worker, struct task *task, uint32_t idx_field, const struct codec_input *input,
                         const struct codec_opened *opened, struct why *why) {
         const struct collating *collating = &task->batch->collating;
         const struct field_layout *field = &collating->layout->fields[idx_field];
         const struct codec *codec = program_codec(task->program, idx_field);
 
+        if (field->form.input.n_bytes == 0)
+                return codec_render(codec, worker->tools, input,
+                                    collating->slot + field->result_offset + field->result_bytes * task->idx_sample,
+                                    why);
         if (opened->n_bytes > field->form.input.n_bytes)
                 return codec_refuse_room(codec, opened, field, why);
         memcpy(task->inputs[idx_field], opened->shape, sizeof(task->inputs[idx_field]));
@@ -170,7 +182,7 @@ static int place_and_render(struct worker *worker, struct task *task, uint32_t i
         uint8_t *out = NULL;
         int r;
 
-        if (field->form.input.n_bytes > 0)
+        if (field->form.input.n_bytes > 0 || field->form.result.n_bytes > 0)
                 return render_input(worker, task, idx_field, input, opened, why);
         memcpy(shape, opened->shape, sizeof(shape));
         if (field->form.how == COLLATE_PADDED && padding_fit(field, shape) < 0)
@@ -216,7 +228,7 @@ static void note_size(struct task *task, uint32_t idx_field, const struct codec_
 /* Returns 0, SAMPLE_WAITS, or a negative errno for what is wrong. */
 static int serve_field(struct worker *worker, struct task *task, uint32_t idx_field, struct why *why) {
         const struct codec *codec = program_codec(task->program, idx_field);
-        struct codec_input input = input_of(task, idx_field);
+        struct codec_input input = worker_input_of(task, idx_field);
         struct codec_sharer sharers[DLP_TENSORS_MAX];
         struct codec_opened opened;
         int r;
@@ -250,7 +262,7 @@ static int check_ragged(struct worker *worker, struct task *task, uint32_t idx_f
         const struct stream *stream = task->batch->stream;
         const struct codec *codec = program_codec(task->program, idx_field);
         const struct field_layout *field = &stream->layout.fields[idx_field];
-        struct codec_input input = input_of(task, idx_field);
+        struct codec_input input = worker_input_of(task, idx_field);
         struct codec_opened opened;
         int r = codec_open(codec, worker->tools, &input, &opened, why);
 
@@ -514,6 +526,8 @@ static void worker_do(struct worker *worker, struct task *task) {
                 bool was_on_desk = task->own.state != OWN_NONE;
 
                 r = was_on_desk ? own_outcome(task, &why) : serve(worker, task, &why);
+                if (r == 0 && was_on_desk)
+                        r = after_serve(worker, task, &why);
                 if (r == SAMPLE_WAITS)
                         return;
                 task->own.state = OWN_NONE;

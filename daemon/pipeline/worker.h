@@ -72,6 +72,16 @@ int worker_start(const struct worker_options *options, uint32_t idx, struct work
  * finishes its sample and ends. Its decoder and workspace are freed when it ends, not only here. */
 void worker_join(struct worker *worker);
 
+#define SAMPLE_WAITS 1 /* the task is no longer this worker's */
+
+/* Lets the worker use so much memory for its sample. Returns 0; SAMPLE_WAITS: the task comes back once there is as
+ * much; -EFBIG: there never is. worker_settle() gives it back. Its own thread. */
+int worker_reserve(struct worker *worker, struct task *task, uint64_t need);
+void worker_settle(struct worker *worker, struct task *task);
+
+/* What a codec needs to know of a field of its sample. Its own thread. */
+struct codec_input worker_input_of(struct task *task, uint32_t idx_field);
+
 /* Where it counts what it does for a batch's job. */
 struct tally *worker_tally(const struct worker *worker, const struct batch *batch);
 

@@ -541,7 +541,7 @@ def _(box):
         no("n_workers", workers={{"f": f}}, n_workers=0)
         no("worker_timeout", workers={{"f": f}}, worker_timeout=-1)
         no("worker_start", workers={{"f": f}}, worker_start="thread")
-        no("column 26", "which is the last step of its part", pipeline="center_crop(8) python(f) hflip", workers={{"f": f}})
+        no("column 26", "hflip", pipeline="center_crop(8) python(f) hfilp", workers={{"f": f}})
         no("the name of a function", pipeline="center_crop(8) python()", workers={{"f": f}})
         no("dtype= or shape=", pipeline="center_crop(8) python(f, size=3)", workers={{"f": f}})
         no("a dtype", pipeline="center_crop(8) python(f, dtype=complex)", workers={{"f": f}})

@@ -370,6 +370,69 @@ START_TEST(a_function_is_printed_with_its_part_and_says_the_form_of_its_field) {
 }
 END_TEST
 
+START_TEST(steps_after_a_function_make_the_field_of_what_it_delivers) {
+        static const struct {
+                const char *text, *normal;
+                enum dlp_dtype dtype;
+                int64_t shape[3];
+                uint64_t input_bytes, result_bytes;
+        } rows[] = {
+                { "center_crop(8) python(f)  to(torch.float) ",
+                  "center_crop(8) python(f) to(float32)",
+                  DLP_DTYPE_FLOAT32,
+                  { 8, 8, 3 },
+                  0,
+                  192 },
+                { "image: center_crop(8) python(f, shape=6:4:3) layout(nchw); label",
+                  "image: center_crop(8) python(f, shape=6:4:3) layout(nchw); label",
+                  DLP_DTYPE_UINT8,
+                  { 3, 6, 4 },
+                  192,
+                  72 },
+                { "image, label: center_crop(8) python(f) center_crop(4:2) mixup(alpha=1.0, num_classes=9)",
+                  NULL,
+                  DLP_DTYPE_UINT8,
+                  { 4, 2, 3 },
+                  0,
+                  192 },
+                { "decode(mode=L) center_crop(8) python(f) hflip views(2)",
+                  "decode(mode=L) center_crop(8) python(f) hflip(0.5) views(2)",
+                  DLP_DTYPE_UINT8,
+                  { 8, 8, 1 },
+                  0,
+                  64 },
+                { "center_crop(8) python(f) stack",
+                  "center_crop(8) python(f) stack",
+                  DLP_DTYPE_UINT8,
+                  { 8, 8, 3 },
+                  0,
+                  0 },
+        };
+        const struct codec_terms terms = { .source = &PICTURES, .batch_size = 2, .max_pixels = 1000 };
+        char text[512], again[512];
+
+        for (size_t i = 0; i < ARRAY_LENGTH(rows); i++) {
+                struct program *program;
+                struct field_form form;
+                struct why why;
+
+                fields_of(&PICTURES, rows[i].text, text, sizeof(text));
+                if (rows[i].normal)
+                        ck_assert_str_eq(text, rows[i].normal);
+                fields_of(&PICTURES, text, again, sizeof(again));
+                ck_assert_str_eq(again, text);
+                ck_assert_int_eq(program_parse(text, &PICTURES, NULL, &program, &why), 0);
+                ck_assert_int_eq(program_form(program, 0, &terms, &form, &why), 0);
+                ck_assert_int_eq(form.dtype, rows[i].dtype);
+                ck_assert_uint_eq(form.n_dims, 3);
+                ck_assert_mem_eq(form.shape, rows[i].shape, sizeof(rows[i].shape));
+                ck_assert_uint_eq(form.input.n_bytes, rows[i].input_bytes);
+                ck_assert_uint_eq(form.result.n_bytes, rows[i].result_bytes);
+                program_free(program);
+        }
+}
+END_TEST
+
 START_TEST(a_function_gets_all_fields_of_its_part_in_one_call) {
         static const struct {
                 const struct source *source;
@@ -784,6 +847,7 @@ int main(void) {
                 { "programs", the_normal_text_means_itself, 0 },
                 { "programs", a_collation_is_printed_with_its_part_and_changes_no_draws, 0 },
                 { "programs", a_function_is_printed_with_its_part_and_says_the_form_of_its_field, 0 },
+                { "programs", steps_after_a_function_make_the_field_of_what_it_delivers, 0 },
                 { "programs", a_function_gets_all_fields_of_its_part_in_one_call, 0 },
                 { "programs", what_is_said_of_a_function_s_fields_is_of_those_that_its_part_names, 0 },
                 { "programs", what_is_wrong_is_named_with_its_column_in_the_whole_text, 0 },

@@ -308,7 +308,7 @@ static int read_all(struct step_text *reader, struct recipe *recipe) {
                                "the pipeline is empty; write the steps to apply to a picture, for example"
                                " \"random_resized_crop(224) hflip(0.5)\", or \"decode\", or \"raw\"");
 
-        for (unsigned place = 0; *reader->at; place++) {
+        for (unsigned place = recipe->goes_on; *reader->at; place++) {
                 int r = read_one(reader, place, recipe);
 
                 if (r < 0)
@@ -340,7 +340,7 @@ static int check_output(const struct recipe *recipe, struct why *why) {
                        width, height, RECIPE_BETWEEN_PIXELS_MAX);
 }
 
-int recipe_parse(const char *text, struct recipe **ret_recipe, struct why *why) {
+static int parse(const char *text, bool goes_on, enum pixel_mode mode, struct recipe **ret_recipe, struct why *why) {
         _cleanup_(recipe_freep) struct recipe *recipe = NULL;
         struct step_text reader = { .what = "pipeline", .why = why };
         char typed[DLP_PIPELINE_MAX];
@@ -357,7 +357,9 @@ int recipe_parse(const char *text, struct recipe **ret_recipe, struct why *why) 
         reader.text = reader.at = typed;
 
         recipe->kind = RECIPE_PIXELS;
+        recipe->goes_on = goes_on;
         conversion_init(&recipe->conversion);
+        conversion_set_mode(&recipe->conversion, mode);
         r = read_all(&reader, recipe);
         if (r < 0)
                 return r;
@@ -368,4 +370,12 @@ int recipe_parse(const char *text, struct recipe **ret_recipe, struct why *why) 
         print_recipe(recipe);
         *ret_recipe = TAKE_PTR(recipe);
         return 0;
+}
+
+int recipe_parse(const char *text, struct recipe **ret_recipe, struct why *why) {
+        return parse(text, false, PIXELS_RGB, ret_recipe, why);
+}
+
+int recipe_parse_after(const char *text, enum pixel_mode mode, struct recipe **ret_recipe, struct why *why) {
+        return parse(text, true, mode, ret_recipe, why);
 }

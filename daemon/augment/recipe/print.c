@@ -58,7 +58,7 @@ static size_t print_steps(const struct recipe *recipe, uint32_t begin, uint32_t 
 
 /* `decode` with those arguments that are not as by default. Returns its length; 0: there are none. */
 static size_t print_decode(const struct recipe *recipe, char *text, size_t size) {
-        enum pixel_mode mode = recipe->conversion.format.mode;
+        enum pixel_mode mode = recipe->goes_on ? PIXELS_RGB : recipe->conversion.format.mode;
         char max_pixels[40] = "";
         const char *arguments[] = { max_pixels, recipe->is_upright ? "exif=transpose" : "",
                                     mode == PIXELS_RGB ? "" : "mode=", recipe->has_mask_dtype ? "mask=" : "" };

@@ -52,6 +52,13 @@ void recipe_set_view(struct recipe *recipe, uint32_t view) {
         recipe->view = view;
 }
 
+bool recipe_keeps_places(const struct recipe *recipe) {
+        for (uint32_t i = 0; i < recipe->n_steps; i++)
+                if (step_touches_pixels(recipe->steps[i].type) && !recipe->steps[i].type->may_follow_form)
+                        return false;
+        return true;
+}
+
 bool recipe_is_upright(const struct recipe *recipe) {
         return recipe->is_upright;
 }

@@ -93,9 +93,11 @@ static struct size through_steps(const struct walk *walk, uint32_t begin, uint32
         return size;
 }
 
-static bool walk_all(const struct recipe *recipe, bool is_bound, uint32_t *ret_height, uint32_t *ret_width) {
+static bool walk_all(const struct recipe *recipe, bool is_bound, struct size size, uint32_t *ret_height,
+                     uint32_t *ret_width) {
         const struct walk walk = { .recipe = recipe, .is_bound = is_bound };
-        struct size size = through_steps(&walk, 0, recipe->n_steps, (struct size){ 0, 0 });
+
+        size = through_steps(&walk, 0, recipe->n_steps, size);
 
         if (size.height == 0)
                 return false;
@@ -105,9 +107,14 @@ static bool walk_all(const struct recipe *recipe, bool is_bound, uint32_t *ret_h
 }
 
 int recipe_output(const struct recipe *recipe, uint32_t *ret_height, uint32_t *ret_width) {
-        return walk_all(recipe, false, ret_height, ret_width) ? 0 : RECIPE_VARIES;
+        return recipe_output_from(recipe, 0, 0, ret_height, ret_width);
+}
+
+int recipe_output_from(const struct recipe *recipe, uint32_t height, uint32_t width, uint32_t *ret_height,
+                       uint32_t *ret_width) {
+        return walk_all(recipe, false, (struct size){ height, width }, ret_height, ret_width) ? 0 : RECIPE_VARIES;
 }
 
 bool recipe_bound(const struct recipe *recipe, uint32_t *ret_height, uint32_t *ret_width) {
-        return walk_all(recipe, true, ret_height, ret_width);
+        return walk_all(recipe, true, (struct size){ 0, 0 }, ret_height, ret_width);
 }

@@ -10,6 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "daemon/codec/after/after.h"
 #include "daemon/codec/program.h"
 #include "daemon/codec/steps/own_step.h"
 #include "daemon/codec/steps/views_step.h"
@@ -22,6 +23,7 @@ struct program {
         struct codec *codecs[DLP_TENSORS_MAX];
         struct collation collations[DLP_TENSORS_MAX]; /* of each field */
         struct own_step owns[DLP_TENSORS_MAX];        /* likewise, if a function gets it */
+        struct after *afters[DLP_TENSORS_MAX];        /* steps after the function; NULL: none */
         struct views views[DLP_TENSORS_MAX];          /* of each field's part */
         uint32_t mix_pictures[DLP_TENSORS_MAX];       /* the one with which each field is mixed, or FIELD_NONE */
         size_t renamed[DLP_TENSORS_MAX];              /* the column of its name, if the part gives it one; 0: none */
@@ -74,6 +76,12 @@ int bind_own(struct program *program, uint32_t first, uint32_t begin, const stru
 
 /* The same for steps of plug-ins; `begin` is the first field of the part. Labels that are mixed have no such steps. */
 int check_plugged(const struct program *program, uint32_t begin, struct why *why);
+
+/* The pictures among them get the steps after it. */
+int bind_after(struct program *program, uint32_t begin, const struct own_call *own, const char *text, struct why *why);
+
+/* A picture is cut only if it is known where its rows are. */
+int check_cut(const struct program *program, uint32_t idx, const struct field_form *form, struct why *why);
 
 /* ---- fields.c */
 

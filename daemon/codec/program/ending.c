@@ -12,7 +12,7 @@ int take_ending(const char *text, size_t begin, size_t *steps_end, struct own_ca
 
         if (r == 0)
                 r = own_step_take(text, begin, *steps_end, ret_own, steps_end, why);
-        if (r == 0 && ret_own->function[0] && !collation_is_stack(ret_collation))
+        if (r == 0 && ret_own->function[0] && !collation_is_stack(ret_collation) && !collation_mixes(ret_collation))
                 r = why_set(why, -EINVAL,
                             "pipeline, column %zu: what a function delivers has one shape and is stacked: leave what "
                             "follows python(%s) out",

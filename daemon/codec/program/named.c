@@ -139,6 +139,8 @@ static int parse_part(struct program *program, const struct source *source, cons
                 collate_part(program, begin, &part->collation);
                 find_masks(program, source, begin);
                 r = lead_fields(program, source, begin, why);
+                if (r == 0)
+                        r = bind_after(program, begin, &part->own, text, why);
                 if (r == 0 && collation_mixes(&part->collation))
                         r = check_mixed(program, begin, view, &part->collation, why);
                 if (r == 0)

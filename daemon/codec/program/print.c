@@ -15,6 +15,7 @@ static char *print_ending(const struct program *program, uint32_t idx_first, uin
                           const struct collation *collation) {
         _cleanup_(freep) char *last = collation && collation->type ? collation_text(collation) : strdup("");
         const struct own_step *owns[DLP_TENSORS_MAX];
+        const struct after *after = NULL;
         const struct views *views = &program->views[idx_last];
         uint32_t n = idx_last - idx_first + 1;
         bool has_function = program_own(program, idx_first) != NULL;
@@ -24,10 +25,14 @@ static char *print_ending(const struct program *program, uint32_t idx_first, uin
 
         if (!stream)
                 return NULL;
-        for (uint32_t i = 0; i < n; i++)
+        for (uint32_t i = 0; i < n; i++) {
                 owns[i] = &program->owns[idx_first + i];
+                after = after ? after : program->afters[idx_first + i];
+        }
         if (has_function)
                 own_step_print(owns, n, stream);
+        if (after)
+                fprintf(stream, " %s", after_text(after));
         fprintf(stream, "%s%s", has_function && last[0] ? " " : "", last);
         if (views->n > 0)
                 fprintf(stream, "%sviews(%u)", has_function || last[0] ? " " : "", views->n);

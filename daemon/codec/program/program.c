@@ -17,8 +17,10 @@ static void program_freep(struct program **program) {
 void program_free(struct program *program) {
         if (!program)
                 return;
-        for (uint32_t i = 0; i < program->n_fields; i++)
+        for (uint32_t i = 0; i < program->n_fields; i++) {
                 codec_free(program->codecs[i]);
+                after_free(program->afters[i]);
+        }
         free(program->text);
         free(program);
 }
@@ -29,6 +31,10 @@ const char *program_text(const struct program *program) {
 
 const struct own_step *program_own(const struct program *program, uint32_t idx) {
         return program->owns[idx].function[0] ? &program->owns[idx] : NULL;
+}
+
+const struct after *program_after(const struct program *program, uint32_t idx) {
+        return program->afters[idx];
 }
 
 /* Does nothing come after the steps of the codec that needs their result here? */
@@ -83,6 +89,10 @@ int program_form(const struct program *program, uint32_t idx, const struct codec
 
         if (r == 0 && program_own(program, idx))
                 r = own_step_apply(program_own(program, idx), ret_form, why);
+        if (r == 0 && program->afters[idx])
+                r = after_form(program->afters[idx], ret_form, why);
+        if (r == 0)
+                r = check_cut(program, idx, ret_form, why);
         if (r < 0)
                 return r;
         ret_form->mix_picture = program->mix_pictures[idx];

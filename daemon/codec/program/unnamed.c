@@ -75,7 +75,7 @@ static bool is_raw(const char *text) {
 }
 
 /* The field that the steps are for, in all its views. */
-static int add_main(struct program *program, const struct source *source, struct adding *adding,
+static int add_main(struct program *program, const struct source *source, struct adding *adding, const char *text,
                     const struct own_call *own, const struct collation *collation, struct why *why) {
         uint32_t idx_main = 0;
         int r = find_main(&source->schema, &idx_main, why);
@@ -84,6 +84,8 @@ static int add_main(struct program *program, const struct source *source, struct
                 r = add_field(program, source, idx_main, adding, why);
         if (r == 0)
                 r = bind_own(program, 0, 0, own, why);
+        if (r == 0)
+                r = bind_after(program, 0, own, text, why);
         if (r == 0 && codec_drops_boxes(program->codecs[0]))
                 r = refuse_dropping(0, why);
         if (r == 0)
@@ -94,6 +96,8 @@ static int add_main(struct program *program, const struct source *source, struct
                 r = add_field(program, source, idx_main, adding, why);
                 if (r == 0)
                         r = bind_own(program, 0, program->n_fields - 1, own, why);
+                if (r == 0)
+                        r = bind_after(program, program->n_fields - 1, own, text, why);
         }
         for (uint32_t i = 0; i < program->n_fields; i++)
                 program->collations[i] = *collation;
@@ -123,7 +127,7 @@ int parse_unnamed(struct program *program, const struct source *source, const ch
         adding.collation = &collation;
         r = find_label(source, &collation, &idx_label, why);
         if (!no_main && r == 0) {
-                r = add_main(program, source, &adding, &own, &collation, why);
+                r = add_main(program, source, &adding, text, &own, &collation, why);
                 idx_main = r == 0 ? codec_field(program->codecs[0]) : idx_main;
         }
         if (idx_label < source->schema.n_fields && idx_label != idx_main && r == 0)

@@ -192,15 +192,23 @@ static int read_arguments(struct step_text *reader, struct own_call *call) {
         return 0;
 }
 
-static int refuse_more(const struct step_text *reader, size_t at, size_t end) {
-        struct step_word word;
+/* Steps may follow, but no other function. */
+static int take_after(const struct step_text *reader, size_t end, struct own_call *call) {
+        struct step_word word = { .end = (size_t)(reader->at - reader->text) };
 
-        if (!step_text_next_word(reader->text, at, end, &word))
-                return step_text_refuse_here(reader, "the end: the step before is the last one of its part");
-        return why_set(reader->why, -EINVAL,
-                       "pipeline, column %zu: \"%.*s\" after " NAME
-                       ", which is the last step of its part: let the function do that, too",
-                       word.begin + 1, word_shown(word.n), reader->text + word.begin);
+        call->after_begin = call->after_end = word.end;
+        if (word.end >= end)
+                return 0;
+        if (!isspace((unsigned char)*(reader->at - 1)))
+                return step_text_refuse_here(reader, "a blank and the next step, or the end");
+        call->after_end = end;
+        while (step_text_next_word(reader->text, word.end, end, &word))
+                if (word_is(reader->text + word.begin, word.n, NAME))
+                        return why_set(reader->why, -EINVAL,
+                                       "pipeline, column %zu: " NAME " is twice in one part; let one function call the "
+                                       "other",
+                                       word.begin + 1);
+        return 0;
 }
 
 int own_step_take(const char *text, size_t begin, size_t end, struct own_call *ret_call, size_t *ret_steps_end,
@@ -220,10 +228,8 @@ int own_step_take(const char *text, size_t begin, size_t end, struct own_call *r
         r = read_arguments(&reader, ret_call);
         if (r < 0)
                 return r;
-        if (reader.at < text + end)
-                return refuse_more(&reader, (size_t)(reader.at - text), end);
         *ret_steps_end = word.begin;
-        return 0;
+        return take_after(&reader, end, ret_call);
 }
 
 /* ---- the fields of its part ------------------------------------------------------------------------------------ */
@@ -348,6 +354,16 @@ static uint64_t input_bytes(const struct field_form *form) {
         return form->asked_bytes < form->max_bytes ? form->asked_bytes : form->max_bytes;
 }
 
+/* Which dimensions of what is made of a picture are its height and width, if it is one. */
+static void find_sides(struct field_form *made) {
+        bool first = made->n_dims == 3 && made->shape[0] <= 4 && made->shape[2] > 4;
+
+        if (made->n_dims != 3 || (!first && made->shape[2] > 4))
+                return;
+        made->padded_dim = first;
+        made->n_padded_dims = 2;
+}
+
 int own_step_apply(const struct own_step *step, struct field_form *form, struct why *why) {
         struct field_input input = { .n_dims = form->n_dims };
         struct field_form made = { .how = COLLATE_STACK };
@@ -379,6 +395,8 @@ int own_step_apply(const struct own_step *step, struct field_form *form, struct 
         made.n_dims = step->form.has_shape ? step->form.n_dims : form->n_dims;
         memcpy(made.shape, step->form.has_shape ? step->form.shape : form->shape, sizeof(made.shape));
         made.input = input;
+        if (form->n_padded_dims == 2)
+                find_sides(&made);
         *form = made;
         return 0;
 }

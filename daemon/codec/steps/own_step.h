@@ -5,9 +5,9 @@
  *      image: raw python(read, dtype=float32, shape=3:64:64)   read makes an array of the stored bytes
  *      image, boxes: hflip(0.5) python(my, boxes=float32[100:4])   my gets both, and delivers boxes in another form
  *
- * It is the last step of its part; only views(N) and stack may follow. If the part names several fields, one call gets
- * them all. The function runs in processes that the trainer starts (pipeline/desk/desk.h); here is what the text says
- * of it, and where its input lies. */
+ * Steps for pictures may follow it (codec/after/after.h), mixing, and views(N). If the part names several fields, one
+ * call gets them all. The function runs in processes that the trainer starts (pipeline/desk/desk.h); here is what the
+ * text says of it, and where its input lies. */
 #pragma once
 
 #include <stdbool.h>
@@ -40,7 +40,8 @@ struct own_step {
 struct own_call {
         char function[DLP_FUNCTION_MAX]; /* "": the text does not have the step */
         size_t column;
-        struct own_form form; /* dtype= and shape= */
+        size_t after_begin, after_end; /* where the steps after it are in the text; equal: there are none */
+        struct own_form form;          /* dtype= and shape= */
         uint32_t n_named;
         struct own_named { /* FIELD= */
                 char field[DLP_TENSOR_NAME_MAX];
@@ -50,7 +51,7 @@ struct own_call {
 };
 
 /* Looks for the step in text[begin] to text[end - 1]. Returns 0 with where the steps before it end (`end` if there is
- * none); -EINVAL with the column: its arguments are wrong, or something follows it. */
+ * none); -EINVAL with the column: its arguments are wrong, or another one follows it. */
 int own_step_take(const char *text, size_t begin, size_t end, struct own_call *ret_call, size_t *ret_steps_end,
                   struct why *why);
 

@@ -157,7 +157,11 @@ static void tell_step(struct told_step *told, const struct stream *stream, uint3
         told->step.parameter = (char *)(uintptr_t)own->parameter;
         told->step.goes_on = own->goes_on;
         told->step.field = (char *)(uintptr_t)form->name;
-        tell_form(&told->output, field->offset, field->sample_bytes, form->dtype, form->n_dims, form->shape);
+        if (form->result.n_bytes > 0)
+                tell_form(&told->output, field->result_offset, field->result_bytes, form->result.dtype,
+                          form->result.n_dims, form->result.shape);
+        else
+                tell_form(&told->output, field->offset, field->sample_bytes, form->dtype, form->n_dims, form->shape);
         if (form->input.n_bytes > 0)
                 tell_form(&told->input, field->input_offset, field->input_bytes, form->input.dtype, form->input.n_dims,
                           form->input.shape);

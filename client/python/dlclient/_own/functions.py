@@ -54,8 +54,8 @@ def needed(functions: Dict[str, Function], pipeline: str) -> None:
                               f"write workers={{\"{name}\": function}}")
     for name in functions:
         if name not in named:
-            raise OptionError(f"workers: {name!r} is not in the pipeline {pipeline!r}; write python({name}) as the "
-                              f"last step of a field, as in \"center_crop(224) python({name})\"")
+            raise OptionError(f"workers: {name!r} is not in the pipeline {pipeline!r}; write python({name}) after the "
+                              f"steps of a field, as in \"center_crop(224) python({name})\"")
 
 
 class Call:
