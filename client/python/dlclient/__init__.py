@@ -22,6 +22,7 @@ from ._errors import (BatchReleased, DaemonGone, DaemonNotRunning, DaemonTimeout
                       TooManyErrors, VersionMismatch, WorkersGone)
 from ._loader import Loader
 from ._once import OnceError, OnceTimeout, once
+from ._own.check import check_steps
 from ._own.dataset import from_dataset
 from ._own.draws import sample_rng
 from ._batches.ragged import Ragged
@@ -36,5 +37,5 @@ __all__ = [
     "LoaderWarning", "NotSupported", "OnceError", "OnceTimeout", "OptionError", "PermissionDenied", "Ragged",
     "RankTaken", "RingFull", "SampleDamaged", "Sampler", "StateError", "Stats", "StillInUse", "TextLists", "Texts",
     "TooManyErrors", "VersionMismatch", "WorkersGone",
-    "__version__", "from_dataset", "once", "sample_rng", "timm_rand_augment",
+    "__version__", "check_steps", "from_dataset", "once", "sample_rng", "timm_rand_augment",
 ]
