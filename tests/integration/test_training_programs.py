@@ -97,9 +97,8 @@ def _(box):
             assert 60 <= told["pieces"] <= 60 + told["rows"], line
 
 
-@case("detection: pictures of any size are padded, a damaged one is left out, and boxes come with their pictures")
-def _(box):
-    need("torch")
+def coco(box):
+    """A daemon with 30 pictures, of which one is damaged, and how many boxes the others have."""
     dice = random.Random(3)
     content = {"images": [], "annotations": [], "categories": [{"id": number, "name": f"c{number}"} for number in (3, 8, 17)]}
     n_boxes = 0
@@ -114,13 +113,32 @@ def _(box):
                                            "bbox": [x, y, dice.randint(4, 9), dice.randint(4, 9)]})
             n_boxes += i != 13
     write(box.path("a.json"), json.dumps(content).encode())
-    daemon = box.daemon({"coco": {"path": box.path("pictures"), "format": "coco", "annotations": box.path("a.json")}})
+    return box.daemon({"coco": {"path": box.path("pictures"), "format": "coco", "annotations": box.path("a.json")}}), n_boxes
+
+
+@case("detection: pictures of any size are padded, a damaged one is left out, and boxes come with their pictures")
+def _(box):
+    need("torch")
+    daemon, n_boxes = coco(box)
     lines = run(box, python_command(program("detection")), daemon)
     equal(len(lines), 2, "epochs")
     finite(lines)
     for line in lines:
         told = numbers(line)
         equal((told["pictures"], told["skipped"], told["boxes"]), (29, 1, n_boxes), line)
+
+
+@case("detection with own code: its function makes stacked targets of lists of boxes")
+def _(box):
+    need("torch", "numpy")
+    daemon, n_boxes = coco(box)
+    lines = run(box, python_command(program("detection_own")), daemon)
+    equal(len(lines), 2, "epochs")
+    finite(lines)
+    for line in lines:
+        told = numbers(line)
+        equal((told["pictures"], told["skipped"]), (29, 1), line)
+        assert 0.8 * n_boxes <= told["cells"] <= n_boxes, line     # two objects may have their centre in one cell
 
 
 @case("recipe A1: pictures come three times in a row and mixed, and an epoch is as long as timm's")
