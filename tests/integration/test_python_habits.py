@@ -392,6 +392,7 @@ def _(box):
     lines = trainer(box, None, """
         from dlclient import Loader
         array, targets, weights = numpy.arange(20), numpy.arange(40), numpy.ones(40)
+        my, dataset = lambda image: None, [{"image": numpy.zeros((3, 8, 8)), "label": 1}] * 70
         for call in json.loads(sys.argv[1]):
             with eval(call) as loader:
                 out([len(next(iter(loader))["image"]) > 0, call])
