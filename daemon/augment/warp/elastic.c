@@ -279,62 +279,89 @@ static void choose(const struct warp *warp, const struct view *source, const str
         }
 }
 
-static ALWAYS_INLINE uint8_t rounded(float level) {
-        return (uint8_t)((level + 0x1p23f) - 0x1p23f); /* half to even */
+/* The four pixels around each point: left above, right above, left below, right below. One that is outside is black,
+ * and the whole is the sum of the other weights. */
+struct corners {
+        uint8_t levels[4][PIXEL_BYTES][WARP_AT_ONCE];
+        uint8_t is_shown[4][WARP_AT_ONCE];
+};
+
+static ALWAYS_INLINE void set_corner(struct corners *corners, unsigned which, uint32_t i, const uint8_t *pixel) {
+        for (unsigned c = 0; c < PIXEL_BYTES; c++)
+                corners->levels[which][c][i] = pixel[c];
 }
 
-/* The four pixels around a point, by their weights, each of which is a part of `whole`. */
-static ALWAYS_INLINE void mix_pixel(const struct warp *warp, const uint8_t *const *pixels, const float *weights,
-                                    float whole, uint8_t *out) {
-        for (unsigned c = 0; c < PIXEL_BYTES; c++) {
-                float sum = (float)pixels[0][c] * weights[0] + (float)pixels[1][c] * weights[1] +
-                            (float)pixels[2][c] * weights[2] + (float)pixels[3][c] * weights[3];
-
-                out[c] = rounded((sum - warp->fill[c]) * whole + warp->fill[c]);
-        }
-}
-
-/* Pixels that are outside are black, and the whole is the sum of the other weights. */
-static void mix_edge(const struct warp *warp, const struct view *source, int32_t left, int32_t top,
-                     const float *weights, uint8_t *out) {
+static void set_edge(const struct view *source, int32_t left, int32_t top, uint32_t i, struct corners *corners) {
         static const uint8_t black[PIXEL_BYTES];
-        const uint8_t *pixels[4];
-        float whole = 0;
 
-        for (int32_t i = 0; i < 4; i++) {
-                bool is_shown = is_within(left + i % 2, top + i / 2, source);
+        for (int32_t which = 0; which < 4; which++) {
+                int32_t column = left + which % 2, row = top + which / 2;
+                bool is_shown = is_within(column, row, source);
 
-                pixels[i] = is_shown ? source_at(source, (uint32_t)(left + i % 2), (uint32_t)(top + i / 2)) : black;
-                whole += is_shown ? weights[i] : 0;
+                corners->is_shown[which][i] = is_shown;
+                set_corner(corners, (unsigned)which, i,
+                           is_shown ? source_at(source, (uint32_t)column, (uint32_t)row) : black);
         }
-        mix_pixel(warp, pixels, weights, whole, out);
 }
+
+static void take_corners(const struct view *source, const struct points *points, uint32_t n, struct corners *corners) {
+        memset(corners->is_shown, 1, sizeof(corners->is_shown));
+        for (uint32_t i = 0; i < n; i++) {
+                int32_t left = points->left[i], top = points->top[i];
+                const uint8_t *pixel;
+
+                if (!is_within(left, top, source) || !is_within(left + 1, top + 1, source)) {
+                        set_edge(source, left, top, i, corners);
+                        continue;
+                }
+                pixel = source_at(source, (uint32_t)left, (uint32_t)top);
+                set_corner(corners, 0, i, pixel);
+                set_corner(corners, 1, i, pixel + PIXEL_BYTES);
+                set_corner(corners, 2, i, pixel + source->stride);
+                set_corner(corners, 3, i, pixel + source->stride + PIXEL_BYTES);
+        }
+}
+
+static ALWAYS_INLINE uint8_t rounded(float level) {
+        return (uint8_t)(int32_t)((level + 0x1p23f) - 0x1p23f); /* half to even */
+}
+
+static ALWAYS_INLINE void mix_corners_loop(const struct points *points, const struct corners *corners, unsigned channel,
+                                           float fill, uint8_t *restrict levels) {
+        for (uint32_t i = 0; i < WARP_AT_ONCE; i++) {
+                float right = points->right_share[i], lower = points->lower_share[i];
+                float left = 1.0f - right, upper = 1.0f - lower;
+                float w0 = left * upper, w1 = right * upper, w2 = left * lower, w3 = right * lower;
+                float whole = w0 * corners->is_shown[0][i] + w1 * corners->is_shown[1][i] +
+                              w2 * corners->is_shown[2][i] + w3 * corners->is_shown[3][i];
+                float sum = (float)corners->levels[0][channel][i] * w0 + (float)corners->levels[1][channel][i] * w1 +
+                            (float)corners->levels[2][channel][i] * w2 + (float)corners->levels[3][channel][i] * w3;
+
+                levels[i] = rounded((sum - fill) * whole + fill);
+        }
+}
+
+WIDE(mix_corners,
+     (const struct points *points, const struct corners *corners, unsigned channel, float fill, uint8_t *levels),
+     (points, corners, channel, fill, levels))
 
 static void mix(const struct warp *warp, const struct view *source, const struct points *points, uint32_t n,
                 uint8_t *out) {
-        for (uint32_t i = 0; i < n; i++, out += PIXEL_BYTES) {
-                float right = points->right_share[i], lower = points->lower_share[i];
-                float weights[4] = { (1.0f - right) * (1.0f - lower), right * (1.0f - lower), (1.0f - right) * lower,
-                                     right * lower };
-                int32_t left = points->left[i], top = points->top[i];
-                const uint8_t *pixels[4];
+        uint8_t levels[PIXEL_BYTES][WARP_AT_ONCE];
+        struct corners corners;
 
-                if (!is_within(left, top, source) || !is_within(left + 1, top + 1, source)) {
-                        mix_edge(warp, source, left, top, weights, out);
-                        continue;
-                }
-                pixels[0] = source_at(source, (uint32_t)left, (uint32_t)top);
-                pixels[1] = pixels[0] + PIXEL_BYTES;
-                pixels[2] = pixels[0] + source->stride;
-                pixels[3] = pixels[2] + PIXEL_BYTES;
-                mix_pixel(warp, pixels, weights, weights[0] + weights[1] + weights[2] + weights[3], out);
-        }
+        take_corners(source, points, n, &corners);
+        for (unsigned c = 0; c < PIXEL_BYTES; c++)
+                mix_corners(points, &corners, c, warp->fill[c], levels[c]);
+        for (uint32_t i = 0; i < n; i++)
+                for (unsigned c = 0; c < PIXEL_BYTES; c++)
+                        out[(size_t)i * PIXEL_BYTES + c] = levels[c][i];
 }
 
 void warp_elastic(const struct warp *warp, const struct view *source, const struct canvas *canvas, uint8_t *extra) {
         float *middles = (float *)(void *)extra, *memory = middles + padded(canvas->width);
         struct rows across, down;
-        struct points points;
+        struct points points = {}; /* zeroed: the last ones of a row may be few, but all are computed */
 
         memory = rows_init(&warp->elastic, ALONG_X, canvas, memory, &across);
         rows_init(&warp->elastic, ALONG_Y, canvas, memory, &down);
