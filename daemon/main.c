@@ -7,8 +7,11 @@
 #include <string.h>
 #include <sysexits.h>
 
+#include "daemon/base/cell/inside.h"
 #include "daemon/base/log.h"
 #include "daemon/base/machine/cpus.h"
+#include "daemon/codec/cell/render_inside.h"
+#include "daemon/codec/cell/render_words.h"
 #include "daemon/core/config.h"
 #include "daemon/core/daemon.h"
 #include "daemon/core/private.h"
@@ -136,6 +139,12 @@ static int run_private(bool in_foreground) {
         return r;
 }
 
+/* What this program is in the cells that the daemon starts. */
+static const struct cell_kind CELL_KINDS[] = {
+        { RENDER_KIND, render_prepare, render_order, render_forget },
+        { 0 },
+};
+
 int main(int argc, char **argv) {
         struct arguments arguments = { 0 };
         struct daemon_options options;
@@ -145,6 +154,7 @@ int main(int argc, char **argv) {
 
         if (argc == 4 && strcmp(argv[1], PROCESS_OPTION) == 0) /* the daemon starts itself so */
                 return process_serve(argv[2], argv[3]);
+        cell_inside(argc, argv, CELL_KINDS);
         r = parse_arguments(argc, argv, &arguments);
         if (r >= 0)
                 return r;

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "daemon/codec/codec_type.h"
+#include "daemon/codec/labels/one_hot.h"
 #include "daemon/codec/masks/array_mask.h"
 #include "daemon/codec/masks/planes.h"
 #include "daemon/codec/pictures/shared.h"
@@ -417,6 +418,22 @@ uint32_t codec_channels(const struct codec *codec) {
         const struct pixel_format *format = recipe_format(codec->recipe);
 
         return format->dtype == DLP_DTYPE_UINT8 && !format->channels_first ? format->n_channels : 0;
+}
+
+/* Tokens stay because each cell would hold a vocabulary of its own. */
+bool codec_interprets(const struct codec *codec) {
+        static const struct codec_type *const OF_PICTURES[] = { &CODEC_PICTURE, &CODEC_MASK, &CODEC_PLANES,
+                                                                &CODEC_BOXES,   &CODEC_ROWS, &CODEC_SOUND };
+        static const struct codec_type *const OF_BYTES[] = { &CODEC_NUMBER, &CODEC_TEXT, &CODEC_TEXTS, &CODEC_ELEMENTS,
+                                                             &CODEC_NPY };
+
+        for (size_t i = 0; i < ARRAY_SIZE(OF_PICTURES); i++)
+                if (codec->type == OF_PICTURES[i])
+                        return true;
+        for (size_t i = 0; i < ARRAY_SIZE(OF_BYTES); i++)
+                if (codec->type == OF_BYTES[i])
+                        return codec->field.is_stored;
+        return one_hot_is(codec) && codec->field.is_stored;
 }
 
 bool codec_is_upright(const struct codec *codec) {

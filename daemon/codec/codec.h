@@ -125,6 +125,10 @@ uint32_t codec_channels(const struct codec *codec);
 /* Does it decode a picture or a sound? Else it does not matter whether one can be decoded. */
 bool codec_decodes(const struct codec *codec);
 
+/* Does it make something of stored bytes or of a picture's fields, more than copying what is stored or known? Where
+ * decoders are isolated, such codecs are opened in cells (codec/cell/render_words.h); tokens are not. */
+bool codec_interprets(const struct codec *codec);
+
 /* Is it a picture that is turned as EXIF says? */
 bool codec_is_upright(const struct codec *codec);
 

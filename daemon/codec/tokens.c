@@ -97,10 +97,11 @@ int tokens_choose(struct codec *codec, const struct source *source, const char *
 
         if (r == 0)
                 r = choose_text(codec, source, text, (size_t)(at - text), named, why);
-        if (r == 0)
+        if (r == 0 && !(named && named->tokenizers && tokenizers_are_elsewhere(named->tokenizers))) {
                 r = find_tokenizer(tokens, named ? named->tokenizers : NULL, why);
-        if (r == 0)
-                r = check_lengths(tokens, why);
+                if (r == 0)
+                        r = check_lengths(tokens, why);
+        }
         if (r < 0)
                 return r;
         tokens->serial = atomic_fetch_add_explicit(&n_made, 1, memory_order_relaxed) + 1;

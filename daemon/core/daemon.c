@@ -368,6 +368,8 @@ static int start_pipeline(struct daemon *daemon, struct why *why) {
                         .max_scratch_bytes = settings->memory_limit,
                 },
                 .decode_jpeg = strcmp(settings->decoder, "libjpeg") == 0 ? DECODE_JPEG_LIBJPEG : DECODE_JPEG_AUTO,
+                .is_isolated = strcmp(settings->isolation, "process") == 0,
+                .isolation_timeout_ns = (uint64_t)settings->isolation_timeout * 1000000000u,
                 .huge_pages = strcmp(settings->huge_pages, "try") == 0 ? SEGMENT_TRY : SEGMENT_NO,
                 .lock = strcmp(settings->lock_memory, "try") == 0 ? SEGMENT_TRY : SEGMENT_NO,
                 .budget = &daemon->budget,

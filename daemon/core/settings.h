@@ -71,6 +71,8 @@ struct settings {
         uint64_t max_pixels;
         int64_t max_scans;
         char *decoder;
+        char *isolation;
+        int64_t isolation_timeout; /* seconds */
         char *huge_pages;
         char *lock_memory;
         char *log_level;

@@ -9,7 +9,7 @@ static int serve_field(struct worker *worker, struct task *task, uint32_t idx_fi
         const struct collating *collating = &task->batch->collating;
         const struct field_layout *field = &collating->layout->fields[idx_field];
         const struct after *after = program_after(task->program, idx_field);
-        struct codec_input input = worker_input_of(task, idx_field);
+        struct codec_input input = task_input(task, idx_field);
         uint64_t need = 0;
         int r = after_open(after, program_codec(task->program, idx_field), worker->tools, &input, &field->form, &need,
                            why);

@@ -21,6 +21,8 @@
         ROW(n_jpeg_libjpeg, "pictures", "JPEG, decoded by libjpeg-turbo")                                              \
         ROW(n_jpeg_handed_over, "pictures", "of these, begun by our own decoder and handed over")                      \
         ROW(n_shared, "pictures", "cut from one that was decoded for another view or crop as well")                    \
+        ROW(n_decoder_ends, "processes",                                                                               \
+            "of decoders that ended over a sample, or were killed as they hung: isolation")                            \
         ROW(n_scratch_waits, "samples", "large pictures that waited for scratch memory")                               \
         ROW(decode_ns, "ns", "of worker time spent decoding and augmenting")                                           \
         ROW(collate_ns, "ns", "of worker time spent completing batches")                                               \

@@ -35,6 +35,8 @@ struct pipeline {
         struct held_list held;
         struct scratch_pool scratch;
         bool scratch_made;
+        struct isolation isolation;
+        bool isolation_made; /* else workers decode */
         struct reader *reader;
         bool ready_made, planner_started;
         _Alignas(64) struct fair_queue ready; /* written by all threads, once for each sample */
@@ -185,6 +187,7 @@ static int start_workers(struct pipeline *pipeline, struct why *why) {
                 .scratch = &pipeline->scratch,
                 .limits = pipeline->options.limits,
                 .decode_jpeg = pipeline->options.decode_jpeg,
+                .isolation = pipeline->isolation_made ? &pipeline->isolation : NULL,
                 .scratch_bytes = pipeline->scratch_bytes,
         };
         int r;
@@ -192,6 +195,23 @@ static int start_workers(struct pipeline *pipeline, struct why *why) {
         pool_init(&pipeline->pool, &options);
         r = pool_configure(&pipeline->pool, &pipeline->options.workers, why);
         return r < 0 ? r : 0; /* threads that start later may have any nice value */
+}
+
+static int start_isolation(struct pipeline *pipeline, struct why *why) {
+        struct isolation_options options = {
+                .program = pipeline->options.cell_program,
+                .timeout_ns = pipeline->options.isolation_timeout_ns,
+                .limits = pipeline->options.limits,
+                .decode_jpeg = pipeline->options.decode_jpeg,
+                .most_bytes = pipeline->scratch_pool_bytes,
+        };
+        int r;
+
+        if (!pipeline->options.is_isolated)
+                return 0;
+        r = isolation_init(&pipeline->isolation, &options, why);
+        pipeline->isolation_made = r == 0;
+        return r;
 }
 
 /* Starts bottom-up: whatever a thread hands work to exists before the thread. pipeline_stop() does the same
@@ -221,6 +241,9 @@ static int pipeline_start_floors(struct pipeline *pipeline, struct why *why) {
         if (r < 0)
                 return r;
         r = start_planner(pipeline, why);
+        if (r < 0)
+                return r;
+        r = start_isolation(pipeline, why);
         if (r < 0)
                 return r;
         return start_workers(pipeline, why);
@@ -278,6 +301,8 @@ int pipeline_stop(struct pipeline *pipeline) {
         }
 
         pool_stop(&pipeline->pool);
+        if (pipeline->isolation_made)
+                isolation_fini(&pipeline->isolation);
         if (pipeline->tables) /* before the planner, because its thread wakes the planner */
                 order_tables_free(pipeline->tables);
         if (pipeline->planner_started)
@@ -321,6 +346,7 @@ int pipeline_make_stream(struct pipeline *pipeline, const struct stream_options 
                 .tables = pipeline->tables,
                 .huge_pages = pipeline->options.huge_pages,
                 .lock = pipeline->options.lock,
+                .isolation = pipeline->isolation_made ? &pipeline->isolation : NULL,
                 .n_threads = pipeline_n_workers(pipeline),
                 .max_pixels = pipeline->options.limits.max_pixels,
         };

@@ -30,6 +30,9 @@ struct pipeline_options {
         uint64_t outage_timeout_ns; /* how long a job waits for a dataset that cannot be read; 0: no limit */
         struct decode_limits limits;
         enum decode_jpeg decode_jpeg;
+        bool is_isolated;              /* strangers' bytes are decoded in processes (pipeline/isolation/isolation.h) */
+        const char *cell_program;      /* that these are; NULL: the daemon's own */
+        uint64_t isolation_timeout_ns; /* how long such a process may take for a sample */
         enum segment_wish huge_pages, lock;
         struct budget *budget;
         void (*broken)(void *userdata,

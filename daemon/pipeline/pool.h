@@ -36,7 +36,8 @@ struct pool_options {
         struct scratch_pool *scratch;
         struct decode_limits limits;
         enum decode_jpeg decode_jpeg;
-        uint64_t scratch_bytes; /* of all workers together, at most */
+        struct isolation *isolation; /* NULL: workers decode */
+        uint64_t scratch_bytes;      /* of all workers together, at most */
 };
 
 struct pool {

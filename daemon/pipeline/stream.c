@@ -40,6 +40,14 @@ static bool has_several_reads(const struct stream_options *options) {
         return false;
 }
 
+/* A cell may end over a field that it has opened without an error. */
+static bool is_for_cells(const struct programs *programs, uint32_t idx_field) {
+        for (uint32_t k = 0; k < programs_n_parts(programs); k++)
+                if (codec_interprets(program_codec(programs_part(programs, k), idx_field)))
+                        return true;
+        return false;
+}
+
 /* The form of each field, as its codec says, and from that the slots of the ring. */
 static int stream_plan_layout(struct stream *stream, const struct stream_options *options,
                               const struct stream_memory *memory, struct why *why) {
@@ -50,7 +58,7 @@ static int stream_plan_layout(struct stream *stream, const struct stream_options
                               dlp_epoch_may_repeat(&stream->whole.terms),
                 .max_pixels = memory->max_pixels,
         };
-        const struct layout_limits limits = {
+        struct layout_limits limits = {
                 .batch_size = stream->batch_samples,
                 .n_rows = terms->batch_size,
                 .n_slots = options->n_slots,
@@ -65,6 +73,8 @@ static int stream_plan_layout(struct stream *stream, const struct stream_options
                 r = programs_form(options->programs, i, &codec_terms, &forms[i], why);
                 if (r < 0)
                         return r;
+                if (memory->isolation && forms[i].how == COLLATE_RAGGED && is_for_cells(options->programs, i))
+                        limits.is_spread = true;
         }
         return layout_plan(forms, n_fields, &limits, &stream->layout, why);
 }
@@ -96,6 +106,14 @@ static int stream_make_ring(struct stream *stream, const struct stream_options *
         if (getrandom(&ring_options.generation, sizeof(ring_options.generation), 0) < 0)
                 return why_errno(why, -errno, "ring");
         return ring_new(&ring_options, &stream->ring, why);
+}
+
+static int isolate(struct stream *stream, const struct stream_options *options, const struct stream_memory *memory,
+                   struct why *why) {
+        if (!memory->isolation)
+                return 0;
+        stream->large.isolation = memory->isolation;
+        return isolated_new(memory->isolation, stream->ring, options->programs, &stream->isolated, why);
 }
 
 static bool stream_is_packed(const struct stream *stream) {
@@ -341,10 +359,16 @@ int stream_new(const struct stream_options *options, const struct stream_memory 
                 r = make_desk(stream, options, memory, why);
         if (r == 0)
                 r = stream_make_ring(stream, options, memory, why);
-        if (r == 0 && (draws_init(stream) < 0 || positions_init(stream) < 0)) {
-                positions_fini(stream);
-                ring_free(stream->ring);
-                r = why_errno(why, -ENOMEM, "stream");
+        if (r == 0) {
+                r = isolate(stream, options, memory, why);
+                if (r == 0 && (draws_init(stream) < 0 || positions_init(stream) < 0)) {
+                        positions_fini(stream);
+                        r = why_errno(why, -ENOMEM, "stream");
+                }
+                if (r < 0) {
+                        isolated_free(stream->isolated);
+                        ring_free(stream->ring);
+                }
         }
         if (r < 0) {
                 if (stream->order)
@@ -384,6 +408,7 @@ void stream_free(struct stream *stream) {
                 order_table_put(stream->next_order);
         large_buffers_trim(&stream->large);
         budget_release(stream->budget, stream->large_budget.limit_bytes);
+        isolated_free(stream->isolated);
         ring_free(stream->ring);
         programs_free(stream->programs);
         dataset_leave(stream->dataset->dataset);

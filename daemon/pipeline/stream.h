@@ -147,7 +147,8 @@ struct stream {
         bool is_ended;    /* nothing more to plan */
 
         struct replay replay;
-        struct desk *desk; /* for functions of the trainer's; NULL: it has none */
+        struct isolated *isolated; /* what cells get of it; NULL: its fields are decoded by workers */
+        struct desk *desk;         /* for functions of the trainer's; NULL: it has none */
 
         struct batch batches[DLP_SLOTS_MAX]; /* by slot */
 };
@@ -158,6 +159,7 @@ struct stream_memory {
         struct held_list *held;
         struct order_tables *tables;
         enum segment_wish huge_pages, lock;
+        struct isolation *isolation; /* NULL: workers decode */
         uint32_t n_threads;
         uint64_t max_pixels; /* bounds a slot of variable size */
 };

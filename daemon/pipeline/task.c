@@ -3,6 +3,7 @@
 
 #include <errno.h>
 
+#include "daemon/collate/padding.h"
 #include "daemon/pipeline/planner.h"
 #include "proto/base/clock.h"
 #include "proto/order/philox.h"
@@ -295,4 +296,27 @@ void task_trim(struct task *task) {
         if (task->large)
                 large_buffers_put(&task->batch->stream->large, task->large);
         task->large = NULL;
+}
+
+/* A whole file may have become longer than the index says: then the field is all of it. */
+struct codec_input task_input(struct task *task, uint32_t idx_field) {
+        const struct stream *stream = task->batch->stream;
+        const struct field_bytes *field = &task->fields[idx_field];
+        const struct field_layout *layout = &stream->layout.fields[idx_field];
+        const struct codec *codec = program_codec(task->program, idx_field);
+        uint32_t lead = codec_lead(codec);
+
+        return (struct codec_input){
+                .bytes = task->request.buffer + field->offset,
+                .n_bytes = task->request.is_part ? field->n_bytes : task->request.n_bytes,
+                .source = dataset_source(stream->dataset->dataset),
+                .sample = task->candidate,
+                .lead_width = lead == CODEC_NONE ? 0 : task->sizes[lead].width,
+                .lead_height = lead == CODEC_NONE ? 0 : task->sizes[lead].height,
+                .kept = &task->kept,
+                .seed = task_seed(task, codec_draws(codec)),
+                .epoch = (uint32_t)task->batch->epoch,
+                .row_stride = padding_row_stride(layout),
+                .plane_stride = padding_plane_stride(layout),
+        };
 }

@@ -139,5 +139,8 @@ uint64_t task_reading_ns(const struct task *task, uint64_t now_ns);
  * in the order is a part of the seed then. Any thread that has the task. */
 uint64_t task_seed(const struct task *task, uint32_t view);
 
+/* A field of the candidate, as its codec gets it. The worker that has the task. */
+struct codec_input task_input(struct task *task, uint32_t idx_field);
+
 /* Gives back the buffer for a large file. Planner only. */
 void task_trim(struct task *task);

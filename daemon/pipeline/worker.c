@@ -46,10 +46,19 @@ static bool may_share(struct worker *worker, struct task *task, const struct cod
                (task->n_scratch_bytes == 0 && scratch_try(worker->scratch, task, opened->need_bytes, clock_now_ns()));
 }
 
+static int refuse_memory(struct worker *worker, const struct task *task, uint32_t idx_field,
+                         const struct codec_opened *opened, struct why *why) {
+        uint64_t allowed = worker->scratch->n_bytes;
+
+        if (rendering_is_for(task, idx_field))
+                return rendering_refuse_memory(&worker->rendering, idx_field, allowed, why);
+        return codec_refuse_memory(program_codec(task->program, idx_field), worker->tools, opened, allowed, why);
+}
+
 /* How much scratch this field needs in total is known once it is open. The memory kept from earlier fields is counted
  * in addition: it may have the wrong shape for this one. */
-static int worker_charge(struct worker *worker, struct task *task, const struct codec *codec,
-                         struct codec_opened *opened, struct why *why) {
+static int worker_charge(struct worker *worker, struct task *task, uint32_t idx_field, struct codec_opened *opened,
+                         struct why *why) {
         uint64_t need = opened->need_bytes;
         int r;
 
@@ -63,7 +72,7 @@ static int worker_charge(struct worker *worker, struct task *task, const struct 
                 opened->need_bytes = opened->alone_bytes;
         }
         r = worker_reserve(worker, task, opened->need_bytes);
-        return r == -EFBIG ? codec_refuse_memory(codec, worker->tools, opened, worker->scratch->n_bytes, why) : r;
+        return r == -EFBIG ? refuse_memory(worker, task, idx_field, opened, why) : r;
 }
 
 /* Gives back what the task was granted, whether it was needed or not. This comes after the memory itself has been
@@ -77,9 +86,7 @@ void worker_settle(struct worker *worker, struct task *task) {
 
 /* ---- one sample ---------------------------------------------------------------------------------------------- */
 
-static void worker_count_decoded(struct worker *worker) {
-        struct codec_counts counts = codec_tools_take_counts(worker->tools);
-
+static void count_decoded(struct worker *worker, struct codec_counts counts) {
         if (counts.n_decoded[DECODED_BY_BASELINE] > 0)
                 counter_add(&worker->counters->n_jpeg_own, counts.n_decoded[DECODED_BY_BASELINE]);
         if (counts.n_decoded[DECODED_BY_LIBJPEG] > 0)
@@ -90,27 +97,48 @@ static void worker_count_decoded(struct worker *worker) {
                 counter_add(&worker->counters->n_jpeg_handed_over, counts.n_handed_over);
 }
 
-/* A whole file may have become longer than the index says: then the field is all of it. */
-struct codec_input worker_input_of(struct task *task, uint32_t idx_field) {
-        const struct stream *stream = task->batch->stream;
-        const struct field_bytes *field = &task->fields[idx_field];
-        const struct field_layout *layout = &stream->layout.fields[idx_field];
-        const struct codec *codec = program_codec(task->program, idx_field);
-        uint32_t lead = codec_lead(codec);
+static void worker_count_decoded(struct worker *worker) {
+        count_decoded(worker, codec_tools_take_counts(worker->tools));
+        count_decoded(worker, worker->rendering.counts);
+        worker->rendering.counts = (struct codec_counts){ 0 };
+        if (worker->rendering.n_ended > 0)
+                counter_add(&worker->counters->n_decoder_ends, worker->rendering.n_ended);
+        worker->rendering.n_ended = 0;
+}
 
-        return (struct codec_input){
-                .bytes = task->request.buffer + field->offset,
-                .n_bytes = task->request.is_part ? field->n_bytes : task->request.n_bytes,
-                .source = dataset_source(stream->dataset->dataset),
-                .sample = task->candidate,
-                .lead_width = lead == CODEC_NONE ? 0 : task->sizes[lead].width,
-                .lead_height = lead == CODEC_NONE ? 0 : task->sizes[lead].height,
-                .kept = &task->kept,
-                .seed = task_seed(task, codec_draws(codec)),
-                .epoch = (uint32_t)task->batch->epoch,
-                .row_stride = padding_row_stride(layout),
-                .plane_stride = padding_plane_stride(layout),
-        };
+/* ---- fields, here or in a cell --------------------------------------------------------------------------------- */
+
+static int open_field(struct worker *worker, struct task *task, uint32_t idx_field, const struct codec_input *input,
+                      struct codec_opened *ret_opened, struct why *why) {
+        if (rendering_is_for(task, idx_field))
+                return rendering_open(&worker->rendering, idx_field, ret_opened, why);
+        return codec_open(program_codec(task->program, idx_field), worker->tools, input, ret_opened, why);
+}
+
+static void close_field(struct worker *worker, const struct task *task, uint32_t idx_field) {
+        if (!rendering_is_for(task, idx_field))
+                codec_close(program_codec(task->program, idx_field), worker->tools);
+}
+
+/* Where an open field goes: all of it, or a piece if n_kept_bytes is not 0. */
+struct destination {
+        uint8_t *out;
+        uint64_t n_skipped_bytes, n_kept_bytes;
+};
+
+static int write_field(struct worker *worker, struct task *task, uint32_t idx_field, const struct codec_input *input,
+                       const struct codec_opened *opened, const struct destination *to, struct why *why) {
+        const struct codec *codec = program_codec(task->program, idx_field);
+        uint64_t allowed = opened->need_bytes <= worker->own_bytes ? worker->own_bytes : task->n_scratch_bytes;
+
+        if (rendering_is_for(task, idx_field))
+                return rendering_write(&worker->rendering, idx_field, to->out,
+                                       to->n_kept_bytes > 0 ? to->n_kept_bytes : opened->n_bytes, to->n_skipped_bytes,
+                                       to->n_kept_bytes, allowed, why);
+        if (to->n_kept_bytes > 0)
+                return codec_render_piece(codec, worker->tools, input, opened->n_bytes, to->n_skipped_bytes,
+                                          to->n_kept_bytes, to->out, why);
+        return codec_render(codec, worker->tools, input, to->out, why);
 }
 
 /* The fields that are served after it, and show parts of the same stored picture. */
@@ -139,19 +167,19 @@ static bool is_cut(const struct task *task, const struct field_layout *field, co
 }
 
 /* A packed field may be only a piece of the sample. */
-static int render_packed(struct worker *worker, const struct task *task, const struct field_layout *field,
-                         const struct codec *codec, const struct codec_input *input, const struct codec_opened *opened,
-                         uint8_t *out, struct why *why) {
+static int render_packed(struct worker *worker, struct task *task, uint32_t idx_field, const struct codec_input *input,
+                         const struct codec_opened *opened, uint8_t *out, struct why *why) {
+        const struct field_layout *field = &task->batch->stream->layout.fields[idx_field];
         const struct pack_place *place = &task->batch->packs[task->idx_sample];
+        struct destination to = { .out = out };
         uint64_t size = dlp_dtype_bytes(field->form.dtype);
         int r = packing_check(place, (uint64_t)opened->shape[0], why);
 
         if (r < 0)
                 return r;
-        if (place->n_elements == place->length)
-                return codec_render(codec, worker->tools, input, out, why);
-        return codec_render_piece(codec, worker->tools, input, opened->n_bytes, place->skip * size,
-                                  place->n_elements * size, out, why);
+        if (place->n_elements < place->length)
+                to = (struct destination){ out, place->skip * size, place->n_elements * size };
+        return write_field(worker, task, idx_field, input, opened, &to, why);
 }
 
 /* A function of the trainer's makes the field of this, or steps after it do: it lies in a place of its own. */
@@ -159,17 +187,16 @@ static int render_input(struct worker *worker, struct task *task, uint32_t idx_f
                         const struct codec_opened *opened, struct why *why) {
         const struct collating *collating = &task->batch->collating;
         const struct field_layout *field = &collating->layout->fields[idx_field];
-        const struct codec *codec = program_codec(task->program, idx_field);
+        struct destination to = { collating->slot + field->input_offset + field->input_bytes * task->idx_sample, 0, 0 };
 
-        if (field->form.input.n_bytes == 0)
-                return codec_render(codec, worker->tools, input,
-                                    collating->slot + field->result_offset + field->result_bytes * task->idx_sample,
-                                    why);
+        if (field->form.input.n_bytes == 0) {
+                to.out = collating->slot + field->result_offset + field->result_bytes * task->idx_sample;
+                return write_field(worker, task, idx_field, input, opened, &to, why);
+        }
         if (opened->n_bytes > field->form.input.n_bytes)
-                return codec_refuse_room(codec, opened, field, why);
+                return codec_refuse_room(program_codec(task->program, idx_field), opened, field, why);
         memcpy(task->inputs[idx_field], opened->shape, sizeof(task->inputs[idx_field]));
-        return codec_render(codec, worker->tools, input,
-                            collating->slot + field->input_offset + field->input_bytes * task->idx_sample, why);
+        return write_field(worker, task, idx_field, input, opened, &to, why);
 }
 
 /* Asks collation for the field's place, and writes the field there. */
@@ -179,6 +206,7 @@ static int place_and_render(struct worker *worker, struct task *task, uint32_t i
         const struct codec *codec = program_codec(task->program, idx_field);
         const struct field_layout *field = &stream->layout.fields[idx_field];
         int64_t shape[FIELD_DIMS_MAX], other[FIELD_DIMS_MAX];
+        struct destination to = { 0 };
         uint8_t *out = NULL;
         int r;
 
@@ -192,13 +220,11 @@ static int place_and_render(struct worker *worker, struct task *task, uint32_t i
                 return codec_refuse_room(codec, opened, field, why);
         if (r == COLLATE_DIFFERS)
                 return codec_refuse_shape(codec, opened, other, why);
-        if (field->form.how == COLLATE_PACKED)
-                r = render_packed(worker, task, field, codec, input, opened, out, why);
-        else if (is_too_long(field, opened))
-                r = codec_render_piece(codec, worker->tools, input, opened->n_bytes, 0,
-                                       (uint64_t)shape[0] * field->padded.element_bytes, out, why);
-        else
-                r = codec_render(codec, worker->tools, input, out, why);
+        to.out = out;
+        if (is_too_long(field, opened))
+                to.n_kept_bytes = (uint64_t)shape[0] * field->padded.element_bytes;
+        r = field->form.how == COLLATE_PACKED ? render_packed(worker, task, idx_field, input, opened, out, why)
+                                              : write_field(worker, task, idx_field, input, opened, &to, why);
         if (r == 0)
                 collating_hide(&task->batch->collating, idx_field, task->idx_sample, out, codec_seed(codec, input),
                                input->epoch, input->sample);
@@ -228,7 +254,7 @@ static void note_size(struct task *task, uint32_t idx_field, const struct codec_
 /* Returns 0, SAMPLE_WAITS, or a negative errno for what is wrong. */
 static int serve_field(struct worker *worker, struct task *task, uint32_t idx_field, struct why *why) {
         const struct codec *codec = program_codec(task->program, idx_field);
-        struct codec_input input = worker_input_of(task, idx_field);
+        struct codec_input input = task_input(task, idx_field);
         struct codec_sharer sharers[DLP_TENSORS_MAX];
         struct codec_opened opened;
         int r;
@@ -239,9 +265,9 @@ static int serve_field(struct worker *worker, struct task *task, uint32_t idx_fi
                 task->kept.is_known = false;
         if (task->fields[idx_field].is_absent)
                 return leave_out(task, idx_field, why);
-        r = codec_open(codec, worker->tools, &input, &opened, why);
+        r = open_field(worker, task, idx_field, &input, &opened, why);
         if (r == 0 && opened.is_absent) {
-                codec_close(codec, worker->tools);
+                close_field(worker, task, idx_field);
                 return leave_out(task, idx_field, why);
         }
         if (r == 0)
@@ -249,10 +275,10 @@ static int serve_field(struct worker *worker, struct task *task, uint32_t idx_fi
         if (r == 0 && is_cut(task, &task->batch->stream->layout.fields[idx_field], &opened))
                 opened.need_bytes += opened.n_bytes;
         if (r == 0)
-                r = worker_charge(worker, task, codec, &opened, why);
+                r = worker_charge(worker, task, idx_field, &opened, why);
         if (r == 0)
                 r = place_and_render(worker, task, idx_field, &input, &opened, why);
-        codec_close(codec, worker->tools);
+        close_field(worker, task, idx_field);
         return r;
 }
 
@@ -262,12 +288,12 @@ static int check_ragged(struct worker *worker, struct task *task, uint32_t idx_f
         const struct stream *stream = task->batch->stream;
         const struct codec *codec = program_codec(task->program, idx_field);
         const struct field_layout *field = &stream->layout.fields[idx_field];
-        struct codec_input input = worker_input_of(task, idx_field);
+        struct codec_input input = task_input(task, idx_field);
         struct codec_opened opened;
-        int r = codec_open(codec, worker->tools, &input, &opened, why);
+        int r = open_field(worker, task, idx_field, &input, &opened, why);
 
-        codec_close(codec, worker->tools);
-        if (r < 0)
+        close_field(worker, task, idx_field);
+        if (r != 0)
                 return r;
         return opened.n_bytes > field->sample_bytes ? codec_refuse_room(codec, &opened, field, why) : 0;
 }
@@ -320,8 +346,10 @@ static int put_piece(const struct task *task, uint32_t idx_field, struct why *wh
 static int serve_fields(struct worker *worker, struct task *task, struct why *why) {
         const struct stream *stream = task->batch->stream;
         uint32_t i;
-        int r = 0;
+        int r = rendering_begin(&worker->rendering, task, why);
 
+        if (r != 0)
+                return r;
         for (; task->idx_field < stream->layout.n_fields; task->idx_field++) {
                 i = program_serving(task->program, task->idx_field);
                 if (task->fields[i].idx_read != task->idx_read)
@@ -332,7 +360,7 @@ static int serve_fields(struct worker *worker, struct task *task, struct why *wh
                         r = serve_field(worker, task, i, why);
                 else
                         r = task->fields[i].is_absent ? 0 : check_ragged(worker, task, i, why);
-                if (r == SAMPLE_WAITS) /* the task is no longer this worker's */
+                if (r > 0) /* the task is no longer this worker's, or nobody wants the sample */
                         return r;
                 if (r < 0) {
                         name_field(task, i, why);
@@ -395,7 +423,7 @@ static void count_time(struct worker *worker, struct task *task, uint64_t begin_
         counter_add(&worker->counters->decode_ns, took.serving_ns);
 }
 
-/* Returns 0, SAMPLE_WAITS, or a negative errno for what is wrong with the sample. */
+/* Returns 0, SAMPLE_WAITS, RENDERING_DROPPED, or a negative errno for what is wrong with the sample. */
 static int serve(struct worker *worker, struct task *task, struct why *why) {
         struct stage_clock *clock = codec_tools_clock(worker->tools);
         uint64_t begin_ns = stage_clock_start(clock, STAGE_OTHER);
@@ -417,7 +445,7 @@ static int serve(struct worker *worker, struct task *task, struct why *why) {
         r = serve_fields(worker, task, why);
         codec_tools_begin_sample(worker->tools); /* it needs no memory that is returned now */
         worker_count_decoded(worker);
-        if (r == SAMPLE_WAITS) { /* what it has begun is begun again */
+        if (r == SAMPLE_WAITS || r == RENDERING_DROPPED) { /* what it has begun is begun again */
                 stage_clock_drop(clock);
                 trace_sample_end(worker, DLP_TRACE_POSTPONED, begin_ns, clock_now_ns(), 0);
                 return r;
@@ -530,6 +558,10 @@ static void worker_do(struct worker *worker, struct task *task) {
                         r = after_serve(worker, task, &why);
                 if (r == SAMPLE_WAITS)
                         return;
+                if (r == RENDERING_DROPPED) {
+                        worker_settle(worker, task);
+                        counter_add(&worker->counters->n_dropped, 1);
+                }
                 task->own.state = OWN_NONE;
                 fair_item_done(&task->ready, worker->serving_ns);
                 if (r == SAMPLE_AGAIN || (r < 0 && failure_handle(task, r, &why, worker->counters) != FAILURE_ENDS)) {
@@ -569,10 +601,15 @@ static void worker_do(struct worker *worker, struct task *task) {
 /* ---- start and stop ------------------------------------------------------------------------------------------ */
 
 static int worker_equip(struct worker *worker) {
+        int r;
+
         worker->tid = gettid();
         if (worker->nice > 0)
                 worker_set_nice(worker, worker->nice); /* raising the nice value is always allowed */
-        return codec_tools_new(&worker->limits, worker->decode_jpeg, &worker->tools, &worker->why);
+        r = codec_tools_new(&worker->limits, worker->decode_jpeg, &worker->tools, &worker->why);
+        if (r == 0)
+                worker->rendering.clock = codec_tools_clock(worker->tools);
+        return r;
 }
 
 static uint64_t cpu_time_of(clockid_t clock) {
@@ -593,10 +630,16 @@ uint64_t worker_cpu_ns(struct worker *worker) {
                                                                   : 0;
 }
 
+/* Its first cell lives as long as it does, and has the worker's scratch: the worker needs next to none. */
+static uint64_t cell_bytes(const struct isolation *isolation) {
+        return isolation ? ISOLATION_CELL_BYTES : 0;
+}
+
 static void worker_strip(struct worker *worker) {
         counter_add(&worker->counters->worker_cpu_ns, cpu_time_of(CLOCK_THREAD_CPUTIME_ID));
+        booths_fini(&worker->rendering.booths);
         codec_tools_free(worker->tools);
-        budget_release(worker->budget, worker->own_bytes);
+        budget_release(worker->budget, worker->own_bytes + cell_bytes(worker->rendering.booths.isolation));
 }
 
 static void *worker_main(void *userdata) {
@@ -610,7 +653,9 @@ static void *worker_main(void *userdata) {
         sem_post(&worker->began);
         while (worker->result == 0 && (item = fair_queue_pop(worker->ready))) {
                 worker_do(worker, task_of_ready(item));
-                pace_rest(worker->pace, &worker->clock_ns); /* it holds no sample here */
+                pace_rest(worker->pace, &worker->clock_ns,
+                          pace_is_set(worker->pace) ? rendering_cpu_ns(&worker->rendering)
+                                                    : 0); /* it holds no sample here */
         }
         worker_strip(worker);
         trace_thread_end(&worker->traced);
@@ -636,6 +681,7 @@ static struct worker *worker_new(const struct worker_options *options, uint32_t 
                 .scratch = options->scratch,
                 .own_bytes = options->scratch_bytes,
         };
+        booths_init(&worker->rendering.booths, options->isolation, options->budget, options->scratch_bytes);
         sem_init(&worker->began, 0, 0);
         return worker;
 }
@@ -652,10 +698,12 @@ static void wait_until_begun(struct worker *worker) {
 
 int worker_start(const struct worker_options *options, uint32_t idx, struct worker **ret_worker, struct why *why) {
         struct worker *worker;
+        uint64_t n_bytes;
         char name[16];
         int r;
 
-        r = budget_reserve(options->budget, options->scratch_bytes, "a worker's scratch", why);
+        n_bytes = options->scratch_bytes + cell_bytes(options->isolation);
+        r = budget_reserve(options->budget, n_bytes, "a worker's scratch", why);
         if (r < 0)
                 return r;
         worker = worker_new(options, idx);
@@ -664,7 +712,7 @@ int worker_start(const struct worker_options *options, uint32_t idx, struct work
         if (r < 0) {
                 if (worker)
                         worker_free(worker);
-                budget_release(options->budget, options->scratch_bytes);
+                budget_release(options->budget, n_bytes);
                 return why_errno(why, r, "worker %u", idx);
         }
         wait_until_begun(worker);

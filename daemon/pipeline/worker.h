@@ -19,6 +19,7 @@
 #include "daemon/base/work/pace.h"
 #include "daemon/codec/codec.h"
 #include "daemon/pipeline/counters.h"
+#include "daemon/pipeline/isolation/rendering.h"
 #include "daemon/pipeline/memory/scratch.h"
 #include "daemon/pipeline/planner.h"
 
@@ -47,6 +48,7 @@ struct worker {
         uint64_t clock_ns;   /* own thread: base/work/pace.h */
         uint64_t serving_ns; /* own thread: time of the current sample */
         struct counters counted;
+        struct rendering rendering;   /* own thread: what cells do for it */
         struct trace_thread traced;   /* own thread */
         struct trace_subject subject; /* own thread: of the current sample, while trace_is_on() */
         _Atomic bool has_left;        /* set last: only the join is left */
@@ -61,7 +63,8 @@ struct worker_options {
         struct decode_limits limits;
         enum decode_jpeg decode_jpeg;
         int nice;
-        uint64_t scratch_bytes; /* to pay for from the start; WORKER_SCRATCH_BYTES unless memory is short */
+        struct isolation *isolation; /* NULL: it decodes by itself */
+        uint64_t scratch_bytes;      /* to pay for from the start; WORKER_SCRATCH_BYTES unless memory is short */
 };
 
 /* Waits until the worker has made its decoder and workspace. -ENOMEM with the numbers if the scratch does not fit the
@@ -78,9 +81,6 @@ void worker_join(struct worker *worker);
  * much; -EFBIG: there never is. worker_settle() gives it back. Its own thread. */
 int worker_reserve(struct worker *worker, struct task *task, uint64_t need);
 void worker_settle(struct worker *worker, struct task *task);
-
-/* What a codec needs to know of a field of its sample. Its own thread. */
-struct codec_input worker_input_of(struct task *task, uint32_t idx_field);
 
 /* Where it counts what it does for a batch's job. */
 struct tally *worker_tally(const struct worker *worker, const struct batch *batch);

@@ -24,6 +24,7 @@ struct tokenizers {
         struct budget *budget;
         struct kept kept[KEPT_MAX];
         uint64_t n_asked;
+        bool are_elsewhere; /* tokenizers_elsewhere() */
 };
 
 static void kept_fini(struct kept *kept) {
@@ -45,6 +46,21 @@ int tokenizers_new(const char *folder, struct budget *budget, struct tokenizers 
         }
         *ret_tokenizers = tokenizers;
         return 0;
+}
+
+int tokenizers_elsewhere(struct tokenizers **ret_tokenizers) {
+        struct tokenizers *tokenizers;
+        int r = tokenizers_new("", NULL, &tokenizers);
+
+        if (r < 0)
+                return r;
+        tokenizers->are_elsewhere = true;
+        *ret_tokenizers = tokenizers;
+        return 0;
+}
+
+bool tokenizers_are_elsewhere(const struct tokenizers *tokenizers) {
+        return tokenizers->are_elsewhere;
 }
 
 void tokenizers_free(struct tokenizers *tokenizers) {

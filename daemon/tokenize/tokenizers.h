@@ -18,6 +18,11 @@ struct tokenizers;
 /* The tokenizers' memory is reserved in `budget`, which outlives them; NULL: nowhere. -ENOMEM. */
 int tokenizers_new(const char *folder, struct budget *budget, struct tokenizers **ret_tokenizers);
 
+/* They are in another process, which makes the tokens: here a pipeline that names some can be read, and its codecs of
+ * tokens are never opened. -ENOMEM. */
+int tokenizers_elsewhere(struct tokenizers **ret_tokenizers);
+bool tokenizers_are_elsewhere(const struct tokenizers *tokenizers);
+
 /* Takes NULL. Who uses a tokenizer keeps it. */
 void tokenizers_free(struct tokenizers *tokenizers);
 

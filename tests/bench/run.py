@@ -41,6 +41,7 @@ their speed drifts. Times here are reported, never asserted.
     metrics_*              CPU us of the daemon's main thread for a scrape of its metrics, 16 ranks attached (tests/bench/metrics.py)
     watched_*              dlctl top, the status page and a scraper all at once: percent of a CPU at 16 ranks, and what is left of
                            the rate of one at full speed (tests/bench/watched.py)
+    isolation_*            what decoding in processes of their own leaves of the rate of threads (tests/bench/isolation.py)
     confirm_*              causes that make a trainer wait, and how near its rate with ready batches is to what dlctl diagnose
                            predicted (tests/bench/confirm.py)
     resume_tdperm_1e8      ms from asking for an order of 10^8 samples to its index at a random position
@@ -115,6 +116,8 @@ import subprocess
 import sys
 import tempfile
 import time
+
+from PIL import Image
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
@@ -794,6 +797,23 @@ def watched():
     measurement.run(daemon, emit, BUILD, REPEATS, IMAGES // BATCH, bare_loop)
 
 
+def small_photos():
+    """Photographs as thumbnails of 64 x 64."""
+    folder = PHOTOS + "-64"
+    for path, _, names in [] if os.path.isdir(folder) else os.walk(photos()):
+        for name in (name for name in names if name.endswith(".jpg")):
+            target = os.path.join(folder, os.path.basename(path), name)
+            os.makedirs(os.path.dirname(target), exist_ok=True)
+            with Image.open(os.path.join(path, name)) as picture:
+                picture.resize((64, 64)).save(target, quality=90)
+    return folder
+
+
+def isolation():
+    import isolation as measurement
+    measurement.run(daemon, emit, REPEATS, IMAGES // BATCH, small_photos)
+
+
 def confirm():
     import confirm as measurement
     measurement.run(daemon, emit, BUILD, photos(), REPEATS)
@@ -965,6 +985,7 @@ MEASUREMENTS = [
     (("metrics",), metrics),
     (("watched",), watched),
     (("confirm",), confirm),
+    (("isolation",), isolation),
     (("resume_tdperm_1e8", "resume_torch_1e8", "resume_seek_first_batch"), resume),
     (("orders",), orders),
     (("jpeg_whole", "jpeg_box"), jpeg),

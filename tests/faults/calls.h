@@ -121,6 +121,7 @@ ERRNO(waitid, int, -1, (idtype_t type, id_t id, siginfo_t *info, int options), (
 ERRNO(fork, pid_t, -1, (void), (), EAGAIN)
 ERRNO(execvp, int, -1, (const char *file, char *const argv[]), (file, argv), ENOENT)
 ERRNO(waitpid, pid_t, -1, (pid_t pid, int *status, int options), (pid, status, options), EINTR)
+ERRNO(wait4, pid_t, -1, (pid_t pid, int *status, int options, struct rusage *usage), (pid, status, options, usage), EINTR)
 ERRNO(kill, int, -1, (pid_t pid, int number), (pid, number), EPERM)
 ERRNO(dup2, int, -1, (int from, int to), (from, to), EBUSY)
 ERRNO(dup3, int, -1, (int from, int to, int flags), (from, to, flags), EBUSY, EMFILE)

@@ -286,6 +286,8 @@ class Daemon:
         self.command = list(program) + [DAEMON, "-c", self.config] + list(arguments)
         self.settings = {"socket": self.socket, "index_dir": os.path.join(self.folder, "index"), "workers": 2,
                          "memory_limit": "1GiB"}
+        if os.environ.get("DLP_ISOLATION"):  # the whole suite over decoders in processes of their own
+            self.settings["isolation"] = os.environ["DLP_ISOLATION"]
         self.settings.update(settings)
         self.datasets = datasets
         self.largest_limit_mib = 0

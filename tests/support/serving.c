@@ -136,6 +136,8 @@ void serving_start(struct serving *serving, const struct serving_options *option
                 .reader = options->reader ? options->reader : "auto",
                 .outage_timeout_ns = options->outage_timeout_ns,
                 .limits = DECODE_LIMITS_DEFAULT,
+                .is_isolated = options->is_isolated,
+                .isolation_timeout_ns = options->isolation_timeout_ns,
                 .budget = &serving->budget,
                 .broken = on_broken,
                 .userdata = serving,

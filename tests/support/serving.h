@@ -18,8 +18,10 @@
 struct serving_options {
         uint32_t n_samples, n_classes;
         uint32_t n_workers, n_tasks;
-        uint64_t outage_timeout_ns;                                              /* 0: without end */
-        uint64_t memory_limit;                                                   /* bytes; 0: a GiB */
+        uint64_t outage_timeout_ns; /* 0: without end */
+        uint64_t memory_limit;      /* bytes; 0: a GiB */
+        bool is_isolated;           /* the program itself becomes the decoders' processes: cell_inside() */
+        uint64_t isolation_timeout_ns;
         const char *reader;                                                      /* NULL: "auto" */
         void (*spoil)(struct serving_options *options, const struct tree *tree); /* before the index is made */
 };

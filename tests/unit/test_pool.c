@@ -164,7 +164,7 @@ START_TEST(without_a_ceiling_nobody_rests_and_nothing_is_owed) {
 
         pace_init(&pace);
         ck_assert_uint_eq(pace_charge(&pace, SECOND_NS, SECOND_NS), SECOND_NS);
-        pace_rest(&pace, &clock_ns);
+        pace_rest(&pace, &clock_ns, 0);
         ck_assert_uint_eq(clock_ns, 0);
         pace_fini(&pace);
 }
@@ -178,7 +178,7 @@ static void *rest_for_hours(void *userdata) {
         pace_charge(pace, clock_now_ns(), 3600 * SECOND_NS);
         pthread_mutex_unlock(&pace->lock);
         atomic_fetch_add(&n_taken, 1);
-        pace_rest(pace, &clock_ns);
+        pace_rest(pace, &clock_ns, 0);
         atomic_fetch_add(&n_home, 1);
         return NULL;
 }

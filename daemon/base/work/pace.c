@@ -55,15 +55,19 @@ static uint64_t clock_advance(uint64_t *clock_ns) {
         return before ? *clock_ns - before : 0;
 }
 
-void pace_rest(struct pace *pace, uint64_t *clock_ns) {
+bool pace_is_set(const struct pace *pace) {
+        return atomic_load_explicit(&pace->milli, memory_order_relaxed) > 0;
+}
+
+void pace_rest(struct pace *pace, uint64_t *clock_ns, uint64_t others_ns) {
         uint64_t spent_ns, until_ns;
         uint32_t n_set;
 
-        if (atomic_load_explicit(&pace->milli, memory_order_relaxed) == 0) {
+        if (!pace_is_set(pace)) {
                 *clock_ns = 0; /* without a ceiling, used time does not count as debt */
                 return;
         }
-        spent_ns = clock_advance(clock_ns);
+        spent_ns = clock_advance(clock_ns) + others_ns;
         pthread_mutex_lock(&pace->lock);
         n_set = pace->n_set;
         until_ns = pace_charge(pace, clock_now_ns(), spent_ns);

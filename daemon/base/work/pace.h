@@ -31,9 +31,13 @@ void pace_set(struct pace *pace, uint64_t milli);
 /* Ends all rests, now and later. */
 void pace_stop(struct pace *pace);
 
-/* Call it after a piece of work: charges the calling thread's CPU time since its last call, and rests if that is due.
- * `clock_ns` belongs to the thread, 0 at first. Without a ceiling it costs one load. */
-void pace_rest(struct pace *pace, uint64_t *clock_ns);
+/* Is there a ceiling? */
+bool pace_is_set(const struct pace *pace);
+
+/* Call it after a piece of work: charges the calling thread's CPU time since its last call, and `others_ns` that
+ * others took for it, and rests if that is due. `clock_ns` belongs to the thread, 0 at first. Without a ceiling it
+ * costs one load. */
+void pace_rest(struct pace *pace, uint64_t *clock_ns, uint64_t others_ns);
 
 /* The arithmetic: `spent_ns` of CPU time were taken until `now_ns`. Returns when to continue. lock is held. */
 uint64_t pace_charge(struct pace *pace, uint64_t now_ns, uint64_t spent_ns);

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 
 #define STEP (256u << 10) /* bytes: otherwise each slightly larger file would need a new buffer */
 
@@ -15,7 +16,44 @@ uint64_t large_buffer_cost(uint64_t n_bytes) {
 
 static void buffer_free(struct large_buffers *buffers, struct large_buffer *buffer) {
         budget_release(buffers->budget, sizeof(*buffer) + buffer->n_bytes);
+        if (buffer->memory.number > 0) {
+                munmap(buffer->bytes, buffer->n_bytes);
+                isolation_unshare(buffers->isolation, &buffer->memory);
+        } else {
+                free(buffer->bytes);
+        }
         free(buffer);
+}
+
+static int share(struct large_buffers *buffers, struct large_buffer *buffer) {
+        int r = isolation_share(buffers->isolation, "dataloaderd-file", NULL, buffer->n_bytes, &buffer->memory);
+        void *bytes;
+
+        if (r < 0)
+                return r;
+        bytes = mmap(NULL, buffer->n_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, buffer->memory.fd, 0);
+        if (bytes == MAP_FAILED) {
+                isolation_unshare(buffers->isolation, &buffer->memory);
+                return -ENOMEM;
+        }
+        buffer->bytes = bytes;
+        return 0;
+}
+
+static struct large_buffer *buffer_new(struct large_buffers *buffers, uint64_t n_bytes) {
+        struct large_buffer *buffer = calloc(1, sizeof(*buffer));
+
+        if (!buffer)
+                return NULL;
+        buffer->n_bytes = n_bytes;
+        if (!buffers->isolation)
+                buffer->bytes = aligned_alloc(LARGE_BUFFER_ALIGN, n_bytes);
+        else if (share(buffers, buffer) < 0)
+                buffer->bytes = NULL;
+        if (buffer->bytes)
+                return buffer;
+        free(buffer);
+        return NULL;
 }
 
 void large_buffers_trim(struct large_buffers *buffers) {
@@ -67,12 +105,11 @@ int large_buffers_take(struct large_buffers *buffers, uint64_t n_bytes, struct l
                 r = reserve(buffers, sizeof(*buffer) + n_bytes, why);
                 if (r < 0)
                         return r;
-                buffer = aligned_alloc(_Alignof(struct large_buffer), sizeof(*buffer) + n_bytes);
+                buffer = buffer_new(buffers, n_bytes);
                 if (!buffer) {
                         budget_release(buffers->budget, sizeof(*buffer) + n_bytes);
                         return why_errno(why, -ENOMEM, "a buffer of %llu bytes", (unsigned long long)n_bytes);
                 }
-                buffer->n_bytes = n_bytes;
         }
         buffer->next = NULL;
         *ret_buffer = buffer;

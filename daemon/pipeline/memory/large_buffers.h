@@ -8,19 +8,22 @@
 #include <stdint.h>
 
 #include "daemon/base/budget.h"
+#include "daemon/pipeline/isolation/isolation.h"
 
 #define LARGE_BUFFER_ALIGN 4096u        /* bytes: needed for reading past the page cache */
 #define LARGE_BUFFER_KEEP  (4ull << 20) /* bytes; a larger one is freed at once */
 
 struct large_buffer {
         struct large_buffer *next;
-        uint64_t n_bytes; /* of `bytes` */
-        _Alignas(LARGE_BUFFER_ALIGN) uint8_t bytes[];
+        uint64_t n_bytes;          /* of `bytes` */
+        uint8_t *bytes;            /* aligned to LARGE_BUFFER_ALIGN */
+        struct cell_memory memory; /* the same, for cells of the stream's user; number 0: it is not shared */
 };
 
 struct large_buffers {
-        struct budget *budget;      /* what the stream has reserved */
-        struct large_buffer *spare; /* last returned first */
+        struct budget *budget;       /* what the stream has reserved */
+        struct isolation *isolation; /* NULL: no cell needs to see them */
+        struct large_buffer *spare;  /* last returned first */
 };
 
 /* A buffer for `n_bytes`. -ENOMEM with the numbers, after spare buffers have been freed. */

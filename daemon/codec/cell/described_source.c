@@ -1,0 +1,42 @@
+#include "daemon/codec/cell/described_source.h"
+
+#include <string.h>
+
+#include "daemon/data/source_type.h"
+
+static bool value_bytes(const struct source *source, uint64_t sample, uint32_t field, uint64_t *ret_n_bytes) {
+        const struct described_source *described = (const struct described_source *)source;
+
+        (void)sample;
+        (void)field;
+        *ret_n_bytes = described->n_bytes;
+        return described->value != NULL;
+}
+
+static void value(const struct source *source, uint64_t sample, uint32_t field, void *ret_value) {
+        const struct described_source *described = (const struct described_source *)source;
+
+        (void)sample;
+        (void)field;
+        if (described->n_bytes > 0)
+                memcpy(ret_value, described->value, described->n_bytes);
+}
+
+static const struct source_type DESCRIBED = {
+        .value_bytes = value_bytes,
+        .value = value,
+};
+
+void described_source_init(struct described_source *described, const struct schema *schema, uint32_t n_classes) {
+        *described = (struct described_source){ .source = { .type = &DESCRIBED,
+                                                            .schema = *schema,
+                                                            .format = "",
+                                                            .digest = "",
+                                                            .n_samples = UINT64_MAX,
+                                                            .n_classes = n_classes } };
+}
+
+void described_source_set(struct described_source *described, const uint8_t *value, uint64_t n_bytes) {
+        described->value = value;
+        described->n_bytes = n_bytes;
+}

@@ -1,0 +1,18 @@
+/* codec/cell/described_source.h: a source that is nothing but its description, for codecs in a cell.
+ *
+ * Its fields are those of the dataset. Of the sample that an order is about it knows the value that the order brought.
+ */
+#pragma once
+
+#include "daemon/data/source.h"
+
+struct described_source {
+        struct source source;
+        const uint8_t *value; /* NULL: the sample does not have it */
+        uint64_t n_bytes;
+};
+
+void described_source_init(struct described_source *described, const struct schema *schema, uint32_t n_classes);
+
+/* Which value the field has that is opened next, whichever that is. The bytes stay the caller's. */
+void described_source_set(struct described_source *described, const uint8_t *value, uint64_t n_bytes);

@@ -1,0 +1,85 @@
+/* codec/cell/render_words.h: orders to cells that decode: fields of one sample, from their bytes to their place.
+ *
+ * A memory has a program: a struct render_program, with which the cell makes the codecs of a pipeline once more, by the
+ * same code. An order names the program and some of its fields, in the sequence in which they are served
+ * (program_serving()). Fields are opened, and rendered where the daemon knows their place. The answer says what was
+ * found out; after the first error nothing more is done. */
+#pragma once
+
+#include "daemon/base/cell/words.h"
+#include "daemon/codec/codec.h"
+#include "daemon/data/schema.h"
+
+#define RENDER_KIND "decode" /* of cell */
+
+/* The setup of the cell. */
+struct render_setup {
+        struct decode_limits limits;
+        enum decode_jpeg jpeg;
+        uint64_t own_bytes;  /* of scratch that it may keep from sample to sample */
+        uint64_t most_bytes; /* of scratch that an order may ever allow */
+};
+
+/* A pipeline, bound to the fields of a dataset. */
+struct render_program {
+        struct schema schema;
+        uint32_t n_classes;
+        uint32_t left_forms, left_operations; /* bit i: those of field i are left to the client */
+        char text[];                          /* with NUL */
+};
+
+/* What is to be done with a field beside opening it. */
+enum render_what {
+        RENDER_OPEN,
+        RENDER_WHOLE,  /* write it to `out`, if it is not larger, and there is memory for it */
+        RENDER_PIECE,  /* the same with n_kept_bytes of it after the first n_skipped_bytes */
+        RENDER_REFUSE, /* it needs more memory than there is: say so in terms of the field; `result` is -EFBIG */
+};
+
+struct render_field {
+        uint32_t idx; /* in the program */
+        enum render_what what;
+        struct cell_place in;  /* its bytes, or its value; no memory: it has none */
+        struct cell_place out; /* its place, with all its room */
+        uint64_t n_skipped_bytes, n_kept_bytes;
+        uint64_t seed; /* these five as in struct codec_input */
+        uint64_t row_stride, plane_stride;
+        uint32_t lead_width, lead_height; /* if the leading picture is not in the same order */
+};
+
+struct render_order {
+        struct cell_head head;
+        uint64_t program; /* memory */
+        uint64_t sample;
+        uint32_t epoch;
+        uint32_t n_fields;
+        uint64_t allowed_bytes; /* of scratch; with RENDER_REFUSE: that could be allowed */
+        struct cell_place kept; /* a struct codec_kept, read and written; no memory: no field of the order needs it */
+        struct render_field fields[DLP_TENSORS_MAX];
+};
+
+/* Bytes of an order with its fields. */
+#define RENDER_ORDER_BYTES(n) (offsetof(struct render_order, fields) + (n) * sizeof(struct render_field))
+
+struct render_opened {
+        struct codec_opened opened;
+        bool is_rendered;
+};
+
+struct render_stage {
+        uint32_t id; /* enum stage_id */
+        uint32_t n;
+        uint64_t ns;
+};
+
+/* `head.result`: 0, or what is wrong with the field after the last one that is opened. */
+struct render_answer {
+        struct cell_head head;
+        uint32_t n_opened, n_stages;
+        struct codec_counts counts;
+        struct why why;
+        struct render_stage stages[N_STAGES];
+        struct render_opened opened[DLP_TENSORS_MAX];
+};
+
+#define RENDER_ANSWER_BYTES(n) (offsetof(struct render_answer, opened) + (n) * sizeof(struct render_opened))

@@ -1,0 +1,66 @@
+/* pipeline/isolation/isolation.h: decoders in processes of their own: `isolation = process`.
+ *
+ * A worker stays what it is: it takes samples, asks collation for places, judges failures and counts batches down. What
+ * makes something of strangers' bytes (codec_interprets()) it does not call: it sends the field as an order to a cell
+ * (base/cell/cell.h) and waits for the answer. The cell has the slots of the stream mapped and renders into them.
+ *
+ * A cell is for one user and one worker. It has the slots of that user's streams, their pipelines, and the bytes of the
+ * sample that it is with, which the worker copies for it: read buffers are shared by all users, so no cell sees them.
+ * Files above TASK_BUFFER_BYTES are read into memory of the stream, which its cells map. */
+#pragma once
+
+#include <sys/types.h>
+
+#include "daemon/base/budget.h"
+#include "daemon/base/cell/cell.h"
+#include "daemon/codec/cell/render_words.h"
+#include "daemon/codec/programs/programs.h"
+#include "daemon/ring/ring.h"
+
+#define ISOLATION_CELL_BYTES (6ull << 20) /* of a cell beside its scratch: the libraries' data, its heap, its tray */
+
+struct isolation_options {
+        const char *program; /* of the cells; NULL: this one */
+        uint64_t timeout_ns; /* how long a cell may take for a sample */
+        struct decode_limits limits;
+        enum decode_jpeg decode_jpeg;
+        uint64_t most_bytes; /* of scratch that a sample may ever borrow */
+};
+
+struct isolation {
+        struct cells cells;
+        struct render_setup setup; /* without own_bytes, which differ from worker to worker */
+        uint64_t timeout_ns;
+        _Atomic uint64_t n_told; /* ends that were logged */
+};
+
+/* Starts one cell and ends it, to know that the kernel lets cells be confined. -ENOSYS with what to do. */
+int isolation_init(struct isolation *isolation, const struct isolation_options *options, struct why *why);
+
+/* No cell lives any more. */
+void isolation_fini(struct isolation *isolation);
+
+/* Memory that is shared with cells, made of `bytes` if they are given, else writable and empty. -ENOMEM, -EMFILE. */
+int isolation_share(struct isolation *isolation, const char *name, const void *bytes, uint64_t n_bytes,
+                    struct cell_memory *ret_memory);
+
+/* Cells unmap it, and its descriptor is closed. Does nothing for memory of number 0. */
+void isolation_unshare(struct isolation *isolation, struct cell_memory *memory);
+
+/* ---- a stream ---------------------------------------------------------------------------------------------------- */
+
+/* What the cells of a stream's user get of it. */
+struct isolated {
+        struct isolation *isolation;
+        const uint8_t *slots_base; /* where the daemon has `slots` */
+        struct cell_memory slots;
+        uint32_t n_programs;
+        struct cell_memory programs[]; /* by the part of the dataset */
+};
+
+/* NULL, and 0, if nothing of these programs is for cells. The ring and the programs outlive it. -ENOMEM, -EMFILE. */
+int isolated_new(struct isolation *isolation, const struct ring *ring, const struct programs *programs,
+                 struct isolated **ret_isolated, struct why *why);
+
+/* No order for it is under way. Takes NULL. */
+void isolated_free(struct isolated *isolated);

@@ -1,0 +1,446 @@
+#include "daemon/pipeline/isolation/rendering.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "daemon/base/log.h"
+#include "daemon/pipeline/batch.h"
+#include "daemon/pipeline/isolation/check_answer.h"
+#include "proto/base/clock.h"
+
+#define ENDS_MAX        3u   /* cells that end over a field before it is damage */
+#define ENDS_TOLD_MAX   100u /* in the log; further ones are only counted */
+#define TRAY_ALIGN      64u
+#define RENDERING_ALONE 9 /* a cell ended over several fields: order them one by one */
+
+bool rendering_is_for(const struct task *task, uint32_t idx_field) {
+        return task->batch->stream->isolated && codec_interprets(program_codec(task->program, idx_field));
+}
+
+/* ---- the tray ---------------------------------------------------------------------------------------------------- */
+
+static int take_tray(struct rendering *rendering, uint64_t n_bytes, struct cell_place *ret_place, struct why *why) {
+        uint64_t offset = (rendering->n_tray + TRAY_ALIGN - 1) / TRAY_ALIGN * TRAY_ALIGN;
+        int r = booth_widen(&rendering->booths, rendering->booth, offset + n_bytes, why);
+
+        if (r < 0)
+                return r;
+        rendering->n_tray = offset + n_bytes;
+        *ret_place = (struct cell_place){ rendering->booth->tray.number, offset, n_bytes };
+        return 0;
+}
+
+/* Views of a field have the same bytes, one after the other. */
+static int lay_bytes(struct rendering *rendering, const struct codec_input *input, struct cell_place *ret_place,
+                     struct why *why) {
+        const struct large_buffer *large = rendering->task->large;
+        int r;
+
+        if (large && large->memory.number > 0 && rendering->task->request.buffer == large->bytes) {
+                *ret_place = (struct cell_place){ large->memory.number, (uint64_t)(input->bytes - large->bytes),
+                                                  input->n_bytes };
+                return 0;
+        }
+        if (input->bytes == rendering->last_bytes && input->n_bytes == rendering->last_place.n_bytes) {
+                *ret_place = rendering->last_place;
+                return 0;
+        }
+        r = take_tray(rendering, input->n_bytes, ret_place, why);
+        if (r < 0)
+                return r;
+        if (input->n_bytes > 0)
+                memcpy(rendering->booth->bytes + ret_place->offset, input->bytes, input->n_bytes);
+        rendering->last_bytes = input->bytes;
+        rendering->last_place = *ret_place;
+        return 0;
+}
+
+static int lay_value(struct rendering *rendering, const struct codec *codec, const struct codec_input *input,
+                     struct cell_place *ret_place, struct why *why) {
+        uint32_t field = codec_field(codec);
+        int r;
+
+        *ret_place = (struct cell_place){ 0 };
+        if (!source_has(input->source, input->sample, field))
+                return 0;
+        r = take_tray(rendering, source_length(input->source, input->sample, field), ret_place, why);
+        if (r == 0 && ret_place->n_bytes > 0)
+                source_value(input->source, input->sample, field, rendering->booth->bytes + ret_place->offset);
+        return r;
+}
+
+/* ---- an order ---------------------------------------------------------------------------------------------------- */
+
+/* Only where boxes leave: a kilobyte there and back. */
+static bool needs_kept(const struct codec *codec) {
+        return codec_boxes(codec) != CODEC_NONE || (codec_is_boxes(codec) && codec_drops_boxes(codec));
+}
+
+static int lay_kept(struct rendering *rendering, const struct codec *codec, struct why *why) {
+        struct cell_place *place = &rendering->order.kept;
+        int r;
+
+        if (place->memory > 0 || !needs_kept(codec))
+                return 0;
+        r = take_tray(rendering, sizeof(rendering->task->kept), place, why);
+        if (r == 0)
+                memcpy(rendering->booth->bytes + place->offset, &rendering->task->kept, sizeof(rendering->task->kept));
+        return r;
+}
+
+static void begin_order(struct rendering *rendering, uint64_t allowed_bytes) {
+        const struct task *task = rendering->task;
+        const struct isolated *isolated = task->batch->stream->isolated;
+        const struct source *source = dataset_source(task->batch->stream->dataset->dataset);
+        uint32_t part = source->n_parts > 0 ? source_part_of(source, task->candidate) : 0;
+        struct render_order *order = &rendering->order;
+
+        order->program = isolated->programs[part].number;
+        order->sample = task->candidate;
+        order->epoch = (uint32_t)task->batch->epoch;
+        order->n_fields = 0;
+        order->allowed_bytes = allowed_bytes;
+        order->kept = (struct cell_place){ 0 };
+        rendering->n_tray = 0;
+        rendering->last_bytes = NULL;
+}
+
+static int add_field(struct rendering *rendering, uint32_t idx_field, struct render_field **ret_field,
+                     struct why *why) {
+        struct render_field *field = &rendering->order.fields[rendering->order.n_fields];
+        const struct codec *codec = program_codec(rendering->task->program, idx_field);
+        struct codec_input input = task_input(rendering->task, idx_field);
+        int r;
+
+        *field = (struct render_field){ .idx = idx_field,
+                                        .what = RENDER_OPEN,
+                                        .seed = input.seed,
+                                        .row_stride = input.row_stride,
+                                        .plane_stride = input.plane_stride,
+                                        .lead_width = input.lead_width,
+                                        .lead_height = input.lead_height };
+        r = codec_is_stored(codec) ? lay_bytes(rendering, &input, &field->in, why)
+                                   : lay_value(rendering, codec, &input, &field->in, why);
+        if (r == 0)
+                r = lay_kept(rendering, codec, why);
+        if (r < 0)
+                return r;
+        rendering->order.n_fields++;
+        *ret_field = field;
+        return 0;
+}
+
+static struct cell_place place_in_slots(const struct rendering *rendering, const uint8_t *out, uint64_t n_bytes) {
+        const struct isolated *isolated = rendering->task->batch->stream->isolated;
+
+        return (struct cell_place){ isolated->slots.number, (uint64_t)(out - isolated->slots_base), n_bytes };
+}
+
+/* Does every sample have the same place for the field, whatever is in it? */
+static bool has_place(const struct field_layout *field) {
+        return field->form.how == COLLATE_STACK &&
+               (!field->varies || field->form.input.n_bytes > 0 || field->form.result.n_bytes > 0);
+}
+
+static struct cell_place known_place(const struct rendering *rendering, uint32_t idx_field) {
+        const struct task *task = rendering->task;
+        const struct collating *collating = &task->batch->collating;
+        const struct field_layout *field = &collating->layout->fields[idx_field];
+
+        if (field->form.input.n_bytes > 0)
+                return place_in_slots(rendering,
+                                      collating->slot + field->input_offset + field->input_bytes * task->idx_sample,
+                                      field->form.input.n_bytes);
+        if (field->form.result.n_bytes > 0) /* what a function changes in place, before the steps after it */
+                return place_in_slots(rendering,
+                                      collating->slot + field->result_offset + field->result_bytes * task->idx_sample,
+                                      field->form.result.n_bytes);
+        return place_in_slots(rendering, collating_row(collating, idx_field, task->idx_sample), field->sample_bytes);
+}
+
+/* ---- asking ------------------------------------------------------------------------------------------------------ */
+
+static bool is_dropped(void *userdata) {
+        const struct rendering *rendering = userdata;
+
+        return !batch_is_wanted(rendering->task->batch);
+}
+
+/* Its memories, of which the cell has most already. */
+static int lend_all(const struct rendering *rendering, struct cell *cell) {
+        const struct task *task = rendering->task;
+        const struct isolated *isolated = task->batch->stream->isolated;
+        int r = cell_lend(cell, &rendering->booth->tray);
+
+        for (uint32_t i = 0; i < isolated->n_programs && r == 0; i++)
+                if (isolated->programs[i].number == rendering->order.program)
+                        r = cell_lend(cell, &isolated->programs[i]);
+        if (r == 0)
+                r = cell_lend(cell, &isolated->slots);
+        if (r == 0 && task->large && task->large->memory.number > 0)
+                r = cell_lend(cell, &task->large->memory);
+        return r;
+}
+
+/* The times that the cell says it took become parts of the time that the worker waited, as far as they fit into it. */
+static void take_stages(struct rendering *rendering, uint64_t begin_ns) {
+        uint64_t left_ns = clock_now_ns() - begin_ns;
+
+        stage_clock_charge(rendering->clock, clock_now_ns());
+        for (uint32_t i = 0; i < rendering->answer.n_stages; i++) {
+                const struct render_stage *stage = &rendering->answer.stages[i];
+                uint64_t ns = stage->ns < left_ns ? stage->ns : left_ns;
+
+                if (stage->id < N_STAGES && stage->id != STAGE_OTHER)
+                        stage_clock_move(rendering->clock, (enum stage_id)stage->id, ns);
+                left_ns -= ns;
+        }
+}
+
+static void take_counts(struct rendering *rendering) {
+        const struct codec_counts *counts = &rendering->answer.counts;
+
+        for (uint32_t i = 0; i < N_DECODED_BY; i++)
+                if (counts->n_decoded[i] <= DLP_TENSORS_MAX)
+                        rendering->counts.n_decoded[i] += counts->n_decoded[i];
+        if (counts->n_shared <= DLP_TENSORS_MAX)
+                rendering->counts.n_shared += counts->n_shared;
+        if (counts->n_handed_over <= DLP_TENSORS_MAX)
+                rendering->counts.n_handed_over += counts->n_handed_over;
+}
+
+static int take_kept(struct rendering *rendering) {
+        const struct cell_place *place = &rendering->order.kept;
+        struct codec_kept kept;
+
+        if (place->memory == 0)
+                return 0;
+        memcpy(&kept, rendering->booth->bytes + place->offset, sizeof(kept)); /* once: the cell may still write */
+        if (!check_kept(&kept))
+                return -EPROTO;
+        rendering->task->kept = kept;
+        return 0;
+}
+
+static void tell_end(struct rendering *rendering, pid_t pid, const struct why *how) {
+        struct isolation *isolation = rendering->booths.isolation;
+        const struct task *task = rendering->task;
+        uint64_t n_before = atomic_fetch_add_explicit(&isolation->n_told, 1, memory_order_relaxed);
+
+        if (n_before < ENDS_TOLD_MAX)
+                log_warning("isolation",
+                            "the decoder process %ld of user %u %s over sample %llu of %s; another one takes its place",
+                            (long)pid, (unsigned)rendering->booth->uid, how->text, (unsigned long long)task->candidate,
+                            task->batch->stream->dataset->name);
+        else if (n_before == ENDS_TOLD_MAX)
+                log_warning("isolation", "more than %u decoder processes have ended; further ones are counted only",
+                            ENDS_TOLD_MAX);
+}
+
+/* A cell has ended over the order, or has to: 0 to try again, RENDERING_ALONE, RENDERING_DROPPED, or -EBADMSG. */
+static int after_end(struct rendering *rendering, struct cell *cell, int error, struct why *why) {
+        pid_t pid = cell_pid(cell);
+        struct why how;
+
+        booth_end_cell(rendering->booth, error, &how);
+        if (error == -ECANCELED)
+                return RENDERING_DROPPED;
+        rendering->n_ended++;
+        tell_end(rendering, pid, &how);
+        if (rendering->order.n_fields > 1)
+                return RENDERING_ALONE;
+        if (++rendering->n_ends < ENDS_MAX)
+                return 0;
+        return why_set(why, -EBADMSG, "its decoder %s, and so did %u others before it", how.text, ENDS_MAX - 1);
+}
+
+/* Returns 0 when it is answered, whatever the answer is. */
+static int ask(struct rendering *rendering, struct why *why) {
+        const struct cell_patience patience = { .limit_ns = rendering->booths.isolation->timeout_ns,
+                                                .is_over = is_dropped,
+                                                .userdata = rendering };
+        struct render_order *order = &rendering->order;
+        uint64_t begin_ns = clock_now_ns();
+        struct cell *cell;
+        ssize_t n;
+        int r;
+
+        for (;;) {
+                r = booth_cell(&rendering->booths, rendering->booth, &cell, why);
+                if (r < 0) /* a machine that is short of processes or memory: as for every shortage */
+                        return -ENOMEM;
+                n = lend_all(rendering, cell);
+                if (n == 0)
+                        n = cell_ask(cell, order, RENDER_ORDER_BYTES(order->n_fields), rendering->packet, &patience);
+                if (n >= 0)
+                        n = check_answer(rendering, (size_t)n);
+                if (n == 0)
+                        n = take_kept(rendering);
+                if (n == 0)
+                        break;
+                r = after_end(rendering, cell, (int)n, why);
+                if (r != 0)
+                        return r;
+        }
+        take_stages(rendering, begin_ns);
+        take_counts(rendering);
+        return 0;
+}
+
+/* The error that the answer tells, if it tells one. */
+static int told_error(const struct rendering *rendering, struct why *why) {
+        int r = check_error(rendering->answer.head.result);
+
+        return r < 0 ? why_set(why, r, "%.*s", (int)sizeof(rendering->answer.why.text) - 1, rendering->answer.why.text)
+                     : 0;
+}
+
+/* ---- a sample ---------------------------------------------------------------------------------------------------- */
+
+/* Fields of this read that are for cells. */
+static bool is_in_read(const struct task *task, uint32_t idx_field) {
+        const struct field_bytes *field = &task->fields[idx_field];
+
+        return field->idx_read == task->idx_read && !field->is_absent && rendering_is_for(task, idx_field);
+}
+
+static int make_ahead(struct rendering *rendering, struct why *why) {
+        struct task *task = rendering->task;
+        const struct layout *layout = &task->batch->stream->layout;
+        struct render_field *field;
+        int r = 0;
+
+        begin_order(rendering, rendering->booths.setup.own_bytes);
+        for (uint32_t k = task->idx_field; k < layout->n_fields && r == 0; k++) {
+                uint32_t i = program_serving(task->program, k);
+
+                if (!is_in_read(task, i))
+                        continue;
+                r = add_field(rendering, i, &field, why);
+                if (r == 0 && has_place(&layout->fields[i])) {
+                        field->what = RENDER_WHOLE;
+                        field->out = known_place(rendering, i);
+                }
+        }
+        return r;
+}
+
+static void take_ahead(struct rendering *rendering) {
+        const struct render_order *order = &rendering->order;
+        const struct render_answer *answer = &rendering->answer;
+
+        for (uint32_t k = 0; k < answer->n_opened; k++) {
+                struct ahead *ahead = &rendering->ahead[order->fields[k].idx];
+
+                ahead->opened = answer->opened[k].opened;
+                ahead->state = answer->opened[k].is_rendered ? AHEAD_RENDERED : AHEAD_OPENED;
+        }
+        rendering->error = told_error(rendering, &rendering->why);
+        if (rendering->error < 0)
+                rendering->ahead[order->fields[answer->n_opened].idx].state = AHEAD_FAILED;
+}
+
+int rendering_begin(struct rendering *rendering, struct task *task, struct why *why) {
+        int r;
+
+        rendering->task = task;
+        rendering->n_ends = 0;
+        memset(rendering->ahead, 0, sizeof(rendering->ahead[0]) * task->batch->stream->layout.n_fields);
+        if (!task->batch->stream->isolated)
+                return 0;
+        r = booths_get(&rendering->booths, task->batch->stream->job->uid, &rendering->booth, why);
+        if (r == 0)
+                r = make_ahead(rendering, why);
+        if (r < 0)
+                return -ENOMEM;
+        if (rendering->order.n_fields == 0)
+                return 0;
+        r = ask(rendering, why);
+        if (r == RENDERING_ALONE)
+                return 0;
+        if (r == -EBADMSG) { /* of its only field: it is told when that is opened */
+                rendering->ahead[rendering->order.fields[0].idx].state = AHEAD_FAILED;
+                rendering->error = r;
+                rendering->why = *why;
+                return 0;
+        }
+        if (r == 0)
+                take_ahead(rendering);
+        return r;
+}
+
+/* One field, in an order of its own. */
+static int order_alone(struct rendering *rendering, uint32_t idx_field, uint64_t allowed_bytes,
+                       struct render_field **ret_field, struct why *why) {
+        begin_order(rendering, allowed_bytes);
+        return add_field(rendering, idx_field, ret_field, why) < 0 ? -ENOMEM : 0;
+}
+
+int rendering_open(struct rendering *rendering, uint32_t idx_field, struct codec_opened *ret_opened, struct why *why) {
+        struct ahead *ahead = &rendering->ahead[idx_field];
+        struct render_field *field;
+        int r = 0;
+
+        if (ahead->state == AHEAD_FAILED) {
+                *why = rendering->why;
+                return rendering->error;
+        }
+        if (ahead->state == AHEAD_NONE) {
+                r = order_alone(rendering, idx_field, 0, &field, why);
+                if (r == 0)
+                        r = ask(rendering, why);
+                if (r == 0)
+                        r = told_error(rendering, why);
+                if (r != 0)
+                        return r;
+                ahead->opened = rendering->answer.opened[0].opened;
+                ahead->state = AHEAD_OPENED;
+        }
+        *ret_opened = ahead->opened;
+        return r;
+}
+
+int rendering_write(struct rendering *rendering, uint32_t idx_field, uint8_t *out, uint64_t room_bytes,
+                    uint64_t n_skipped_bytes, uint64_t n_kept_bytes, uint64_t allowed_bytes, struct why *why) {
+        struct ahead *ahead = &rendering->ahead[idx_field];
+        struct render_field *field;
+        int r;
+
+        if (ahead->state == AHEAD_RENDERED)
+                return 0;
+        r = order_alone(rendering, idx_field, allowed_bytes, &field, why);
+        if (r < 0)
+                return r;
+        field->what = n_kept_bytes > 0 ? RENDER_PIECE : RENDER_WHOLE;
+        field->out = place_in_slots(rendering, out, room_bytes);
+        field->n_skipped_bytes = n_skipped_bytes;
+        field->n_kept_bytes = n_kept_bytes;
+        r = ask(rendering, why);
+        if (r == 0)
+                r = told_error(rendering, why);
+        if (r == 0 && !rendering->answer.opened[0].is_rendered)
+                r = why_set(why, -EBADMSG, "its decoder did not render it");
+        return r;
+}
+
+int rendering_refuse_memory(struct rendering *rendering, uint32_t idx_field, uint64_t allowed_bytes, struct why *why) {
+        struct render_field *field;
+        int r = order_alone(rendering, idx_field, allowed_bytes, &field, why);
+
+        if (r < 0)
+                return r;
+        field->what = RENDER_REFUSE;
+        r = ask(rendering, why);
+        if (r == 0)
+                r = told_error(rendering, why);
+        return r != 0 ? r : why_set(why, -EFBIG, "needs more memory than is allowed");
+}
+
+uint64_t rendering_cpu_ns(struct rendering *rendering) {
+        struct booth *booth = rendering->booth;
+        uint64_t now_ns = booth && booth->cell ? cell_cpu_ns(booth->cell) : 0, before_ns = booth ? booth->cpu_ns : 0;
+
+        if (booth)
+                booth->cpu_ns = now_ns;
+        return now_ns > before_ns ? now_ns - before_ns : 0;
+}
