@@ -97,15 +97,10 @@ static void charge_locked(struct fair_account *account, int64_t ns, int64_t *now
         account->had_ns += ns;
 }
 
-static struct fair_item *take_locked(struct fair_queue *queue) {
-        struct fair_group *group = least_served_locked(queue);
-        struct fair_share *share;
-        struct fair_item *item;
+static struct fair_item *take_from_locked(struct fair_queue *queue, struct fair_group *group,
+                                          struct fair_share *share) {
+        struct fair_item *item = STAILQ_FIRST(&share->items);
 
-        if (!group)
-                return NULL;
-        share = least_served_of_locked(group);
-        item = STAILQ_FIRST(&share->items);
         STAILQ_REMOVE_HEAD(&share->items, entry);
         item->charged_ns = atomic_load_explicit(&share->usual_ns, memory_order_relaxed);
         charge_locked(&group->account, weighed(share, item->charged_ns), &queue->now_ns);
@@ -118,6 +113,20 @@ static struct fair_item *take_locked(struct fair_queue *queue) {
         if (!TAILQ_EMPTY(&group->shares))
                 TAILQ_INSERT_TAIL(&queue->groups, group, entry);
         return item;
+}
+
+static struct fair_item *take_locked(struct fair_queue *queue) {
+        struct fair_group *group = least_served_locked(queue);
+
+        return group ? take_from_locked(queue, group, least_served_of_locked(group)) : NULL;
+}
+
+static bool has_more_than(const struct fair_share *share, uint32_t n) {
+        const struct fair_item *item = STAILQ_FIRST(&share->items);
+
+        for (; item && n > 0; n--)
+                item = STAILQ_NEXT(item, entry);
+        return item != NULL;
 }
 
 /* Should the calling thread leave? This loses no wake-up for an item: a dismissal wakes all sleeping threads, and no
@@ -162,6 +171,17 @@ struct fair_item *fair_queue_pop(struct fair_queue *queue) {
                 item = take_locked(queue);
         pthread_mutex_unlock(&queue->lock);
         return item;
+}
+
+struct fair_item *fair_queue_pop_beside(struct fair_queue *queue, const struct fair_item *item, uint32_t n_stay) {
+        struct fair_share *share = item->share;
+        struct fair_item *other = NULL;
+
+        pthread_mutex_lock(&queue->lock);
+        if (queue->n_waiting == 0 && !queue->is_stopped && has_more_than(share, n_stay))
+                other = take_from_locked(queue, share->group, share);
+        pthread_mutex_unlock(&queue->lock);
+        return other;
 }
 
 void fair_item_done(struct fair_item *item, uint64_t taken_ns) {

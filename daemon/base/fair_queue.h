@@ -90,6 +90,10 @@ void fair_queue_push(struct fair_queue *queue, struct fair_share *share, struct 
  * was stopped or there is one thread too many. */
 struct fair_item *fair_queue_pop(struct fair_queue *queue);
 
+/* A thread that has popped `item` takes another one of its share, if at least n_stay are left and no thread sleeps;
+ * NULL: it does not. Never blocks. */
+struct fair_item *fair_queue_pop_beside(struct fair_queue *queue, const struct fair_item *item, uint32_t n_stay);
+
 /* The thread has spent taken_ns on an item that it popped. Call it before releasing whatever keeps the share alive; any
  * thread; no lock. */
 void fair_item_done(struct fair_item *item, uint64_t taken_ns);

@@ -43,6 +43,12 @@ void stage_clock_move(struct stage_clock *clock, enum stage_id other, uint64_t n
         clock->used |= 1ull << other;
 }
 
+void stage_clock_add(struct stage_clock *clock, enum stage_id stage, uint64_t ns, uint32_t n) {
+        clock->sums[stage].ns += ns;
+        clock->sums[stage].n += n;
+        clock->used |= 1ull << stage;
+}
+
 void stage_clock_drop(struct stage_clock *clock) {
         memset(clock->sums, 0, sizeof(clock->sums));
         clock->used = 0;

@@ -68,6 +68,9 @@ static inline uint64_t stage_clock_stop(struct stage_clock *clock) {
  * what it has) were the other's. */
 void stage_clock_move(struct stage_clock *clock, enum stage_id other, uint64_t ns);
 
+/* Time of this sample that passed elsewhere. */
+void stage_clock_add(struct stage_clock *clock, enum stage_id stage, uint64_t ns, uint32_t n);
+
 /* Forgets what was measured and not harvested. */
 void stage_clock_drop(struct stage_clock *clock);
 

@@ -427,6 +427,7 @@ static void count_time(struct worker *worker, struct task *task, uint64_t begin_
 static int serve(struct worker *worker, struct task *task, struct why *why) {
         struct stage_clock *clock = codec_tools_clock(worker->tools);
         uint64_t begin_ns = stage_clock_start(clock, STAGE_OTHER);
+        bool is_isolated = task->batch->stream->isolated != NULL;
         int r;
 
         trace_sample(worker, task);
@@ -451,7 +452,8 @@ static int serve(struct worker *worker, struct task *task, struct why *why) {
                 return r;
         }
         worker_settle(worker, task);
-        worker->serving_ns = stage_clock_stop(clock) - begin_ns;
+        worker->serving_ns = stage_clock_stop(clock) - begin_ns +
+                             (is_isolated ? rendering_took_ns(&worker->rendering) : 0);
         stage_clock_harvest(clock, &worker_tally(worker, task->batch)->stages);
         count_time(worker, task, begin_ns);
         trace_sample_end(worker,
@@ -642,6 +644,25 @@ static void worker_strip(struct worker *worker) {
         budget_release(worker->budget, worker->own_bytes + cell_bytes(worker->rendering.booths.isolation));
 }
 
+#define LEFT_TO_OTHERS 4u /* samples of a job, so that no worker is idle beside one that has several */
+
+/* Where a cell decodes, more samples of the same job come along if they wait: they are ordered together. */
+static void take_turns(struct worker *worker, struct task *task) {
+        struct task *tasks[RENDER_SAMPLES_MAX] = { task };
+        struct fair_item *item;
+        uint32_t n = 1;
+
+        while (n < RENDER_SAMPLES_MAX && rendering_may_gather(task) &&
+               (item = fair_queue_pop_beside(worker->ready, &task->ready, LEFT_TO_OTHERS)))
+                tasks[n++] = task_of_ready(item);
+        if (n > 1)
+                rendering_gather(&worker->rendering, tasks, n);
+        for (uint32_t k = 0; k < n; k++)
+                worker_do(worker, tasks[k]);
+        if (n > 1)
+                rendering_forget(&worker->rendering);
+}
+
 static void *worker_main(void *userdata) {
         struct worker *worker = userdata;
         struct fair_item *item;
@@ -652,7 +673,7 @@ static void *worker_main(void *userdata) {
         worker->result = worker_equip(worker);
         sem_post(&worker->began);
         while (worker->result == 0 && (item = fair_queue_pop(worker->ready))) {
-                worker_do(worker, task_of_ready(item));
+                take_turns(worker, task_of_ready(item));
                 pace_rest(worker->pace, &worker->clock_ns,
                           pace_is_set(worker->pace) ? rendering_cpu_ns(&worker->rendering)
                                                     : 0); /* it holds no sample here */

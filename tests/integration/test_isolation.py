@@ -11,7 +11,7 @@ import threading
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
-from harness import DLCTL, Skip, case, check_sequence, contains, equal, main, within, write
+from harness import DLCTL, Skip, case, check_sequence, contains, equal, main, png, within, write
 
 OTHER = 61003  # nobody's uid on any machine
 PIPELINE = "random_resized_crop(16) hflip(0.5)"
@@ -83,7 +83,6 @@ def _(box):
 
 def large_picture():
     """A file that does not fit the buffer of a task: noise hardly shrinks."""
-    from harness import png
     width, height = 400, 300
     return png(width, height, random.Random(7).randbytes(width * height * 3))
 
@@ -161,6 +160,28 @@ def _(box):
     daemon.stop()
     reader.process.kill()
     reader.finish(20)
+
+
+@case("nothing of a rank that leaves in the middle gets into the batches of the next one")
+def _(box):
+    folder = box.folder_of_pictures("p", 100, width=60, height=50)
+    daemon = isolated(box, {"p": folder}, workers=1)
+    wanted = bits(box.daemon({"p": folder}).read("p", batch=5, pipeline="center_crop(9)"))
+    for number in range(25):
+        reader = daemon.reader("p", batch=5, pipeline="random_resized_crop(33)", epochs=2000, job=f"left {number}")
+        reader.wait_lines(1)
+        reader.process.kill()
+        equal(bits(daemon.read("p", batch=5, pipeline="center_crop(9)", job=f"next {number}")), wanted, "the next one")
+        reader.finish(20)
+
+
+@case("several samples that are ordered together need not fit the memory that one needs")
+def _(box):
+    folder = box.path("p")
+    for number in range(60):
+        write(os.path.join(folder, "a", f"{number:03d}.png"), png(260, 250, random.Random(number).randbytes(260 * 250 * 3)))
+    lines = isolated(box, {"p": folder}, workers=1).read("p", batch=20, epochs=2, pipeline="center_crop(40)")
+    equal(bits(lines), bits(box.daemon({"p": folder}).read("p", batch=20, epochs=2, pipeline="center_crop(40)")), "the bits")
 
 
 @case("a daemon that is killed leaves no process")

@@ -195,23 +195,39 @@ static const struct {
 
 #define N_BAD ((uint32_t)ARRAY_SIZE(DEEDS))
 
+/* Of the samples of a packet, the first that is to be bad; N_BAD: none. */
+static uint64_t first_bad(const struct render_orders *orders) {
+        const uint8_t *at = (const uint8_t *)(orders + 1);
+
+        for (uint64_t k = 0; k < orders->n_orders; k++) {
+                const struct render_order *order = (const struct render_order *)(const void *)at;
+
+                if (order->sample < N_BAD)
+                        return order->sample;
+                at += RENDER_ORDER_BYTES(order->n_fields);
+        }
+        return N_BAD;
+}
+
 static size_t misbehave(const void *words, size_t n_bytes, void *answer, int *ret_result) {
-        const struct render_order *order = words;
-        bool is_bad = order->sample < N_BAD;
+        uint64_t bad = first_bad(words);
+        uint8_t *first = (uint8_t *)answer + sizeof(struct render_answers) - sizeof(struct cell_head);
         struct render_answer reply;
         size_t n;
 
-        if (is_bad && DEEDS[order->sample].instead)
-                DEEDS[order->sample].instead();
+        if (bad < N_BAD && DEEDS[bad].instead)
+                DEEDS[bad].instead();
         n = render_order(words, n_bytes, answer, ret_result);
-        if (!is_bad || !DEEDS[order->sample].of)
+        if (bad == N_BAD || !DEEDS[bad].of)
                 return n;
+        if (((const struct render_orders *)words)->n_orders > 1) /* nonsense: they are ordered one by one then */
+                return 0;
         memset(&reply, 0, sizeof(reply));
-        memcpy((uint8_t *)&reply + sizeof(reply.head), answer, n);
-        DEEDS[order->sample].of(&reply, ret_result);
-        n = RENDER_ANSWER_BYTES(reply.n_opened) - sizeof(reply.head);
-        memcpy(answer, (uint8_t *)&reply + sizeof(reply.head), n);
-        return n;
+        memcpy(&reply, first, n - (size_t)(first - (uint8_t *)answer));
+        DEEDS[bad].of(&reply, &reply.result);
+        n = RENDER_ANSWER_BYTES(reply.n_opened);
+        memcpy(first, &reply, n);
+        return (size_t)(first - (uint8_t *)answer) + n;
 }
 
 static const struct cell_kind HOSTILE[] = {

@@ -246,33 +246,55 @@ static int do_fields(struct sample *sample) {
         return r;
 }
 
-size_t render_order(const void *words, size_t n_bytes, void *answer, int *ret_result) {
-        static struct render_answer reply;
-        const struct render_order *order = words;
-        struct sample sample = { .order = order, .answer = &reply };
+/* One sample. The answer's stages end where its fields begin, so that they are copied in one piece. */
+static size_t do_order(const struct render_order *order, struct render_answer *reply) {
+        struct sample sample = { .order = order, .answer = reply };
 
-        if (n_bytes < RENDER_ORDER_BYTES(0) || order->n_fields > DLP_TENSORS_MAX ||
-            n_bytes != RENDER_ORDER_BYTES(order->n_fields)) {
-                *ret_result = -EINVAL;
-                return 0;
-        }
         sample.kept = order->kept.n_bytes == sizeof(*sample.kept)
                               ? (struct codec_kept *)(void *)cell_inside_room(&order->kept)
                               : NULL;
         if (!sample.kept)
                 sample.kept = &sample.no_kept;
-        reply.n_opened = 0;
-        reply.why.text[0] = '\0';
+        reply->n_opened = 0;
+        reply->why.text[0] = '\0';
         stage_clock_start(codec_tools_clock(tools), STAGE_OTHER);
         codec_tools_begin_sample(tools);
-        *ret_result = do_fields(&sample);
+        reply->result = do_fields(&sample);
         codec_tools_begin_sample(tools); /* it needs no memory that is returned now */
         if (codec_tools_bytes(tools) > the_setup.own_bytes)
                 codec_tools_trim(tools);
         stage_clock_stop(codec_tools_clock(tools));
-        tell_stages(&reply);
-        reply.counts = codec_tools_take_counts(tools);
-        n_bytes = RENDER_ANSWER_BYTES(reply.n_opened) - sizeof(reply.head);
-        memcpy(answer, (const uint8_t *)&reply + sizeof(reply.head), n_bytes);
-        return n_bytes;
+        tell_stages(reply);
+        reply->counts = codec_tools_take_counts(tools);
+        return RENDER_ANSWER_BYTES(reply->n_opened);
+}
+
+/* The order at this place of a packet; NULL: there is none. */
+static const struct render_order *order_at(const uint8_t *packet, size_t n_bytes, size_t at) {
+        const struct render_order *order = (const struct render_order *)(const void *)(packet + at);
+
+        if (n_bytes - at < RENDER_ORDER_BYTES(0) || order->n_fields > DLP_TENSORS_MAX ||
+            n_bytes - at < RENDER_ORDER_BYTES(order->n_fields))
+                return NULL;
+        return order;
+}
+
+size_t render_order(const void *words, size_t n_bytes, void *answer, int *ret_result) {
+        static struct render_answer reply;
+        const struct render_orders *orders = words;
+        const struct render_order *order;
+        size_t at = sizeof(*orders), into = sizeof(struct render_answers) - sizeof(struct cell_head);
+        uint64_t n_done = 0;
+
+        *ret_result = 0;
+        while (n_bytes > at && n_done < orders->n_orders && (order = order_at(words, n_bytes, at))) {
+                size_t n = do_order(order, &reply);
+
+                memcpy((uint8_t *)answer + into, &reply, n);
+                into += n;
+                at += RENDER_ORDER_BYTES(order->n_fields);
+                n_done++;
+        }
+        memcpy(answer, &n_done, sizeof(n_done));
+        return into;
 }

@@ -3,7 +3,8 @@
  * A memory has a program: a struct render_program, with which the cell makes the codecs of a pipeline once more, by the
  * same code. An order names the program and some of its fields, in the sequence in which they are served
  * (program_serving()). Fields are opened, and rendered where the daemon knows their place. The answer says what was
- * found out; after the first error nothing more is done. */
+ * found out; after the first error nothing more is done for the sample. A packet has the orders of several samples, so
+ * that two processes need not take turns for each. */
 #pragma once
 
 #include "daemon/base/cell/words.h"
@@ -47,8 +48,15 @@ struct render_field {
         uint32_t lead_width, lead_height; /* if the leading picture is not in the same order */
 };
 
-struct render_order {
+#define RENDER_SAMPLES_MAX 4u /* of a packet */
+
+/* n_orders follow, each as long as its fields. */
+struct render_orders {
         struct cell_head head;
+        uint64_t n_orders;
+};
+
+struct render_order {
         uint64_t program; /* memory */
         uint64_t sample;
         uint32_t epoch;
@@ -72,9 +80,14 @@ struct render_stage {
         uint64_t ns;
 };
 
-/* `head.result`: 0, or what is wrong with the field after the last one that is opened. */
-struct render_answer {
+/* An answer for each order follows, or fewer if the packet makes no sense. */
+struct render_answers {
         struct cell_head head;
+        uint64_t n_answers;
+};
+
+struct render_answer {
+        int32_t result; /* 0, or what is wrong with the field after the last one that is opened */
         uint32_t n_opened, n_stages;
         struct codec_counts counts;
         struct why why;
@@ -83,3 +96,9 @@ struct render_answer {
 };
 
 #define RENDER_ANSWER_BYTES(n) (offsetof(struct render_answer, opened) + (n) * sizeof(struct render_opened))
+
+_Static_assert(sizeof(struct render_answers) + RENDER_SAMPLES_MAX * RENDER_ANSWER_BYTES(0) +
+                                       2 * sizeof(((struct render_answer *)0)->opened) <=
+                               CELL_MESSAGE_MAX &&
+                       sizeof(struct render_orders) + sizeof(struct render_order) <= CELL_MESSAGE_MAX,
+               "a packet has room for the largest order, and for the answers to several");

@@ -67,10 +67,8 @@ static bool is_flag(const bool *flag) {
         return byte <= 1;
 }
 
-static bool is_possible(const struct rendering *rendering, const struct render_field *field,
+static bool is_possible(const struct rendering *rendering, const struct task *task, const struct render_field *field,
                         const struct render_opened *opened) {
-        const struct task *task = rendering->task;
-
         if (!is_flag(&opened->is_rendered) || !is_flag(&opened->opened.is_absent))
                 return false;
         if (opened->opened.is_absent)
@@ -84,17 +82,35 @@ static bool is_possible(const struct rendering *rendering, const struct render_f
                fits_limits(rendering, program_codec(task->program, field->idx), &opened->opened);
 }
 
-int check_answer(const struct rendering *rendering, size_t n_bytes) {
-        const struct render_answer *answer = &rendering->answer;
-        const struct render_order *order = &rendering->order;
+/* Of which at most n_bytes are there. */
+static bool check_answer(const struct rendering *rendering, uint32_t k, const struct render_answer *answer,
+                         size_t n_bytes) {
+        const struct render_order *order = &rendering->orders[k];
 
-        if (n_bytes < RENDER_ANSWER_BYTES(0) || answer->n_opened > order->n_fields || answer->n_stages > N_STAGES ||
-            n_bytes != RENDER_ANSWER_BYTES(answer->n_opened))
-                return -EPROTO;
-        if ((answer->head.result == 0) != (answer->n_opened == order->n_fields))
-                return -EPROTO;
+        if (n_bytes < RENDER_ANSWER_BYTES(0) || answer->result > 0 || answer->n_opened > order->n_fields ||
+            answer->n_stages > N_STAGES || n_bytes < RENDER_ANSWER_BYTES(answer->n_opened))
+                return false;
+        if ((answer->result == 0) != (answer->n_opened == order->n_fields))
+                return false;
         for (uint32_t i = 0; i < answer->n_opened; i++)
-                if (!is_possible(rendering, &order->fields[i], &answer->opened[i]))
+                if (!is_possible(rendering, rendering->tasks[k], &order->fields[i], &answer->opened[i]))
+                        return false;
+        return true;
+}
+
+int check_answers(struct rendering *rendering, size_t n_bytes) {
+        size_t at = sizeof(struct render_answers);
+
+        if (n_bytes < at || rendering->head.head.result != 0 || rendering->head.n_answers != rendering->n_orders)
+                return -EPROTO;
+        for (uint32_t k = 0; k < rendering->n_orders; k++) {
+                const struct render_answer *answer = (const struct render_answer *)(const void *)(rendering->packet +
+                                                                                                  at);
+
+                if (!check_answer(rendering, k, answer, n_bytes - at))
                         return -EPROTO;
-        return 0;
+                rendering->answers[k] = answer;
+                at += RENDER_ANSWER_BYTES(answer->n_opened);
+        }
+        return at == n_bytes ? 0 : -EPROTO;
 }

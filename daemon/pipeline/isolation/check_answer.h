@@ -3,8 +3,9 @@
 
 #include "daemon/pipeline/isolation/rendering.h"
 
-/* The answer of n_bytes in rendering->packet, to rendering->order. 0, or -EPROTO. */
-int check_answer(const struct rendering *rendering, size_t n_bytes);
+/* The answers of n_bytes in rendering->packet, to rendering->orders: finds them, for rendering->answers. 0, or -EPROTO.
+ */
+int check_answers(struct rendering *rendering, size_t n_bytes);
 
 /* What the daemon goes on with for this result of a codec: what a codec never returns is damage. */
 int check_error(int result);

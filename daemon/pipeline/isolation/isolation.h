@@ -17,7 +17,7 @@
 #include "daemon/codec/programs/programs.h"
 #include "daemon/ring/ring.h"
 
-#define ISOLATION_CELL_BYTES (6ull << 20) /* of a cell beside its scratch: the libraries' data, its heap, its tray */
+#define ISOLATION_CELL_BYTES (4ull << 20) /* of a cell beside its scratch: the libraries' data, its heap, its tray */
 
 struct isolation_options {
         const char *program; /* of the cells; NULL: this one */

@@ -8,8 +8,9 @@
 #include "daemon/pipeline/isolation/check_answer.h"
 #include "proto/base/clock.h"
 
-#define ENDS_MAX        3u   /* cells that end over a field before it is damage */
-#define ENDS_TOLD_MAX   100u /* in the log; further ones are only counted */
+#define ENDS_MAX        3u         /* cells that end over a field before it is damage */
+#define ENDS_TOLD_MAX   100u       /* in the log; further ones are only counted */
+#define TRAY            UINT64_MAX /* stands for the tray's number until a packet is written: a wider one has another */
 #define TRAY_ALIGN      64u
 #define RENDERING_ALONE 9 /* a cell ended over several fields: order them one by one */
 
@@ -26,7 +27,7 @@ static int take_tray(struct rendering *rendering, uint64_t n_bytes, struct cell_
         if (r < 0)
                 return r;
         rendering->n_tray = offset + n_bytes;
-        *ret_place = (struct cell_place){ rendering->booth->tray.number, offset, n_bytes };
+        *ret_place = (struct cell_place){ TRAY, offset, n_bytes };
         return 0;
 }
 
@@ -77,7 +78,7 @@ static bool needs_kept(const struct codec *codec) {
 }
 
 static int lay_kept(struct rendering *rendering, const struct codec *codec, struct why *why) {
-        struct cell_place *place = &rendering->order.kept;
+        struct cell_place *place = &rendering->order->kept;
         int r;
 
         if (place->memory > 0 || !needs_kept(codec))
@@ -88,26 +89,33 @@ static int lay_kept(struct rendering *rendering, const struct codec *codec, stru
         return r;
 }
 
-static void begin_order(struct rendering *rendering, uint64_t allowed_bytes) {
-        const struct task *task = rendering->task;
+static void begin_packet(struct rendering *rendering) {
+        rendering->n_orders = 0;
+        rendering->n_tray = 0;
+}
+
+/* The next order of the packet. */
+static void begin_order(struct rendering *rendering, struct task *task, uint64_t allowed_bytes) {
         const struct isolated *isolated = task->batch->stream->isolated;
         const struct source *source = dataset_source(task->batch->stream->dataset->dataset);
         uint32_t part = source->n_parts > 0 ? source_part_of(source, task->candidate) : 0;
-        struct render_order *order = &rendering->order;
+        struct render_order *order = &rendering->orders[rendering->n_orders];
 
+        rendering->task = rendering->tasks[rendering->n_orders] = task;
+        rendering->order = order;
+        rendering->n_orders++;
         order->program = isolated->programs[part].number;
         order->sample = task->candidate;
         order->epoch = (uint32_t)task->batch->epoch;
         order->n_fields = 0;
         order->allowed_bytes = allowed_bytes;
         order->kept = (struct cell_place){ 0 };
-        rendering->n_tray = 0;
         rendering->last_bytes = NULL;
 }
 
 static int add_field(struct rendering *rendering, uint32_t idx_field, struct render_field **ret_field,
                      struct why *why) {
-        struct render_field *field = &rendering->order.fields[rendering->order.n_fields];
+        struct render_field *field = &rendering->order->fields[rendering->order->n_fields];
         const struct codec *codec = program_codec(rendering->task->program, idx_field);
         struct codec_input input = task_input(rendering->task, idx_field);
         int r;
@@ -125,7 +133,7 @@ static int add_field(struct rendering *rendering, uint32_t idx_field, struct ren
                 r = lay_kept(rendering, codec, why);
         if (r < 0)
                 return r;
-        rendering->order.n_fields++;
+        rendering->order->n_fields++;
         *ret_field = field;
         return 0;
 }
@@ -160,46 +168,85 @@ static struct cell_place known_place(const struct rendering *rendering, uint32_t
 
 /* ---- asking ------------------------------------------------------------------------------------------------------ */
 
+/* Of all of them. */
 static bool is_dropped(void *userdata) {
         const struct rendering *rendering = userdata;
 
-        return !batch_is_wanted(rendering->task->batch);
+        for (uint32_t k = 0; k < rendering->n_orders; k++)
+                if (batch_is_wanted(rendering->tasks[k]->batch))
+                        return false;
+        return true;
 }
 
-/* Its memories, of which the cell has most already. */
-static int lend_all(const struct rendering *rendering, struct cell *cell) {
-        const struct task *task = rendering->task;
+/* The memories of an order, of which the cell has most already. */
+static int lend(struct cell *cell, const struct task *task, const struct render_order *order) {
         const struct isolated *isolated = task->batch->stream->isolated;
-        int r = cell_lend(cell, &rendering->booth->tray);
+        int r = cell_lend(cell, &isolated->slots);
 
         for (uint32_t i = 0; i < isolated->n_programs && r == 0; i++)
-                if (isolated->programs[i].number == rendering->order.program)
+                if (isolated->programs[i].number == order->program)
                         r = cell_lend(cell, &isolated->programs[i]);
-        if (r == 0)
-                r = cell_lend(cell, &isolated->slots);
         if (r == 0 && task->large && task->large->memory.number > 0)
                 r = cell_lend(cell, &task->large->memory);
         return r;
 }
 
-/* The times that the cell says it took become parts of the time that the worker waited, as far as they fit into it. */
-static void take_stages(struct rendering *rendering, uint64_t begin_ns) {
-        uint64_t left_ns = clock_now_ns() - begin_ns;
+static int lend_all(const struct rendering *rendering, struct cell *cell) {
+        int r = cell_lend(cell, &rendering->booth->tray);
 
-        stage_clock_charge(rendering->clock, clock_now_ns());
-        for (uint32_t i = 0; i < rendering->answer.n_stages; i++) {
-                const struct render_stage *stage = &rendering->answer.stages[i];
-                uint64_t ns = stage->ns < left_ns ? stage->ns : left_ns;
+        for (uint32_t k = 0; k < rendering->n_orders && r == 0; k++)
+                r = lend(cell, rendering->tasks[k], &rendering->orders[k]);
+        return r;
+}
 
-                if (stage->id < N_STAGES && stage->id != STAGE_OTHER)
-                        stage_clock_move(rendering->clock, (enum stage_id)stage->id, ns);
-                left_ns -= ns;
+static size_t packet_bytes(const struct rendering *rendering) {
+        size_t n = sizeof(struct render_orders);
+
+        for (uint32_t k = 0; k < rendering->n_orders; k++)
+                n += RENDER_ORDER_BYTES(rendering->orders[k].n_fields);
+        return n;
+}
+
+static void name_tray(const struct rendering *rendering, struct cell_place *place) {
+        if (place->memory == TRAY)
+                place->memory = rendering->booth->tray.number;
+}
+
+static void write_packet(struct rendering *rendering) {
+        struct render_orders head = { .n_orders = rendering->n_orders };
+        size_t at = sizeof(head);
+
+        memcpy(rendering->sent, &head, sizeof(head));
+        for (uint32_t k = 0; k < rendering->n_orders; k++) {
+                struct render_order *order = &rendering->orders[k];
+                size_t n = RENDER_ORDER_BYTES(order->n_fields);
+
+                name_tray(rendering, &order->kept);
+                for (uint32_t i = 0; i < order->n_fields; i++)
+                        name_tray(rendering, &order->fields[i].in);
+                memcpy(rendering->sent + at, order, n);
+                at += n;
         }
 }
 
-static void take_counts(struct rendering *rendering) {
-        const struct codec_counts *counts = &rendering->answer.counts;
+/* The times that the cell says it took, as far as they fit into the time that the worker waited. */
+static void take_stages(const struct render_answer *answer, uint64_t waited_ns, struct ordered *ordered) {
+        uint64_t left_ns = waited_ns;
 
+        ordered->n_stages = 0;
+        for (uint32_t i = 0; i < answer->n_stages; i++) {
+                struct render_stage stage = answer->stages[i];
+
+                if (stage.id >= N_STAGES || stage.id == STAGE_OTHER)
+                        continue;
+                stage.ns = stage.ns < left_ns ? stage.ns : left_ns;
+                left_ns -= stage.ns;
+                ordered->stages[ordered->n_stages++] = stage;
+        }
+        ordered->stages[ordered->n_stages++] = (struct render_stage){ STAGE_OTHER, 0, left_ns };
+}
+
+static void take_counts(struct rendering *rendering, const struct codec_counts *counts) {
         for (uint32_t i = 0; i < N_DECODED_BY; i++)
                 if (counts->n_decoded[i] <= DLP_TENSORS_MAX)
                         rendering->counts.n_decoded[i] += counts->n_decoded[i];
@@ -209,8 +256,8 @@ static void take_counts(struct rendering *rendering) {
                 rendering->counts.n_handed_over += counts->n_handed_over;
 }
 
-static int take_kept(struct rendering *rendering) {
-        const struct cell_place *place = &rendering->order.kept;
+static int take_kept(struct rendering *rendering, uint32_t k) {
+        const struct cell_place *place = &rendering->orders[k].kept;
         struct codec_kept kept;
 
         if (place->memory == 0)
@@ -218,7 +265,7 @@ static int take_kept(struct rendering *rendering) {
         memcpy(&kept, rendering->booth->bytes + place->offset, sizeof(kept)); /* once: the cell may still write */
         if (!check_kept(&kept))
                 return -EPROTO;
-        rendering->task->kept = kept;
+        rendering->tasks[k]->kept = kept;
         return 0;
 }
 
@@ -247,55 +294,75 @@ static int after_end(struct rendering *rendering, struct cell *cell, int error, 
                 return RENDERING_DROPPED;
         rendering->n_ended++;
         tell_end(rendering, pid, &how);
-        if (rendering->order.n_fields > 1)
+        if (rendering->n_orders > 1 || rendering->orders[0].n_fields > 1)
                 return RENDERING_ALONE;
         if (++rendering->n_ends < ENDS_MAX)
                 return 0;
         return why_set(why, -EBADMSG, "its decoder %s, and so did %u others before it", how.text, ENDS_MAX - 1);
 }
 
-/* Returns 0 when it is answered, whatever the answer is. */
-static int ask(struct rendering *rendering, struct why *why) {
-        const struct cell_patience patience = { .limit_ns = rendering->booths.isolation->timeout_ns,
+/* Sends the packet and checks the answers: 0, or how the cell failed. */
+static int ask_cell(struct rendering *rendering, struct cell *cell) {
+        const struct cell_patience patience = { .limit_ns = rendering->booths.isolation->timeout_ns *
+                                                            rendering->n_orders,
                                                 .is_over = is_dropped,
                                                 .userdata = rendering };
-        struct render_order *order = &rendering->order;
-        uint64_t begin_ns = clock_now_ns();
+        ssize_t n = lend_all(rendering, cell);
+
+        if (n == 0)
+                n = cell_ask(cell, rendering->sent, packet_bytes(rendering), rendering->packet, &patience);
+        if (n >= 0)
+                n = check_answers(rendering, (size_t)n);
+        for (uint32_t k = 0; k < rendering->n_orders && n == 0; k++)
+                n = take_kept(rendering, k);
+        return (int)n;
+}
+
+/* Returns 0 when it is answered, whatever the answers are. */
+static int ask(struct rendering *rendering, struct why *why) {
         struct cell *cell;
-        ssize_t n;
         int r;
 
+        write_packet(rendering);
         for (;;) {
-                r = booth_cell(&rendering->booths, rendering->booth, &cell, why);
-                if (r < 0) /* a machine that is short of processes or memory: as for every shortage */
-                        return -ENOMEM;
-                n = lend_all(rendering, cell);
-                if (n == 0)
-                        n = cell_ask(cell, order, RENDER_ORDER_BYTES(order->n_fields), rendering->packet, &patience);
-                if (n >= 0)
-                        n = check_answer(rendering, (size_t)n);
-                if (n == 0)
-                        n = take_kept(rendering);
-                if (n == 0)
+                if (booth_cell(&rendering->booths, rendering->booth, &cell, why) < 0)
+                        return -ENOMEM; /* the machine is short of processes or memory: as for every shortage */
+                r = ask_cell(rendering, cell);
+                if (r == 0)
                         break;
-                r = after_end(rendering, cell, (int)n, why);
+                r = after_end(rendering, cell, r, why);
                 if (r != 0)
                         return r;
         }
-        take_stages(rendering, begin_ns);
-        take_counts(rendering);
+        for (uint32_t k = 0; k < rendering->n_orders; k++)
+                take_counts(rendering, &rendering->answers[k]->counts);
+        return 0;
+}
+
+/* The same for a field of the sample that the worker is with, whose time it is. */
+static int ask_now(struct rendering *rendering, struct why *why) {
+        uint64_t begin_ns = clock_now_ns();
+        struct ordered took;
+        int r = ask(rendering, why);
+
+        if (r != 0)
+                return r;
+        take_stages(rendering->answers[0], clock_now_ns() - begin_ns, &took);
+        stage_clock_charge(rendering->clock, clock_now_ns());
+        for (uint32_t i = 0; i < took.n_stages; i++)
+                if (took.stages[i].id != STAGE_OTHER)
+                        stage_clock_move(rendering->clock, (enum stage_id)took.stages[i].id, took.stages[i].ns);
         return 0;
 }
 
 /* The error that the answer tells, if it tells one. */
-static int told_error(const struct rendering *rendering, struct why *why) {
-        int r = check_error(rendering->answer.head.result);
+static int told_error(const struct render_answer *answer, struct why *why) {
+        int r = check_error(answer->result);
 
-        return r < 0 ? why_set(why, r, "%.*s", (int)sizeof(rendering->answer.why.text) - 1, rendering->answer.why.text)
-                     : 0;
+        return r < 0 ? why_set(why, r, "%.*s", (int)sizeof(answer->why.text) - 1, answer->why.text) : 0;
 }
 
-/* ---- a sample ---------------------------------------------------------------------------------------------------- */
+/* ---- samples ----------------------------------------------------------------------------------------------------- */
 
 /* Fields of this read that are for cells. */
 static bool is_in_read(const struct task *task, uint32_t idx_field) {
@@ -304,13 +371,13 @@ static bool is_in_read(const struct task *task, uint32_t idx_field) {
         return field->idx_read == task->idx_read && !field->is_absent && rendering_is_for(task, idx_field);
 }
 
-static int make_ahead(struct rendering *rendering, struct why *why) {
-        struct task *task = rendering->task;
+/* The next order of the packet has all of them. An order without fields is taken back. */
+static int order_ahead(struct rendering *rendering, struct task *task, struct why *why) {
         const struct layout *layout = &task->batch->stream->layout;
         struct render_field *field;
         int r = 0;
 
-        begin_order(rendering, rendering->booths.setup.own_bytes);
+        begin_order(rendering, task, rendering->booths.setup.own_bytes);
         for (uint32_t k = task->idx_field; k < layout->n_fields && r == 0; k++) {
                 uint32_t i = program_serving(task->program, k);
 
@@ -322,78 +389,154 @@ static int make_ahead(struct rendering *rendering, struct why *why) {
                         field->out = known_place(rendering, i);
                 }
         }
+        if (rendering->order->n_fields == 0)
+                rendering->n_orders--;
         return r;
 }
 
-static void take_ahead(struct rendering *rendering) {
-        const struct render_order *order = &rendering->order;
-        const struct render_answer *answer = &rendering->answer;
-
+static void take_ahead(struct ordered *ordered, const struct render_order *order, const struct render_answer *answer) {
         for (uint32_t k = 0; k < answer->n_opened; k++) {
-                struct ahead *ahead = &rendering->ahead[order->fields[k].idx];
+                struct ahead *ahead = &ordered->ahead[order->fields[k].idx];
 
                 ahead->opened = answer->opened[k].opened;
                 ahead->state = answer->opened[k].is_rendered ? AHEAD_RENDERED : AHEAD_OPENED;
         }
-        rendering->error = told_error(rendering, &rendering->why);
-        if (rendering->error < 0)
-                rendering->ahead[order->fields[answer->n_opened].idx].state = AHEAD_FAILED;
+        ordered->error = told_error(answer, &ordered->why);
+        if (ordered->error < 0)
+                ordered->ahead[order->fields[answer->n_opened].idx].state = AHEAD_FAILED;
+}
+
+static struct ordered *begin_ordered(struct ordered *ordered, struct task *task) {
+        ordered->task = task;
+        ordered->took_ns = 0;
+        ordered->n_stages = 0;
+        memset(ordered->ahead, 0, sizeof(ordered->ahead[0]) * task->batch->stream->layout.n_fields);
+        return ordered;
+}
+
+bool rendering_may_gather(const struct task *task) {
+        return !task->is_replay && !task->is_copied && task->own.state == OWN_NONE && task->request.result >= 0 &&
+               task->batch->stream->isolated && batch_is_wanted(task->batch);
+}
+
+void rendering_gather(struct rendering *rendering, struct task *const *tasks, uint32_t n) {
+        uint64_t begin_ns = clock_now_ns(), each_ns;
+        struct why why;
+        int r = booths_get(&rendering->booths, tasks[0]->batch->stream->job->uid, &rendering->booth, &why);
+
+        begin_packet(rendering);
+        for (uint32_t k = 0; k < n && r == 0; k++)
+                if (rendering_may_gather(tasks[k]))
+                        r = order_ahead(rendering, tasks[k], &why);
+        if (r == 0 && rendering->n_orders > 1 && packet_bytes(rendering) <= CELL_MESSAGE_MAX)
+                r = ask(rendering, &why);
+        else
+                r = RENDERING_ALONE;
+        each_ns = (clock_now_ns() - begin_ns) / (rendering->n_orders > 0 ? rendering->n_orders : 1);
+        for (uint32_t k = 0; k < rendering->n_orders && r == 0; k++) {
+                struct ordered *ordered = begin_ordered(&rendering->ordered[k], rendering->tasks[k]);
+
+                take_ahead(ordered, &rendering->orders[k], rendering->answers[k]);
+                take_stages(rendering->answers[k], each_ns, ordered);
+                ordered->took_ns = each_ns;
+        }
+}
+
+void rendering_forget(struct rendering *rendering) {
+        for (uint32_t k = 0; k < RENDER_SAMPLES_MAX; k++)
+                rendering->ordered[k].task = NULL;
+}
+
+/* What was ordered together with others. */
+static struct ordered *find_ordered(struct rendering *rendering, const struct task *task) {
+        for (uint32_t k = 0; k < RENDER_SAMPLES_MAX; k++)
+                if (rendering->ordered[k].task == task)
+                        return &rendering->ordered[k];
+        return NULL;
+}
+
+/* It was ordered before: its time is the sample's. */
+static void take_up(struct rendering *rendering, struct ordered *ordered) {
+        ordered->task = NULL; /* once: another read of the task brings other fields */
+        rendering->now = ordered;
+        for (uint32_t i = 0; i < ordered->n_stages; i++)
+                stage_clock_add(rendering->clock, (enum stage_id)ordered->stages[i].id, ordered->stages[i].ns,
+                                ordered->stages[i].n);
+}
+
+/* An error of a cell that was asked for one field only is that field's. */
+static int note_error(struct rendering *rendering, int error, const struct why *why) {
+        rendering->now->ahead[rendering->orders[0].fields[0].idx].state = AHEAD_FAILED;
+        rendering->now->error = error;
+        rendering->now->why = *why;
+        return 0;
 }
 
 int rendering_begin(struct rendering *rendering, struct task *task, struct why *why) {
+        struct ordered *ordered;
         int r;
 
-        rendering->task = task;
-        rendering->n_ends = 0;
-        memset(rendering->ahead, 0, sizeof(rendering->ahead[0]) * task->batch->stream->layout.n_fields);
         if (!task->batch->stream->isolated)
                 return 0;
-        r = booths_get(&rendering->booths, task->batch->stream->job->uid, &rendering->booth, why);
-        if (r == 0)
-                r = make_ahead(rendering, why);
-        if (r < 0)
-                return -ENOMEM;
-        if (rendering->order.n_fields == 0)
-                return 0;
-        r = ask(rendering, why);
-        if (r == RENDERING_ALONE)
-                return 0;
-        if (r == -EBADMSG) { /* of its only field: it is told when that is opened */
-                rendering->ahead[rendering->order.fields[0].idx].state = AHEAD_FAILED;
-                rendering->error = r;
-                rendering->why = *why;
+        rendering->n_ends = 0;
+        rendering->now_task = task;
+        ordered = find_ordered(rendering, task);
+        if (ordered) {
+                take_up(rendering, ordered);
                 return 0;
         }
+        rendering->now = begin_ordered(&rendering->ordered[0], task);
+        rendering->now->task = NULL;
+        r = booths_get(&rendering->booths, task->batch->stream->job->uid, &rendering->booth, why);
+        begin_packet(rendering);
         if (r == 0)
-                take_ahead(rendering);
+                r = order_ahead(rendering, task, why);
+        if (r < 0)
+                return -ENOMEM;
+        if (rendering->n_orders == 0)
+                return 0;
+        r = ask_now(rendering, why);
+        if (r == RENDERING_ALONE)
+                return 0;
+        if (r == -EBADMSG)
+                return note_error(rendering, r, why);
+        if (r == 0)
+                take_ahead(rendering->now, &rendering->orders[0], rendering->answers[0]);
         return r;
+}
+
+uint64_t rendering_took_ns(const struct rendering *rendering) {
+        return rendering->now ? rendering->now->took_ns : 0;
 }
 
 /* One field, in an order of its own. */
 static int order_alone(struct rendering *rendering, uint32_t idx_field, uint64_t allowed_bytes,
                        struct render_field **ret_field, struct why *why) {
-        begin_order(rendering, allowed_bytes);
+        struct task *task = rendering->now_task;
+
+        begin_packet(rendering);
+        begin_order(rendering, task, allowed_bytes);
         return add_field(rendering, idx_field, ret_field, why) < 0 ? -ENOMEM : 0;
 }
 
 int rendering_open(struct rendering *rendering, uint32_t idx_field, struct codec_opened *ret_opened, struct why *why) {
-        struct ahead *ahead = &rendering->ahead[idx_field];
+        struct ahead *ahead = &rendering->now->ahead[idx_field];
         struct render_field *field;
         int r = 0;
 
         if (ahead->state == AHEAD_FAILED) {
-                *why = rendering->why;
-                return rendering->error;
+                *why = rendering->now->why;
+                return rendering->now->error;
         }
         if (ahead->state == AHEAD_NONE) {
                 r = order_alone(rendering, idx_field, 0, &field, why);
                 if (r == 0)
-                        r = ask(rendering, why);
+                        r = ask_now(rendering, why);
                 if (r == 0)
-                        r = told_error(rendering, why);
+                        r = told_error(rendering->answers[0], why);
                 if (r != 0)
                         return r;
-                ahead->opened = rendering->answer.opened[0].opened;
+                ahead->opened = rendering->answers[0]->opened[0].opened;
                 ahead->state = AHEAD_OPENED;
         }
         *ret_opened = ahead->opened;
@@ -402,7 +545,7 @@ int rendering_open(struct rendering *rendering, uint32_t idx_field, struct codec
 
 int rendering_write(struct rendering *rendering, uint32_t idx_field, uint8_t *out, uint64_t room_bytes,
                     uint64_t n_skipped_bytes, uint64_t n_kept_bytes, uint64_t allowed_bytes, struct why *why) {
-        struct ahead *ahead = &rendering->ahead[idx_field];
+        struct ahead *ahead = &rendering->now->ahead[idx_field];
         struct render_field *field;
         int r;
 
@@ -415,10 +558,10 @@ int rendering_write(struct rendering *rendering, uint32_t idx_field, uint8_t *ou
         field->out = place_in_slots(rendering, out, room_bytes);
         field->n_skipped_bytes = n_skipped_bytes;
         field->n_kept_bytes = n_kept_bytes;
-        r = ask(rendering, why);
+        r = ask_now(rendering, why);
         if (r == 0)
-                r = told_error(rendering, why);
-        if (r == 0 && !rendering->answer.opened[0].is_rendered)
+                r = told_error(rendering->answers[0], why);
+        if (r == 0 && !rendering->answers[0]->opened[0].is_rendered)
                 r = why_set(why, -EBADMSG, "its decoder did not render it");
         return r;
 }
@@ -430,9 +573,9 @@ int rendering_refuse_memory(struct rendering *rendering, uint32_t idx_field, uin
         if (r < 0)
                 return r;
         field->what = RENDER_REFUSE;
-        r = ask(rendering, why);
+        r = ask_now(rendering, why);
         if (r == 0)
-                r = told_error(rendering, why);
+                r = told_error(rendering->answers[0], why);
         return r != 0 ? r : why_set(why, -EFBIG, "needs more memory than is allowed");
 }
 

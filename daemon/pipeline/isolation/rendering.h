@@ -2,6 +2,7 @@
  *
  * Most samples take one order: all fields of a read that are for cells, opened, and rendered where their place is known
  * before they are opened. The others take one more for each field that has to be placed first, or to wait for memory.
+ * If several samples of a job wait, their orders go with one packet, so that worker and cell take turns less often.
  *
  * Answers are checked as a stranger's: shapes against the form that was promised, sizes against shapes, times against
  * the clock. What a cell wrote into its slot is not looked at, as nothing is that lies in a slot. A cell that ends,
@@ -28,35 +29,60 @@ struct ahead {
         struct codec_opened opened;
 };
 
+/* A sample whose fields have been ordered. */
+struct ordered {
+        struct task *task; /* NULL: none */
+        struct ahead ahead[DLP_TENSORS_MAX];
+        int error; /* of the field that is AHEAD_FAILED */
+        struct why why;
+        uint64_t took_ns; /* its part of the time that the worker waited, before it began with the sample */
+        uint32_t n_stages;
+        struct render_stage stages[N_STAGES]; /* of that */
+};
+
 struct rendering {
         struct booths booths;
         struct stage_clock *clock;  /* of the worker: gets the times that cells took */
         struct codec_counts counts; /* since they were taken last, */
         uint64_t n_ended;           /* and cells that ended over a sample */
 
-        /* Of the sample. */
-        struct task *task;
+        struct ordered ordered[RENDER_SAMPLES_MAX];
+        struct ordered *now;   /* of the sample that the worker is with, */
+        struct task *now_task; /* and its task */
+
+        /* Of the packet that is being made, or was answered last. */
+        struct task *task; /* that fields are added for */
         struct booth *booth;
-        uint64_t n_tray; /* bytes of the tray that are used */
-        struct ahead ahead[DLP_TENSORS_MAX];
-        int error; /* of the field that is AHEAD_FAILED */
-        struct why why;
-        uint32_t n_ends;           /* of cells over this read of it */
+        uint64_t n_tray;           /* bytes of the tray that are used */
+        uint32_t n_ends;           /* of cells over this field */
         const uint8_t *last_bytes; /* what was laid into the tray last, and where */
         struct cell_place last_place;
-
-        struct render_order order;
+        uint32_t n_orders;
+        struct task *tasks[RENDER_SAMPLES_MAX];
+        struct render_order orders[RENDER_SAMPLES_MAX], *order;
+        const struct render_answer *answers[RENDER_SAMPLES_MAX];
         union {
-                struct render_answer answer;
+                struct render_answers head;
                 uint8_t packet[CELL_MESSAGE_MAX];
         };
+        _Alignas(8) uint8_t sent[CELL_MESSAGE_MAX];
 };
 
 /* Is this field for a cell? */
 bool rendering_is_for(const struct task *task, uint32_t idx_field);
 
-/* The fields of the task's read from task->idx_field on: orders what can be ordered together. Errors are told when the
- * field is opened that has them. 0 or RENDERING_DROPPED; -ENOMEM or -EMFILE with `why` if no cell can be had now. */
+/* Can the fields of this task be ordered together with those of others? */
+bool rendering_may_gather(const struct task *task);
+
+/* Orders the fields of n tasks of one user with one packet. If anything is wrong, nothing was ordered. */
+void rendering_gather(struct rendering *rendering, struct task *const *tasks, uint32_t n);
+
+/* The worker is done with all of them: some may have been dropped without a look at what was ordered. */
+void rendering_forget(struct rendering *rendering);
+
+/* The worker begins with the task's fields of this read, from task->idx_field on: orders what can be ordered together,
+ * if that is not done yet. Errors are told when the field is opened that has them. 0 or RENDERING_DROPPED; -ENOMEM with
+ * `why` if no cell can be had now. */
 int rendering_begin(struct rendering *rendering, struct task *task, struct why *why);
 
 /* As codec_open(); it needs no closing. */
@@ -66,6 +92,9 @@ int rendering_open(struct rendering *rendering, uint32_t idx_field, struct codec
  * `out` on. `allowed_bytes`: of scratch. */
 int rendering_write(struct rendering *rendering, uint32_t idx_field, uint8_t *out, uint64_t room_bytes,
                     uint64_t n_skipped_bytes, uint64_t n_kept_bytes, uint64_t allowed_bytes, struct why *why);
+
+/* The time of the sample that passed before rendering_begin(). */
+uint64_t rendering_took_ns(const struct rendering *rendering);
 
 /* CPU time that the cell of the last sample has taken since this was asked; a system call. */
 uint64_t rendering_cpu_ns(struct rendering *rendering);
