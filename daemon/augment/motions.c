@@ -75,6 +75,26 @@ void motions_elastic(struct motions *motions, const struct elastic *elastic, uin
                                                .elastic = *elastic });
 }
 
+void motions_within(struct motions *motions, float left, float top, float right, float bottom) {
+        if (motions)
+                add(motions,
+                    &(struct motion){ .kind = MOTION_WITHIN, .x = left, .y = top, .width = right, .height = bottom });
+}
+
+bool motions_is_within(const float *box, const float *crop) {
+        float x = 0.5f * (box[0] + box[2]), y = 0.5f * (box[1] + box[3]);
+
+        return crop[0] < x && x < crop[2] && crop[1] < y && y < crop[3];
+}
+
+/* The crop that follows leaves zeroes where they are. */
+static void empty_outside(const struct motion *motion, float *box) {
+        const float crop[] = { motion->x, motion->y, motion->width, motion->height };
+
+        if (!motions_is_within(box, crop))
+                memset(box, 0, 4 * sizeof(*box));
+}
+
 void motions_sanitize(struct motions *motions, float min_size, float min_area, uint32_t width, uint32_t height) {
         if (motions)
                 add(motions, &(struct motion){ .kind = MOTION_SANITIZE,
@@ -168,6 +188,9 @@ static bool apply(const struct motion *motion, float *box) {
         case MOTION_ELASTIC:
                 warp_box(motion, box);
                 break;
+        case MOTION_WITHIN:
+                empty_outside(motion, box);
+                break;
         case MOTION_SANITIZE:
                 return is_sane(motion, box);
         }
@@ -213,6 +236,7 @@ static void apply_to_point(const struct motion *motion, float *point) {
         case MOTION_ELASTIC:
                 move_elastic(motion, false, &point[0], &point[1]);
                 return;
+        case MOTION_WITHIN:
         case MOTION_SANITIZE:
                 return;
         }

@@ -22,6 +22,7 @@ enum motion_kind {
                         */
         MOTION_PERSPECTIVE, /* by the matrix, then clamped to the picture of width x height */
         MOTION_ELASTIC,     /* each corner by its own displacement, then clamped to the picture of width x height */
+        MOTION_WITHIN,      /* empties boxes whose center is not in x, y, width (right), height (bottom) */
         MOTION_SANITIZE, /* drops boxes that are narrower or lower than x, have an area below y, or leave the picture */
 };
 
@@ -50,6 +51,12 @@ void motions_affine(struct motions *motions, const float matrix[6], bool expand,
 void motions_perspective(struct motions *motions, const float matrix[8], uint32_t width, uint32_t height);
 
 void motions_elastic(struct motions *motions, const struct elastic *elastic, uint32_t width, uint32_t height);
+/* Empties boxes whose center does not lie in this crop, which is noted next, as 0, 0, 0, 0. */
+void motions_within(struct motions *motions, float left, float top, float right, float bottom);
+
+/* Does the box's center lie in the crop? Both are left, top, right, bottom. */
+bool motions_is_within(const float *box, const float *crop);
+
 void motions_sanitize(struct motions *motions, float min_size, float min_area, uint32_t width, uint32_t height);
 
 /* Moves n boxes: left, top, right, bottom, each float32, one after the other. Need not be aligned. Sets bit i % 8 of

@@ -105,6 +105,9 @@ bool recipe_is_upright(const struct recipe *recipe);
 /* The dtype that masks get, `decode(mask=uint16)`: uint8, uint16, int32 or int64. Returns false if it is not given. */
 bool recipe_mask_dtype(const struct recipe *recipe, enum dlp_dtype *ret_dtype);
 
+/* Does its plan depend on boxes (`random_iou_crop`)? */
+bool recipe_needs_boxes(const struct recipe *recipe);
+
 /* How many pictures the step with this name, also as torchvision calls it, makes of each sample: 5 for `five_crop`, 0
  * for all steps that make one, and for other words. */
 uint32_t recipe_word_views(const char *word, size_t n);
@@ -170,7 +173,14 @@ struct stage {
 
 #define STAGES_MAX (4u * DLP_STEPS_MAX + 1u) /* one step begins at most four stages: three paddings and a crop */
 
+/* Boxes of the picture before the first step: left, top, right, bottom, each float32. Need not be aligned. */
+struct recipe_boxes {
+        const uint8_t *bytes;
+        size_t n;
+};
+
 struct geometry {
+        const struct recipe_boxes *boxes; /* of a recipe that needs them; set by who plans, before that */
         struct box source;      /* what the decoder has to deliver: the needed part of the first stage's source */
         uint32_t width, height; /* of the result */
         bool is_copy;           /* the whole picture, unchanged: the decoder may write the result itself */

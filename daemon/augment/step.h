@@ -6,7 +6,8 @@
  * operation (operation.h), in a file of its own.
  *
  * Each step's file says which numbers it draws and in which sequence, so that a test can draw the same numbers and
- * compare with torchvision. The draws depend at most on the arguments and the picture's size, never on pixels. */
+ * compare with torchvision. The draws depend at most on the arguments and the picture's size (of
+ * random_iou_crop also on boxes), never on pixels. */
 #pragma once
 
 #include "daemon/augment/crop.h"
@@ -104,6 +105,8 @@ struct step_type {
         int (*convert)(const struct value *values, struct conversion *conversion, struct why *why);
 
         bool drops_boxes; /* recipe_drops_boxes() */
+
+        bool needs_boxes; /* its plan reads those of fold->geometry, and fold->motions is there for it */
 
         /* It makes that many pictures of each sample: they are views with the same draws, and its plan finds in
          * fold->view which one it is. 0: it makes one. Not in a group, and once in a recipe. */

@@ -17,6 +17,7 @@
         ROW(random_resize)                                                                                             \
         ROW(five_crop)                                                                                                 \
         ROW(ten_crop)                                                                                                  \
+        ROW(random_iou_crop)                                                                                           \
         ROW(hflip)                                                                                                     \
         ROW(vflip)                                                                                                     \
         ROW(random_rotation)                                                                                           \

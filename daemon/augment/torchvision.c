@@ -42,7 +42,6 @@ static const struct row ANSWERS[] = {
         { "MixUp", OF_BATCH("mixup") },
         { "CutMix", OF_BATCH("cutmix") },
         { "LinearTransformation", IN_TRAINER },
-        { "RandomIoUCrop", IN_TRAINER },
 };
 
 static const struct row LEFT_OUT[] = {

@@ -40,10 +40,49 @@ static int move_and_drop(const struct codec *codec, struct codec_tools *tools, c
         return 0;
 }
 
+int codec_load_plan_boxes(const struct codec *codec, struct codec_tools *tools, const struct codec_input *input,
+                          struct geometry *geometry, struct why *why) {
+        const struct codec_plan_boxes *wanted = &input->plan_boxes;
+        struct codec_input boxes = *input;
+        struct codec_opened opened;
+        int r;
+
+        tools->plan_boxes.n = 0;
+        geometry->boxes = &tools->plan_boxes;
+        if (!codec_needs_boxes(codec) || !wanted->codec)
+                return 0;
+        if (wanted->is_elsewhere)
+                return why_set(
+                        why, -ENOTSUP,
+                        "random_iou_crop needs the boxes in %s before the picture is decoded, and they lie in "
+                        "another file: keep both in one shard, or the boxes where the index has them, as in COCO",
+                        wanted->codec->name);
+        boxes.bytes = wanted->bytes;
+        boxes.n_bytes = wanted->n_bytes;
+        r = codec_value_type(wanted->codec)->open(wanted->codec, tools, &boxes, &opened, why);
+        if (r < 0)
+                return r;
+        if (opened.shape[0] > (int64_t)BOXES_MAX)
+                return why_set(why, -E2BIG, "has %lld boxes; random_iou_crop is for %u at most",
+                               (long long)opened.shape[0], BOXES_MAX);
+        r = codec_memory_reserve(&tools->plan_memory, (size_t)opened.shape[0] * BOX_BYTES, why);
+        if (r == 0)
+                r = codec_value_type(wanted->codec)
+                            ->render(wanted->codec, tools, &boxes, tools->plan_memory.bytes, why);
+        if (r < 0)
+                return r;
+        tools->plan_boxes = (struct recipe_boxes){ tools->plan_memory.bytes, (size_t)opened.shape[0] };
+        return 0;
+}
+
 static int boxes_open(const struct codec *codec, struct codec_tools *tools, const struct codec_input *input,
                       struct codec_opened *ret_opened, struct why *why) {
-        int r = recipe_plan_motions(codec->recipe, input->lead_width, input->lead_height, codec_seed(codec, input),
-                                    input->epoch, input->sample, &tools->geometry, &tools->motions, why);
+        int r = codec_load_plan_boxes(codec, tools, input, &tools->geometry, why);
+
+        if (r < 0)
+                return r;
+        r = recipe_plan_motions(codec->recipe, input->lead_width, input->lead_height, codec_seed(codec, input),
+                                input->epoch, input->sample, &tools->geometry, &tools->motions, why);
 
         if (r == 0)
                 r = codec_value_type(codec)->open(codec, tools, input, ret_opened, why);

@@ -320,7 +320,7 @@ int codec_new(const struct source *source, uint32_t idx_field, uint32_t group, c
         snprintf(codec->name, sizeof(codec->name), "%s", codec->field.name);
         codec->idx_field = idx_field;
         codec->group = group;
-        codec->idx_lead = codec->idx_boxes = CODEC_NONE;
+        codec->idx_lead = codec->idx_boxes = codec->idx_plan_boxes = CODEC_NONE;
         codec->text = strdup("");
         if (!codec->text)
                 return why_errno(why, -ENOMEM, "pipeline");
@@ -345,6 +345,18 @@ void codec_set_lead(struct codec *codec, uint32_t idx_lead) {
 
 void codec_set_boxes(struct codec *codec, uint32_t idx_boxes) {
         codec->idx_boxes = idx_boxes;
+}
+
+uint32_t codec_plan_boxes(const struct codec *codec) {
+        return codec->idx_plan_boxes;
+}
+
+void codec_set_plan_boxes(struct codec *codec, uint32_t idx_boxes) {
+        codec->idx_plan_boxes = idx_boxes;
+}
+
+bool codec_needs_boxes(const struct codec *codec) {
+        return codec->recipe && recipe_needs_boxes(codec->recipe);
 }
 
 bool codec_is_boxes(const struct codec *codec) {
@@ -629,6 +641,7 @@ void codec_tools_free(struct codec_tools *tools) {
         workspace_free(tools->workspace);
         sound_close(tools->sound);
         free(tools->shared.pixels.bytes);
+        free(tools->plan_memory.bytes);
         free(tools->elements.bytes);
         free(tools->rows.bytes);
         free(tools->planes.bytes);
@@ -642,7 +655,8 @@ void codec_tools_free(struct codec_tools *tools) {
 size_t codec_tools_bytes(const struct codec_tools *tools) {
         return decoder_scratch_bytes(tools->decoder) + workspace_bytes(tools->workspace) + tools->elements.n_bytes +
                tools->rows.n_bytes + tools->planes.n_bytes + tools->whole.n_bytes + tools->wave.n_bytes +
-               token_tools_bytes(&tools->tokens) + (shared_is_ready(tools) ? 0 : tools->shared.pixels.n_bytes) +
+               token_tools_bytes(&tools->tokens) + tools->plan_memory.n_bytes +
+               (shared_is_ready(tools) ? 0 : tools->shared.pixels.n_bytes) +
                (tools->seats ? plugin_seats_bytes(tools->seats) : 0);
 }
 
@@ -656,6 +670,7 @@ void codec_tools_trim(struct codec_tools *tools) {
         workspace_trim(tools->workspace);
         if (!shared_is_ready(tools))
                 trim(&tools->shared.pixels);
+        trim(&tools->plan_memory);
         trim(&tools->elements);
         trim(&tools->rows);
         trim(&tools->planes);

@@ -44,6 +44,14 @@ struct codec_sharer {
         uint64_t seed;
 };
 
+/* The boxes on which the plan of a picture depends, as they are stored. */
+struct codec_plan_boxes {
+        const struct codec *codec; /* NULL: there are none */
+        const uint8_t *bytes;
+        size_t n_bytes;
+        bool is_elsewhere; /* another read brings them */
+};
+
 /* One field of one sample. */
 struct codec_input {
         const uint8_t *bytes; /* of the field, as they are stored; NULL if it is not stored */
@@ -64,6 +72,8 @@ struct codec_input {
          * once; they have the same bytes, epoch and sample. */
         const struct codec_sharer *sharers;
         uint32_t n_sharers;
+
+        struct codec_plan_boxes plan_boxes; /* of codec_plan_boxes() */
 };
 
 /* What codec_open() found out about a sample's field. */
@@ -107,6 +117,12 @@ uint32_t codec_lead(const struct codec *codec);
 uint32_t codec_boxes(const struct codec *codec);
 void codec_set_lead(struct codec *codec, uint32_t idx_lead);
 void codec_set_boxes(struct codec *codec, uint32_t idx_boxes);
+
+/* Which field of the program has the boxes on which its plan depends; CODEC_NONE: it depends on none.
+ * codec_set_plan_boxes() is for who makes the program. Does its recipe need some? */
+uint32_t codec_plan_boxes(const struct codec *codec);
+void codec_set_plan_boxes(struct codec *codec, uint32_t idx_boxes);
+bool codec_needs_boxes(const struct codec *codec);
 
 /* Is it a picture; boxes or points that move with one; an array that has a row for each box? Does its part drop boxes?
  */

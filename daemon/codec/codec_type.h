@@ -64,6 +64,8 @@ struct codec_tools {
         bool is_opaque;           /* of the same: it has no alpha, or all of it is 255 */
         bool is_wide;             /* of a mask: its numbers have 16 bits */
         struct shared shared;
+        struct recipe_boxes plan_boxes; /* on which a plan depends, and where they are: */
+        struct codec_memory plan_memory;
         struct motions motions; /* of the boxes that are open */
         size_t n_boxes;
         struct sound *sound; /* that is open; else NULL */
@@ -141,6 +143,7 @@ struct codec {
         uint32_t group;                 /* of fields that draw alike */
         uint32_t idx_lead;              /* codec_lead() */
         uint32_t idx_boxes;             /* codec_boxes() */
+        uint32_t idx_plan_boxes;        /* codec_plan_boxes() */
         bool is_points, is_of_boxes;    /* CODEC_ROWS */
         struct recipe *recipe;          /* pictures, boxes, and arrays in a part with them; for others NULL */
         struct value_steps steps;       /* CODEC_TEXT, CODEC_ELEMENTS, CODEC_NPY */
@@ -153,6 +156,11 @@ struct codec {
         int64_t shape[SCHEMA_DIMS_MAX];
         char *text;
 };
+
+/* Before a plan: gives `geometry` the boxes on which it depends, if it does. Not while the value of another field is
+ * open. -EBADMSG, -ENOTSUP, -E2BIG, -ENOMEM. */
+int codec_load_plan_boxes(const struct codec *codec, struct codec_tools *tools, const struct codec_input *input,
+                          struct geometry *geometry, struct why *why);
 
 /* What serves a value without steps for pictures: boxes and rows stand on it. */
 const struct codec_type *codec_value_type(const struct codec *codec);

@@ -77,6 +77,8 @@ static int mask_open(const struct codec *codec, struct codec_tools *tools, const
         if (r == 0)
                 r = open_numbers(codec, tools, why);
         if (r == 0)
+                r = codec_load_plan_boxes(codec, tools, input, geometry, why);
+        if (r == 0)
                 r = recipe_plan_mask(codec->recipe, tools->info.width, tools->info.height, tools->is_wide,
                                      codec_seed(codec, input), input->epoch, input->sample, geometry, why);
         if (r < 0)

@@ -86,6 +86,9 @@ static int picture_open(const struct codec *codec, struct codec_tools *tools, co
         ret_opened->width = tools->info.width;
         ret_opened->height = tools->info.height;
         turned_size(tools->orientation, &ret_opened->width, &ret_opened->height);
+        r = codec_load_plan_boxes(codec, tools, input, geometry, why);
+        if (r < 0)
+                return r;
         r = recipe_plan(codec->recipe, ret_opened->width, ret_opened->height, codec_seed(codec, input), input->epoch,
                         input->sample, geometry, why);
         if (r < 0)

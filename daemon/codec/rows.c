@@ -27,10 +27,14 @@ static uint64_t row_bytes(const struct codec_opened *opened) {
 static int rows_open(const struct codec *codec, struct codec_tools *tools, const struct codec_input *input,
                      struct codec_opened *ret_opened, struct why *why) {
         const struct codec_kept *kept = input->kept;
-        int r = codec->is_points ? recipe_plan_motions(codec->recipe, input->lead_width, input->lead_height,
-                                                       codec_seed(codec, input), input->epoch, input->sample,
-                                                       &tools->geometry, &tools->motions, why)
-                                 : 0;
+        int r = codec_load_plan_boxes(codec, tools, input, &tools->geometry, why);
+
+        if (r < 0)
+                return r;
+        r = codec->is_points ? recipe_plan_motions(codec->recipe, input->lead_width, input->lead_height,
+                                                   codec_seed(codec, input), input->epoch, input->sample,
+                                                   &tools->geometry, &tools->motions, why)
+                             : 0;
 
         if (r == 0)
                 r = codec_value_type(codec)->open(codec, tools, input, ret_opened, why);

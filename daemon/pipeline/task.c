@@ -298,6 +298,25 @@ void task_trim(struct task *task) {
         task->large = NULL;
 }
 
+static size_t bytes_of_field(const struct task *task, uint32_t idx_field) {
+        return task->request.is_part ? task->fields[idx_field].n_bytes : task->request.n_bytes;
+}
+
+/* Boxes on which a field's plan depends. They are in memory if the same read brings them, or none. */
+static struct codec_plan_boxes plan_boxes_of(const struct task *task, uint32_t idx_field) {
+        uint32_t idx_boxes = codec_plan_boxes(program_codec(task->program, idx_field));
+        const struct field_bytes *boxes = &task->fields[idx_boxes == CODEC_NONE ? idx_field : idx_boxes];
+        const struct codec *codec;
+
+        if (idx_boxes == CODEC_NONE || boxes->is_absent)
+                return (struct codec_plan_boxes){ 0 };
+        codec = program_codec(task->program, idx_boxes);
+        return (struct codec_plan_boxes){ .codec = codec,
+                                          .bytes = task->request.buffer + boxes->offset,
+                                          .n_bytes = bytes_of_field(task, idx_boxes),
+                                          .is_elsewhere = codec_is_stored(codec) && boxes->idx_read != task->idx_read };
+}
+
 /* A whole file may have become longer than the index says: then the field is all of it. */
 struct codec_input task_input(struct task *task, uint32_t idx_field) {
         const struct stream *stream = task->batch->stream;
@@ -308,7 +327,7 @@ struct codec_input task_input(struct task *task, uint32_t idx_field) {
 
         return (struct codec_input){
                 .bytes = task->request.buffer + field->offset,
-                .n_bytes = task->request.is_part ? field->n_bytes : task->request.n_bytes,
+                .n_bytes = bytes_of_field(task, idx_field),
                 .source = dataset_source(stream->dataset->dataset),
                 .sample = task->candidate,
                 .lead_width = lead == CODEC_NONE ? 0 : task->sizes[lead].width,
@@ -318,5 +337,6 @@ struct codec_input task_input(struct task *task, uint32_t idx_field) {
                 .epoch = (uint32_t)task->batch->epoch,
                 .row_stride = padding_row_stride(layout),
                 .plane_stride = padding_plane_stride(layout),
+                .plan_boxes = plan_boxes_of(task, idx_field),
         };
 }

@@ -17,11 +17,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes);
 static void plan(const struct recipe *recipe, uint32_t width, uint32_t height) {
         static const float boxes[2][4] = { { 0, 0, 1, 1 }, { 100, 7, 70000, 3 } };
         uint8_t bytes[sizeof(boxes)], kept = 0;
+        const struct recipe_boxes given = { (const uint8_t *)boxes, sizeof(boxes) / (4 * sizeof(float)) };
         struct geometry geometry, plain;
         struct motions motions;
         const struct box *box = &geometry.source;
         struct why why;
 
+        geometry.boxes = plain.boxes = &given;
         if (recipe_plan(recipe, width, height, 1, 2, 3, &plain, &why) < 0)
                 return;
         if (recipe_plan_motions(recipe, width, height, 1, 2, 3, &geometry, &motions, &why) < 0 ||

@@ -11,7 +11,7 @@ import sys
 import zlib
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
-from harness import case, contains, equal, identity_pixels, indices, main, png, write
+from harness import Skip, case, contains, equal, identity_pixels, indices, main, png, write
 import coco  # registers float32
 from listings import told_array
 from tars import archive, npy, web
@@ -271,6 +271,124 @@ def _(box):
     daemon.refused("d", "max_pixels=63", pipeline="image, seg: decode(max_pixels=62, mask=uint16)", batch=1)
     for pipeline in ("image: decode(mask=uint16) hflip(0.5); seg", "seg: decode(mask=int32)"):
         daemon.refused("d", "its part names none", pipeline=pipeline)
+
+
+def iou_terms(replay, draws, width, height, boxes, options=(0, 0.1, 0.3, 0.5, 0.7, 0.9, 1), trials=40, scale=(0.3, 1)):
+    """RandomIoUCrop's (left, top, width, height) with our draws; None: as it is."""
+    f32 = replay.numpy.float32
+    boxes = replay.numpy.array(boxes, "f4").reshape(-1, 4)
+    for _ in range(100):
+        wanted = options[draws.below(len(options))]
+        if wanted >= 1:
+            return None
+        for _ in range(trials):
+            r = [f32(scale[0]) + f32(scale[1] - scale[0]) * f32(draws.f32()) for _ in range(2)]
+            w, h = int(f32(width) * r[0]), int(f32(height) * r[1])
+            if 0 in (w, h) or not 0.5 <= w / h <= 2:
+                continue
+            r = [f32(draws.f32()) for _ in range(2)]
+            left, top = int(f32(width - w) * r[0]), int(f32(height - h) * r[1])
+            inside = boxes[is_inside(boxes, left, top, w, h)]
+            if len(inside) == 0:
+                continue
+            sides = [(replay.numpy.minimum(inside[:, i + 2], f32(end)) - replay.numpy.maximum(inside[:, i], f32(begin))).clip(0)
+                     for i, begin, end in ((0, left, left + w), (1, top, top + h))]
+            both = sides[0] * sides[1]
+            areas = (inside[:, 2] - inside[:, 0]) * (inside[:, 3] - inside[:, 1])
+            if (both / (areas + f32(w * h) - both)).max() >= f32(wanted):
+                return left, top, w, h
+    return None
+
+
+def is_inside(boxes, left, top, w, h):
+    x, y = (boxes[:, 0] + boxes[:, 2]) / 2, (boxes[:, 1] + boxes[:, 3]) / 2
+    return (left < x) & (x < left + w) & (top < y) & (y < top + h)
+
+
+def theirs(replay, draws, width, height, boxes, **more):
+    """The same of torchvision v2 itself, where it is installed."""
+    from torchvision import tv_tensors
+    from torchvision.transforms import v2
+    torch, step = replay.torch, v2.RandomIoUCrop(**more)
+    boxes = tv_tensors.BoundingBoxes(torch.tensor(boxes, dtype=torch.float32).reshape(-1, 4), format="XYXY", canvas_size=(height, width))
+    kept = torch.rand, torch.randint
+    torch.rand = lambda n: torch.tensor([draws.f32() for _ in range(n)])
+    torch.randint = lambda low, high, size: torch.tensor([low + draws.below(high - low)])
+    try:
+        terms = step.make_params([torch.zeros(3, height, width), boxes])
+    finally:
+        torch.rand, torch.randint = kept
+    return (terms["left"], terms["top"], terms["width"], terms["height"]) if terms else None
+
+
+@case("random_iou_crop has torchvision's crops: pixels, masks, boxes, and what leaves with those that sanitize drops")
+def _(box):
+    try:
+        import replay
+    except ImportError as error:
+        raise Skip(f"torch, torchvision, Pillow or NumPy is not installed for this python3: {error}") from error
+    numpy, dice, members, samples = replay.numpy, random.Random(5), [], []
+    for i in range(80):
+        width, height = dice.randint(20, 60), dice.randint(20, 60)
+        boxes = []
+        for _ in range(dice.randint(0, 5)):
+            x, y = dice.uniform(0, width - 4), dice.uniform(0, height - 4)
+            boxes.append([x, y, dice.uniform(x + 2, width), dice.uniform(y + 2, height)])
+        boxes = numpy.array(boxes, "f4").reshape(-1, 4)
+        pixels = numpy.frombuffer(dice.randbytes(width * height * 3), "u1").reshape(height, width, 3)
+        samples.append((pixels, boxes))
+        grey = pixels[:, :, 0].tobytes()
+        members += [(f"{i:03}.png", png(width, height, pixels.tobytes())),
+                    (f"{i:03}.seg.png", b"P5 %d %d 255\n" % (width, height) + grey),
+                    (f"{i:03}.boxes.npy", npy("<f4", f"({len(boxes)}, 4)", boxes.tobytes())),
+                    (f"{i:03}.labels.npy", npy("<i8", f"({len(boxes)},)", numpy.arange(len(boxes)).tobytes()))]
+    archive(box.path("w", "0.tar"), members)
+    daemon = box.daemon({"w": web(box.path("w"))}, workers=2)
+
+    def digest(array):
+        return hashlib.sha256(numpy.ascontiguousarray(array).tobytes()).hexdigest()
+
+    has_v2, n_cropped, n_dropped = True, 0, 0
+    try:
+        from torchvision.transforms import v2  # noqa: F401
+    except ImportError:
+        has_v2 = False
+    for text, terms in (("random_iou_crop", {}),
+                        ("random_iou_crop(min_scale=0.1, max_scale=0.8, sampler_options=0.2:0.4:2, trials=10)",
+                         {"options": (0.2, 0.4, 2), "trials": 10, "scale": (0.1, 0.8)})):
+        lines = daemon.read("w", pipeline=f"png, seg.png, boxes.npy: {text}", batch=1, seed=9, epochs=2)
+        kept = daemon.read("w", pipeline=f"png, boxes.npy, labels.npy: {text} sanitize", batch=1, seed=9, epochs=2)
+        equal([len(lines), len(kept)], [160, 160], "samples")
+        for line, other in zip(lines, kept):
+            pixels, boxes = samples[line["index"]]
+            height, width = pixels.shape[:2]
+            draws = lambda: replay.Draws(9, line["epoch"], line["index"], 1)
+            crop = iou_terms(replay, draws(), width, height, boxes, **terms)
+            if has_v2 and (len(boxes) > 0 or crop is None):
+                names = {"options": "sampler_options", "trials": "trials"}
+                more = {names[key]: value for key, value in terms.items() if key in names}
+                if "scale" in terms:
+                    more.update(min_scale=terms["scale"][0], max_scale=terms["scale"][1])
+                equal(crop, theirs(replay, draws(), width, height, boxes, **more), f"torchvision's crop of {line['index']}")
+            n_cropped += crop is not None
+            left, top, w, h = crop or (0, 0, width, height)
+            moved_boxes = boxes.copy()
+            if crop:
+                moved_boxes[~is_inside(boxes, left, top, w, h)] = 0
+                moved_boxes = numpy.stack([(moved_boxes[:, i] - numpy.float32((left, top)[i % 2])).clip(0, (w, h)[i % 2]) for i in range(4)], 1)
+            part = pixels[top:top + h, left:left + w]
+            stay = ((moved_boxes[:, 2:] - moved_boxes[:, :2]) >= 1).all(1)
+            stay &= (moved_boxes[:, 2] - moved_boxes[:, 0]) * (moved_boxes[:, 3] - moved_boxes[:, 1]) >= 1
+            n_dropped += int((~stay).sum())
+            for name, expected in (("png", part), ("seg.png", part[:, :, 0]), ("boxes.npy", moved_boxes.astype("f4"))):
+                equal(line["fields"][name]["sha256"], digest(expected), f"{name} of {line['index']}: {crop}")
+            for name, expected in (("png", part), ("boxes.npy", moved_boxes[stay].astype("f4")), ("labels.npy", numpy.arange(len(boxes))[stay])):
+                equal(other["fields"][name]["sha256"], digest(expected), f"{name} of {line['index']}, sanitized: {crop}")
+    print(f"    {n_cropped} of 320 cropped, {n_dropped} boxes dropped, compared with torchvision itself: {has_v2}")
+    assert 100 < n_cropped < 300 and n_dropped > 50
+    for text, words in (("png: random_iou_crop", ("looks at boxes", "names none")),
+                        ("png, boxes.npy: random_iou_crop(0.5, 0.3)", ("min_scale 0.5 is above max_scale 0.3",))):
+        daemon.refused("w", *words, pipeline=text, batch=1)
 
 
 @case("a pipeline that names no boxes for sanitize, or several, or arrays without boxes, is refused")

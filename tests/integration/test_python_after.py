@@ -186,6 +186,7 @@ def _(box):
         no("center_crop(8) python(f) decode", "column 26", "decode")
         no("center_crop(8) python(f) raw", "column 26", "raw")
         no("center_crop(8) python(f) sanitize", "sanitize drops boxes", "before the function")
+        no("center_crop(8) python(f) random_iou_crop center_crop(4)", "random_iou_crop looks at boxes", "before the function")
         no("center_crop(8) python(f) python(f)", "column 26", "twice")
         no("center_crop(8) python(f)hflip", "column 25", "a blank")
         no("center_crop(8) to(float32) python(f) normalize", "are for pictures, uint8 height x width x 3")

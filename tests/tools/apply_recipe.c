@@ -30,12 +30,14 @@ static int run(struct workspace *workspace, const struct request *request, const
         _cleanup_(recipe_freep) struct recipe *recipe = NULL;
         struct geometry geometry;
         struct view view;
+        static const struct recipe_boxes no_boxes;
         uint8_t *out;
         int r;
 
         r = recipe_parse(text, &recipe, why);
         if (r < 0)
                 return r;
+        geometry.boxes = &no_boxes;
         r = recipe_plan(recipe, request->width, request->height, request->seed, request->epoch, request->sample,
                         &geometry, why);
         if (r < 0)

@@ -133,6 +133,9 @@ START_TEST(a_text_has_one_normal_spelling) {
                   "random_shortest_size(480:512, max_size=1333, interpolation=bilinear) "
                   "random_shortest_size(9, interpolation=bilinear)" },
                 { "RandomResize(256, max_size=480)", "random_resize(256, max_size=480, interpolation=bilinear)" },
+                { "RandomIoUCrop(sampler_options=[0.5, 1.0])",
+                  "random_iou_crop(0.3, max_scale=1, min_aspect_ratio=0.5, max_aspect_ratio=2, "
+                  "sampler_options=0.5:1, trials=40)" },
                 { "FiveCrop(size=(8, 9))", "five_crop(8:9)" },
                 { "v2.TenCrop(8, vertical_flip=True)", "ten_crop(8, vertical_flip=true)" },
                 { "sanitize sanitize(0.5, min_area=4)", "sanitize(1, min_area=1) sanitize(0.5, min_area=4)" },
@@ -312,6 +315,9 @@ static const struct {
         { "random_resize(8, 8)", "column 1: random_resize: min_size 8 and max_size 8: sizes are drawn from" },
         { "random_resize(8, 8.5)", "column 18: max_size: \"8.5\"" },
         { "decode(mode=I;16) random_resize(8, 9)", "column 19: random_resize: numbers of 16 bits" },
+        { "random_iou_crop(0.5, 0.4)", "column 1: random_iou_crop: min_scale 0.5 is above max_scale 0.4" },
+        { "random_iou_crop(min_aspect_ratio=3)", "column 1: random_iou_crop: min_aspect_ratio 3 is above" },
+        { "random_iou_crop(trials=0)", "column 24: trials: \"0\"" },
         { "five_crop", "column 1: five_crop needs its size, as in five_crop(224)" },
         { "random_apply([five_crop(8)])",
           "column 15: \"five_crop\" makes 5 pictures of each sample, so it cannot be in" },
@@ -586,6 +592,7 @@ START_TEST(the_output_size_is_known_unless_it_depends_on_the_picture) {
                 { "center_crop(8) random_shortest_size(8)", 0, 0 },
                 { "center_crop(8) random_resize(8, 9)", 0, 0 },
                 { "five_crop(8:9)", 8, 9 },
+                { "center_crop(8) random_iou_crop", 0, 0 },
                 { "resize(20) ten_crop(8:9) pad(1)", 10, 11 },
         };
 
@@ -937,6 +944,7 @@ START_TEST(the_size_that_no_picture_exceeds_follows_from_the_last_steps) {
                 { "center_crop(7:9) random_zoom_out(side_range=1:2.5)", 18, 23 },
                 { "scale_jitter(7:9, scale_range=0.5:3)", 28, 22 },
                 { "center_crop(3) random_shortest_size(7:9)", 0, 0 },
+                { "center_crop(7:9) random_iou_crop", 7, 9 },
                 { "random_shortest_size(7:9, max_size=20) hflip", 20, 20 },
         };
 

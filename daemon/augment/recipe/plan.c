@@ -64,8 +64,12 @@ static int plan_all(const struct recipe *recipe, uint32_t idx_left, struct fold 
         struct planning planning = {
                 .recipe = recipe, .idx_left = idx_left, .fold = fold, .seed = seed, .epoch = epoch, .sample = sample
         };
+        struct motions motions;
         int r;
 
+        motions.n = 0;
+        if (recipe_needs_boxes(recipe) && !fold->motions)
+                fold->motions = &motions;
         fold->view = recipe->view;
         r = plan_steps(&planning, 0, recipe->n_steps, why);
         return r < 0 ? r : fold_finish(fold, why);

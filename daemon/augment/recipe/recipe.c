@@ -48,6 +48,13 @@ bool recipe_drops_boxes(const struct recipe *recipe) {
         return false;
 }
 
+bool recipe_needs_boxes(const struct recipe *recipe) {
+        for (uint32_t i = 0; i < recipe->n_steps; i++)
+                if (recipe->steps[i].type->needs_boxes)
+                        return true;
+        return false;
+}
+
 void recipe_set_view(struct recipe *recipe, uint32_t view) {
         recipe->view = view;
 }

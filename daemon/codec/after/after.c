@@ -28,6 +28,10 @@ int after_new(const char *text, uint32_t n_channels, uint32_t view, struct after
                 r = why_set(why, -EINVAL,
                             "pipeline: sanitize drops boxes, which a function has got already: write it before the "
                             "function");
+        if (r == 0 && recipe_needs_boxes(after->recipe))
+                r = why_set(why, -EINVAL,
+                            "pipeline: random_iou_crop looks at boxes, which a function has got already: write it "
+                            "before the function");
         if (r < 0) {
                 after_free(after);
                 return r;

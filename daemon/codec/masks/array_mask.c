@@ -66,6 +66,8 @@ int array_mask_open(const struct codec *codec, struct codec_tools *tools, const 
         int r = check_npy(codec, input, why);
 
         if (r == 0)
+                r = codec_load_plan_boxes(codec, tools, input, geometry, why);
+        if (r == 0)
                 r = codec_value_type(codec)->open(codec, tools, input, ret_opened, why);
         if (r < 0)
                 return r;

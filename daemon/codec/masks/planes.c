@@ -200,9 +200,11 @@ static int planes_open(const struct codec *codec, struct codec_tools *tools, con
                        struct codec_opened *ret_opened, struct why *why) {
         const struct codec_kept *kept = input->kept;
         struct geometry *geometry = &tools->geometry;
-        int r = is_drawn(codec) ? open_drawn(codec, tools, input, ret_opened, why)
-                                : open_array(codec, tools, input, ret_opened, why);
+        int r = codec_load_plan_boxes(codec, tools, input, geometry, why);
 
+        if (r == 0)
+                r = is_drawn(codec) ? open_drawn(codec, tools, input, ret_opened, why)
+                                    : open_array(codec, tools, input, ret_opened, why);
         if (r == 0 && drops_some(codec, input) && ret_opened->shape[0] != kept->n_boxes)
                 return why_set(why, -EBADMSG, "has %lld masks for %u boxes, and sanitize drops both together",
                                (long long)ret_opened->shape[0], kept->n_boxes);

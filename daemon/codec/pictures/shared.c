@@ -51,6 +51,9 @@ static bool plan_other(struct codec_tools *tools, const struct codec_input *inpu
                 orientation = exif_orientation(input->bytes, input->n_bytes);
         own.seed = sharer->seed;
         turned_size(orientation, &width, &height);
+        geometry->boxes = NULL;
+        if (codec_needs_boxes(codec)) /* the input has those of another part */
+                return false;
         if (recipe_plan(codec->recipe, width, height, codec_seed(codec, &own), input->epoch, input->sample, geometry,
                         NULL) < 0)
                 return false;

@@ -124,6 +124,9 @@ static int open_picture(const struct codec *codec, struct codec_tools *tools, co
                 return r;
         ret_opened->width = (uint32_t)form->shape[1];
         ret_opened->height = (uint32_t)form->shape[0];
+        r = codec_load_plan_boxes(codec, tools, input, geometry, why);
+        if (r < 0)
+                return r;
         r = recipe_plan(codec->recipe, ret_opened->width, ret_opened->height, codec_seed(codec, input), input->epoch,
                         input->sample, geometry, why);
         if (r < 0)

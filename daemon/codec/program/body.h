@@ -117,6 +117,7 @@ void find_masks(struct program *program, const struct source *source, uint32_t b
 int lead_fields(struct program *program, const struct source *source, uint32_t begin, struct why *why);
 
 int refuse_dropping(uint32_t n_boxes, struct why *why);
+int refuse_needing(uint32_t n_boxes, struct why *why); /* the same of a part that needs them */
 
 /* A dtype for masks is a mistake where there are none, and those of instances have only one. */
 int check_mask_dtype(const struct program *program, const struct source *source, uint32_t begin, struct why *why);

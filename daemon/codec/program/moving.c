@@ -67,6 +67,13 @@ static int check_dropping(const struct program *program, uint32_t begin, uint32_
         return n_boxes == 1 ? 0 : refuse_dropping(n_boxes, why);
 }
 
+int refuse_needing(uint32_t n_boxes, struct why *why) {
+        return why_set(why, -EINVAL,
+                       "pipeline: random_iou_crop looks at boxes, and its part names %s; name one field of boxes with "
+                       "the picture, as in \"image, boxes, labels: random_iou_crop sanitize\"",
+                       n_boxes == 0 ? "none" : "several fields of them");
+}
+
 void find_masks(struct program *program, const struct source *source, uint32_t begin) {
         uint32_t n_masks = 0, ignored = 0, n_pictures = count_fields(program, begin, codec_is_picture, &ignored);
 
@@ -88,7 +95,11 @@ int lead_fields(struct program *program, const struct source *source, uint32_t b
         uint32_t n_pictures = count_fields(program, begin, codec_is_picture, &idx_picture);
         uint32_t n_boxes = count_fields(program, begin, codec_is_boxes, &idx_boxes);
         bool drops = codec_drops_boxes(program->codecs[begin]);
+        bool needs = codec_needs_boxes(program->codecs[begin]);
         int r = drops ? check_dropping(program, begin, n_boxes, why) : 0;
+
+        if (r == 0 && needs && n_boxes != 1)
+                r = refuse_needing(n_boxes, why);
 
         for (uint32_t i = begin; i < program->n_fields && r == 0; i++) {
                 const struct schema_field *field = &source->schema.fields[codec_field(program->codecs[i])];
@@ -122,6 +133,8 @@ int lead_fields(struct program *program, const struct source *source, uint32_t b
                                 name);
                 if (moves)
                         codec_set_lead(codec, idx_picture);
+                if (needs)
+                        codec_set_plan_boxes(codec, idx_boxes);
                 if ((codec_is_of_boxes(codec) || codec_is_planes(codec)) && drops)
                         codec_set_boxes(codec, idx_boxes);
         }

@@ -88,6 +88,8 @@ static int add_main(struct program *program, const struct source *source, struct
                 r = bind_after(program, 0, own, text, why);
         if (r == 0 && codec_drops_boxes(program->codecs[0]))
                 r = refuse_dropping(0, why);
+        if (r == 0 && codec_needs_boxes(program->codecs[0]))
+                r = refuse_needing(0, why);
         if (r == 0)
                 r = check_mask_dtype(program, source, 0, why);
         if (r == 0)

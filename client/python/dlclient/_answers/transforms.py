@@ -113,6 +113,15 @@ def _zoom_out(step: Any) -> str:
     return f"random_zoom_out({keys[2:]})" if keys else "random_zoom_out"
 
 
+def _iou_crop(step: Any) -> str:
+    keys = _keys(min_scale=(step.min_scale, 0.3, _number), max_scale=(step.max_scale, 1.0, _number),
+                 min_aspect_ratio=(step.min_aspect_ratio, 0.5, _number),
+                 max_aspect_ratio=(step.max_aspect_ratio, 2.0, _number),
+                 sampler_options=(tuple(step.options), (0.0, 0.1, 0.3, 0.5, 0.7, 0.9, 1.0), _list),
+                 trials=(step.trials, 40, _number))
+    return f"random_iou_crop({keys[2:]})"
+
+
 STEPS: Dict[str, Callable[[Any], str]] = {
     "RandomResizedCrop": _random_resized_crop,
     "Resize": lambda step: f"resize({_size(step.size, True)}"
@@ -126,6 +135,7 @@ STEPS: Dict[str, Callable[[Any], str]] = {
     "RandomShortestSize": lambda step: f"random_shortest_size({_list(step.min_size)}"
                                        f"{_keys(max_size=(step.max_size, None, _number))}{_filter(step)})",
     "RandomResize": lambda step: f"random_resize({_number(step.min_size)}, {_number(step.max_size)}{_filter(step)})",
+    "RandomIoUCrop": _iou_crop,
     "FiveCrop": lambda step: f"five_crop({_size(step.size)})",
     "TenCrop": lambda step: f"ten_crop({_size(step.size)}"
                             f"{_keys(vertical_flip=(step.vertical_flip, False, _word))})",
