@@ -34,7 +34,8 @@ static struct dlc_work *join_in(struct crew *crew, bool supervises) {
         return r < 0 ? NULL : work;
 }
 
-/* One process from its beginning to its end: it does nothing to its samples, so they are as without a function. */
+/* One process from its beginning to its end: it does nothing to its samples, and neither does the step after
+ * it, so they are as without both. */
 static void work_on(struct crew *crew, struct dlc_work *work) {
         const struct dlc_order *order;
         int r = 0;
@@ -75,7 +76,7 @@ static void read_with_functions(struct scene *scene) {
         char pipeline[200];
         pthread_t thread;
 
-        snprintf(pipeline, sizeof(pipeline), "%s python(my)", options.pipeline);
+        snprintf(pipeline, sizeof(pipeline), "%s python(my) hflip(0)", options.pipeline);
         options.pipeline = pipeline;
         loader = scene_open(scene, &options, false);
         if (!loader)

@@ -169,6 +169,28 @@ def _(box):
     rows.done()
 
 
+@case("steps after a function are applied when its answer has come, to pictures of all kinds")
+def _(box):
+    daemon = box.daemon({"p": box.folder_of_pictures("p", 33, width=40, height=32)}, workers=2)
+    rows = Table()
+    for pipeline in ("center_crop(9:8) python(my) color_jitter(0.5, 0.5, 0.5, 0.1) equalize(1) gaussian_blur(3) resize(12:11) to(float16)",
+                     "decode(mode=L) center_crop(9:8) python(my) random_rotation(30) random_crop(5) erasing(1) layout(nchw)",
+                     "image: raw python(my, dtype=uint8, shape=7:5:3) vflip(1) to(float32) normalize(mean=0.5:0.5:0.5, std=0.5:0.5:0.5)", "center_crop(8) python(my) hflip(0)",
+                     "image, label: center_crop(8) python(my) to(float32) mix(mixup_alpha=0.8, cutmix_alpha=1.0, num_classes=4)"):
+        with rows.row(pipeline):
+            rank = HandClient(daemon.socket)
+            worker = Worker(daemon, ticket_of(rank.attach("p", batch=4, pipeline=pipeline)))
+            n_answered = 0
+            while n_answered < 12:
+                for order, _ in worker.orders():
+                    worker.client.send(request("worked", field(1, order)))
+                    n_answered += 1
+            equal(daemon.objects("errors", "p"), [], "damaged samples")
+            rank.close()
+            equal(worker.client.closed(10), True, "its rank has left")
+    rows.done()
+
+
 @case("a process whose child has its socket has ended when the one that supervises says so")
 def _(box):
     daemon, rank, ticket = attached(box, "skip")
