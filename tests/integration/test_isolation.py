@@ -5,13 +5,16 @@ import os
 import platform
 import random
 import signal
+import struct
 import subprocess
 import sys
 import threading
 import time
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
-from harness import DLCTL, Skip, case, check_sequence, contains, equal, main, png, within, write
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(HERE, "..", "support"))
+from harness import DLCTL, SLOWER, VARIANT, Skip, case, check_sequence, contains, equal, main, patience, png, within, write
+from tars import archive, npy, web
 
 OTHER = 61003  # nobody's uid on any machine
 PIPELINE = "random_resized_crop(16) hflip(0.5)"
@@ -212,6 +215,27 @@ def _(box):
     equal(len(found), 2, "processes for two users")
     check_sequence(daemon.read("p", batch=4, pipeline=PIPELINE), 40, batch=4)
     equal((set(cells(daemon)), first in found), (found, True), "they stay")
+
+
+@case("what would be decoded in the daemon all the same is refused, with the step's name")
+def _(box):
+    archive(box.path("w", "a.tar"), [("a.png", png(12, 10, bytes(360))), ("a.boxes.npy", npy("<f4", "(1, 4)", struct.pack("<4f", 1, 1, 6, 6)))])
+    datasets, text = {"w": web(box.path("w"))}, "png, boxes.npy: random_iou_crop resize(8:8)"
+    box.daemon(datasets).read("w", pipeline=text, batch=1)
+    done = isolated(box, datasets).dlctl("read", "w", "--pipeline", text)
+    equal(done.returncode in (1, 2), True, done.stderr)
+    contains(done.stderr, "random_iou_crop", "isolation")
+
+
+@case("every codec has the same bits there: its own script passes over such processes")
+def _(box):
+    if SLOWER > 1:
+        raise Skip(f"{VARIANT}: the scripts run by themselves")
+    for name in ("sound", "npy", "views", "decoders"):
+        done = subprocess.run([sys.executable, os.path.join(HERE, f"test_{name}.py")], env=dict(os.environ, DLP_ISOLATION="process"),
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=patience(300), check=False)
+        equal(done.returncode, 0, f"{name}: {done.stdout[-3000:]}")
+        contains(done.stdout, " passed, 0 failed")
 
 
 # Makes seccomp() and prctl(PR_SET_SECCOMP) fail, as a container's runtime may, and then becomes its arguments.

@@ -31,8 +31,8 @@ bool check_kept(const struct codec_kept *kept) {
 
 /* What was promised of the field, without what a function of the trainer's and steps after it make of it. */
 static void promised(const struct field_layout *field, struct field_form *ret_form) {
-        const struct field_input *input =
-                field->form.input.n_bytes > 0 ? &field->form.input : &field->form.result; /* changed in place */
+        const struct field_input *input = field->form.input.n_bytes > 0 ? &field->form.input
+                                                                        : &field->form.result; /* changed in place */
 
         *ret_form = field->form;
         if (input->n_bytes == 0)

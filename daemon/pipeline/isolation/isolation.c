@@ -128,6 +128,27 @@ static bool is_for_cells(const struct programs *programs) {
         return false;
 }
 
+/* What would be decoded in the daemon all the same. */
+static int refuse_others(const struct programs *programs, struct why *why) {
+        for (uint32_t k = 0; k < programs_n_parts(programs); k++) {
+                const struct program *program = programs_part(programs, k);
+
+                for (uint32_t i = 0; i < program_n_fields(program); i++) {
+                        const struct codec *codec = program_codec(program, i);
+                        const char *step = codec_is_plugged(codec)                 ? "plugin(...)"
+                                           : codec_plan_boxes(codec) != CODEC_NONE ? "random_iou_crop"
+                                                                                   : NULL;
+
+                        if (step)
+                                return why_set(why, -EINVAL,
+                                               "pipeline: %s is not there yet with isolation = \"process\", which the "
+                                               "daemon's configuration asks for",
+                                               step);
+                }
+        }
+        return 0;
+}
+
 int isolated_new(struct isolation *isolation, const struct ring *ring, const struct programs *programs,
                  struct isolated **ret_isolated, struct why *why) {
         struct isolated *isolated;
@@ -135,8 +156,9 @@ int isolated_new(struct isolation *isolation, const struct ring *ring, const str
         int r;
 
         *ret_isolated = NULL;
-        if (!is_for_cells(programs))
-                return 0;
+        r = refuse_others(programs, why);
+        if (r < 0 || !is_for_cells(programs))
+                return r;
         isolated = calloc(1, sizeof(*isolated) + n * sizeof(isolated->programs[0]));
         if (!isolated)
                 return why_errno(why, -ENOMEM, "isolation");
