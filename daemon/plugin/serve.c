@@ -24,7 +24,7 @@ struct serving {
 /* What goes wrong here goes wrong with each sample: the text says it. */
 static void fail(struct plugin_reply *reply, int result, const char *text) {
         reply->result = result;
-        snprintf(reply->text, sizeof(reply->text), "%s", text);
+        snprintf(reply->text, sizeof(reply->text), "%.*s", (int)sizeof(reply->text) - 1, text);
 }
 
 static void describe(struct serving *serving, const char *path, const char *name, struct plugin_reply *reply) {
