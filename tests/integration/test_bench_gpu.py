@@ -106,8 +106,11 @@ def _(box):
         equal(done.returncode, 0, done.stderr)
         return {match[1]: int(float(match[2])) for match in map(LINE.match, done.stdout.splitlines()) if match}, done.stdout
 
-    right, output = found(library=STAND_IN)
-    equal(right["lifetime_wrong"], 0, output)
+    for seed in range(1, 6):  # the trainer's wrong sums are seen in most runs, but not on every busy machine
+        right, output = found(library=STAND_IN, DLT_CUDA_SEED=str(seed))
+        equal(right["lifetime_wrong"], 0, output)
+        if right["lifetime_control"] > 0:
+            break
     equal(right["lifetime_control"] > 0, True, output)
     seen = set()
     for rule in RULES:
