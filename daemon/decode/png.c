@@ -68,9 +68,30 @@ static int png_state_new(const struct decode_limits *limits, enum decode_jpeg jp
         return 0;
 }
 
+/* Was memory refused since the picture was begun? libspng gives zlib its own functions, and tells what zlib makes of a
+ * refusal as damage of the file. They have no argument of ours, so it is noted for the thread. */
+static _Thread_local bool was_refused;
+
+static void *noted(void *memory) {
+        was_refused |= !memory;
+        return memory;
+}
+
+static void *noted_malloc(size_t n_bytes) {
+        return noted(malloc(n_bytes));
+}
+
+static void *noted_realloc(void *memory, size_t n_bytes) {
+        return noted(realloc(memory, n_bytes));
+}
+
+static void *noted_calloc(size_t n, size_t n_bytes) {
+        return noted(calloc(n, n_bytes));
+}
+
 static int fail(struct png_state *state, int spng_error, struct why *why) {
         end_picture(state);
-        if (spng_error == SPNG_EMEM)
+        if (spng_error == SPNG_EMEM || was_refused)
                 return why_set(why, -ENOMEM, "PNG: no memory");
         return why_set(why, -EBADMSG, "PNG: %s", spng_strerror(spng_error));
 }
@@ -120,10 +141,12 @@ static bool has_end(const uint8_t *bytes, size_t n_bytes) {
 
 /* Makes a libspng context and reads the header into the state. Returns 0 or libspng's error. */
 static int begin(struct png_state *state, const uint8_t *bytes, size_t n_bytes) {
+        struct spng_alloc memory = { noted_malloc, noted_realloc, noted_calloc, free };
         int r;
 
         spng_ctx_free(state->spng);
-        state->spng = spng_ctx_new(0);
+        was_refused = false;
+        state->spng = spng_ctx_new2(&memory, 0);
         if (!state->spng)
                 return SPNG_EMEM;
 
