@@ -76,7 +76,7 @@ def _(box):
 @case("beside a job that keeps the workers busy, shared workers are the limit, with what each takes")
 def _(box):
     daemon = box.daemon({"d": box.folder_of_pictures("d", 40, width=160, height=120)}, workers=1)
-    heavy = "resize(500:700) color_jitter(0.4,0.4,0.4,0.1)"
+    heavy = "resize(500:700) color_jitter(0.4,0.4,0.4,0.1) gaussian_blur(23) color_jitter(0.4,0.4,0.4,0.1)"
     other = daemon.reader("d", job="other", batch=4, epochs=100000, pipeline=heavy)
     other.wait_lines(8)
     row, = measured(daemon, "d", "--pipeline", heavy, "--batch", "4", "--seconds", "3")
