@@ -203,6 +203,11 @@ def _(box):
         no([numpy.array(["a"])], "dtype <U1")
         no([1j], "a complex")
         no([()], "nothing in it")
+        no([(1, ())], "list[0][1] has nothing in it: leave it out")
+        no([(1, numpy.zeros((0, 4)))], "list[0][1] has the shape (0, 4)", "leave it out")
+        no([1], "'shape' cannot be the name", fields={"shape": ("float32", (3,))})
+        no([1], "cannot be the name", fields={"x\\n": ("float32", (3,))})
+        no([1], "one element or more", fields={"x": ("float32", (0, 3))})
         deep = 1
         for _ in range(20):
             deep = [deep]
@@ -225,6 +230,33 @@ def _(box):
             batch = next(iter(loader))
             assert max(batch.tolist()) > 2**30
         refused(dlclient.LimitReached, lambda: L(big, 2), "memory_limit")
+    """, seconds=120)
+
+
+@case("odd names, named tuples of one's own, exceptions that cannot be shown, and a function that writes everywhere")
+def _(box):
+    run(box, """
+        import collections
+        class Pair(collections.namedtuple("Pair", "a b")):
+            def __new__(cls, both): return super().__new__(cls, *both)
+        with L(dlclient.from_dataset(Numbers(9, lambda i: Pair((i, i + 1)))), 3, n_workers=1) as loader:
+            for batch in loader: assert type(batch) is Pair and (batch.b - batch.a == 1).all()
+        with L(dlclient.from_dataset(Numbers(9, lambda i: {"shape": i, "dtype": 2 * i})), 3, n_workers=1, shuffle=False) as loader:
+            assert [list(batch) for batch in loader][0] == ["shape", "dtype"]
+        def odd(i):
+            if i == 4: raise SyntaxError("x", ("f", "nan", object(), 3))
+            return i
+        with L(dlclient.from_dataset(Numbers(9, odd)), 3, n_workers=1) as loader:
+            refused(dlclient.SampleDamaged, lambda: [b.tolist() for b in loader], "SyntaxError")
+        def writes(i):
+            if i == 3:
+                for fd in range(3, 64):
+                    try: os.write(fd, b"\\xff" * 70000)
+                    except OSError: pass
+            return i
+        with L(dlclient.from_dataset(Numbers(90, writes)), 3, n_workers=2, on_error="skip", copy=True) as loader:
+            seen = sorted(int(n) for batch in loader for n in batch)
+        assert len(seen) >= 87 and set(seen) <= set(range(90)), seen
     """, seconds=120)
 
 

@@ -40,6 +40,12 @@ def _(box):
     def __getitem__(self, i):
         return numpy.full(4, i * i), i
 assert dlclient.check_steps(dlclient.from_dataset(Squares())) == 21
+assert dlclient.check_steps(dlclient.from_dataset(Squares()), drop_last=True) == 20
+class Holes(Squares):
+    def __getitem__(self, i):
+        return 1 // (i % 5 - 1), i
+assert dlclient.check_steps(dlclient.from_dataset(Holes()), on_error="skip") == 17
+refused(dlclient.OptionError, lambda: dlclient.check_steps(dlclient.from_dataset(Squares()), batch_size=None), "batch_size")
 """, **Home(box).variables())
 
 
@@ -62,7 +68,7 @@ def _(box):
         refused(AssertionError, lambda: dlclient.check_steps("p", pipeline="center_crop(8) python(f)",
                 workers={"f": at_seven}), "1 of 33 samples differ", "sample 7: image")
         refused(dlclient.OptionError, lambda: dlclient.check_steps("p", rank=1), "check_steps: rank is set by")
-        refused(dlclient.OptionError, lambda: dlclient.check_steps("p", 0), "numbers from 1 on")
+        refused(dlclient.OptionError, lambda: dlclient.check_steps("p", 0), "n_samples: 0; expected a number from 1 on")
     """)
 
 

@@ -66,9 +66,9 @@ static int read_dimension(struct step_text *reader, struct own_form *form) {
                 return step_text_refuse_here(reader, "the elements of a dimension, as in shape=3:224:224");
         errno = 0;
         n = strtoul(reader->at, &after, 10);
-        if (errno != 0 || n > INT32_MAX || form->n_dims == FIELD_DIMS_MAX)
+        if (errno != 0 || n == 0 || n > INT32_MAX || form->n_dims == FIELD_DIMS_MAX)
                 return why_set(reader->why, -EINVAL,
-                               "pipeline, column %zu: " NAME ": up to %u dimensions of up to %d elements are allowed",
+                               "pipeline, column %zu: " NAME ": up to %u dimensions of 1 to %d elements are allowed",
                                step_text_column(reader, reader->at), FIELD_DIMS_MAX, INT32_MAX);
         form->shape[form->n_dims++] = (int64_t)n;
         reader->at = after;

@@ -73,8 +73,9 @@ def check_steps(dataset: Any, n_samples: int = 64, *, batch_size: int = 4, n_wor
     for name in _FIXED:
         if name in options:
             raise OptionError(f"check_steps: {name} is set by the comparison itself: leave it out")
-    if n_samples < 1 or n_workers < 1:
-        raise OptionError("check_steps: n_samples and n_workers are numbers from 1 on")
+    for name, number in (("n_samples", n_samples), ("n_workers", n_workers), ("batch_size", batch_size)):
+        if isinstance(number, bool) or not isinstance(number, int) or number < 1:
+            raise OptionError(f"check_steps: {name}: {number!r}; expected a number from 1 on")
     job = f"check-steps-{os.getpid()}@{time.time_ns()}"
     own = bool(options.get("workers")) or hasattr(dataset, "workers")
     one: Found = {}
@@ -82,15 +83,18 @@ def check_steps(dataset: Any, n_samples: int = 64, *, batch_size: int = 4, n_wor
     n = _read(one, n_samples, epoch, dataset, batch_size, job=job + ".1", rank=0, world_size=1,
               **({"n_workers": 1} if own else {}), **options)
     more = {"n_workers": n_workers} if own else {}
+    options = {**options, "drop_last": False}  # its batches are others, and so would be what is dropped
     if _OF_BATCHES.search(str(options.get("pipeline") or "")):
         _read(other, n, epoch, dataset, batch_size, job=job + ".2", rank=0, world_size=1, **more,
               **{**options, "slots": 2})
     else:
         for rank in (1, 0):
-            wanted = (n + 1 - rank) // 2
+            wanted = n if options.get("on_error") == "skip" else (n + 1 - rank) // 2
             if wanted:
                 _read(other, wanted, epoch, dataset, batch_size + 3, job=job + ".2", rank=rank, world_size=2,
                       partition="exact", **more, **options)
+    if options.get("on_error") == "skip":  # which of them a rank has first depends on those that are left out
+        other = {sample: found for sample, found in other.items() if sample in one}
     lines = _differences(one, other)
     if lines:
         rest = [f"and {len(lines) - _NAMED_MAX} more"] if len(lines) > _NAMED_MAX else []

@@ -16,10 +16,10 @@ import numpy
 from .._answers.keywords import is_map_style
 from .._errors import OptionError
 from .several import Writer, Wrong
-from .structure import FIELDS_MAX, NAME_MAX, Field, Taker, Unfit, fields_of, rebuilder
+from .structure import FIELDS_MAX, NAME_MAX, RESERVED, Field, Taker, Unfit, fields_of, rebuilder
 
 SAMPLES_MAX = 2**40
-_NAME = re.compile(r"[A-Za-z0-9_.-]+$")
+_NAME = re.compile(r"[A-Za-z0-9_.-]+")
 
 Fields = Union[Sequence[str], Mapping[str, Any], None]
 
@@ -86,8 +86,9 @@ def _told_fields(given: Mapping[str, Any]) -> List[Field]:
         except (TypeError, ValueError):
             raise OptionError(f"fields: {name!r}: {form!r}; expected a dtype and a shape, as in (\"float32\", (3, 224, "
                               f"224)), or an array that has them") from None
-        if any(n < 0 for n in shape):
-            raise OptionError(f"fields: {name!r}: {shape}; a sample's shape is needed, without that of the batch")
+        if any(n < 1 for n in shape):
+            raise OptionError(f"fields: {name!r}: {shape}; a sample's shape is needed, without that of the "
+                              f"batch, each dimension of one element or more")
         fields.append(Field(name, (name,), dtype, shape))
     if not 0 < len(fields) <= FIELDS_MAX:
         raise OptionError(f"fields: {len(fields)} of them; 1 to {FIELDS_MAX} are allowed")
@@ -96,9 +97,11 @@ def _told_fields(given: Mapping[str, Any]) -> List[Field]:
 
 def _check_names(names: Sequence[Any]) -> None:
     for name in names:
-        if not isinstance(name, str) or not _NAME.match(name) or len(name) > NAME_MAX:
+        if not isinstance(name, str) or not _NAME.fullmatch(name) or len(name) > NAME_MAX:
             raise OptionError(f"fields: {name!r} cannot be the name of a field: 1 to {NAME_MAX} letters, digits, _, - "
                               f"and dots are allowed")
+        if name in RESERVED:
+            raise OptionError(f"fields: {name!r} cannot be the name of a field here: choose another one")
     if len(set(names)) != len(names):
         raise OptionError(f"fields: {', '.join(names)}: each name once")
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import errno
+import fcntl
 import gc
 import os
 import re
@@ -25,6 +26,7 @@ from .board import Board
 from .functions import PLACES_SHOWN, Function
 
 TICK_MS = 100
+F_SEAL_FUTURE_WRITE = 0x10  # linux/fcntl.h; fcntl does not have it
 STACK_SECONDS = 0.5     # for a process that is asked where it is
 PAUSE_SECONDS = 5.0     # before another one is started where EARLY_ENDS have ended and other processes are at work
 EARLY_ENDS = 10         # processes in a row that ended without having had a sample: no other one is started
@@ -260,6 +262,10 @@ def main(board: Board, functions: Dict[str, Function], timeout: Optional[float],
     os.dup2(null, 0)
     os.close(null)
     gc.freeze()
+    try:  # a function that writes to every descriptor reaches no board: those who need it have mapped it
+        fcntl.fcntl(board.descriptor, fcntl.F_ADD_SEALS, F_SEAL_FUTURE_WRITE)
+    except OSError:
+        pass  # Linux before 5.1
     _, socket, _ = board.told()
     leave_sockets(socket)
     Foreman(board, functions, timeout, pidfd, wake).run()

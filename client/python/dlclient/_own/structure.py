@@ -16,6 +16,7 @@ DIMS_MAX = 7
 FIELDS_MAX = 32
 DEPTH_MAX = 8
 ONE = "data"                # the field of a result that is one array
+RESERVED = ("dtype", "shape")  # arguments of python(f) that are no fields
 
 _KINDS = {"uint8", "int32", "int64", "float16", "float32", "float64", "bool", "int8", "int16", "uint16", "uint32",
           "uint64", "bfloat16"}
@@ -97,6 +98,8 @@ def as_array(value: Any) -> Any:
 def _walk(value: Any, path: Path, leaves: List[Tuple[Path, Any]]) -> None:
     if len(path) > DEPTH_MAX:
         raise Unfit(f"is nested more than {DEPTH_MAX} levels deep")
+    if isinstance(value, (tuple, list, Mapping)) and len(value) == 0:
+        raise Unfit(f"{shown(path)} has nothing in it: leave it out".strip())
     if isinstance(value, Mapping):
         for key in value:
             _walk(value[key], (*path, key), leaves)
@@ -115,7 +118,7 @@ def _name(path: Path, value: Any, taken: Sequence[str]) -> str:
         value = value[key]
     name = re.sub(r"[^A-Za-z0-9_.-]", "_", ".".join(words))[-NAME_MAX:] or ONE
     n = 2
-    while name in taken:
+    while name in taken or name in RESERVED:
         name = f"{name[:NAME_MAX - 4]}_{n}"
         n += 1
     return name
@@ -141,6 +144,9 @@ def fields_of(result: Any, names: Optional[Sequence[str]] = None) -> List[Field]
             raise Unfit(f"{shown(path)} {unfit}".strip()) from None
         if array.ndim > DIMS_MAX:
             raise Unfit(f"{shown(path)} has {array.ndim} dimensions, {DIMS_MAX} are allowed".strip())
+        if 0 in array.shape:
+            raise Unfit(f"{shown(path)} has the shape {tuple(array.shape)}, and a field has one element or more: leave "
+                        "it out".strip())
         name = names[i] if names is not None else _name(path, result, [field.name for field in fields])
         fields.append(Field(name, path, dtype, tuple(array.shape)))
     return fields
@@ -233,8 +239,8 @@ def _plan(value: Any, path: Path, names: Mapping[Path, str]) -> Callable[[Any], 
     if isinstance(value, (tuple, list)):
         items = [_plan(one, (*path, i), names) for i, one in enumerate(value)]
         if _is_named_tuple(value):
-            kind = type(value)
-            return lambda batch: kind(*(item(batch) for item in items))
+            kind: Any = type(value)  # it may have a __new__ of its own
+            return lambda batch: kind._make(item(batch) for item in items)
         make = tuple if isinstance(value, tuple) else list
         return lambda batch: make(item(batch) for item in items)
     name = names[path]

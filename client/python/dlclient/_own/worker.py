@@ -113,14 +113,22 @@ class Worker:
         except BaseException as error:  # pylint: disable=broad-except
             if os.getpid() != self._pid:  # raised in a child that the function forked
                 os._exit(1)
-            text = str(error) if isinstance(error, Wrong) else described(error)
-            if not isinstance(error, Wrong):
-                self._board.put_traceback(self._place, order.sample, order.epoch, traceback.format_exc())
+            text = self._told(error, order)
             del error
         if os.getpid() != self._pid:  # the function forked, and its child came back from it
             os._exit(0)
         self._board.end(self._place)
         return text
+
+    def _told(self, error: BaseException, order: Any) -> str:
+        """What the sample's error says; the whole traceback goes to the board."""
+        if isinstance(error, Wrong):
+            return str(error)
+        try:
+            self._board.put_traceback(self._place, order.sample, order.epoch, traceback.format_exc())
+            return described(error)
+        except Exception:  # pylint: disable=broad-except
+            return f"raised {type(error).__name__}, which cannot be shown"
 
     def run(self, work: Any) -> int:
         """Until the rank leaves; returns the exit status."""
