@@ -119,7 +119,8 @@ def _(box):
     folder = box.folder_of_pictures("p", 200, width=60, height=50)
     daemon = isolated(box, {"p": folder}, workers=3)
     wanted = dict(bits(box.daemon({"p": folder}).read("p", batch=8, shuffle=False, pipeline="center_crop(32)")))
-    murder = Murder(daemon, (signal.SIGKILL, signal.SIGSEGV, signal.SIGABRT, signal.SIGTERM), (0.01, 0.08))
+    faults = (signal.SIGSEGV,) if SLOWER == 1 else ()  # a sanitizer's runtime would report it as a fault of ours
+    murder = Murder(daemon, (signal.SIGKILL, signal.SIGABRT, signal.SIGTERM, *faults), (0.01, 0.08))
     try:
         for number in range(1000):
             lines = daemon.read("p", batch=8, epochs=25, pipeline="center_crop(32)", job=f"run {number}")
