@@ -16,7 +16,7 @@ DIMS_MAX = 7
 FIELDS_MAX = 32
 DEPTH_MAX = 8
 ONE = "data"                # the field of a result that is one array
-RESERVED = ("dtype", "shape")  # arguments of python(f) that are no fields
+RESERVED = ("dtype", "shape")  # python(f) has arguments of these names
 
 _KINDS = {"uint8", "int32", "int64", "float16", "float32", "float64", "bool", "int8", "int16", "uint16", "uint32",
           "uint64", "bfloat16"}
