@@ -162,6 +162,11 @@ struct codec {
 int codec_load_plan_boxes(const struct codec *codec, struct codec_tools *tools, const struct codec_input *input,
                           struct geometry *geometry, struct why *why);
 
+/* The plan of a picture whose width and height are in `opened`: its geometry, and there its shape and bytes. As
+ * codec_load_plan_boxes(), and what recipe_plan() says. */
+int picture_plan(const struct codec *codec, struct codec_tools *tools, const struct codec_input *input,
+                 struct codec_opened *opened, struct why *why);
+
 /* What serves a value without steps for pictures: boxes and rows stand on it. */
 const struct codec_type *codec_value_type(const struct codec *codec);
 

@@ -71,11 +71,29 @@ static uint64_t need_alone(const struct codec *codec, const struct codec_tools *
         return need + (tools->orientation == EXIF_UPRIGHT ? 0 : turned_need(&tools->geometry));
 }
 
-static int picture_open(const struct codec *codec, struct codec_tools *tools, const struct codec_input *input,
-                        struct codec_opened *ret_opened, struct why *why) {
+int picture_plan(const struct codec *codec, struct codec_tools *tools, const struct codec_input *input,
+                 struct codec_opened *opened, struct why *why) {
         const struct pixel_format *format = recipe_format(codec->recipe);
         struct geometry *geometry = &tools->geometry;
         bool first = format->channels_first;
+        int r = codec_load_plan_boxes(codec, tools, input, geometry, why);
+
+        if (r == 0)
+                r = recipe_plan(codec->recipe, opened->width, opened->height, codec_seed(codec, input), input->epoch,
+                                input->sample, geometry, why);
+        if (r < 0)
+                return r;
+        opened->shape[0] = first ? format->n_channels : geometry->height;
+        opened->shape[1] = first ? geometry->height : geometry->width;
+        opened->shape[2] = first ? geometry->width : format->n_channels;
+        opened->n_bytes = (uint64_t)geometry->height * geometry->width * pixel_format_bytes(format) +
+                          recipe_left_bytes(codec->recipe);
+        return 0;
+}
+
+static int picture_open(const struct codec *codec, struct codec_tools *tools, const struct codec_input *input,
+                        struct codec_opened *ret_opened, struct why *why) {
+        struct geometry *geometry = &tools->geometry;
         struct box source;
         int r = shared_is_ready(tools) ? 0 : open_decoder(codec, tools, input, why);
 
@@ -86,18 +104,9 @@ static int picture_open(const struct codec *codec, struct codec_tools *tools, co
         ret_opened->width = tools->info.width;
         ret_opened->height = tools->info.height;
         turned_size(tools->orientation, &ret_opened->width, &ret_opened->height);
-        r = codec_load_plan_boxes(codec, tools, input, geometry, why);
+        r = picture_plan(codec, tools, input, ret_opened, why);
         if (r < 0)
                 return r;
-        r = recipe_plan(codec->recipe, ret_opened->width, ret_opened->height, codec_seed(codec, input), input->epoch,
-                        input->sample, geometry, why);
-        if (r < 0)
-                return r;
-        ret_opened->shape[0] = first ? format->n_channels : geometry->height;
-        ret_opened->shape[1] = first ? geometry->height : geometry->width;
-        ret_opened->shape[2] = first ? geometry->width : format->n_channels;
-        ret_opened->n_bytes = (uint64_t)geometry->height * geometry->width * pixel_format_bytes(format) +
-                              recipe_left_bytes(codec->recipe);
         source = turned_source(tools->orientation, tools->info.width, tools->info.height, &geometry->source);
         if (!shared_is_ready(tools))
                 ret_opened->need_bytes = need_alone(codec, tools, &source);

@@ -111,11 +111,9 @@ static int check_size(const struct codec_tools *tools, const struct dlplugin_for
 
 static int open_picture(const struct codec *codec, struct codec_tools *tools, const struct codec_input *input,
                         struct codec_opened *ret_opened, struct why *why) {
-        const struct pixel_format *format = recipe_format(codec->recipe);
         struct plugin_draws draws = draws_of(codec, input);
         struct dlplugin_form *form = &tools->unpacked;
         struct geometry *geometry = &tools->geometry;
-        bool first = format->channels_first;
         int r = plugin_use_measure(use_of(codec), tools->seats, &draws, input->bytes, input->n_bytes, form, why);
 
         if (r == 0)
@@ -124,17 +122,9 @@ static int open_picture(const struct codec *codec, struct codec_tools *tools, co
                 return r;
         ret_opened->width = (uint32_t)form->shape[1];
         ret_opened->height = (uint32_t)form->shape[0];
-        r = codec_load_plan_boxes(codec, tools, input, geometry, why);
+        r = picture_plan(codec, tools, input, ret_opened, why);
         if (r < 0)
                 return r;
-        r = recipe_plan(codec->recipe, ret_opened->width, ret_opened->height, codec_seed(codec, input), input->epoch,
-                        input->sample, geometry, why);
-        if (r < 0)
-                return r;
-        ret_opened->shape[0] = first ? format->n_channels : geometry->height;
-        ret_opened->shape[1] = first ? geometry->height : geometry->width;
-        ret_opened->shape[2] = first ? geometry->width : format->n_channels;
-        ret_opened->n_bytes = (uint64_t)geometry->height * geometry->width * pixel_format_bytes(format);
         ret_opened->need_bytes = plugin_use_need_for(input->n_bytes, form) + recipe_bytes_needed(geometry);
         return 0;
 }
