@@ -130,7 +130,7 @@ OBJ_support := $(call obj,$(SRC_support))
 OBJ_fuzz_support := $(call obj,$(SRC_fuzz_support) tests/support/maker.c)
 
 UNIT := $(patsubst tests/unit/%.c,$(B)/tests/%,$(SRC_unit))
-BENCH_PROGRAMS := $(patsubst tests/bench/%.c,$(B)/bench/%,$(SRC_bench)) $(B)/bench/gpu
+BENCH_PROGRAMS := $(patsubst tests/bench/%.c,$(B)/bench/%,$(SRC_bench)) $(B)/bench/gpu $(B)/bench/libgpu_jpeg.so
 FUZZ := $(patsubst tests/fuzz/%.c,$(B)/fuzz/%,$(SRC_fuzz))
 GUIDED := $(patsubst tests/fuzz/%.c,$(B)/fuzz/%,$(SRC_guided))
 REPLAY := $(patsubst tests/fuzz/guided_%.c,$(B)/fuzz/replay_%,$(SRC_guided))
