@@ -13,7 +13,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "daemon/data/formats/listing/csv_cell.h"
+#include "daemon/data/formats/listing/csv/cell.h"
 #include "daemon/data/formats/listing/pattern.h"
 #include "daemon/data/formats/listing/table.h"
 #include "daemon/data/formats/name_order.h"

@@ -7,7 +7,7 @@
 
 #include "daemon/base/machine/disk.h"
 #include "daemon/data/files/listed.h"
-#include "daemon/data/formats/listing/csv_scan.h"
+#include "daemon/data/formats/listing/csv/scan.h"
 #include "proto/base/cleanup.h"
 
 #define FIRST_PLACES 64u /* a power of two */

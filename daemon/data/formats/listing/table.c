@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "daemon/data/field_name.h"
-#include "daemon/data/formats/listing/csv_cell.h"
+#include "daemon/data/formats/listing/csv/cell.h"
 #include "daemon/data/formats/listing/table_part.h"
 #include "proto/base/cleanup.h"
 

@@ -1,4 +1,4 @@
-#include "daemon/data/formats/listing/csv_cell.h"
+#include "daemon/data/formats/listing/csv/cell.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -10,8 +10,8 @@
 #include <strings.h>
 
 #include "daemon/data/field_name.h"
-#include "daemon/data/formats/listing/csv_cell.h"
-#include "daemon/data/formats/listing/csv_scan.h"
+#include "daemon/data/formats/listing/csv/cell.h"
+#include "daemon/data/formats/listing/csv/scan.h"
 #include "daemon/data/formats/listing/join.h"
 #include "daemon/data/formats/listing/parts.h"
 #include "daemon/data/formats/listing/table_part.h"

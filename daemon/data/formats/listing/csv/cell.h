@@ -1,4 +1,4 @@
-/* data/formats/listing/csv_cell.h: what a text without quotes is by itself: a number, true or false, or only a text. */
+/* data/formats/listing/csv/cell.h: what a text without quotes is by itself: a number, true or false, or only a text. */
 #pragma once
 
 #include "daemon/data/formats/listing/columns.h"

@@ -1,4 +1,4 @@
-/* data/formats/listing/csv_scan.h: rows and cells of a CSV file, as RFC 4180 and Python's csv module have them.
+/* data/formats/listing/csv/scan.h: rows and cells of a CSV file, as RFC 4180 and Python's csv module have them.
  *
  * A cell that begins with a quote ends at the next quote that is not doubled, and may hold delimiters and line breaks.
  * A row ends with "\n", "\r\n" or "\r". Nothing is copied: a cell is where it lies. With CSV_BLANKS as the delimiter

@@ -1,4 +1,4 @@
-#include "daemon/data/formats/listing/csv_scan.h"
+#include "daemon/data/formats/listing/csv/scan.h"
 
 #include <errno.h>
 #include <string.h>
