@@ -22,7 +22,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [os.path.join(HERE, ".."), os.path.join(HERE, "..", "peers")]
 import environment
 import machine
-import run as bench
+import common_bench as bench
 import page
 import works
 from environment import say

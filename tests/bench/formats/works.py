@@ -3,8 +3,9 @@ import os
 import subprocess
 from collections import namedtuple
 
+import cached_rows
 import coco
-import run as bench
+import common_bench as bench
 import sound
 import tfrecord
 import webdataset as tars
@@ -29,7 +30,7 @@ def make_records(python):
 
 
 def make_tokens(_python):
-    prefix = bench.token_file(os.path.join(bench.OUT, "megatron"))
+    prefix = cached_rows.token_file(os.path.join(bench.OUT, "megatron"))
     return [prefix], f'path = "{prefix}" format = "megatron" sequence_length = "2048"'
 
 
