@@ -60,11 +60,11 @@ static int bytes_render(const struct codec *codec, struct codec_tools *tools, co
 }
 
 /* The length of this file could not be learned when the index was made. */
-int codec_refuse_ragged(const struct codec *codec, const struct codec_opened *opened, const struct field_layout *field,
+int codec_refuse_ragged(const struct codec *codec, const struct codec_opened *opened, uint64_t room_bytes,
                         struct why *why) {
         (void)codec;
         return why_set(why, -EFBIG, "is %llu bytes, the largest that the index knows is %llu",
-                       (unsigned long long)opened->n_bytes, (unsigned long long)field->form.max_bytes);
+                       (unsigned long long)opened->n_bytes, (unsigned long long)room_bytes);
 }
 
 const struct codec_type CODEC_BYTES = {

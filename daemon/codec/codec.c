@@ -590,9 +590,9 @@ void codec_close(const struct codec *codec, struct codec_tools *tools) {
                 codec->type->close(tools);
 }
 
-int codec_refuse_room(const struct codec *codec, const struct codec_opened *opened, const struct field_layout *field,
+int codec_refuse_room(const struct codec *codec, const struct codec_opened *opened, uint64_t room_bytes,
                       struct why *why) {
-        return codec->type->refuse_room(codec, opened, field, why);
+        return codec->type->refuse_room(codec, opened, room_bytes, why);
 }
 
 int codec_refuse_memory(const struct codec *codec, const struct codec_tools *tools, const struct codec_opened *opened,

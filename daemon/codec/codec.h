@@ -248,8 +248,8 @@ int codec_render_piece(const struct codec *codec, struct codec_tools *tools, con
 void codec_close(const struct codec *codec, struct codec_tools *tools);
 
 /* An open field cannot be served, for one of these reasons: write the reason in terms of the field. Return the error.
- */
-int codec_refuse_room(const struct codec *codec, const struct codec_opened *opened, const struct field_layout *field,
+ * `room_bytes`: that a sample has in its slot; where a function is applied to it, before the function. */
+int codec_refuse_room(const struct codec *codec, const struct codec_opened *opened, uint64_t room_bytes,
                       struct why *why); /* -EFBIG: beyond its slot */
 int codec_refuse_memory(const struct codec *codec, const struct codec_tools *tools, const struct codec_opened *opened,
                         uint64_t allowed_bytes, struct why *why); /* -EFBIG: beyond the scratch */

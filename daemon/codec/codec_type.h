@@ -101,8 +101,8 @@ struct codec_type {
         int (*render)(const struct codec *codec, struct codec_tools *tools, const struct codec_input *input,
                       uint8_t *out, struct why *why);
         void (*close)(struct codec_tools *tools); /* NULL: nothing is kept open */
-        int (*refuse_room)(const struct codec *codec, const struct codec_opened *opened,
-                           const struct field_layout *field, struct why *why);
+        int (*refuse_room)(const struct codec *codec, const struct codec_opened *opened, uint64_t room_bytes,
+                           struct why *why);
         int (*refuse_memory)(const struct codec_tools *tools, const struct codec_opened *opened, uint64_t allowed_bytes,
                              struct why *why); /* NULL: it needs none */
         int (*refuse_shape)(const struct codec_opened *opened, const int64_t *other, struct why *why); /* NULL: never */
@@ -178,7 +178,7 @@ int codec_form_ragged(const struct codec *codec, const struct codec_terms *terms
                       struct field_form *form, struct why *why);
 
 /* refuse_room() of ragged fields. */
-int codec_refuse_ragged(const struct codec *codec, const struct codec_opened *opened, const struct field_layout *field,
+int codec_refuse_ragged(const struct codec *codec, const struct codec_opened *opened, uint64_t room_bytes,
                         struct why *why);
 
 /* refuse_memory() of elements that are converted. */

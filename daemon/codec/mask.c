@@ -150,16 +150,16 @@ static void mask_close(struct codec_tools *tools) {
         decoder_close(tools->decoder);
 }
 
-static int mask_refuse_room(const struct codec *codec, const struct codec_opened *opened,
-                            const struct field_layout *field, struct why *why) {
-        uint64_t n_number = dlp_dtype_bytes(dtype_of(codec));
+static int mask_refuse_room(const struct codec *codec, const struct codec_opened *opened, uint64_t room_bytes,
+                            struct why *why) {
+        uint64_t n_number = dlp_dtype_bytes(dtype_of(codec)), n_room = room_bytes / n_number;
 
         return why_set(
                 why, -EFBIG,
-                "is %lld x %lld pixels after the pipeline; this job's slots have room for %llu pixels a mask: begin "
+                "is %lld x %lld pixels after the pipeline; this job's slots have room for %llu pixel%s a mask: begin "
                 "the pipeline with decode(max_pixels=%llu), or ask for a smaller batch or fewer slots",
-                (long long)opened->shape[1], (long long)opened->shape[0],
-                (unsigned long long)(field->sample_bytes / n_number), (unsigned long long)(opened->n_bytes / n_number));
+                (long long)opened->shape[1], (long long)opened->shape[0], (unsigned long long)n_room,
+                n_room == 1 ? "" : "s", (unsigned long long)(opened->n_bytes / n_number));
 }
 
 static int mask_refuse_memory(const struct codec_tools *tools, const struct codec_opened *opened,

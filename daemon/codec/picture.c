@@ -173,17 +173,18 @@ static void picture_close(struct codec_tools *tools) {
 }
 
 /* Only the terms of the job and memory_limit decide, never other jobs or the time when this sample comes. */
-static int picture_refuse_room(const struct codec *codec, const struct codec_opened *opened,
-                               const struct field_layout *field, struct why *why) {
+static int picture_refuse_room(const struct codec *codec, const struct codec_opened *opened, uint64_t room_bytes,
+                               struct why *why) {
         size_t pixel_bytes = pixel_format_bytes(recipe_format(codec->recipe));
         bool first = recipe_format(codec->recipe)->channels_first;
+        uint64_t n_room = room_bytes / pixel_bytes;
 
         return why_set(
                 why, -EFBIG,
-                "is %lld x %lld pixels after the pipeline; this job's slots have room for %llu pixels a picture: "
+                "is %lld x %lld pixels after the pipeline; this job's slots have room for %llu pixel%s a picture: "
                 "begin the pipeline with decode(max_pixels=%llu), or ask for a smaller batch or fewer slots",
                 (long long)opened->shape[first ? 2 : 1], (long long)opened->shape[first ? 1 : 0],
-                (unsigned long long)(field->sample_bytes / pixel_bytes),
+                (unsigned long long)n_room, n_room == 1 ? "" : "s",
                 (unsigned long long)(opened->n_bytes / pixel_bytes));
 }
 

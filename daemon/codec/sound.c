@@ -259,9 +259,8 @@ static int sound_render(const struct codec *codec, struct codec_tools *tools, co
 
 /* ---- refusals ---------------------------------------------------------------------------------------------------- */
 
-static int sound_refuse_room(const struct codec *codec, const struct codec_opened *opened,
-                             const struct field_layout *field, struct why *why) {
-        const struct field_form *form = &field->form;
+static int sound_refuse_room(const struct codec *codec, const struct codec_opened *opened, uint64_t room_bytes,
+                             struct why *why) {
         struct sound_shape shape;
 
         sound_recipe_bound(codec->sound_recipe, most_frames(codec), &shape);
@@ -270,7 +269,7 @@ static int sound_refuse_room(const struct codec *codec, const struct codec_opene
                        "take a part",
                        (long long)opened->shape[shape.idx_time],
                        sound_recipe_makes_features(codec->sound_recipe) ? "columns" : "frames",
-                       (unsigned long long)(form->max_bytes / form->unit_bytes), codec->sound.max_seconds);
+                       (unsigned long long)(room_bytes / unit_bytes(codec, &shape)), codec->sound.max_seconds);
 }
 
 /* Only features are stacked though they vary; their time is the last dimension, or comes before their rows. The first

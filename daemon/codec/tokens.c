@@ -348,12 +348,12 @@ static int tokens_render(const struct codec *codec, struct codec_tools *tools, c
 }
 
 /* Only without max_length: a text that has grown since the index was made. */
-static int tokens_refuse_room(const struct codec *codec, const struct codec_opened *opened,
-                              const struct field_layout *field, struct why *why) {
+static int tokens_refuse_room(const struct codec *codec, const struct codec_opened *opened, uint64_t room_bytes,
+                              struct why *why) {
         return why_set(why, -EFBIG,
                        "has %lld tokens, there is room for %llu; name max_length=, as in tokens(%s, "
                        "max_length=512)",
-                       (long long)opened->shape[0], (unsigned long long)(field->form.max_bytes / token_bytes(codec)),
+                       (long long)opened->shape[0], (unsigned long long)(room_bytes / token_bytes(codec)),
                        codec->tokens.steps.name);
 }
 

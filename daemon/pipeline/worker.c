@@ -182,6 +182,15 @@ static int render_packed(struct worker *worker, struct task *task, uint32_t idx_
         return write_field(worker, task, idx_field, input, opened, &to, why);
 }
 
+/* What a sample has room for, for messages: before a function, if one is applied to it. */
+static uint64_t room_of(const struct field_layout *field) {
+        uint64_t most = field->form.max_bytes, room = field->sample_bytes; /* which is aligned, or not known */
+
+        if (field->form.input.n_bytes > 0)
+                return field->form.input.n_bytes;
+        return most > 0 && (room == 0 || most < room) ? most : room;
+}
+
 /* A function of the trainer's makes the field of this, or steps after it do: it lies in a place of its own. */
 static int render_input(struct worker *worker, struct task *task, uint32_t idx_field, const struct codec_input *input,
                         const struct codec_opened *opened, struct why *why) {
@@ -194,7 +203,7 @@ static int render_input(struct worker *worker, struct task *task, uint32_t idx_f
                 return write_field(worker, task, idx_field, input, opened, &to, why);
         }
         if (opened->n_bytes > field->form.input.n_bytes)
-                return codec_refuse_room(program_codec(task->program, idx_field), opened, field, why);
+                return codec_refuse_room(program_codec(task->program, idx_field), opened, room_of(field), why);
         memcpy(task->inputs[idx_field], opened->shape, sizeof(task->inputs[idx_field]));
         return write_field(worker, task, idx_field, input, opened, &to, why);
 }
@@ -217,7 +226,7 @@ static int place_and_render(struct worker *worker, struct task *task, uint32_t i
                 return padding_refuse(field, shape, why);
         r = collating_place(&task->batch->collating, idx_field, task->idx_sample, shape, opened->n_bytes, &out, other);
         if (r == -EFBIG)
-                return codec_refuse_room(codec, opened, field, why);
+                return codec_refuse_room(codec, opened, room_of(field), why);
         if (r == COLLATE_DIFFERS)
                 return codec_refuse_shape(codec, opened, other, why);
         to.out = out;
@@ -295,7 +304,7 @@ static int check_ragged(struct worker *worker, struct task *task, uint32_t idx_f
         close_field(worker, task, idx_field);
         if (r != 0)
                 return r;
-        return opened.n_bytes > field->sample_bytes ? codec_refuse_room(codec, &opened, field, why) : 0;
+        return opened.n_bytes > field->sample_bytes ? codec_refuse_room(codec, &opened, room_of(field), why) : 0;
 }
 
 /* Remembers which field failed, whichever view of it. The message names it, unless it is the only stored one, which is

@@ -6,9 +6,10 @@ import os
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
-from harness import case, contains, equal, main, within
+from harness import case, contains, equal, main, within, write
 from pyclient import Trainer, trainer
 
+VECTORS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "vectors")
 CUT = "random_resized_crop(16) hflip(0.5)"
 # Samples of the campaign in which worker processes are killed: OWN_KILL_SAMPLES=10000 for the whole of it.
 KILL_SAMPLES = int(os.environ.get("OWN_KILL_SAMPLES", "400"))
@@ -207,6 +208,29 @@ def _(box):
         attempt(lambda array: exit(3), "SystemExit: 3")
         attempt(lambda array: 1 / 0, "ZeroDivisionError: division by zero, at ", "in <lambda>")
     """, seconds=120)
+
+
+@case("what does not fit before a function is told in pixels or frames of the sample, and harms nothing else")
+def _(box):
+    daemon = pictures(box)
+    run(box, daemon, """
+        def f(array):
+            return numpy.zeros(3, numpy.uint8)
+        def attempt(*words, pipeline):
+            loader = load(pipeline, {"f": f}, n_workers=1)
+            refused(dlclient.SampleDamaged, lambda: list(loader), *words)
+            loader.close()
+        attempt("is 40 x 32 pixels", "room for 100 pixels a picture", "decode(max_pixels=1280)",
+                pipeline="decode(max_pixels=100) python(f, shape=3)")
+        attempt("room for 1 pixel a picture", pipeline="decode(max_pixels=1) python(f, shape=3)")
+    """)
+    write(box.path("d", "a.wav"), open(os.path.join(VECTORS, "sound", "s16.wav"), "rb").read())
+    write(box.path("d", "l.jsonl"), b'{"path": "a.wav"}\n')
+    run(box, box.daemon({"d": {"path": box.path("d"), "format": "jsonl", "files": "audio=path"}}), """
+        pipeline = "audio: audio(max_seconds=0.01) python(f, dtype=float32, shape=3)"
+        loader = dlclient.Loader("d", 1, pipeline=pipeline, workers={"f": lambda a: numpy.zeros(3, "f4")}, n_workers=1)
+        refused(dlclient.SampleDamaged, lambda: list(loader), "frames, there is room for 480; raise audio(max_seconds=")
+    """)
 
 
 @case("a function that ends its process is tried three times, and then its sample is damaged")

@@ -315,15 +315,15 @@ static int planes_render(const struct codec *codec, struct codec_tools *tools, c
 
 /* ---- refusals -------------------------------------------------------------------------------------------------- */
 
-static int planes_refuse_room(const struct codec *codec, const struct codec_opened *opened,
-                              const struct field_layout *field, struct why *why) {
+static int planes_refuse_room(const struct codec *codec, const struct codec_opened *opened, uint64_t room_bytes,
+                              struct why *why) {
         (void)codec;
         return why_set(why, -EFBIG,
                        "has %lld masks of %lld x %lld pixels after the pipeline, which are %llu bytes; this job's "
                        "slots have room for %llu: ask for a smaller batch or fewer slots, raise memory_limit, or let "
                        "the pipeline make them smaller",
                        (long long)opened->shape[0], (long long)opened->shape[2], (long long)opened->shape[1],
-                       (unsigned long long)opened->n_bytes, (unsigned long long)field->sample_bytes);
+                       (unsigned long long)opened->n_bytes, (unsigned long long)room_bytes);
 }
 
 static int planes_refuse_memory(const struct codec_tools *tools, const struct codec_opened *opened,

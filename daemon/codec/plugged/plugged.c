@@ -217,11 +217,11 @@ static int plugged_render(const struct codec *codec, struct codec_tools *tools, 
         return r;
 }
 
-static int plugged_refuse_room(const struct codec *codec, const struct codec_opened *opened,
-                               const struct field_layout *field, struct why *why) {
+static int plugged_refuse_room(const struct codec *codec, const struct codec_opened *opened, uint64_t room_bytes,
+                               struct why *why) {
         (void)codec;
         return why_set(why, -EFBIG, "has %llu bytes after the plug-in, there is room for %llu",
-                       (unsigned long long)opened->n_bytes, (unsigned long long)field->sample_bytes);
+                       (unsigned long long)opened->n_bytes, (unsigned long long)room_bytes);
 }
 
 const struct codec_type CODEC_PLUGGED = {

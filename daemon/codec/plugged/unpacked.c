@@ -190,9 +190,9 @@ static int unpacked_render(const struct codec *codec, struct codec_tools *tools,
         return draw(tools, elements, out, input->row_stride > 0 ? input->row_stride : stride, why);
 }
 
-static int unpacked_refuse_room(const struct codec *codec, const struct codec_opened *opened,
-                                const struct field_layout *field, struct why *why) {
-        return CODEC_PICTURE.refuse_room(codec, opened, field, why);
+static int unpacked_refuse_room(const struct codec *codec, const struct codec_opened *opened, uint64_t room_bytes,
+                                struct why *why) {
+        return CODEC_PICTURE.refuse_room(codec, opened, room_bytes, why);
 }
 
 static int unpacked_refuse_shape(const struct codec_opened *opened, const int64_t *other, struct why *why) {
