@@ -10,18 +10,6 @@
 
 #include "daemon/base/bytes.h"
 
-#define AMOUNT_TEXT_MAX (BYTES_TEXT_MAX + 32) /* "12.3 MiB (12897485 bytes)" */
-
-static void format_amount(char buffer[AMOUNT_TEXT_MAX], uint64_t bytes, bool is_exact) {
-        char text[BYTES_TEXT_MAX];
-
-        format_bytes(text, bytes);
-        if (is_exact && bytes >= 1024)
-                snprintf(buffer, AMOUNT_TEXT_MAX, "%s (%" PRIu64 " bytes)", text, bytes);
-        else
-                snprintf(buffer, AMOUNT_TEXT_MAX, "%s", text);
-}
-
 /* How the limit is raised, so far that `bytes` fit: by twice what is missing, because the daemon's own buffers may take
  * half of it, and grow with it. */
 static void say_how(const struct budget *budget, uint64_t bytes, uint64_t free_bytes, struct why *ret_how) {
@@ -39,13 +27,8 @@ static void say_how(const struct budget *budget, uint64_t bytes, uint64_t free_b
 static int refuse(const struct budget *budget, uint64_t bytes, uint64_t free_bytes, const char *what, struct why *why) {
         char needed[AMOUNT_TEXT_MAX], left[AMOUNT_TEXT_MAX], limit[BYTES_TEXT_MAX];
         struct why how;
-        bool looks_equal;
 
-        /* "needs 8.0 MiB, 8.0 MiB are free" would confuse the reader, so exact numbers are added. */
-        looks_equal = strcmp(format_bytes(needed, bytes), format_bytes(left, free_bytes)) == 0;
-        format_amount(needed, bytes, looks_equal);
-        format_amount(left, free_bytes, looks_equal);
-
+        format_compared(needed, bytes, left, free_bytes);
         say_how(budget, bytes, free_bytes, &how);
         return why_set(why, -ENOMEM, "memory_limit: %s needs %s, %s of %s are free: %s", what, needed, left,
                        format_bytes(limit, budget->limit_bytes), how.text);

@@ -9,6 +9,7 @@
 #include "daemon/base/json/json_value.h"
 #include "daemon/codec/codec_type.h"
 #include "daemon/codec/convert.h"
+#include "proto/base/amounts.h"
 
 /* How the elements are held. A field of bytes or text holds JSON if its elements are asked for: a number as text is
  * JSON, too. */
@@ -248,9 +249,12 @@ static int elements_render(const struct codec *codec, struct codec_tools *tools,
 
 int codec_refuse_elements(const struct codec_tools *tools, const struct codec_opened *opened, uint64_t allowed_bytes,
                           struct why *why) {
+        char need[AMOUNT_TEXT_MAX], allowed[AMOUNT_TEXT_MAX];
+
         (void)tools;
-        return why_set(why, -EFBIG, "needs %llu bytes to be converted, %llu are allowed (a quarter of memory_limit)",
-                       (unsigned long long)opened->need_bytes, (unsigned long long)allowed_bytes);
+        format_compared(need, opened->need_bytes, allowed, allowed_bytes);
+        return why_set(why, -EFBIG, "needs %s to be converted, %s are allowed (a quarter of memory_limit)", need,
+                       allowed);
 }
 
 const struct codec_type CODEC_ELEMENTS = {

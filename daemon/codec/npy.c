@@ -8,6 +8,7 @@
 #include "daemon/codec/codec_type.h"
 #include "daemon/codec/convert.h"
 #include "daemon/data/formats/npy_header.h"
+#include "proto/base/amounts.h"
 
 static bool varies(const struct codec *codec) {
         return codec->n_dims > 0 && codec->shape[0] < 0;
@@ -133,9 +134,12 @@ static int npy_render(const struct codec *codec, struct codec_tools *tools, cons
 
 static int npy_refuse_memory(const struct codec_tools *tools, const struct codec_opened *opened, uint64_t allowed_bytes,
                              struct why *why) {
+        char need[AMOUNT_TEXT_MAX], allowed[AMOUNT_TEXT_MAX];
+
         (void)tools;
-        return why_set(why, -EFBIG, "needs %llu bytes to be converted, %llu are allowed (a quarter of memory_limit)",
-                       (unsigned long long)opened->need_bytes, (unsigned long long)allowed_bytes);
+        format_compared(need, opened->need_bytes, allowed, allowed_bytes);
+        return why_set(why, -EFBIG, "needs %s to be converted, %s are allowed (a quarter of memory_limit)", need,
+                       allowed);
 }
 
 const struct codec_type CODEC_NPY = {

@@ -8,6 +8,7 @@
 #include "daemon/codec/render.h"
 #include "daemon/codec/turned.h"
 #include "daemon/decode/exif.h"
+#include "proto/base/amounts.h"
 
 static int picture_form(const struct codec *codec, const struct codec_terms *terms, struct field_form *ret_form,
                         struct why *why) {
@@ -190,12 +191,14 @@ static int picture_refuse_room(const struct codec *codec, const struct codec_ope
 
 static int picture_refuse_memory(const struct codec_tools *tools, const struct codec_opened *opened,
                                  uint64_t allowed_bytes, struct why *why) {
+        char need[AMOUNT_TEXT_MAX], allowed[AMOUNT_TEXT_MAX];
+
+        format_compared(need, opened->need_bytes, allowed, allowed_bytes);
         return why_set(why, -EFBIG,
-                       "is %u x %u pixels: decoding and augmenting what is needed of it may take %llu bytes, %llu are "
-                       "allowed (a quarter of memory_limit, 1 GiB at most): raise memory_limit, or crop or resize "
-                       "earlier in the pipeline",
-                       tools->info.width, tools->info.height, (unsigned long long)opened->need_bytes,
-                       (unsigned long long)allowed_bytes);
+                       "is %u x %u pixels: decoding and augmenting what is needed of it may take %s, %s are allowed "
+                       "(a quarter of memory_limit, 1 GiB at most): raise memory_limit, or crop or resize earlier in "
+                       "the pipeline",
+                       tools->info.width, tools->info.height, need, allowed);
 }
 
 static int picture_refuse_shape(const struct codec_opened *opened, const int64_t *other, struct why *why) {

@@ -9,6 +9,7 @@
 #include "daemon/codec/codec_type.h"
 #include "daemon/decode/sound.h"
 #include "daemon/sound/sound_recipe.h"
+#include "proto/base/amounts.h"
 #include "proto/order/philox.h"
 
 #define RATE_USUAL_MAX  48000u       /* of what room is made for, if the pipeline says no rate */
@@ -287,11 +288,13 @@ static int sound_refuse_shape(const struct codec_opened *opened, const int64_t *
 
 static int sound_refuse_memory(const struct codec_tools *tools, const struct codec_opened *opened,
                                uint64_t allowed_bytes, struct why *why) {
+        char need[AMOUNT_TEXT_MAX], allowed[AMOUNT_TEXT_MAX];
+
+        format_compared(need, opened->need_bytes, allowed, allowed_bytes);
         return why_set(why, -EFBIG,
-                       "%llu frames need %llu bytes to be decoded, %llu are allowed (a quarter of memory_limit); take "
-                       "a part with audio(seconds=...)",
-                       (unsigned long long)tools->sound_part.n_frames, (unsigned long long)opened->need_bytes,
-                       (unsigned long long)allowed_bytes);
+                       "%llu frames need %s to be decoded, %s are allowed (a quarter of memory_limit); take a part "
+                       "with audio(seconds=...)",
+                       (unsigned long long)tools->sound_part.n_frames, need, allowed);
 }
 
 const struct codec_type CODEC_SOUND = {

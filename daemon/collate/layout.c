@@ -5,6 +5,7 @@
 
 #include "daemon/collate/packing.h"
 #include "daemon/collate/padding.h"
+#include "proto/base/amounts.h"
 
 /* The part of memory_limit that a ring with fields of varying size gets, unless the pipeline says how large they are.
  * If 1/VARYING_SHARE of it is less than VARYING_BYTES_MIN, the ring gets that, but at most 1/VARYING_SHARE_MIN. */
@@ -67,6 +68,27 @@ static int plan_varying(struct field_layout *field, const struct layout_limits *
         return 0;
 }
 
+static int refuse_ring(const struct field_layout *field, const struct layout_limits *limits, struct why *why) {
+        char size[BYTES_TEXT_MAX], most[BYTES_TEXT_MAX];
+
+        return why_set(why, -EOVERFLOW,
+                       "batch_size: %u samples whose %s has up to %s pass the limit of %s a ring; ask for a smaller "
+                       "batch, or let the pipeline make them smaller",
+                       limits->batch_size, field->form.name, format_bytes(size, field->sample_bytes),
+                       format_bytes(most, DLP_PAYLOAD_MAX));
+}
+
+static int refuse_function(const struct field_form *form, const struct layout_limits *limits, struct why *why) {
+        uint64_t n_bytes = form->input.n_bytes > form->result.n_bytes ? form->input.n_bytes : form->result.n_bytes;
+        char size[BYTES_TEXT_MAX], most[BYTES_TEXT_MAX];
+
+        return why_set(why, -EOVERFLOW,
+                       "batch_size: %u samples with up to %s before or after the function of field %s pass the limit "
+                       "of %s a ring; ask for a smaller batch, or let steps make them smaller",
+                       limits->batch_size, format_bytes(size, n_bytes), form->name,
+                       format_bytes(most, DLP_PAYLOAD_MAX));
+}
+
 static int plan_field(struct field_layout *field, const struct layout_limits *limits, uint32_t n_varying,
                       struct why *why) {
         const struct field_form *form = &field->form;
@@ -90,24 +112,13 @@ static int plan_field(struct field_layout *field, const struct layout_limits *li
         if (form->how == COLLATE_RAGGED)
                 field->sample_bytes = layout_align(field->sample_bytes);
         if (field->sample_bytes > DLP_PAYLOAD_MAX / limits->batch_size)
-                return why_set(why, -EOVERFLOW,
-                               "batch_size: %u samples whose %s has up to %llu bytes pass the limit of %llu bytes a "
-                               "ring; ask for a smaller batch, or let the pipeline make them smaller",
-                               limits->batch_size, form->name, (unsigned long long)field->sample_bytes,
-                               DLP_PAYLOAD_MAX);
+                return refuse_ring(field, limits, why);
         field->room_bytes = field->sample_bytes * limits->batch_size;
         field->input_bytes = layout_align(form->input.n_bytes);
         field->result_bytes = layout_align(form->result.n_bytes);
         if (form->input.n_bytes > DLP_PAYLOAD_MAX / limits->batch_size ||
             form->result.n_bytes > DLP_PAYLOAD_MAX / limits->batch_size)
-                return why_set(why, -EOVERFLOW,
-                               "batch_size: %u samples with up to %llu bytes before or after the function of field %s "
-                               "pass the limit of %llu bytes a ring; ask for a smaller batch, or let steps make them "
-                               "smaller",
-                               limits->batch_size,
-                               (unsigned long long)(form->input.n_bytes > form->result.n_bytes ? form->input.n_bytes
-                                                                                               : form->result.n_bytes),
-                               form->name, DLP_PAYLOAD_MAX);
+                return refuse_function(form, limits, why);
         if (form->how == COLLATE_RAGGED && !field->is_spread && form->together_bytes > 0 &&
             !__builtin_add_overflow(form->together_bytes, form->more_bytes * limits->batch_size, &together) &&
             together < field->room_bytes)

@@ -4,6 +4,17 @@
 
 #include "daemon/codec/after/after.h"
 #include "daemon/pipeline/batch.h"
+#include "proto/base/amounts.h"
+
+static int refuse_memory(uint64_t need_bytes, uint64_t allowed_bytes, struct why *why) {
+        char need[AMOUNT_TEXT_MAX], allowed[AMOUNT_TEXT_MAX];
+
+        format_compared(need, need_bytes, allowed, allowed_bytes);
+        return why_set(why, -EFBIG,
+                       "the steps after the function may take %s, %s are allowed (a quarter of memory_limit, 1 GiB at "
+                       "most)",
+                       need, allowed);
+}
 
 static int serve_field(struct worker *worker, struct task *task, uint32_t idx_field, struct why *why) {
         const struct collating *collating = &task->batch->collating;
@@ -17,10 +28,7 @@ static int serve_field(struct worker *worker, struct task *task, uint32_t idx_fi
         if (r == 0)
                 r = worker_reserve(worker, task, need);
         if (r == -EFBIG && need > 0)
-                return why_set(why, r,
-                               "the steps after the function may take %llu bytes, %llu are allowed (a quarter of "
-                               "memory_limit, 1 GiB at most)",
-                               (unsigned long long)need, (unsigned long long)worker->scratch->n_bytes);
+                return refuse_memory(need, worker->scratch->n_bytes, why);
         if (r != 0)
                 return r;
         return after_render(after, worker->tools, &field->form,

@@ -16,6 +16,7 @@
 #include "daemon/pipeline/desk/desk.h"
 #include "daemon/pipeline/rows.h"
 #include "daemon/pipeline/task.h"
+#include "proto/base/amounts.h"
 #include "proto/base/cleanup.h"
 #include "proto/frame.h"
 
@@ -207,6 +208,16 @@ static uint64_t longest_of_all(const struct programs *programs) {
         return longest;
 }
 
+static int refuse_largest(uint64_t longest_bytes, uint64_t most_bytes, struct why *why) {
+        char longest[AMOUNT_TEXT_MAX], most[AMOUNT_TEXT_MAX];
+
+        format_compared(longest, longest_bytes, most, most_bytes);
+        return why_set(why, -EFBIG,
+                       "dataset: its largest sample has %s in the fields asked for, %s can be read (a quarter of "
+                       "memory_limit): raise memory_limit, or ask for on_error \"skip\" or \"substitute\"",
+                       longest, most);
+}
+
 /* Reserves memory for the largest file of the dataset, or for several. A task that finds none free waits until another
  * one gives its own back. */
 static int stream_reserve_large(struct stream *stream, const struct stream_options *options, struct why *why) {
@@ -223,11 +234,7 @@ static int stream_reserve_large(struct stream *stream, const struct stream_optio
                 return 0;
         if (n_bytes > stream->large_max) {
                 if (terms->on_error == ON_ERROR_FAIL)
-                        return why_set(why, -EFBIG,
-                                       "dataset: its largest sample has %llu bytes in the fields asked for, %llu can "
-                                       "be read (a quarter of memory_limit): raise memory_limit, or ask for on_error "
-                                       "\"skip\" or \"substitute\"",
-                                       (unsigned long long)longest, (unsigned long long)stream->large_max);
+                        return refuse_largest(longest, stream->large_max, why);
                 n_bytes = stream->large_max; /* longer reads will be damaged samples (task_buffer()) */
         }
         cost = large_buffer_cost(n_bytes);

@@ -5,11 +5,19 @@
 
 #include "daemon/collate/padding.h"
 #include "daemon/pipeline/planner.h"
+#include "proto/base/amounts.h"
 #include "proto/base/clock.h"
 #include "proto/order/philox.h"
 
 _Static_assert(TASK_BUFFER_BYTES % READER_ALIGN == 0 && LARGE_BUFFER_ALIGN % READER_ALIGN == 0,
                "buffers are what reading past the page cache asks for");
+
+static int refuse_size(uint64_t n_bytes, uint64_t most_bytes, struct why *why) {
+        char size[AMOUNT_TEXT_MAX], most[AMOUNT_TEXT_MAX];
+
+        format_compared(size, n_bytes, most, most_bytes);
+        return why_set(why, -EFBIG, "is %s, %s can be read (a quarter of memory_limit)", size, most);
+}
 
 /* Finds memory for `n_bytes`. Most files fit into the registered buffer. -EAGAIN: other tasks of the stream have the
  * memory, or wait for it in front of this one. */
@@ -25,8 +33,7 @@ static int task_buffer(struct planner *planner, struct task *task, uint64_t n_by
                 return 0;
         }
         if (n_bytes > stream->large_max)
-                return why_set(why, -EFBIG, "is %llu bytes, %llu can be read (a quarter of memory_limit)",
-                               (unsigned long long)n_bytes, (unsigned long long)stream->large_max);
+                return refuse_size(n_bytes, stream->large_max, why);
         if (!task->large || task->large->n_bytes < n_bytes) {
                 task_trim(task);
                 if (!STAILQ_EMPTY(&stream->large_waiting))

@@ -9,6 +9,7 @@
 
 #include "daemon/ring/ring_trace.h"
 #include "daemon/ring/step_waits.h"
+#include "proto/base/amounts.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/clock.h"
 #include "proto/ring.h"
@@ -69,6 +70,15 @@ static void slots_init(struct ring *ring) {
         }
 }
 
+static int refuse_size(const struct ring_options *options, int error, struct why *why) {
+        char size[BYTES_TEXT_MAX], most[BYTES_TEXT_MAX];
+
+        return why_set(why, error,
+                       "batch_size: %u slots of %s pass the limit of %s a ring; ask for smaller batches or fewer slots",
+                       options->geometry.n_slots, format_bytes(size, options->geometry.slot_bytes),
+                       format_bytes(most, DLP_PAYLOAD_MAX));
+}
+
 int ring_new(const struct ring_options *options, struct ring **ret_ring, struct why *why) {
         uint64_t control_bytes, payload_bytes, charge;
         struct ring *ring;
@@ -76,11 +86,7 @@ int ring_new(const struct ring_options *options, struct ring **ret_ring, struct 
 
         r = dlp_layout_make(&options->geometry, NULL, &control_bytes, &payload_bytes);
         if (r < 0)
-                return why_set(why, r,
-                               "batch_size: %u slots of %llu bytes pass the limit of %llu bytes a ring; ask for "
-                               "smaller batches or fewer slots",
-                               options->geometry.n_slots, (unsigned long long)options->geometry.slot_bytes,
-                               DLP_PAYLOAD_MAX);
+                return refuse_size(options, r, why);
 
         charge = control_bytes + payload_bytes; /* even if it is sparse: all that it may ever take */
         r = budget_reserve(options->budget, charge, "this rank's ring", why);

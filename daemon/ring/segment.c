@@ -11,6 +11,7 @@
 
 #include "daemon/base/thread.h"
 #include "daemon/ring/numa.h"
+#include "proto/base/amounts.h"
 #include "proto/base/cleanup.h"
 
 #define HUGE_PAGE_BYTES   (2ull << 20)
@@ -33,8 +34,11 @@ static int no_file(int error, struct why *why) {
 }
 
 static int no_memory(const struct segment_options *options, struct why *why) {
-        return why_errno(why, -errno, "ring: %llu bytes of shared memory are not available",
-                         (unsigned long long)options->n_bytes);
+        int error = errno;
+        char size[BYTES_TEXT_MAX];
+
+        return why_errno(why, -error, "ring: %s of shared memory are not available",
+                         format_bytes(size, options->n_bytes));
 }
 
 /* Makes the memfd and maps it. With hugetlb, mmap() reserves the pages, so a mapping that succeeds has them. */
@@ -210,9 +214,8 @@ int segment_init(struct segment *segment, const struct segment_options *options,
                 r = segment_touch(segment, 0, segment->n_touched, options->n_threads);
                 if (r < 0) {
                         segment_fini(segment);
-                        return why_errno(why, -ENOMEM,
-                                         "ring: the pages of %llu bytes of shared memory are not available",
-                                         (unsigned long long)options->n_bytes);
+                        errno = ENOMEM;
+                        return no_memory(options, why);
                 }
                 describe_pages(segment, hugetlb, transparent, pages, sizeof(pages));
         } else {

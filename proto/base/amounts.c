@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <string.h>
 
 static const char *const UNITS[] = { "KiB", "MiB", "GiB", "TiB", "PiB", "EiB" };
 
@@ -27,6 +28,20 @@ const char *format_bytes(char buffer[BYTES_TEXT_MAX], uint64_t n_bytes) {
                 }
         }
         return buffer;
+}
+
+static void add_exact(char text[AMOUNT_TEXT_MAX], uint64_t n_bytes) {
+        size_t n = strlen(text);
+
+        if (n_bytes >= 1024)
+                snprintf(text + n, AMOUNT_TEXT_MAX - n, " (%" PRIu64 " bytes)", n_bytes);
+}
+
+void format_compared(char one[AMOUNT_TEXT_MAX], uint64_t n_one, char other[AMOUNT_TEXT_MAX], uint64_t n_other) {
+        if (strcmp(format_bytes(one, n_one), format_bytes(other, n_other)) != 0)
+                return;
+        add_exact(one, n_one);
+        add_exact(other, n_other);
 }
 
 const char *format_count(char buffer[COUNT_TEXT_MAX], uint64_t n) {

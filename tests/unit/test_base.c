@@ -346,6 +346,22 @@ START_TEST(sizes_are_written_with_one_decimal) {
 }
 END_TEST
 
+START_TEST(sizes_that_are_compared_never_read_alike) {
+        char one[AMOUNT_TEXT_MAX], other[AMOUNT_TEXT_MAX];
+
+        format_compared(one, 3 << 20, other, 1 << 20);
+        ck_assert_str_eq(one, "3.0 MiB");
+        ck_assert_str_eq(other, "1.0 MiB");
+        format_compared(one, (1 << 20) + 1, other, 1 << 20);
+        ck_assert_str_eq(one, "1.0 MiB (1048577 bytes)");
+        ck_assert_str_eq(other, "1.0 MiB (1048576 bytes)");
+        format_compared(one, UINT64_MAX, other, UINT64_MAX);
+        ck_assert_str_eq(other, "16.0 EiB (18446744073709551615 bytes)");
+        format_compared(one, 7, other, 7);
+        ck_assert_str_eq(one, "7 bytes");
+}
+END_TEST
+
 START_TEST(sizes_are_read_exactly_or_refused) {
         static const struct {
                 const char *text;
@@ -531,6 +547,7 @@ int main(void) {
         tcase_add_test(rest, a_share_is_a_percentage_of_what_others_leave);
         tcase_add_test(rest, threads_together_never_get_more_than_the_limit);
         tcase_add_test(rest, sizes_are_written_with_one_decimal);
+        tcase_add_test(rest, sizes_that_are_compared_never_read_alike);
         tcase_add_test(rest, sizes_are_read_exactly_or_refused);
         suite_add_tcase(suite, rest);
 

@@ -14,6 +14,7 @@
 #include "daemon/codec/masks/mask_name.h"
 #include "daemon/codec/masks/segments.h"
 #include "daemon/data/formats/npy_header.h"
+#include "proto/base/amounts.h"
 
 #define N_TOGETHER N_CHANNELS /* planes that are moved at once */
 
@@ -317,22 +318,27 @@ static int planes_render(const struct codec *codec, struct codec_tools *tools, c
 
 static int planes_refuse_room(const struct codec *codec, const struct codec_opened *opened, uint64_t room_bytes,
                               struct why *why) {
+        char has[AMOUNT_TEXT_MAX], room[AMOUNT_TEXT_MAX];
+
         (void)codec;
+        format_compared(has, opened->n_bytes, room, room_bytes);
         return why_set(why, -EFBIG,
-                       "has %lld masks of %lld x %lld pixels after the pipeline, which are %llu bytes; this job's "
-                       "slots have room for %llu: ask for a smaller batch or fewer slots, raise memory_limit, or let "
+                       "has %lld masks of %lld x %lld pixels after the pipeline, which are %s; this job's "
+                       "slots have room for %s: ask for a smaller batch or fewer slots, raise memory_limit, or let "
                        "the pipeline make them smaller",
-                       (long long)opened->shape[0], (long long)opened->shape[2], (long long)opened->shape[1],
-                       (unsigned long long)opened->n_bytes, (unsigned long long)room_bytes);
+                       (long long)opened->shape[0], (long long)opened->shape[2], (long long)opened->shape[1], has,
+                       room);
 }
 
 static int planes_refuse_memory(const struct codec_tools *tools, const struct codec_opened *opened,
                                 uint64_t allowed_bytes, struct why *why) {
+        char need[AMOUNT_TEXT_MAX], allowed[AMOUNT_TEXT_MAX];
+
+        format_compared(need, opened->need_bytes, allowed, allowed_bytes);
         return why_set(why, -EFBIG,
-                       "has %llu masks: moving them may take %llu bytes, %llu are allowed (a quarter of memory_limit, "
-                       "1 GiB at most): raise memory_limit",
-                       (unsigned long long)tools->n_planes, (unsigned long long)opened->need_bytes,
-                       (unsigned long long)allowed_bytes);
+                       "has %llu masks: moving them may take %s, %s are allowed (a quarter of memory_limit, 1 GiB at "
+                       "most): raise memory_limit",
+                       (unsigned long long)tools->n_planes, need, allowed);
 }
 
 static int planes_refuse_shape(const struct codec_opened *opened, const int64_t *other, struct why *why) {

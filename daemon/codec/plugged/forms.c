@@ -2,6 +2,8 @@
 
 #include <errno.h>
 
+#include "proto/base/amounts.h"
+
 static const uint32_t DTYPES[DLP_N_DTYPES] = {
         [DLP_DTYPE_UINT8] = DLPLUGIN_UINT8,     [DLP_DTYPE_INT8] = DLPLUGIN_INT8,
         [DLP_DTYPE_UINT16] = DLPLUGIN_UINT16,   [DLP_DTYPE_INT16] = DLPLUGIN_INT16,
@@ -36,8 +38,11 @@ int forms_seats(struct codec_tools *tools, struct why *why) {
 
 int forms_refuse_memory(const struct codec_tools *tools, const struct codec_opened *opened, uint64_t allowed_bytes,
                         struct why *why) {
+        char need[AMOUNT_TEXT_MAX], allowed[AMOUNT_TEXT_MAX];
+
+        format_compared(need, opened->need_bytes, allowed, allowed_bytes);
         return why_set(why, -EFBIG,
-                       "needs %llu bytes to be decoded and given to plug-ins, %llu are allowed (a quarter of "
-                       "memory_limit, 1 GiB at most): raise memory_limit, or crop or resize earlier in the pipeline",
-                       (unsigned long long)opened->need_bytes, (unsigned long long)allowed_bytes);
+                       "needs %s to be decoded and given to plug-ins, %s are allowed (a quarter of memory_limit, 1 GiB "
+                       "at most): raise memory_limit, or crop or resize earlier in the pipeline",
+                       need, allowed);
 }

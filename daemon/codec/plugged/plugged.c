@@ -7,6 +7,7 @@
 
 #include "daemon/codec/plugged/forms.h"
 #include "daemon/codec/plugged/unpacked.h"
+#include "proto/base/amounts.h"
 #include "proto/base/cleanup.h"
 
 /* ---- forms ---------------------------------------------------------------------------------------------------------
@@ -219,9 +220,11 @@ static int plugged_render(const struct codec *codec, struct codec_tools *tools, 
 
 static int plugged_refuse_room(const struct codec *codec, const struct codec_opened *opened, uint64_t room_bytes,
                                struct why *why) {
+        char has[AMOUNT_TEXT_MAX], room[AMOUNT_TEXT_MAX];
+
         (void)codec;
-        return why_set(why, -EFBIG, "has %llu bytes after the plug-in, there is room for %llu",
-                       (unsigned long long)opened->n_bytes, (unsigned long long)room_bytes);
+        format_compared(has, opened->n_bytes, room, room_bytes);
+        return why_set(why, -EFBIG, "has %s after the plug-in, there is room for %s", has, room);
 }
 
 const struct codec_type CODEC_PLUGGED = {
