@@ -45,19 +45,29 @@ static void look_work(void *userdata) {
                 look->result = look_at(look->sources[i], &look->why);
 }
 
-static int check_may_ask(const struct session *session, size_t n_sources, struct why *why) {
+/* A Dataset object of the trainer's comes as numbers, and not as files that could be found elsewhere. */
+static bool is_numbers(const Dlp__Source *source) {
+        for (size_t i = 0; i < source->n_options; i++)
+                if (strcmp(source->options[i], "format=numbers") == 0)
+                        return true;
+        return false;
+}
+
+static int refuse_paths(const struct session *session, bool is_object, struct why *why) {
+        const char *whom = session->server->options.serves_paths ? "paths and Dataset objects to its own user only"
+                                                                 : "the datasets of its configuration only";
+
+        return why_set(why, -EPERM,
+                       "dataset: this daemon serves %s; without DATALOADERD_SOCKET and the socket option, %s is served "
+                       "by a daemon of your own, which starts by itself",
+                       whom, is_object ? "the object that from_dataset() was given" : "a path");
+}
+
+static int check_may_ask(const struct session *session, Dlp__Source *const *sources, size_t n_sources,
+                         struct why *why) {
         if (n_sources > DLP_PARTS_MAX)
                 return why_set(why, -EINVAL, "dataset: %zu datasets; at most %u are allowed", n_sources, DLP_PARTS_MAX);
-        if (access_paths(session))
-                return 0;
-        if (!session->server->options.serves_paths)
-                return why_set(why, -EPERM,
-                               "dataset: this daemon serves the datasets of its configuration only; without "
-                               "DATALOADERD_SOCKET and the socket option, a path is served by a daemon of your own");
-        return why_set(
-                why, -EPERM,
-                "dataset: this daemon serves paths to its own user only; without DATALOADERD_SOCKET and the socket "
-                "option, a path is served by a daemon of your own");
+        return access_paths(session) ? 0 : refuse_paths(session, n_sources > 0 && is_numbers(sources[0]), why);
 }
 
 static int name_one(struct session *session, const Dlp__Source *source, char ret_name[DLP_DATASET_MAX],
@@ -115,7 +125,7 @@ int sources_find(struct session *session, Dlp__Source *const *sources, size_t n_
                  void (*done)(void *userdata, int result, const char *text, const struct why *why), void *userdata,
                  struct why *why) {
         struct look *look;
-        int r = check_may_ask(session, n_sources, why);
+        int r = check_may_ask(session, sources, n_sources, why);
 
         if (r < 0)
                 return r;
