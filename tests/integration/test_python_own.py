@@ -408,7 +408,7 @@ def _(box):
         file.write("def three(array):\n    array[...] = 3\n")
     run(box, pictures(box), f"""
         sys.path.insert(0, {box.folder!r})
-        import mine
+        import functools, mine
         cell = "amount = 4\\ndef function(array):\\n    array[...] = amount\\n"
         names = {{"__name__": "__main__"}}
         exec(compile(cell, "<ipython-input-1>", "exec"), names)
@@ -423,6 +423,14 @@ def _(box):
                 array.fill(6)
         assert first(workers={{"f": Fill()}}) == 6
         assert first(workers={{"f": mine.three}}, worker_start="spawn") == 3
+        assert first(workers={{"f": functools.partial(mine.three)}}, worker_start="spawn") == 3
+        sys.modules["cloudpickle"] = None  # then pickle sends them
+        def mine_here(array):
+            array[...] = 7
+        for function, name in ((mine_here, "mine_here"), (Fill(), "Fill"), (functools.partial(mine_here), "mine_here")):
+            refused(dlclient.OptionError, lambda: first(workers={{"f": function}}, worker_start="spawn"), name,
+                    "is defined in the program itself", "install cloudpickle", "in a module", "worker_start=\\"fork\\"")
+        refused(dlclient.OptionError, lambda: first(workers={{"f": lambda array: None}}, worker_start="spawn"), "<lambda>")
     """, seconds=120)
 
 

@@ -9,12 +9,14 @@ from __future__ import annotations
 import ctypes
 import errno
 import importlib
+import io
 import os
 import pickle
 import signal
 import subprocess
 import sys
 import time
+import types
 import warnings
 import weakref
 from typing import Any, Dict, Optional
@@ -27,13 +29,28 @@ from .functions import Function
 END_SECONDS = 5.0
 
 
+class _Pickler(pickle.Pickler):
+    """Refuses what a fresh interpreter does not find: pickle writes the names of functions and classes only."""
+
+    def reducer_override(self, value: Any) -> Any:
+        if isinstance(value, (type, types.FunctionType)) and value.__module__ == "__main__":
+            raise OptionError(f"worker_start: {value.__qualname__} is defined in the program itself, and a fresh "
+                              f"interpreter (\"spawn\") does not have it: install cloudpickle, define it in a module "
+                              f"that the program imports, or take worker_start=\"fork\"")
+        return NotImplemented
+
+
 def _pickled(functions: Dict[str, Function]) -> bytes:
     try:
         return bytes(importlib.import_module("cloudpickle").dumps(functions))
     except ImportError:
         pass
+    data = io.BytesIO()
     try:
-        return pickle.dumps(functions)
+        _Pickler(data).dump(functions)
+        return data.getvalue()
+    except OptionError:
+        raise
     except Exception as error:
         raise OptionError(f"workers: the functions cannot be sent to other processes ({error}); define them in a "
                           f"module, install cloudpickle, or take worker_start=\"fork\"") from error
@@ -124,6 +141,10 @@ class Crew:
         try:
             begin = _fork if start == "fork" else _spawn
             self._process = begin(self._board, functions, timeout, pidfd, self._wake)
+        except BaseException:
+            self._board.close()
+            os.close(self._wake)
+            raise
         finally:
             os.close(pidfd)
         self._finalizer = weakref.finalize(self, _end, self._process, self._board, self._wake, os.getpid())
