@@ -64,12 +64,22 @@ def _(box):
                 image[0, 0] = list(os.urandom(3))
         for function in (counts, anywhere):
             refused(AssertionError, lambda: dlclient.check_steps("p", pipeline="center_crop(8) python(f)",
-                    workers={"f": function}), "samples differ between two runs", ": image", "more")
+                    workers={"f": function}), "samples differ between two runs", ": field image", "more")
         refused(AssertionError, lambda: dlclient.check_steps("p", pipeline="center_crop(8) python(f)",
-                workers={"f": at_seven}), "1 of 33 samples differ", "sample 7: image")
+                workers={"f": at_seven}), "1 of 33 samples differ", "sample 7: field image")
         refused(dlclient.OptionError, lambda: dlclient.check_steps("p", rank=1), "check_steps: rank is set by")
         refused(dlclient.OptionError, lambda: dlclient.check_steps("p", 0), "n_samples: 0; expected a number from 1 on")
     """)
+    trainer(box, None, """class Tuples:
+    def __len__(self):
+        return 5
+    def __getitem__(self, i):
+        return i, {"noise": os.urandom(2)[0] + (i << 8)}
+refused(AssertionError, lambda: dlclient.check_steps(dlclient.from_dataset(Tuples())),
+        ": [1]['noise'] of what Tuples.__getitem__ returns")
+named = dlclient.from_dataset(Tuples(), fields=["number", "noise"])
+refused(AssertionError, lambda: dlclient.check_steps(named), ": field noise")
+""", **Home(box).variables())
 
 
 main()

@@ -12,6 +12,8 @@ import numpy
 
 from .._errors import OptionError
 from .._loader import Loader
+from .dataset import FromDataset
+from .structure import shown
 
 _OF_BATCHES = re.compile(r"\b(?:mix|mixup|cutmix|pad|pack)\b")  # what a sample becomes depends on its batch
 _NAMED_MAX = 5
@@ -50,13 +52,21 @@ def _read(found: Found, n_samples: int, epoch: int, dataset: Any, batch_size: in
     return n
 
 
-def _differences(one: Found, other: Found) -> List[str]:
+def _told(names: List[str], dataset: Any) -> str:
+    """Fields in words. Those of a Dataset object that returns tuples have numbers for names: then their places."""
+    places = {field.name: shown(field.path) for field in dataset.fields} if isinstance(dataset, FromDataset) else {}
+    words = [f"{places[name]} of what {dataset.title}.__getitem__ returns" if places.get(name) and name[0].isdigit()
+             else f"field {name}" for name in names]
+    return ", ".join(words)
+
+
+def _differences(one: Found, other: Found, dataset: Any) -> List[str]:
     lines = []
     for sample in sorted(set(one) | set(other)):
         first, second = sorted(one.get(sample, [])), sorted(other.get(sample, []))
         if first != second:
             fields = sorted({name for name, _ in set(first) ^ set(second)})
-            lines.append(f"sample {sample}: {', '.join(fields)}" if first and second
+            lines.append(f"sample {sample}: {_told(fields, dataset)}" if first and second
                          else f"sample {sample} came in one of the two runs only")
     return lines
 
@@ -95,7 +105,7 @@ def check_steps(dataset: Any, n_samples: int = 64, *, batch_size: int = 4, n_wor
                       partition="exact", **more, **options)
     if options.get("on_error") == "skip":  # which of them a rank has first depends on those that are left out
         other = {sample: found for sample, found in other.items() if sample in one}
-    lines = _differences(one, other)
+    lines = _differences(one, other, dataset)
     if lines:
         rest = [f"and {len(lines) - _NAMED_MAX} more"] if len(lines) > _NAMED_MAX else []
         raise AssertionError(f"{len(lines)} of {len(one)} samples differ between two runs of the pipeline: "
