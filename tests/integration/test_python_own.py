@@ -314,6 +314,7 @@ def _(box):
         assert sum(batch.n_samples if hasattr(batch, "n_samples") else len(batch.indices) for batch in loader) == 32
     """, seconds=120)
     contains(found[0], "it did not come back within worker_timeout=0.5 s and was at ", "in deep, from ", "in slow")
+    equal([word for word in ("_attached", "worker.py", "<module>", "_loader") if word in found[0]], [], found[0])
 
 
 @case("children that a function forks, a view that it keeps, floods of text and truncated files harm nothing")

@@ -31,6 +31,7 @@ STACK_SECONDS = 0.5     # for a process that is asked where it is
 PAUSE_SECONDS = 5.0     # before another one is started where EARLY_ENDS have ended and other processes are at work
 EARLY_ENDS = 10         # processes in a row that ended without having had a sample: no other one is started
 _PR_SET_PDEATHSIG = 1
+_PACKAGE = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "")
 _FRAME = re.compile(r'^  File "(.*)", line (\d+) in (.*)$')
 
 
@@ -64,6 +65,18 @@ def ended_text(status: int) -> str:
         except ValueError:
             return f"it was killed by signal {number}"
     return f"it ended with exit status {os.WEXITSTATUS(status)}"
+
+
+def place_in_stack(text: str) -> str:
+    """Where a function is, of what faulthandler wrote: the innermost place first. What follows the call of the function
+    are the frames of this package and, in a forked process, those in which the trainer opened its loader."""
+    shown = []
+    for match in filter(None, map(_FRAME.match, text.splitlines())):
+        if match[1] == worker.__file__:
+            break
+        if not match[1].startswith(_PACKAGE):
+            shown.append(f"{os.path.basename(match[1])}:{match[2]} in {match[3]}")
+    return ", from ".join(shown[:PLACES_SHOWN])
 
 
 class Place:
@@ -200,12 +213,7 @@ class Foreman:
 
     def _where(self, place: Place) -> str:
         place.stack.seek(0)
-        text = place.stack.read().decode("utf-8", "replace")
-        here = os.path.dirname(os.path.abspath(__file__))
-        found = [match for match in map(_FRAME.match, text.splitlines()) if match is not None]
-        shown = [f"{os.path.basename(match[1])}:{match[2]} in {match[3]}" for match in found
-                 if os.path.dirname(match[1]) != here]
-        return ", from ".join(shown[:PLACES_SHOWN])
+        return place_in_stack(place.stack.read().decode("utf-8", "replace"))
 
     def _look_for_hanging(self) -> None:
         now = time.monotonic()
