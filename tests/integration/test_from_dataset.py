@@ -156,11 +156,11 @@ def _(box):
                 "crop, resize, pad or convert in the dataset")
         attempt(lambda: (numpy.zeros((3, 4), "f8"), {"y": 1}), "[0] is float64 (3, 4), and float32 (3, 4)")
         attempt(lambda: (numpy.zeros((3, 4), "f4"), {"z": 1}), "has no [1]['y']")
-        attempt(lambda: (numpy.zeros((3, 4), "f4"), {"y": 1, "z": 1}), "[1] has 2 items, and 1 items are expected")
+        attempt(lambda: (numpy.zeros((3, 4), "f4"), {"y": 1, "z": 1}), "[1] has 2 items, and 1 item is expected")
         attempt(lambda: (numpy.zeros((3, 4), "f4"), {"y": "text"}), "[1]['y'] is text")
         attempt(lambda: (numpy.zeros((3, 4), "f4"), {"y": None}), "[1]['y'] is None")
-        attempt(lambda: numpy.zeros((3, 4), "f4"), "it has a ndarray, and 2 items are expected")
-        attempt(lambda: None, "it has a NoneType")
+        attempt(lambda: numpy.zeros((3, 4), "f4"), "it is a ndarray, and 2 items are expected")
+        attempt(lambda: None, "it is a NoneType")
         attempt(lambda: [][5], "IndexError: list index out of range", "in <lambda>")
         attempt(lambda: 1 / 0, "ZeroDivisionError")
         attempt(lambda: os._exit(3), "3 worker processes ended over it")
@@ -177,6 +177,35 @@ def _(box):
         with L(dlclient.from_dataset(slow), 4, n_workers=1, worker_timeout=0.4, shuffle=False) as loader:
             refused(dlclient.SampleDamaged, lambda: list(loader), "Numbers[7]", "worker_timeout=0.4")
     """, seconds=180)
+
+
+@case("tensors that NumPy cannot have are refused with their place and what to return instead")
+def _(box):
+    need("torch")
+    run(box, """
+        import torch
+        quantized = torch.quantize_per_tensor(torch.zeros(3), 0.1, 0, torch.qint8)
+        for tensor, word, advice in ((torch.zeros(3, 3).to_sparse(), "sparse", ".to_dense()"), (quantized, "quantized", "int_repr"),
+                                     (torch.zeros(3, device="meta"), "meta", "no numbers")):
+            refused(E, lambda: dlclient.from_dataset([(1, tensor)]), f"list[0][1] is a", word, advice)
+            dataset = Numbers(3, lambda i: torch.zeros(3) if i == 0 else tensor)
+            with L(dlclient.from_dataset(dataset), 1, n_workers=1, shuffle=False) as loader:
+                refused(dlclient.SampleDamaged, lambda: list(loader), "Numbers[1]", "the first: is a", word, advice)
+    """, seconds=120)
+
+
+@case("with DATALOADERD_SOCKET the error says where an object is served, and huge samples are told by their field")
+def _(box):
+    daemon = box.daemon({"p": box.folder_of_pictures("p", 3)})
+    home = Home(box)
+    trainer(box, daemon, """
+        source = dlclient.from_dataset([1, 2, 3])
+        refused(dlclient.PermissionDenied, lambda: dlclient.Loader(source, 1), "without DATALOADERD_SOCKET",
+                "the object that from_dataset() was given is served by a daemon of your own")
+        del os.environ["DATALOADERD_SOCKET"]
+        huge = dlclient.from_dataset(range(9), fields={"x": ("float32", (2**30, 2**20))})
+        refused(dlclient.Error, lambda: dlclient.Loader(huge, 1), "whose x has up to 4.0 PiB", "limit of 4.0 TiB a ring")
+    """, **home.variables())
 
 
 @case("what cannot be a dataset is refused with what is wrong")
@@ -196,11 +225,17 @@ def _(box):
         no(Long(2**40 + 1), "1099511627776 samples are the limit")
         no(Long(2**70), "OverflowError")
         no(Numbers(3, lambda i: 1 / 0), "the first sample, Numbers[0], fails: ZeroDivisionError")
-        no(["text"], "list[0] is text, which differs in length")
+        no(["text"], "list[0] is text: return numbers in its place")
         no([(1, None)], "list[0][1] is None")
         no([{"a": object()}], "list[0]['a'] is a object")
         no([2**70], "more than 64 bits")
-        no([numpy.array(["a"])], "dtype <U1")
+        no([numpy.array(["a"])], "list[0] is text (dtype <U1), which a batch cannot have", "its tokens", "an array of uint8")
+        no([1], "'x' has 2147483653 elements in a dimension", fields={"x": ("float32", (2**31 + 5,))})
+        no([1], "'x' has 9 dimensions, 7 are allowed", fields={"x": ("float32", (2,) * 9)})
+        no([1], "'x' is text (dtype <U3)", fields={"x": ("<U3", (2,))})
+        no([1], "'x' has the dtype complex64", "convert it to one of", fields={"x": ("complex64", (2,))})
+        no([1], "names and shapes of the 32 fields are a text of", "shorter names",
+           fields={"a" * 29 + str(i): ("float32", (2000000000,) * 7) for i in range(10, 42)})
         no([1j], "a complex")
         no([()], "nothing in it")
         no([(1, ())], "list[0][1] has nothing in it: leave it out")

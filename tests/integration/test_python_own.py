@@ -200,11 +200,16 @@ def _(box):
         attempt(lambda array: array.astype(numpy.float32), "returned float32 (8, 8, 3), and uint8 (8, 8, 3) is declared",
                 "python(f, dtype=float32, shape=8:8:3)")
         attempt(lambda array: array[:4], "returned uint8 (4, 8, 3)")
-        attempt(lambda array: "text", "is declared")
         attempt(lambda array: None, "returned None, and what it delivers has another form than its input", "float32",
                 pipeline="center_crop(8) python(f, dtype=float32)")
         attempt(lambda array: array, "returned its input", pipeline="center_crop(8) python(f, shape=64:3)")
         attempt(lambda: None, "TypeError")
+        attempt(lambda array: numpy.array(["abc"]), "is text (dtype <U3), which a batch cannot have", "array of uint8")
+        attempt(lambda array: b"abc", "is bytes (dtype |S3)", "return numbers in its place")
+        attempt(lambda array: [object()], "is objects of Python", "an array of numbers")
+        attempt(lambda array: numpy.array([1j]), "has the dtype complex128, which a field cannot have: convert it to one of")
+        attempt(lambda array: [[1], [1, 2]], "what it returned, a list, cannot be an array")
+        attempt(lambda array: numpy.zeros((0, 3)), "an array without elements cannot be delivered")
         attempt(lambda array: exit(3), "SystemExit: 3")
         attempt(lambda array: 1 / 0, "ZeroDivisionError: division by zero, at ", "in <lambda>")
     """, seconds=120)

@@ -15,10 +15,12 @@ import numpy
 
 from .._answers.keywords import is_map_style
 from .._errors import OptionError
+from .kinds import Unfit, check_dtype
 from .several import Writer, Wrong
-from .structure import FIELDS_MAX, NAME_MAX, RESERVED, Field, Taker, Unfit, fields_of, rebuilder
+from .structure import FIELDS_MAX, NAME_MAX, RESERVED, Field, Taker, check_shape, fields_of, rebuilder
 
 SAMPLES_MAX = 2**40
+PIPELINE_MAX = 4000     # characters; the daemon takes a few more, for its own spelling
 _NAME = re.compile(r"[A-Za-z0-9_.-]+")
 
 Fields = Union[Sequence[str], Mapping[str, Any], None]
@@ -74,6 +76,11 @@ def _generators_kept() -> Iterator[None]:
             torch.set_rng_state(states[2])
 
 
+def _name_of(dtype: Any) -> str:
+    """By which NumPy finds it again: the names of texts are other ones."""
+    return str(dtype.str if dtype.kind in "USV" else dtype.name)
+
+
 def _told_fields(given: Mapping[str, Any]) -> List[Field]:
     """fields= as a dict: {"image": ("float32", (3, 224, 224))}, or of arrays that have the dtype and shape."""
     fields = []
@@ -81,7 +88,7 @@ def _told_fields(given: Mapping[str, Any]) -> List[Field]:
         try:
             dtype, shape = (form.dtype, form.shape) if hasattr(form, "shape") else form
             dtype = str(dtype).rpartition("torch.")[2]
-            dtype = dtype if dtype == "bfloat16" else numpy.dtype(dtype).name
+            dtype = dtype if dtype == "bfloat16" else _name_of(numpy.dtype(dtype))
             shape = (shape,) if isinstance(shape, int) else tuple(int(n) for n in shape)
         except (TypeError, ValueError):
             raise OptionError(f"fields: {name!r}: {form!r}; expected a dtype and a shape, as in (\"float32\", (3, 224, "
@@ -89,6 +96,12 @@ def _told_fields(given: Mapping[str, Any]) -> List[Field]:
         if any(n < 1 for n in shape):
             raise OptionError(f"fields: {name!r}: {shape}; a sample's shape is needed, without that of the "
                               f"batch, each dimension of one element or more")
+        try:
+            if dtype != "bfloat16":
+                check_dtype(numpy.dtype(dtype))
+            check_shape(shape)
+        except Unfit as unfit:
+            raise OptionError(f"fields: {name!r} {unfit}") from None
         fields.append(Field(name, (name,), dtype, shape))
     if not 0 < len(fields) <= FIELDS_MAX:
         raise OptionError(f"fields: {len(fields)} of them; 1 to {FIELDS_MAX} are allowed")
@@ -126,6 +139,10 @@ class FromDataset:
             self.fields = _told_fields(fields)
         else:
             self._learn(fields)
+        if len(self.pipeline) > PIPELINE_MAX:
+            raise OptionError(f"fields: the names and shapes of the {len(self.fields)} fields are a text of "
+                              f"{len(self.pipeline)} characters, {PIPELINE_MAX} are allowed: give them shorter names, or "
+                              f"put those of one kind into one array")
 
     def _learn(self, names: Any) -> None:
         """The fields of the first sample."""

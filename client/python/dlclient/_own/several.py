@@ -7,6 +7,8 @@ from typing import Any, Callable, Dict, Mapping, Optional, Sequence, Tuple
 
 import numpy
 
+from .kinds import Unfit, check_dtype, of_tensor
+
 GIVEN = ("rng", "sample", "epoch")  # parameters that a function may have beside its fields
 
 
@@ -101,10 +103,33 @@ class Several:
 
 def put(result: Any, output: Any, where: str, hint: Callable[[Any], str]) -> None:
     """Copies what a function returned to where the daemon wants it. `hint`: what to write to get such an array."""
-    if hasattr(result, "detach"):
-        result = result.detach().cpu().numpy()
-    result = numpy.asarray(result)
-    if result.shape != output.shape or result.dtype != output.dtype:
-        raise Wrong(f"{where}returned {result.dtype} {result.shape}, and {output.dtype} {output.shape} is declared: "
-                    f"write {hint(result)}, or convert it")
-    output[...] = result
+    array = _array_of(result, where)
+    if array.shape != output.shape or array.dtype != output.dtype:
+        _refuse(array, output, where, hint)
+    output[...] = array
+
+
+def _array_of(result: Any, where: str) -> Any:
+    try:
+        if not hasattr(result, "detach"):
+            return numpy.asarray(result)
+        array, dtype = of_tensor(result)
+    except Unfit as unfit:
+        raise Wrong(f"{where}what it returned {unfit}") from None
+    except ValueError as error:
+        raise Wrong(f"{where}what it returned, a {type(result).__name__}, cannot be an array ({error})") from None
+    if dtype == "bfloat16":  # a field of uint16 would take them for numbers
+        raise Wrong(f"{where}what it returned is a tensor of bfloat16, which NumPy does not have: return its bits as "
+                    "uint16, .view(torch.int16).numpy().view(\"uint16\"), for a field that is declared as bfloat16")
+    return array
+
+
+def _refuse(array: Any, output: Any, where: str, hint: Callable[[Any], str]) -> None:
+    try:
+        check_dtype(array.dtype)
+    except Unfit as unfit:
+        raise Wrong(f"{where}what it returned {unfit}") from None
+    what = f"write {hint(array)}, or convert it"
+    if 0 in array.shape:
+        what = "an array without elements cannot be delivered"
+    raise Wrong(f"{where}returned {array.dtype} {array.shape}, and {output.dtype} {output.shape} is declared: {what}")

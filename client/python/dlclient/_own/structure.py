@@ -8,23 +8,17 @@ from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Seq
 import numpy
 
 from .._errors import OptionError
+from .kinds import TEXT, Unfit, check_dtype, of_tensor
 
 Path = Tuple[Any, ...]      # keys and places from the result to one of its leaves
 
 NAME_MAX = 31               # characters of a field's name
 DIMS_MAX = 7
+SIDE_MAX = 2**31 - 1
 FIELDS_MAX = 32
 DEPTH_MAX = 8
 ONE = "data"                # the field of a result that is one array
 RESERVED = ("dtype", "shape")  # python(f) has arguments of these names
-
-_KINDS = {"uint8", "int32", "int64", "float16", "float32", "float64", "bool", "int8", "int16", "uint16", "uint32",
-          "uint64", "bfloat16"}
-
-
-class Unfit(Exception):
-    """A result that cannot be a sample."""
-
 
 class Field(NamedTuple):
     """A leaf of the result. `dtype` is NumPy's name, or bfloat16, whose elements are 16 bits here."""
@@ -55,17 +49,11 @@ def _is_named_tuple(value: object) -> bool:
 
 def _advice(value: object) -> str:
     if isinstance(value, (str, bytes)):
-        return ("is text, which differs in length: return its number, its tokens as an array of one length, or leave "
-                "it out")
+        return f"is {'text' if isinstance(value, str) else 'bytes'}: {TEXT}, or leave it out"
     if value is None:
         return "is None: return an array or a number in its place, or leave it out"
     return (f"is a {type(value).__name__}: return arrays, tensors, pictures of PIL, numbers, and tuples and dicts of "
             f"these")
-
-
-def _bits_of_bfloat16(tensor: Any) -> Any:
-    import importlib
-    return tensor.view(importlib.import_module("torch").int16).numpy().view(numpy.uint16)
 
 
 def as_array(value: Any) -> Any:
@@ -78,10 +66,9 @@ def as_array(value: Any) -> Any:
         if array.dtype == object:
             raise Unfit(f"is {value}, which has more than 64 bits")
     elif hasattr(value, "detach"):
-        tensor = value.detach().cpu()
-        if str(tensor.dtype) == "torch.bfloat16":
-            return _bits_of_bfloat16(tensor.contiguous()), "bfloat16"
-        array = tensor.numpy()
+        array, name = of_tensor(value)
+        if name == "bfloat16":
+            return array, name
     elif isinstance(value, (str, bytes)) or not (hasattr(value, "__array__") or hasattr(value, "__array_interface__")):
         raise Unfit(_advice(value))
     else:
@@ -90,9 +77,18 @@ def as_array(value: Any) -> Any:
     if not dtype.isnative:
         array = array.astype(dtype.newbyteorder("="))
         dtype = array.dtype
-    if dtype.name not in _KINDS:
-        raise Unfit(f"has the dtype {dtype}: convert it to one of {', '.join(sorted(_KINDS))}")
+    check_dtype(dtype)
     return array, dtype.name
+
+
+def check_shape(shape: Tuple[int, ...]) -> None:
+    """Can a sample of a field have it?"""
+    if len(shape) > DIMS_MAX:
+        raise Unfit(f"has {len(shape)} dimensions, {DIMS_MAX} are allowed")
+    if min(shape, default=1) < 1:
+        raise Unfit(f"has the shape {shape}, and a field has one element or more: leave it out")
+    if max(shape, default=1) > SIDE_MAX:
+        raise Unfit(f"has {max(shape)} elements in a dimension, {SIDE_MAX} are allowed")
 
 
 def _walk(value: Any, path: Path, leaves: List[Tuple[Path, Any]]) -> None:
@@ -140,13 +136,9 @@ def fields_of(result: Any, names: Optional[Sequence[str]] = None) -> List[Field]
     for i, (path, value) in enumerate(leaves):
         try:
             array, dtype = as_array(value)
+            check_shape(tuple(array.shape))
         except Unfit as unfit:
             raise Unfit(f"{shown(path)} {unfit}".strip()) from None
-        if array.ndim > DIMS_MAX:
-            raise Unfit(f"{shown(path)} has {array.ndim} dimensions, {DIMS_MAX} are allowed".strip())
-        if 0 in array.shape:
-            raise Unfit(f"{shown(path)} has the shape {tuple(array.shape)}, and a field has one element or more: leave "
-                        "it out".strip())
         name = names[i] if names is not None else _name(path, result, [field.name for field in fields])
         fields.append(Field(name, path, dtype, tuple(array.shape)))
     return fields
@@ -189,6 +181,10 @@ class _Leaf:
         out[...] = array
 
 
+def _items(n: int) -> str:
+    return f"{n} item{'' if n == 1 else 's'}"
+
+
 class Taker:
     """Takes the fields out of results, all of which have the structure of the first."""
 
@@ -207,8 +203,9 @@ class Taker:
         for path, size in self._sizes.items():
             value = self._at(result, path) if path else result
             if not isinstance(value, (tuple, list, Mapping)) or len(value) != size:
-                n = f"{len(value)} items" if isinstance(value, (tuple, list, Mapping)) else f"a {type(value).__name__}"
-                raise Unfit(f"{shown(path) or 'it'} has {n}, and {size} items are expected")
+                is_tree = isinstance(value, (tuple, list, Mapping))
+                what = f"has {_items(len(value))}" if is_tree else f"is a {type(value).__name__}"
+                raise Unfit(f"{shown(path) or 'it'} {what}, and {_items(size)} {'is' if size == 1 else 'are'} expected")
         for leaf, out in zip(self._leaves, outs):
             leaf.put(self._at(result, leaf.path), out)
 
