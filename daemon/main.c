@@ -15,7 +15,7 @@
 #include "daemon/core/config.h"
 #include "daemon/core/daemon.h"
 #include "daemon/core/private.h"
-#include "daemon/plugin/process.h"
+#include "daemon/plugin/serve.h"
 
 struct arguments {
         const char *config_path;
@@ -142,6 +142,7 @@ static int run_private(bool in_foreground) {
 /* What this program is in the cells that the daemon starts. */
 static const struct cell_kind CELL_KINDS[] = {
         { RENDER_KIND, render_prepare, render_order, render_forget },
+        { PLUGIN_KIND, plugin_prepare, plugin_order, NULL },
         { 0 },
 };
 
@@ -152,8 +153,6 @@ int main(int argc, char **argv) {
         struct why why;
         int r;
 
-        if (argc == 4 && strcmp(argv[1], PROCESS_OPTION) == 0) /* the daemon starts itself so */
-                return process_serve(argv[2], argv[3]);
         cell_inside(argc, argv, CELL_KINDS);
         r = parse_arguments(argc, argv, &arguments);
         if (r >= 0)

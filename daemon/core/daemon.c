@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "daemon/base/bytes.h"
+#include "daemon/base/cell/cell.h"
 #include "daemon/base/log.h"
 #include "daemon/base/machine/memory.h"
 #include "daemon/core/config.h"
@@ -46,6 +47,7 @@ struct daemon {
         struct budget budget;
         struct catalog catalog;
         struct tokenizers *tokenizers;
+        struct cells cells; /* of decoders and plug-ins */
         struct plugins *plugins;
         struct pipeline *pipeline;
         struct listener listener, metrics_listener;
@@ -368,6 +370,7 @@ static int start_pipeline(struct daemon *daemon, struct why *why) {
                         .max_scratch_bytes = settings->memory_limit,
                 },
                 .decode_jpeg = strcmp(settings->decoder, "libjpeg") == 0 ? DECODE_JPEG_LIBJPEG : DECODE_JPEG_AUTO,
+                .cells = &daemon->cells,
                 .is_isolated = strcmp(settings->isolation, "process") == 0,
                 .isolation_timeout_ns = (uint64_t)settings->isolation_timeout * 1000000000u,
                 .huge_pages = strcmp(settings->huge_pages, "try") == 0 ? SEGMENT_TRY : SEGMENT_NO,
@@ -406,7 +409,7 @@ static int start_plugins(struct daemon *daemon, struct why *why) {
                         .names = settings->plugins,
                         .in_daemon = strcmp(settings->plugins_in, "daemon") == 0,
                         .timeout_s = (uint32_t)settings->plugin_timeout,
-                        .program = "/proc/self/exe",
+                        .cells = &daemon->cells,
                 },
                 &daemon->plugins, why);
 }
@@ -470,6 +473,7 @@ static int start_metrics(struct daemon *daemon, struct why *why) {
 static int daemon_start(struct daemon *daemon, struct why *why) {
         int r;
 
+        cells_init(&daemon->cells, "/proc/self/exe");
         daemon->budget.limit_bytes = daemon->settings->memory_limit;
         daemon->budget.variable = daemon->options.private ? PRIVATE_VARIABLE : NULL;
         r = start_events(daemon, why);
@@ -542,6 +546,7 @@ static int daemon_stop(struct daemon *daemon) {
         if (daemon->catalog_started)
                 catalog_fini(&daemon->catalog);
         plugins_free(daemon->plugins);
+        cells_fini(&daemon->cells);
         tokenizers_free(daemon->tokenizers);
         background_free(daemon->background);
         numa_stop();

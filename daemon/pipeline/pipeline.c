@@ -187,6 +187,7 @@ static int start_workers(struct pipeline *pipeline, struct why *why) {
                 .scratch = &pipeline->scratch,
                 .limits = pipeline->options.limits,
                 .decode_jpeg = pipeline->options.decode_jpeg,
+                .cells = pipeline->options.cells,
                 .isolation = pipeline->isolation_made ? &pipeline->isolation : NULL,
                 .scratch_bytes = pipeline->scratch_bytes,
         };
@@ -199,7 +200,7 @@ static int start_workers(struct pipeline *pipeline, struct why *why) {
 
 static int start_isolation(struct pipeline *pipeline, struct why *why) {
         struct isolation_options options = {
-                .program = pipeline->options.cell_program,
+                .cells = pipeline->options.cells,
                 .timeout_ns = pipeline->options.isolation_timeout_ns,
                 .limits = pipeline->options.limits,
                 .decode_jpeg = pipeline->options.decode_jpeg,
@@ -301,8 +302,6 @@ int pipeline_stop(struct pipeline *pipeline) {
         }
 
         pool_stop(&pipeline->pool);
-        if (pipeline->isolation_made)
-                isolation_fini(&pipeline->isolation);
         if (pipeline->tables) /* before the planner, because its thread wakes the planner */
                 order_tables_free(pipeline->tables);
         if (pipeline->planner_started)

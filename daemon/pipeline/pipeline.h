@@ -31,7 +31,7 @@ struct pipeline_options {
         struct decode_limits limits;
         enum decode_jpeg decode_jpeg;
         bool is_isolated;              /* strangers' bytes are decoded in processes (pipeline/isolation/isolation.h) */
-        const char *cell_program;      /* that these are; NULL: the daemon's own */
+        struct cells *cells;           /* all processes of the daemon, also those of others; NULL: there are none */
         uint64_t isolation_timeout_ns; /* how long such a process may take for a sample */
         enum segment_wish huge_pages, lock;
         struct budget *budget;

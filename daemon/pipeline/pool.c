@@ -17,6 +17,7 @@ void pool_init(struct pool *pool, const struct pool_options *options) {
                 .decode_jpeg = options->decode_jpeg,
                 .isolation = options->isolation,
         };
+        pool->cells = options->cells;
         pool->scratch_bytes = options->scratch_bytes;
         pace_init(&pool->pace);
 }
@@ -130,7 +131,7 @@ static int pool_set_nice(struct pool *pool, int nice) {
                 if (r < 0 && r != -ESRCH) /* ESRCH: it has just left */
                         result = POOL_NICE_STAYS;
         }
-        if (pool->options.isolation && cells_set_nice(&pool->options.isolation->cells, nice) < 0)
+        if (pool->cells && cells_set_nice(pool->cells, nice) < 0)
                 result = POOL_NICE_STAYS;
         return result;
 }
@@ -194,6 +195,6 @@ void pool_count(struct pool *pool, struct counters *sum) {
                         counters_add(sum, pool->workers[i]->counters);
                         counter_add(&sum->worker_cpu_ns, worker_cpu_ns(pool->workers[i]));
                 }
-        if (pool->options.isolation)
-                counter_add(&sum->worker_cpu_ns, cells_cpu_ns(&pool->options.isolation->cells));
+        if (pool->cells)
+                counter_add(&sum->worker_cpu_ns, cells_cpu_ns(pool->cells));
 }

@@ -36,13 +36,15 @@ struct pool_options {
         struct scratch_pool *scratch;
         struct decode_limits limits;
         enum decode_jpeg decode_jpeg;
+        struct cells *cells;         /* whose time counts as the workers'; NULL: there are none */
         struct isolation *isolation; /* NULL: workers decode */
         uint64_t scratch_bytes;      /* of all workers together, at most */
 };
 
 struct pool {
         struct worker_options options; /* for workers that begin */
-        uint64_t scratch_bytes;        /* of all together, at most */
+        struct cells *cells;
+        uint64_t scratch_bytes; /* of all together, at most */
         struct pool_wish wish;
         bool is_by_hand;  /* wish.n_workers is not the configuration's */
         struct cpus cpus; /* as found when the wish was made */

@@ -4,8 +4,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/eventfd.h>
-#include <unistd.h>
 
 #include "daemon/base/log.h"
 #include "daemon/plugin/plugin.h"
@@ -18,7 +16,7 @@
 struct plugins {
         size_t n;
         struct plugin *list;
-        int stop_fd;
+        _Atomic bool is_stopping;
         bool in_daemon;
         char *folders;
 };
@@ -97,10 +95,10 @@ static int add(struct plugins *plugins, const struct plugins_options *options, c
                 if (strlen(plugins->list[i].name) == n && memcmp(plugins->list[i].name, name, n) == 0)
                         return 0;
         pthread_mutex_init(&plugin->lock, NULL);
-        plugin->terms = (struct process_terms){ .program = options->program,
+        plugin->terms = (struct process_terms){ .cells = options->cells,
                                                 .name = plugin->name,
                                                 .timeout_s = options->timeout_s,
-                                                .stop_fd = plugins->stop_fd };
+                                                .is_stopping = &plugins->is_stopping };
         plugins->n++;
         if (!plugin_is_name(name, n)) {
                 snprintf(plugin->name, sizeof(plugin->name), "%.*s", (int)n, name);
@@ -136,9 +134,6 @@ int plugins_new(const struct plugins_options *options, struct plugins **ret_plug
 
         if (!plugins)
                 return why_errno(why, -ENOMEM, "plug-ins");
-        plugins->stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-        if (plugins->stop_fd < 0)
-                return why_errno(why, -errno, "plug-ins");
         plugins->in_daemon = options->in_daemon;
         plugins->folders = strdup(options->folders);
         plugins->list = calloc(n > 0 ? n : 1, sizeof(*plugins->list));
@@ -157,10 +152,8 @@ int plugins_new(const struct plugins_options *options, struct plugins **ret_plug
 }
 
 void plugins_stop(struct plugins *plugins) {
-        uint64_t one = 1;
-
         if (plugins)
-                (void)!write(plugins->stop_fd, &one, sizeof(one));
+                atomic_store_explicit(&plugins->is_stopping, true, memory_order_relaxed);
 }
 
 void plugins_free(struct plugins *plugins) {
@@ -172,8 +165,6 @@ void plugins_free(struct plugins *plugins) {
                 free(plugins->list[i].path);
                 free(plugins->list[i].refusal);
         }
-        if (plugins->stop_fd >= 0)
-                close(plugins->stop_fd);
         free(plugins->list);
         free(plugins->folders);
         free(plugins);

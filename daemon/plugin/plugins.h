@@ -19,6 +19,7 @@
 #include "daemon/plugin/table.h"
 #include "proto/base/why.h"
 
+struct cells;
 struct plugins;
 struct plugin;
 struct plugin_use;
@@ -29,7 +30,7 @@ struct plugins_options {
         const char *names;   /* with blanks or commas between them; "": none */
         bool in_daemon;
         uint32_t timeout_s;  /* that a process may take for a sample */
-        const char *program; /* that becomes such a process; outlives all */
+        struct cells *cells; /* of the daemon; outlive all */
 };
 
 /* Loads them. One that cannot be used is refused, and logged: the others are there. -ENOMEM and the like. */
@@ -99,6 +100,10 @@ void plugin_seats_free(struct plugin_seats *seats);
 /* The memory that they keep for arrays; gives it back. */
 uint64_t plugin_seats_bytes(const struct plugin_seats *seats);
 void plugin_seats_trim(struct plugin_seats *seats);
+
+/* CPU time that their processes have taken since this was asked; of a process that several workers use, whoever asks
+ * first is told. A system call for each process. */
+uint64_t plugin_seats_cpu_ns(struct plugin_seats *seats);
 
 /* Memory for the input and the output of a step; at most that of all that were reserved since the last trim is kept.
  * -ENOMEM; -EBADMSG: there is no process, `why` says why. */

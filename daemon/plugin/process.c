@@ -2,215 +2,226 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <signal.h>
-#include <spawn.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
-#include "daemon/plugin/area.h"
 #include "daemon/plugin/wire.h"
 #include "proto/base/cleanup.h"
-#include "proto/base/clock.h"
 
-#define SETTLE_TIMEOUT_S 5u  /* for what the main thread waits for */
-#define LOOK_MS          200 /* between looks whether it has ended */
-#define GRACE_MS         200 /* for a process that has hung up to say how it ended */
-#define LOW_FDS          16  /* the daemon's own ends lie above those that the process gets */
+#define SETTLE_TIMEOUT_S 5u /* for what the main thread waits for */
+#define PAGE             4096u
+
+/* Memory that the process has mapped, too. */
+struct area {
+        struct cell_memory memory; /* number 0: none */
+        uint8_t *bytes;
+};
 
 struct process {
         struct process_terms terms;
-        struct area area;
-        pid_t pid; /* 0: it does not run */
-        int fd;
+        struct area input, output;
+        struct cell *cell; /* NULL: it does not run */
+        uint64_t cpu_ns;   /* of that, when it was last asked */
         struct plugin_table table;
+        _Alignas(8) uint8_t packet[CELL_MESSAGE_MAX]; /* the last answer */
 };
 
 int process_new(const struct process_terms *terms, struct process **ret_process, struct why *why) {
         struct process *process = calloc(1, sizeof(*process));
-        int r;
 
         if (!process)
                 return why_errno(why, -ENOMEM, "cannot be started");
         process->terms = *terms;
-        process->fd = -1;
-        r = area_make(&process->area);
-        if (r < 0) {
-                free(process);
-                return why_errno(why, r, "cannot be started");
-        }
         *ret_process = process;
         return 0;
+}
+
+void process_free(struct process *process) {
+        if (!process)
+                return;
+        cell_end(process->cell, 0, NULL);
+        process_trim(process);
+        free(process);
+}
+
+/* ---- memory --------------------------------------------------------------------------------------------------------
+ */
+
+static void area_drop(const struct process *process, struct area *area) {
+        if (area->bytes)
+                munmap(area->bytes, area->memory.n_bytes);
+        cells_unshare(process->terms.cells, &area->memory);
+        *area = (struct area){ 0 };
+}
+
+/* The pages are made now: where there are none, a store into the mapping would end the daemon. */
+static int area_make(const struct process *process, struct area *area, uint64_t n_bytes) {
+        struct area made = { 0 };
+        int r = cells_share(process->terms.cells, "dataloaderd-plugin", NULL, n_bytes, &made.memory);
+        void *bytes;
+
+        if (r < 0)
+                return r;
+        if (fallocate(made.memory.fd, 0, 0, (off_t)n_bytes) < 0 ||
+            (bytes = mmap(NULL, n_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, made.memory.fd, 0)) == MAP_FAILED) {
+                area_drop(process, &made);
+                return -ENOMEM;
+        }
+        made.bytes = bytes;
+        area_drop(process, area);
+        *area = made;
+        return 0;
+}
+
+static int area_widen(const struct process *process, struct area *area, uint64_t n_bytes, struct why *why) {
+        uint64_t n = (n_bytes / PAGE + 1) * PAGE; /* there is always a place */
+
+        if (n <= area->memory.n_bytes || area_make(process, area, n) == 0)
+                return 0;
+        return why_errno(why, -ENOMEM, "%llu bytes for a plug-in", (unsigned long long)n);
 }
 
 /* There is always room for the table, so that starting a process moves nothing. */
 int process_reserve(struct process *process, uint64_t n_input_bytes, uint64_t n_output_bytes, struct why *why) {
         uint64_t n_least = sizeof(process->table);
+        int r = area_widen(process, &process->input, n_input_bytes, why);
 
-        return area_reserve(&process->area, n_input_bytes, n_output_bytes > n_least ? n_output_bytes : n_least, why);
+        process->input.memory.is_writable = false; /* against accidents: a sample is tried again as it is */
+        return r < 0 ? r
+                     : area_widen(process, &process->output, n_output_bytes > n_least ? n_output_bytes : n_least, why);
+}
+
+uint8_t *process_input(struct process *process) {
+        return process->input.bytes;
+}
+
+const uint8_t *process_output(struct process *process) {
+        return process->output.bytes;
+}
+
+uint64_t process_bytes(const struct process *process) {
+        return process->input.memory.n_bytes + process->output.memory.n_bytes;
+}
+
+void process_trim(struct process *process) {
+        area_drop(process, &process->input);
+        area_drop(process, &process->output);
 }
 
 /* ---- the end -------------------------------------------------------------------------------------------------------
  */
 
-/* Has it ended? It stays as it is: nobody else gets its number. */
-static bool has_ended(const struct process *process, int patience_ms) {
-        for (int ms = 0;; ms += 5) {
-                siginfo_t info = { 0 };
+static int tell_end(int r, const struct cell_ending *ending, uint32_t timeout_s, struct why *why) {
+        static const char ENDED[] = "has ended its process, which";
+        int number = WTERMSIG(ending->status);
 
-                if (waitid(P_PID, (id_t)process->pid, &info, WEXITED | WNOHANG | WNOWAIT) < 0)
-                        return errno != EINTR;
-                if (info.si_pid != 0 || ms >= patience_ms)
-                        return info.si_pid != 0;
-                poll(NULL, 0, 5);
-        }
+        if (r == -ECANCELED)
+                return why_set(why, r, "was not waited for: the daemon ends");
+        if (r == -ETIMEDOUT)
+                return why_set(why, r, "did not come back within %u seconds, and its process was killed", timeout_s);
+        if (r == -EPROTO)
+                return why_set(why, -EPIPE, "%s answered nonsense, and was killed", ENDED);
+        if (ending->has_hung_up)
+                return why_set(why, -EPIPE, "%s hung up, and was killed", ENDED);
+        if (WIFSIGNALED(ending->status))
+                return why_set(why, -EPIPE, "%s was ended by signal %d (%s)", ENDED, number, strsignal(number));
+        return why_set(why, -EPIPE, "%s exited with status %d", ENDED, WEXITSTATUS(ending->status));
 }
 
-/* It is given a moment to end by itself, if it has hung up. Says how it ended. What it has forked ends with it. */
-static void process_end(struct process *process, int patience_ms, char *text, size_t size) {
-        bool was_killed = patience_ms == 0 || !has_ended(process, patience_ms);
-        int status = 0;
+/* There was no answer, or none that makes sense: says what became of the process. */
+static int lost(struct process *process, int r, uint32_t timeout_s, struct why *why) {
+        struct cell_ending ending;
 
-        kill(-process->pid, SIGKILL);
-        while (waitpid(process->pid, &status, 0) < 0 && errno == EINTR)
-                continue;
-        close(process->fd);
-        process->fd = -1;
-        process->pid = 0;
-        if (was_killed)
-                snprintf(text, size, "hung up, and was killed");
-        else if (WIFSIGNALED(status))
-                snprintf(text, size, "was ended by signal %d (%s)", WTERMSIG(status), strsignal(WTERMSIG(status)));
-        else
-                snprintf(text, size, "exited with status %d", WEXITSTATUS(status));
-}
-
-void process_free(struct process *process) {
-        char text[128];
-
-        if (!process)
-                return;
-        if (process->pid > 0)
-                process_end(process, 0, text, sizeof(text));
-        area_fini(&process->area);
-        free(process);
-}
-
-/* ---- the beginning -------------------------------------------------------------------------------------------------
- */
-
-static int spawn(struct process *process, int their_fd, int their_area) {
-        char *const words[] = { (char *)"dataloaderd", (char *)PROCESS_OPTION, (char *)(uintptr_t)process->terms.path,
-                                (char *)(uintptr_t)process->terms.name, NULL };
-        posix_spawn_file_actions_t actions;
-        posix_spawnattr_t attributes;
-        sigset_t none, all;
-        int r;
-
-        sigemptyset(&none);
-        sigfillset(&all);
-        posix_spawn_file_actions_init(&actions);
-        posix_spawnattr_init(&attributes);
-        posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
-        posix_spawn_file_actions_addopen(&actions, 1, "/dev/null", O_WRONLY, 0);
-        posix_spawn_file_actions_adddup2(&actions, their_fd, WIRE_SOCKET);
-        posix_spawn_file_actions_adddup2(&actions, their_area, WIRE_AREA);
-        posix_spawnattr_setsigmask(&attributes, &none);
-        posix_spawnattr_setsigdefault(&attributes, &all);
-        posix_spawnattr_setpgroup(&attributes, 0);
-        posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP);
-        r = posix_spawn(&process->pid, process->terms.program, &actions, &attributes, words, environ);
-        posix_spawn_file_actions_destroy(&actions);
-        posix_spawnattr_destroy(&attributes);
-        if (r > 0)
-                process->pid = 0;
-        return -r;
-}
-
-static int begin(struct process *process) {
-        _cleanup_(closep) int theirs = -1, area = -1;
-        int ends[2], r;
-
-        if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0)
-                return -errno;
-        process->fd = ends[0];
-        theirs = fcntl(ends[1], F_DUPFD_CLOEXEC, LOW_FDS);
-        r = theirs < 0 ? -errno : 0;
-        close(ends[1]);
-        area = fcntl(process->area.fd, F_DUPFD_CLOEXEC, LOW_FDS);
-        if (area < 0 && r == 0)
-                r = -errno;
-        if (r == 0)
-                r = spawn(process, theirs, area);
-        if (r < 0) {
-                close(process->fd);
-                process->fd = -1;
-        }
-        return r;
+        cell_end(process->cell, r, &ending);
+        process->cell = NULL;
+        process->cpu_ns = 0;
+        return tell_end(r, &ending, timeout_s, why);
 }
 
 /* ---- questions -----------------------------------------------------------------------------------------------------
  */
 
-/* Waits until it has answered, hung up or ended: what it has forked may hold the socket after that. -ETIMEDOUT,
- * -ECANCELED. */
-static int wait_for(const struct process *process, uint32_t timeout_s) {
-        uint64_t end_ns = clock_now_ns() + timeout_s * UINT64_C(1000000000), now_ns;
+static bool is_over(void *userdata) {
+        const struct process *process = userdata;
 
-        while ((now_ns = clock_now_ns()) < end_ns) {
-                struct pollfd fds[] = { { .fd = process->fd, .events = POLLIN },
-                                        { .fd = process->terms.stop_fd, .events = POLLIN } };
-
-                uint64_t rest_ms = (end_ns - now_ns) / 1000000 + 1;
-                int n = poll(fds, ARRAY_SIZE(fds), rest_ms < LOOK_MS ? (int)rest_ms : LOOK_MS);
-
-                if (n < 0 && errno != EINTR)
-                        return -errno;
-                if ((n > 0 && fds[0].revents) || (n == 0 && has_ended(process, 0)))
-                        return 0;
-                if (n <= 0)
-                        continue;
-                if (fds[1].revents)
-                        return -ECANCELED;
-        }
-        return -ETIMEDOUT;
+        return atomic_load_explicit(process->terms.is_stopping, memory_order_relaxed);
 }
 
-/* What has come is not what was asked for, or nothing has: says what became of the process. */
-static int lost(struct process *process, int r, uint32_t timeout_s, struct why *why) {
-        char text[128];
-
-        if (r == -ETIMEDOUT || r == -ECANCELED) {
-                process_end(process, 0, text, sizeof(text));
-                return r == -ECANCELED ? why_set(why, r, "was not waited for: the daemon ends")
-                                       : why_set(why, r,
-                                                 "did not come back within %u seconds, and its process was "
-                                                 "killed",
-                                                 timeout_s);
-        }
-        process_end(process, GRACE_MS, text, sizeof(text));
-        return why_set(why, -EPIPE, "has ended its process, which %s", text);
+static struct cell_patience patience(struct process *process, uint32_t timeout_s) {
+        return (struct cell_patience){ timeout_s * UINT64_C(1000000000), is_over, process };
 }
 
-static int receive(struct process *process, uint32_t timeout_s, struct plugin_reply *ret_reply, struct why *why) {
-        struct plugin_reply reply;
-        int r = wait_for(process, timeout_s);
-        ssize_t n = r < 0 ? -1 : recv(process->fd, &reply, sizeof(reply), MSG_DONTWAIT);
+static int ask(struct process *process, const struct plugin_request *request, uint32_t timeout_s,
+               struct plugin_reply *ret_reply, struct why *why) {
+        const struct plugin_answer *answer = (const struct plugin_answer *)(const void *)process->packet;
+        const struct cell_patience how_long = patience(process, timeout_s);
+        struct plugin_order order = { .request = *request,
+                                      .input = { process->input.memory.number, 0, process->input.memory.n_bytes },
+                                      .output = { process->output.memory.number, 0, process->output.memory.n_bytes } };
+        ssize_t n = cell_lend(process->cell, &process->input.memory);
 
-        if (n != (ssize_t)sizeof(reply))
-                return lost(process, r, timeout_s, why);
-        reply.text[sizeof(reply.text) - 1] = '\0';
-        *ret_reply = reply;
+        if (n == 0)
+                n = cell_lend(process->cell, &process->output.memory);
+        if (n == 0)
+                n = cell_ask(process->cell, &order, sizeof(order), process->packet, &how_long);
+        if (n >= 0 && (n != (ssize_t)sizeof(*answer) || answer->reply.result > 0))
+                n = -EPROTO;
+        if (n < 0)
+                return lost(process, (int)n, timeout_s, why);
+        *ret_reply = answer->reply;
+        ret_reply->text[sizeof(ret_reply->text) - 1] = '\0';
         return 0;
 }
 
-/* Its first answer says whether the plug-in is loaded; the table then lies in the shared memory. */
+int process_ask(struct process *process, const struct plugin_request *request, struct plugin_reply *ret_reply,
+                struct why *why) {
+        uint32_t timeout_s = process->terms.timeout_s;
+
+        if (request->question == PLUGIN_SETTLE && timeout_s > SETTLE_TIMEOUT_S)
+                timeout_s = SETTLE_TIMEOUT_S;
+        return ask(process, request, timeout_s, ret_reply, why);
+}
+
+uint64_t process_cpu_ns(struct process *process) {
+        uint64_t now_ns = process->cell ? cell_cpu_ns(process->cell) : 0, before_ns = process->cpu_ns;
+
+        process->cpu_ns = now_ns;
+        return now_ns > before_ns ? now_ns - before_ns : 0;
+}
+
+/* ---- the beginning -------------------------------------------------------------------------------------------------
+ */
+
+static int start_cell(struct process *process, struct why *why) {
+        struct plugin_setup setup = { 0 };
+        struct cell_terms terms = { .kind = PLUGIN_KIND,
+                                    .trust = CELL_INSTALLED,
+                                    .setup = &setup,
+                                    .n_setup = sizeof(setup),
+                                    .hello = patience(process, SETTLE_TIMEOUT_S) };
+        struct cell_ending ending;
+        struct why how;
+        int r;
+
+        if (strlen(process->terms.path) >= sizeof(setup.path))
+                return why_set(why, -ENAMETOOLONG, "lies too deep: %s", process->terms.path);
+        snprintf(setup.name, sizeof(setup.name), "%s", process->terms.name);
+        strcpy(setup.path, process->terms.path);
+        r = cell_start(process->terms.cells, &terms, &process->cell, &ending, &how);
+        if (r == CELL_REFUSES)
+                return why_set(why, -ENOEXEC, "%s", how.text);
+        if (r == -EPIPE || r == -ETIMEDOUT || r == -EPROTO || r == -ECANCELED)
+                return tell_end(r, &ending, SETTLE_TIMEOUT_S, why);
+        return r < 0 ? why_set(why, r, "cannot be started in a process: %s", how.text) : 0;
+}
+
+/* It is ready when the plug-in is loaded; then it writes the table into the shared memory. */
 static int start(struct process *process, struct why *why) {
+        static const struct plugin_request DESCRIBE = { .question = 0 };
         struct plugin_reply reply;
         struct stat now;
         int r = process_reserve(process, 0, 0, why);
@@ -220,59 +231,23 @@ static int start(struct process *process, struct why *why) {
         if (stat(process->terms.path, &now) < 0 || !library_is_same(&now, &process->terms.status))
                 return why_set(why, -ENOEXEC, "has changed since the daemon began (%s): restart the daemon",
                                process->terms.path);
-        r = begin(process);
-        if (r < 0)
-                return why_errno(why, r, "cannot be started in a process: %s", process->terms.program);
-        /* The process learns the layout with each question. */
-        r = wire_send(process->fd, &process->area, NULL);
-        if (r == 0 || r == -EPIPE)
-                r = receive(process, SETTLE_TIMEOUT_S, &reply, why);
-        else
-                r = lost(process, r, SETTLE_TIMEOUT_S, why);
+        r = start_cell(process, why);
+        if (r == 0)
+                r = ask(process, &DESCRIBE, SETTLE_TIMEOUT_S, &reply, why);
         if (r < 0)
                 return r;
-        memcpy(&process->table, process->area.bytes + process->area.output_offset, sizeof(process->table));
+        memcpy(&process->table, process->output.bytes, sizeof(process->table));
         if (reply.result == 0 && table_is_valid(&process->table))
                 return 0;
-        r = reply.result < 0 ? why_set(why, -ENOEXEC, "%s", reply.text)
-                             : why_set(why, -ENOEXEC, "says nonsense of itself");
-        process_end(process, GRACE_MS, reply.text, sizeof(reply.text));
-        return r;
+        cell_end(process->cell, 0, NULL);
+        process->cell = NULL;
+        return why_set(why, -ENOEXEC, "says nonsense of itself");
 }
 
 int process_describe(struct process *process, struct plugin_table *ret_table, struct why *why) {
-        int r = process->pid == 0 ? start(process, why) : 0;
+        int r = process->cell ? 0 : start(process, why);
 
         if (r == 0)
                 *ret_table = process->table;
         return r;
-}
-
-int process_ask(struct process *process, const struct plugin_request *request, struct plugin_reply *ret_reply,
-                struct why *why) {
-        uint32_t timeout_s = process->terms.timeout_s;
-        int r = wire_send(process->fd, &process->area, request);
-
-        if (request->question == PLUGIN_SETTLE && timeout_s > SETTLE_TIMEOUT_S)
-                timeout_s = SETTLE_TIMEOUT_S;
-        return r < 0 ? lost(process, r, timeout_s, why) : receive(process, timeout_s, ret_reply, why);
-}
-
-/* ---- memory --------------------------------------------------------------------------------------------------------
- */
-
-uint8_t *process_input(struct process *process) {
-        return process->area.bytes;
-}
-
-const uint8_t *process_output(struct process *process) {
-        return process->area.bytes + process->area.output_offset;
-}
-
-uint64_t process_bytes(const struct process *process) {
-        return process->area.n_bytes;
-}
-
-void process_trim(struct process *process) {
-        area_trim(&process->area);
 }

@@ -1,28 +1,29 @@
 /* plugin/process.h: a process with a plug-in in it, beside the daemon. Private to this floor.
  *
- * The daemon starts it and asks it over a socket; the arrays lie in memory that both have mapped, of which the process
- * may only write what it delivers. It works on one question at a time, while the thread that asked waits, so that
- * together they take one CPU. If it crashes, hangs or exits, the thread learns how, and the next question starts
- * another process. It ends with the daemon, however that ends. */
+ * It is a cell (base/cell/cell.h) that keeps the daemon's rights, since the plug-in may need files and threads. The
+ * arrays lie in memory that both have mapped, of which the process may only write what it delivers. It works on one
+ * question at a time, while the thread that asked waits, so that together they take one CPU. If it crashes, hangs or
+ * exits, the thread learns how, and the next question starts another process. It ends with the thread that started it.
+ */
 #pragma once
 
+#include <stdatomic.h>
 #include <stdint.h>
 
+#include "daemon/base/cell/cell.h"
 #include "daemon/plugin/library.h"
 
-#define PROCESS_OPTION "--plugin-process" /* of the program: then its file, and the plug-in's name */
-
 struct process_terms {
-        const char *program; /* that calls process_serve() */
+        struct cells *cells;
         const char *path, *name;
-        struct stat status; /* of the file */
-        uint32_t timeout_s; /* that an answer may take */
-        int stop_fd;        /* no answer is waited for once it can be read */
+        struct stat status;              /* of the file */
+        uint32_t timeout_s;              /* that an answer may take */
+        const _Atomic bool *is_stopping; /* no answer is waited for any more */
 };
 
 struct process;
 
-/* -ENOMEM and the like. The terms' texts outlive it. Nothing is started yet. */
+/* -ENOMEM. The terms' texts outlive it. Nothing is started yet. */
 int process_new(const struct process_terms *terms, struct process **ret_process, struct why *why);
 
 /* Ends the process. Takes NULL. */
@@ -39,6 +40,9 @@ const uint8_t *process_output(struct process *process);
 uint64_t process_bytes(const struct process *process);
 void process_trim(struct process *process);
 
+/* CPU time that it has taken since this was asked; a system call. */
+uint64_t process_cpu_ns(struct process *process);
+
 /* Starts it, if it does not run, and waits for what the plug-in says of itself. Errors as process_ask(), and -ENOEXEC:
  * it cannot be loaded; `why` continues "the plug-in ". */
 int process_describe(struct process *process, struct plugin_table *ret_table, struct why *why);
@@ -48,6 +52,3 @@ int process_describe(struct process *process, struct plugin_table *ret_table, st
  * continues "the plug-in ". */
 int process_ask(struct process *process, const struct plugin_request *request, struct plugin_reply *ret_reply,
                 struct why *why);
-
-/* The process itself: loads the plug-in and answers until the daemon hangs up. Returns its exit status. */
-int process_serve(const char *path, const char *name);

@@ -1,103 +1,66 @@
-/* The process of a plug-in: loads it, and answers what the daemon asks until the daemon hangs up. */
+#include "daemon/plugin/serve.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
-#include <sys/socket.h>
-#include <sysexits.h>
-#include <unistd.h>
 
-#include "daemon/plugin/process.h"
 #include "daemon/plugin/wire.h"
 #include "proto/base/cleanup.h"
 
-struct serving {
-        struct area area;
-        struct library *library;
-        struct library_worker *worker;
-};
+static struct library *library;
+static struct library_worker *worker;
 
-/* What goes wrong here goes wrong with each sample: the text says it. */
-static void fail(struct plugin_reply *reply, int result, const char *text) {
-        reply->result = result;
-        snprintf(reply->text, sizeof(reply->text), "%.*s", (int)sizeof(reply->text) - 1, text);
-}
-
-static void describe(struct serving *serving, const char *path, const char *name, struct plugin_reply *reply) {
-        struct why why = { .text = "" };
-        int r = serving->library ? 0 : library_load(path, name, &serving->library, &why);
-
-        if (r == 0 && !serving->worker)
-                r = library_worker_new(serving->library, &serving->worker, &why);
-        if (r < 0)
-                fail(reply, r, why.text);
-        else
-                memcpy(serving->area.bytes + serving->area.output_offset, library_table(serving->library),
-                       sizeof(struct plugin_table));
-}
-
-static void answer(struct serving *serving, const struct wire_question *question, const char *path, const char *name,
-                   struct plugin_reply *reply) {
-        int r = question->n_bytes > 0 ? area_map(&serving->area, question->n_bytes, question->output_offset) : 0;
-
-        if (r < 0)
-                fail(reply, r, "its process cannot map the memory that it shares with the daemon");
-        else if (question->request.question == 0)
-                describe(serving, path, name, reply);
-        else
-                library_ask(serving->worker, &question->request, serving->area.bytes,
-                            serving->area.bytes + serving->area.output_offset, reply);
-}
-
-/* If memory is short, and a plug-in leaks, it shall be this process that is ended, not the daemon or a trainer. */
-static void offer_to_be_killed(void) {
-        static const char FIRST[] = "1000";
-        int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
-
-        if (fd < 0)
-                return;
-        (void)!write(fd, FIRST, sizeof(FIRST) - 1);
-        close(fd);
-}
-
-/* It ends with the thread that started it, even if the plug-in never comes back. No core file is written of
- * what may be somebody's samples. */
-static void settle_in(const char *name) {
+/* A sanitizer would print, and hide from the daemon how the process ended. */
+static void end_as_ever(void) {
         static const int ENDS[] = { SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT };
-        char title[16];
 
         for (size_t i = 0; i < ARRAY_SIZE(ENDS); i++)
-                signal(ENDS[i], SIG_DFL); /* a sanitizer would print, and hide from the daemon how it ended */
-
-        prctl(PR_SET_PDEATHSIG, SIGKILL);
-        prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
-        setrlimit(RLIMIT_CORE, &(struct rlimit){ 0, 0 });
-        snprintf(title, sizeof(title), "plugin-%.8s", name);
-        prctl(PR_SET_NAME, title);
-        offer_to_be_killed();
+                signal(ENDS[i], SIG_DFL);
 }
 
-int process_serve(const char *path, const char *name) {
-        struct serving serving = { .area.fd = -1 };
-        struct wire_question question;
-        struct plugin_reply reply;
-        ssize_t n;
+int plugin_prepare(const void *setup, size_t n_bytes, uint64_t *ret_data_bytes, struct why *why) {
+        struct plugin_setup plugin;
+        char title[16];
+        int r;
 
-        settle_in(name);
-        area_take(&serving.area, WIRE_AREA);
-        for (;;) {
-                n = recv(WIRE_SOCKET, &question, sizeof(question), 0);
-                if (n < 0 && errno == EINTR)
-                        continue;
-                if (n != (ssize_t)sizeof(question)) /* the daemon has gone, or wants it to */
-                        return n == 0 ? 0 : EX_PROTOCOL;
-                reply = (struct plugin_reply){ 0 };
-                answer(&serving, &question, path, name, &reply);
-                if (send(WIRE_SOCKET, &reply, sizeof(reply), MSG_NOSIGNAL) < 0)
-                        return 0;
-        }
+        if (n_bytes != sizeof(plugin))
+                return why_set(why, -EINVAL, "is of another build");
+        memcpy(&plugin, setup, sizeof(plugin));
+        end_as_ever();
+        snprintf(title, sizeof(title), "plugin-%.8s", plugin.name);
+        prctl(PR_SET_NAME, title);
+        *ret_data_bytes = 0;
+        r = library_load(plugin.path, plugin.name, &library, why);
+        return r < 0 ? r : library_worker_new(library, &worker, why);
+}
+
+/* What goes wrong here goes wrong with each sample: the text says it. */
+static void fail(struct plugin_reply *reply, const char *text) {
+        reply->result = -EBADMSG;
+        snprintf(reply->text, sizeof(reply->text), "%s", text);
+}
+
+static void answer(const struct plugin_order *order, struct plugin_reply *reply) {
+        const uint8_t *input = cell_inside_bytes(&order->input);
+        uint8_t *output = cell_inside_room(&order->output);
+
+        if ((order->input.memory > 0 && !input) || (order->output.memory > 0 && !output))
+                fail(reply, "its process cannot map the memory that it shares with the daemon");
+        else if (order->request.question == 0)
+                memcpy(output, library_table(library), sizeof(struct plugin_table));
+        else
+                library_ask(worker, &order->request, input, output, reply);
+}
+
+size_t plugin_order(const void *order, size_t n_bytes, void *ret_answer, int *ret_result) {
+        struct plugin_reply reply = { 0 };
+
+        *ret_result = 0;
+        if (n_bytes != sizeof(struct plugin_order))
+                return 0;
+        answer(order, &reply);
+        memcpy(ret_answer, &reply, sizeof(reply));
+        return sizeof(reply);
 }

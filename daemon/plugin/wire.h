@@ -1,19 +1,28 @@
-/* plugin/wire.h: what the daemon and a process of a plug-in send each other. Private to this floor.
- *
- * Both are the same program, so a message is a struct. A question has one answer, a struct plugin_reply. */
+/* plugin/wire.h: orders to a cell of a plug-in, and its answers. Private to this floor. */
 #pragma once
 
-#include "daemon/plugin/area.h"
+#include <limits.h>
+
+#include "daemon/base/cell/words.h"
 #include "daemon/plugin/library.h"
+#include "daemon/plugin/serve.h"
 
-/* The descriptors with which the process begins. */
-#define WIRE_SOCKET 3
-#define WIRE_AREA   4
-
-struct wire_question {
-        uint64_t n_bytes, output_offset; /* of the shared memory, as it is now; 0: none is mapped */
-        struct plugin_request request;   /* question 0: what does the plug-in say of itself? */
+struct plugin_setup {
+        char name[DLPLUGIN_NAME_MAX];
+        char path[PATH_MAX]; /* of its file */
 };
 
-/* `request` NULL: the first question. -EPIPE and the like. */
-int wire_send(int fd, const struct area *area, const struct plugin_request *request);
+struct plugin_order {
+        struct cell_head head;
+        struct plugin_request request;   /* question 0: writes its struct plugin_table */
+        struct cell_place input, output; /* the process may only read the first */
+};
+
+struct plugin_answer {
+        struct cell_head head;
+        struct plugin_reply reply;
+};
+
+_Static_assert(sizeof(struct cell_setup) + sizeof(struct plugin_setup) <= CELL_MESSAGE_MAX &&
+                       sizeof(struct plugin_order) <= CELL_MESSAGE_MAX,
+               "each is a packet");

@@ -136,6 +136,7 @@ void serving_start(struct serving *serving, const struct serving_options *option
                 .reader = options->reader ? options->reader : "auto",
                 .outage_timeout_ns = options->outage_timeout_ns,
                 .limits = DECODE_LIMITS_DEFAULT,
+                .cells = &serving->cells,
                 .is_isolated = options->is_isolated,
                 .isolation_timeout_ns = options->isolation_timeout_ns,
                 .budget = &serving->budget,
@@ -146,6 +147,7 @@ void serving_start(struct serving *serving, const struct serving_options *option
 
         *serving = (struct serving){ .options = *options };
         serving->budget.limit_bytes = options->memory_limit ? options->memory_limit : 1ull << 30;
+        cells_init(&serving->cells, "/proc/self/exe");
         LIST_INIT(&serving->jobs);
         LIST_INIT(&serving->users);
         tree_make(&serving->tree);

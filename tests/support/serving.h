@@ -30,6 +30,7 @@ struct serving {
         struct serving_options options;
         struct tree tree; /* photos/CLASS/NUMBER.png, index/ */
         struct budget budget;
+        struct cells cells;
         struct background *background;
         struct catalog catalog;
         struct catalog_dataset *dataset;

@@ -178,7 +178,7 @@ static const struct {
         { take_all_memory, NULL, "ended with status 6" },
         { spin, NULL, "did not answer and was killed" },
         { write_much, NULL, "ended with status 8; it wrote: something is ?[31mwrong" },
-        { hang_up, NULL, "ended by signal 9" },
+        { hang_up, NULL, "hung up and was killed" },
         { say_something_else, NULL, "gave an answer that makes no sense" },
         { answer_another_order, NULL, "gave an answer that makes no sense" },
         { NULL, add_fields, "gave an answer that makes no sense" },

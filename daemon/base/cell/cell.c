@@ -2,8 +2,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
-#include <spawn.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -17,9 +17,8 @@
 #include "proto/base/cleanup.h"
 #include "proto/base/clock.h"
 
-#define HELLO_NS     10000000000ull
-#define LOOK_SECONDS 1   /* between two questions whether the answer is still wanted */
-#define WRITTEN_MAX  200 /* bytes of what it wrote that are told */
+#define LOOK_MS  200 /* between two looks whether it has ended, and whether the answer is still wanted */
+#define GRACE_MS 200 /* for one that has hung up to say how it ended */
 
 struct cell {
         LIST_ENTRY(cell) entry; /* cells->lock */
@@ -104,55 +103,87 @@ pid_t cell_pid(const struct cell *cell) {
 
 /* ---- its end ----------------------------------------------------------------------------------------------------- */
 
-static void leave_list(struct cell *cell, uint64_t cpu_ns) {
+/* Before its number can be another process's: who forgets a memory may end it. Returns the time that counts already. */
+static uint64_t leave_list(struct cell *cell) {
+        uint64_t cpu_ns = cell_cpu_ns(cell);
+
         pthread_mutex_lock(&cell->cells->lock);
         LIST_REMOVE(cell, entry);
         cell->cells->ended_cpu_ns += cpu_ns;
         pthread_mutex_unlock(&cell->cells->lock);
+        return cpu_ns;
 }
 
-/* The beginning of what it wrote, if anything: ", it wrote: ...". */
-static void add_written(const struct cell *cell, struct why *how) {
-        char written[WRITTEN_MAX + 1];
-        ssize_t n = read(cell->process.written, written, WRITTEN_MAX);
-        struct why before = *how;
+static void add_cpu(struct cells *cells, uint64_t cpu_ns) {
+        pthread_mutex_lock(&cells->lock);
+        cells->ended_cpu_ns += cpu_ns;
+        pthread_mutex_unlock(&cells->lock);
+}
 
-        if (n <= 0)
-                return;
-        written[n] = '\0';
+/* Has it ended? It stays as it is: nobody else gets its number. */
+static bool has_ended(const struct cell *cell, int patience_ms) {
+        for (int ms = 0;; ms += 5) {
+                siginfo_t info = { 0 };
+
+                if (waitid(P_PID, (id_t)cell->process.pid, &info, WEXITED | WNOHANG | WNOWAIT) < 0)
+                        return errno != EINTR;
+                if (info.si_pid != 0 || ms >= patience_ms)
+                        return info.si_pid != 0;
+                poll(NULL, 0, 5);
+        }
+}
+
+static void read_written(const struct cell *cell, char written[CELL_WRITTEN_MAX + 1]) {
+        ssize_t n = cell->process.written < 0 ? 0 : read(cell->process.written, written, CELL_WRITTEN_MAX);
+
+        written[n > 0 ? n : 0] = '\0';
         written[strcspn(written, "\r\n")] = '\0';
-        why_set(how, 0, "%s; it wrote: %s", before.text, written);
 }
 
-static void describe(const struct cell *cell, int error, int status, struct why *how) {
+void cell_ending_describe(const struct cell_ending *ending, int error, struct why *ret_how) {
+        struct why bare;
+
         if (error == -ETIMEDOUT)
-                why_set(how, 0, "did not answer and was killed");
+                why_set(ret_how, 0, "did not answer and was killed");
         else if (error == -EPROTO)
-                why_set(how, 0, "gave an answer that makes no sense and was killed");
-        else if (WIFSIGNALED(status))
-                why_set(how, 0, "ended by signal %d (%s)", WTERMSIG(status), strsignal(WTERMSIG(status)));
+                why_set(ret_how, 0, "gave an answer that makes no sense and was killed");
+        else if (ending->has_hung_up)
+                why_set(ret_how, 0, "hung up and was killed");
+        else if (WIFSIGNALED(ending->status))
+                why_set(ret_how, 0, "ended by signal %d (%s)", WTERMSIG(ending->status),
+                        strsignal(WTERMSIG(ending->status)));
         else
-                why_set(how, 0, "ended with status %d", WEXITSTATUS(status));
-        add_written(cell, how);
+                why_set(ret_how, 0, "ended with status %d", WEXITSTATUS(ending->status));
+        bare = *ret_how;
+        if (ending->written[0])
+                why_set(ret_how, 0, "%s; it wrote: %s", bare.text, ending->written);
 }
 
 static uint64_t ns_of(struct timeval time) {
         return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_usec * 1000;
 }
 
-/* A signal does not change how a process ended that is about to end; one that has only closed its channel ends now. */
-void cell_end(struct cell *cell, int error, struct why *ret_how) {
+/* A signal does not change how a process ended that has ended. The channel is shut as well, in case the signal does not
+ * reach it: then it ends when it asks for its next order. */
+void cell_end(struct cell *cell, int error, struct cell_ending *ret_ending) {
+        struct cell_ending ending = { 0 };
         struct rusage usage = { 0 };
-        int status = 0;
+        uint64_t counted_ns, cpu_ns;
 
         if (!cell)
                 return;
-        kill(cell->process.pid, SIGKILL);
-        while (wait4(cell->process.pid, &status, 0, &usage) < 0 && errno == EINTR)
+        ending.has_hung_up = error == -EPIPE && !has_ended(cell, GRACE_MS);
+        counted_ns = leave_list(cell);
+        kill(-cell->process.pid, SIGKILL);
+        shutdown(cell->process.channel, SHUT_RDWR);
+        while (wait4(cell->process.pid, &ending.status, 0, &usage) < 0 && errno == EINTR)
                 continue;
-        if (error < 0 && ret_how)
-                describe(cell, error, status, ret_how);
-        leave_list(cell, ns_of(usage.ru_utime) + ns_of(usage.ru_stime));
+        if (error < 0 && ret_ending) {
+                read_written(cell, ending.written);
+                *ret_ending = ending;
+        }
+        cpu_ns = ns_of(usage.ru_utime) + ns_of(usage.ru_stime);
+        add_cpu(cell->cells, cpu_ns > counted_ns ? cpu_ns - counted_ns : 0);
         spawned_close(&cell->process);
         free(cell);
 }
@@ -182,22 +213,26 @@ static int tell(struct cell *cell, const void *packet, size_t n_bytes, int fd) {
         return errno == EAGAIN || errno == ECONNRESET ? -EPIPE : -errno; /* EAGAIN: it reads nothing */
 }
 
-/* The descriptor's time limit makes recv() return once a second. */
+/* The descriptor's time limit makes recv() return now and then. What the process has started may hold its end of the
+ * channel after it has ended; its last answer may lie there then. */
 static ssize_t await(struct cell *cell, void *packet, const struct cell_patience *patience) {
         uint64_t begin_ns = 0;
+        int more = 0;
         ssize_t n;
 
         for (;;) {
-                n = recv(cell->process.channel, packet, CELL_MESSAGE_MAX, MSG_TRUNC);
+                n = recv(cell->process.channel, packet, CELL_MESSAGE_MAX, MSG_TRUNC | more);
                 if (n > 0)
                         return n >= (ssize_t)sizeof(struct cell_head) && n <= (ssize_t)CELL_MESSAGE_MAX ? n : -EPROTO;
-                if (n == 0 || (errno != EINTR && errno != EAGAIN))
+                if (n == 0 || more || (errno != EINTR && errno != EAGAIN))
                         return -EPIPE;
                 if (begin_ns == 0)
-                        begin_ns = clock_now_ns() - LOOK_SECONDS * 1000000000ull;
-                if (clock_now_ns() - begin_ns >= patience->limit_ns)
+                        begin_ns = clock_now_ns() - LOOK_MS * 1000000ull;
+                if (has_ended(cell, 0))
+                        more = MSG_DONTWAIT;
+                else if (clock_now_ns() - begin_ns >= patience->limit_ns)
                         return -ETIMEDOUT;
-                if (patience->is_over && patience->is_over(patience->userdata))
+                else if (patience->is_over && patience->is_over(patience->userdata))
                         return -ECANCELED;
         }
 }
@@ -242,26 +277,27 @@ int cell_lend(struct cell *cell, const struct cell_memory *memory) {
 
 /* ---- its beginning ----------------------------------------------------------------------------------------------- */
 
-static int set_up(struct cell *cell, const void *setup, size_t n_setup, struct why *why) {
-        static const struct cell_patience PATIENCE = { .limit_ns = HELLO_NS };
+/* CELL_REFUSES, or what cell_ask() may return. */
+static int set_up(struct cell *cell, const struct cell_terms *terms, struct why *why) {
         uint8_t packet[CELL_MESSAGE_MAX] = { 0 };
-        struct cell_head head = { .word = CELL_SETUP };
+        struct cell_setup setup = { .head = { .word = CELL_SETUP }, .trust = terms->trust };
         struct cell_hello hello;
         ssize_t n;
 
-        memcpy(packet, &head, sizeof(head));
-        memcpy(packet + sizeof(head), setup, n_setup);
-        n = tell(cell, packet, sizeof(head) + n_setup, -1);
+        memcpy(packet, &setup, sizeof(setup));
+        memcpy(packet + sizeof(setup), terms->setup, terms->n_setup);
+        n = tell(cell, packet, sizeof(setup) + terms->n_setup, -1);
         if (n == 0)
-                n = await(cell, packet, &PATIENCE);
+                n = await(cell, packet, &terms->hello);
         if (n < 0)
                 return (int)n;
         memcpy(&hello, packet, sizeof(hello));
-        if (n != sizeof(hello) || hello.head.word != CELL_HELLO)
+        if (n != sizeof(hello) || hello.head.word != CELL_HELLO || hello.head.result > 0)
                 return -EPROTO;
-        if (hello.head.result < 0)
-                return why_set(why, -ENOSYS, "isolation: %.*s", (int)sizeof(hello.why.text), hello.why.text);
-        return 0;
+        if (hello.head.result == 0)
+                return 0;
+        why_set(why, 0, "%.*s", (int)sizeof(hello.why.text) - 1, hello.why.text);
+        return CELL_REFUSES;
 }
 
 static void join_list(struct cell *cell) {
@@ -270,27 +306,44 @@ static void join_list(struct cell *cell) {
         pthread_mutex_unlock(&cell->cells->lock);
 }
 
-int cell_start(struct cells *cells, const char *kind, const void *setup, size_t n_setup, struct cell **ret_cell,
-               struct why *why) {
+static int start(struct cells *cells, const struct cell_terms *terms, struct cell **ret_cell, struct why *why) {
+        struct timeval look = { .tv_usec = LOOK_MS * 1000 };
         struct cell *cell = calloc(1, sizeof(*cell));
-        struct why how;
         int r;
 
         if (!cell)
-                return why_errno(why, -ENOMEM, "isolation: a process for a decoder");
+                return why_errno(why, -ENOMEM, "a process");
         cell->cells = cells;
-        r = spawn_cell(cells->program, kind, &cell->process);
+        r = spawn_cell(cells->program, terms->kind, terms->trust, &cell->process);
         if (r < 0) {
                 free(cell);
-                return why_errno(why, r, "isolation: starting a process for a decoder (%s)", cells->program);
+                return why_errno(why, r, "%s", cells->program);
         }
         join_list(cell);
-        setsockopt(cell->process.channel, SOL_SOCKET, SO_RCVTIMEO, &(struct timeval){ .tv_sec = LOOK_SECONDS },
-                   sizeof(struct timeval));
-        r = set_up(cell, setup, n_setup, why);
-        if (r < 0) {
-                cell_end(cell, r == -ENOSYS ? 0 : r, &how);
-                return r == -ENOSYS ? r : why_set(why, -ENOSYS, "isolation: a process for a decoder %s", how.text);
+        if (setsockopt(cell->process.channel, SOL_SOCKET, SO_RCVTIMEO, &look, sizeof(look)) < 0) {
+                r = -errno;
+                cell_end(cell, 0, NULL);
+                return why_errno(why, r, "a process");
+        }
+        *ret_cell = cell;
+        return 0;
+}
+
+static bool is_ending(int r) {
+        return r == -EPIPE || r == -ETIMEDOUT || r == -EPROTO || r == -ECANCELED;
+}
+
+int cell_start(struct cells *cells, const struct cell_terms *terms, struct cell **ret_cell,
+               struct cell_ending *ret_ending, struct why *why) {
+        struct cell *cell;
+        int r = start(cells, terms, &cell, why);
+
+        if (r < 0)
+                return r;
+        r = set_up(cell, terms, why);
+        if (r != 0) {
+                cell_end(cell, r == CELL_REFUSES ? 0 : r, ret_ending);
+                return r == CELL_REFUSES || is_ending(r) ? r : why_errno(why, r, "a process");
         }
         *ret_cell = cell;
         return 0;

@@ -1,6 +1,7 @@
 #include "daemon/base/cell/confine.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/audit.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
@@ -25,7 +26,7 @@
 #endif
 
 #define FILTER_MAX      256u
-#define DESCRIPTORS_MAX 8u          /* the channel, what it writes, and one that has just come */
+#define DESCRIPTORS_MAX 8u          /* the standard ones, the channel, and one that has just come */
 #define X32_CALLS       0x40000000u /* x86 has a second set of calls; none of them is allowed */
 
 /* ---- which calls ------------------------------------------------------------------------------------------------- */
@@ -148,11 +149,26 @@ static void limit(int resource, rlim_t most) {
         setrlimit(resource, &(struct rlimit){ most, most }); /* lowering is always allowed */
 }
 
-void confine_begin(void) {
+static void offer_to_be_killed(void) {
+        static const char FIRST[] = "1000";
+        int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+
+        if (fd < 0)
+                return;
+        (void)!write(fd, FIRST, sizeof(FIRST) - 1);
+        close(fd);
+}
+
+void confine_begin(enum cell_trust trust) {
         prctl(PR_SET_PDEATHSIG, SIGKILL); /* who has ended before has closed the channel */
-        prctl(PR_SET_DUMPABLE, 0);
-        syscall(__NR_close_range, 3u, ~0u, 0u);
+        syscall(__NR_close_range, CELL_CHANNEL + 1u, ~0u, 0u);
         limit(RLIMIT_CORE, 0);
+        if (trust == CELL_INSTALLED) {
+                prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+                offer_to_be_killed();
+                return;
+        }
+        prctl(PR_SET_DUMPABLE, 0);
         limit(RLIMIT_FSIZE, 0);
         limit(RLIMIT_NOFILE, DESCRIPTORS_MAX);
 }

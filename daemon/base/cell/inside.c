@@ -141,21 +141,21 @@ static void serve(void) {
 /* Its tools, then its confinement. */
 static int settle(struct why *why) {
         static _Alignas(64) uint8_t packet[CELL_MESSAGE_MAX];
-        const struct cell_head *head = (const struct cell_head *)(const void *)packet;
+        const struct cell_setup *setup = (const struct cell_setup *)(const void *)packet;
         uint64_t data_bytes = 0;
         int fd, r;
         size_t n = receive(packet, &fd);
 
-        if (n == 0 || head->word != CELL_SETUP)
+        if (n < sizeof(*setup) || setup->head.word != CELL_SETUP)
                 _exit(0); /* started by hand, or the daemon has ended */
-        r = the_kind->prepare(packet + sizeof(*head), n - sizeof(*head), &data_bytes, why);
-        return r < 0 ? r : confine(data_bytes, why);
+        confine_begin(setup->trust);
+        r = the_kind->prepare(packet + sizeof(*setup), n - sizeof(*setup), &data_bytes, why);
+        return r < 0 || setup->trust == CELL_INSTALLED ? r : confine(data_bytes, why);
 }
 
 static void live(void) {
         struct cell_hello hello = { .head = { .word = CELL_HELLO } };
 
-        confine_begin();
         hello.head.result = settle(&hello.why);
         tell(&hello, sizeof(hello));
         if (hello.head.result == 0)

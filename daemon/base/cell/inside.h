@@ -14,7 +14,8 @@ struct cell_kind {
         const char *name;
 
         /* Before it is confined: n_bytes of setup, as cell_start() was given them. Sets how much memory of its own it
-         * may take afterwards; 0: any. */
+         * may take afterwards; 0: any. Errors are the cell's, with a sentence: cell_start() gives that to its caller.
+         */
         int (*prepare)(const void *setup, size_t n_bytes, uint64_t *ret_data_bytes, struct why *why);
 
         /* An order: a packet of n_bytes. Writes an answer of at most CELL_MESSAGE_MAX bytes, without its head, and

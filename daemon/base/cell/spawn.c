@@ -26,26 +26,40 @@ static void keep_environment(char *variables[ARRAY_SIZE(KEPT) + 1]) {
         variables[n] = NULL;
 }
 
+/* Standard output and error: of installed code as dlplugin.h says. */
+static int set_up_writing(posix_spawn_file_actions_t *actions, int writes) {
+        int error;
+
+        if (writes < 0)
+                return posix_spawn_file_actions_addopen(actions, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
+        error = posix_spawn_file_actions_adddup2(actions, writes, STDOUT_FILENO);
+        return error == 0 ? posix_spawn_file_actions_adddup2(actions, writes, STDERR_FILENO) : error;
+}
+
 static int set_up(posix_spawn_file_actions_t *actions, posix_spawnattr_t *attributes, int channel, int writes) {
         sigset_t none, all;
         int error;
 
         sigemptyset(&none);
         sigfillset(&all);
-        error = posix_spawnattr_setflags(attributes, POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK);
+        error = posix_spawnattr_setflags(attributes,
+                                         POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETPGROUP);
+        if (error == 0)
+                error = posix_spawnattr_setpgroup(attributes, 0);
         if (error == 0)
                 error = posix_spawnattr_setsigdefault(attributes, &all);
         if (error == 0)
                 error = posix_spawnattr_setsigmask(attributes, &none);
         if (error == 0)
+                error = posix_spawn_file_actions_addopen(actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+        if (error == 0)
+                error = set_up_writing(actions, writes);
+        if (error == 0)
                 error = posix_spawn_file_actions_adddup2(actions, channel, CELL_CHANNEL);
-        if (error == 0)
-                error = posix_spawn_file_actions_adddup2(actions, writes, STDOUT_FILENO);
-        if (error == 0)
-                error = posix_spawn_file_actions_adddup2(actions, writes, STDERR_FILENO);
         return -error;
 }
 
+/* `writes`: where its output goes; -1: it is installed code. */
 static int spawn(const char *program, const char *kind, int channel, int writes, pid_t *ret_pid) {
         const char *words[] = { "dataloaderd", CELL_ARGUMENT, kind, NULL };
         char *variables[ARRAY_SIZE(KEPT) + 1];
@@ -62,19 +76,21 @@ static int spawn(const char *program, const char *kind, int channel, int writes,
         }
         r = set_up(&actions, &attributes, channel, writes);
         if (r == 0)
-                r = -posix_spawn(ret_pid, program, &actions, &attributes, (char *const *)(uintptr_t)words, variables);
+                r = -posix_spawn(ret_pid, program, &actions, &attributes, (char *const *)(uintptr_t)words,
+                                 writes < 0 ? environ : variables);
         posix_spawnattr_destroy(&attributes);
         posix_spawn_file_actions_destroy(&actions);
         return r;
 }
 
-/* A descriptor that is dup2()ed onto itself would keep its mark to be closed. */
-static int above_standard(int *fd) {
+/* A descriptor that is dup2()ed onto itself would keep its mark to be closed, and none may lie where another one is put
+ * first. */
+static int above_all(int *fd) {
         int higher;
 
-        if (*fd > STDERR_FILENO)
+        if (*fd < 0 || *fd > CELL_CHANNEL)
                 return 0;
-        higher = fcntl(*fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+        higher = fcntl(*fd, F_DUPFD_CLOEXEC, CELL_CHANNEL + 1);
         if (higher < 0)
                 return -errno;
         close(*fd);
@@ -82,35 +98,34 @@ static int above_standard(int *fd) {
         return 0;
 }
 
-int spawn_cell(const char *program, const char *kind, struct spawned *ret_spawned) {
+int spawn_cell(const char *program, const char *kind, enum cell_trust trust, struct spawned *ret_spawned) {
+        _cleanup_(closep) int channel = -1, theirs = -1, written = -1, writes = -1;
         int pair[2], pipes[2], r;
 
         if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
                 return -errno;
-        if (pipe2(pipes, O_CLOEXEC | O_NONBLOCK) < 0) {
-                r = -errno;
-                close(pair[0]);
-                close(pair[1]);
-                return r;
+        channel = pair[0];
+        theirs = pair[1];
+        if (trust == CELL_STRANGE) {
+                if (pipe2(pipes, O_CLOEXEC | O_NONBLOCK) < 0)
+                        return -errno;
+                written = pipes[0];
+                writes = pipes[1];
         }
-        r = above_standard(&pair[1]);
+        r = above_all(&theirs);
         if (r == 0)
-                r = above_standard(&pipes[1]);
+                r = above_all(&writes);
         if (r == 0)
-                r = spawn(program, kind, pair[1], pipes[1], &ret_spawned->pid);
-        close(pair[1]);
-        close(pipes[1]);
-        if (r < 0) {
-                close(pair[0]);
-                close(pipes[0]);
+                r = spawn(program, kind, theirs, writes, &ret_spawned->pid);
+        if (r < 0)
                 return r;
-        }
-        ret_spawned->channel = pair[0];
-        ret_spawned->written = pipes[0];
+        ret_spawned->channel = take_fd(&channel);
+        ret_spawned->written = take_fd(&written);
         return 0;
 }
 
 void spawned_close(struct spawned *spawned) {
         close(spawned->channel);
-        close(spawned->written);
+        if (spawned->written >= 0)
+                close(spawned->written);
 }

@@ -23,7 +23,7 @@ static void drop_tray(struct booths *booths, struct booth *booth) {
         if (booth->bytes)
                 munmap(booth->bytes, booth->tray.n_bytes);
         booth->bytes = NULL;
-        isolation_unshare(booths->isolation, &booth->tray);
+        cells_unshare(booths->isolation->cells, &booth->tray);
 }
 
 /* Nothing of its user stays. */
@@ -48,14 +48,14 @@ void booths_fini(struct booths *booths) {
 
 static int make_tray(struct booths *booths, struct booth *booth, uint64_t n_bytes, struct why *why) {
         struct cell_memory tray;
-        int r = isolation_share(booths->isolation, "dataloaderd-tray", NULL, n_bytes, &tray);
+        int r = cells_share(booths->isolation->cells, "dataloaderd-tray", NULL, n_bytes, &tray);
         void *bytes;
 
         if (r < 0)
                 return why_errno(why, r, "isolation: memory for the bytes of a sample");
         bytes = mmap(NULL, n_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, tray.fd, 0);
         if (bytes == MAP_FAILED) {
-                isolation_unshare(booths->isolation, &tray);
+                cells_unshare(booths->isolation->cells, &tray);
                 return why_set(why, -ENOMEM, "isolation: memory for the bytes of a sample");
         }
         if (booth->bytes)
@@ -112,9 +112,7 @@ int booths_get(struct booths *booths, uid_t uid, struct booth **ret_booth, struc
 }
 
 int booth_cell(struct booths *booths, struct booth *booth, struct cell **ret_cell, struct why *why) {
-        int r = booth->cell ? 0
-                            : cell_start(&booths->isolation->cells, RENDER_KIND, &booths->setup, sizeof(booths->setup),
-                                         &booth->cell, why);
+        int r = booth->cell ? 0 : isolation_start_cell(booths->isolation, &booths->setup, &booth->cell, why);
 
         if (r == 0)
                 *ret_cell = booth->cell;
@@ -122,7 +120,10 @@ int booth_cell(struct booths *booths, struct booth *booth, struct cell **ret_cel
 }
 
 void booth_end_cell(struct booth *booth, int error, struct why *ret_how) {
-        cell_end(booth->cell, error, ret_how);
+        struct cell_ending ending;
+
+        cell_end(booth->cell, error, &ending);
+        cell_ending_describe(&ending, error, ret_how);
         booth->cell = NULL;
         booth->cpu_ns = 0;
 }

@@ -4,75 +4,48 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 #include "daemon/ring/held.h"
 #include "proto/base/cleanup.h"
 
-#define SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
+#define HELLO_NS 10000000000ull /* until a cell is confined */
 
 /* ---- all of it --------------------------------------------------------------------------------------------------- */
+
+/* What cell_start() says, as the daemon's own sentence. */
+int isolation_start_cell(struct isolation *isolation, const struct render_setup *setup, struct cell **ret_cell,
+                         struct why *why) {
+        const struct cell_terms terms = { .kind = RENDER_KIND,
+                                          .trust = CELL_STRANGE,
+                                          .setup = setup,
+                                          .n_setup = sizeof(*setup),
+                                          .hello = { .limit_ns = HELLO_NS } };
+        struct cell_ending ending;
+        struct why how;
+        int r = cell_start(isolation->cells, &terms, ret_cell, &ending, &how);
+
+        if (r == CELL_REFUSES)
+                return why_set(why, -ENOSYS, "isolation: %s", how.text);
+        if (r == -EPIPE || r == -ETIMEDOUT || r == -EPROTO) {
+                cell_ending_describe(&ending, r, &how);
+                return why_set(why, -ENOSYS, "isolation: a process for a decoder %s", how.text);
+        }
+        return r < 0 ? why_set(why, r, "isolation: starting a process for a decoder: %s", how.text) : 0;
+}
 
 int isolation_init(struct isolation *isolation, const struct isolation_options *options, struct why *why) {
         struct cell *cell;
         int r;
 
         *isolation = (struct isolation){
+                .cells = options->cells,
                 .setup = { .limits = options->limits, .jpeg = options->decode_jpeg, .most_bytes = options->most_bytes },
                 .timeout_ns = options->timeout_ns,
         };
-        cells_init(&isolation->cells, options->program ? options->program : "/proc/self/exe");
-        r = cell_start(&isolation->cells, RENDER_KIND, &isolation->setup, sizeof(isolation->setup), &cell, why);
-        if (r < 0) {
-                cells_fini(&isolation->cells);
-                return r;
-        }
-        cell_end(cell, 0, NULL);
-        return 0;
-}
-
-void isolation_fini(struct isolation *isolation) {
-        cells_fini(&isolation->cells);
-}
-
-/* ---- memory ------------------------------------------------------------------------------------------------------ */
-
-static int write_all(int fd, const uint8_t *bytes, uint64_t n_bytes) {
-        for (uint64_t done = 0; done < n_bytes;) {
-                ssize_t n = write(fd, bytes + done, n_bytes - done);
-
-                if (n < 0 && errno != EINTR)
-                        return -errno;
-                done += n > 0 ? (uint64_t)n : 0;
-        }
-        return 0;
-}
-
-int isolation_share(struct isolation *isolation, const char *name, const void *bytes, uint64_t n_bytes,
-                    struct cell_memory *ret_memory) {
-        _cleanup_(closep) int fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
-        int r;
-
-        if (fd < 0 || ftruncate(fd, (off_t)n_bytes) < 0)
-                return -errno;
-        r = bytes ? write_all(fd, bytes, n_bytes) : 0;
-        if (r < 0)
-                return r;
-        if (fcntl(fd, F_ADD_SEALS, SEALS | (bytes ? F_SEAL_WRITE : 0)) < 0)
-                return -errno;
-        *ret_memory = (struct cell_memory){
-                .number = cells_number(&isolation->cells), .n_bytes = n_bytes, .fd = take_fd(&fd), .is_writable = !bytes
-        };
-        return 0;
-}
-
-void isolation_unshare(struct isolation *isolation, struct cell_memory *memory) {
-        if (memory->number == 0)
-                return;
-        cells_forget(&isolation->cells, memory->number);
-        close(memory->fd);
-        *memory = (struct cell_memory){ .fd = -1 };
+        r = isolation_start_cell(isolation, &isolation->setup, &cell, why);
+        if (r == 0)
+                cell_end(cell, 0, NULL);
+        return r;
 }
 
 /* ---- a stream ---------------------------------------------------------------------------------------------------- */
@@ -102,8 +75,8 @@ static int share_program(struct isolated *isolated, uint32_t idx, const struct p
         words->n_classes = source->n_classes;
         describe_left(program, words);
         memcpy(words->text, program_text(program), n_text);
-        return isolation_share(isolated->isolation, "dataloaderd-pipeline", words, sizeof(*words) + n_text,
-                               &isolated->programs[idx]);
+        return cells_share(isolated->isolation->cells, "dataloaderd-pipeline", words, sizeof(*words) + n_text,
+                           &isolated->programs[idx]);
 }
 
 /* A description of its own, so that the ring counts as held until the last cell has unmapped it (ring/held.h). */
@@ -113,7 +86,7 @@ static int share_slots(struct isolated *isolated, const struct ring *ring, struc
         if (fd < 0)
                 return fd;
         isolated->slots_base = ring->payload_segment.base;
-        isolated->slots = (struct cell_memory){ .number = cells_number(&isolated->isolation->cells),
+        isolated->slots = (struct cell_memory){ .number = cells_number(isolated->isolation->cells),
                                                 .n_bytes = ring->payload_segment.n_bytes,
                                                 .fd = fd,
                                                 .is_writable = true };
@@ -180,8 +153,8 @@ int isolated_new(struct isolation *isolation, const struct ring *ring, const str
 void isolated_free(struct isolated *isolated) {
         if (!isolated)
                 return;
-        isolation_unshare(isolated->isolation, &isolated->slots);
+        cells_unshare(isolated->isolation->cells, &isolated->slots);
         for (uint32_t i = 0; i < isolated->n_programs; i++)
-                isolation_unshare(isolated->isolation, &isolated->programs[i]);
+                cells_unshare(isolated->isolation->cells, &isolated->programs[i]);
         free(isolated);
 }

@@ -20,7 +20,7 @@
 #define ISOLATION_CELL_BYTES (4ull << 20) /* of a cell beside its scratch: the libraries' data, its heap, its tray */
 
 struct isolation_options {
-        const char *program; /* of the cells; NULL: this one */
+        struct cells *cells; /* all that the daemon has */
         uint64_t timeout_ns; /* how long a cell may take for a sample */
         struct decode_limits limits;
         enum decode_jpeg decode_jpeg;
@@ -28,7 +28,7 @@ struct isolation_options {
 };
 
 struct isolation {
-        struct cells cells;
+        struct cells *cells;
         struct render_setup setup; /* without own_bytes, which differ from worker to worker */
         uint64_t timeout_ns;
         _Atomic uint64_t n_told; /* ends that were logged */
@@ -37,15 +37,9 @@ struct isolation {
 /* Starts one cell and ends it, to know that the kernel lets cells be confined. -ENOSYS with what to do. */
 int isolation_init(struct isolation *isolation, const struct isolation_options *options, struct why *why);
 
-/* No cell lives any more. */
-void isolation_fini(struct isolation *isolation);
-
-/* Memory that is shared with cells, made of `bytes` if they are given, else writable and empty. -ENOMEM, -EMFILE. */
-int isolation_share(struct isolation *isolation, const char *name, const void *bytes, uint64_t n_bytes,
-                    struct cell_memory *ret_memory);
-
-/* Cells unmap it, and its descriptor is closed. Does nothing for memory of number 0. */
-void isolation_unshare(struct isolation *isolation, struct cell_memory *memory);
+/* A cell that decodes. -ENOSYS: it cannot be confined, or it ended; -ECANCELED never; else as cell_start(). */
+int isolation_start_cell(struct isolation *isolation, const struct render_setup *setup, struct cell **ret_cell,
+                         struct why *why);
 
 /* ---- a stream ---------------------------------------------------------------------------------------------------- */
 

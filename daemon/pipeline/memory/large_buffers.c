@@ -18,7 +18,7 @@ static void buffer_free(struct large_buffers *buffers, struct large_buffer *buff
         budget_release(buffers->budget, sizeof(*buffer) + buffer->n_bytes);
         if (buffer->memory.number > 0) {
                 munmap(buffer->bytes, buffer->n_bytes);
-                isolation_unshare(buffers->isolation, &buffer->memory);
+                cells_unshare(buffers->isolation->cells, &buffer->memory);
         } else {
                 free(buffer->bytes);
         }
@@ -26,14 +26,14 @@ static void buffer_free(struct large_buffers *buffers, struct large_buffer *buff
 }
 
 static int share(struct large_buffers *buffers, struct large_buffer *buffer) {
-        int r = isolation_share(buffers->isolation, "dataloaderd-file", NULL, buffer->n_bytes, &buffer->memory);
+        int r = cells_share(buffers->isolation->cells, "dataloaderd-file", NULL, buffer->n_bytes, &buffer->memory);
         void *bytes;
 
         if (r < 0)
                 return r;
         bytes = mmap(NULL, buffer->n_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, buffer->memory.fd, 0);
         if (bytes == MAP_FAILED) {
-                isolation_unshare(buffers->isolation, &buffer->memory);
+                cells_unshare(buffers->isolation->cells, &buffer->memory);
                 return -ENOMEM;
         }
         buffer->bytes = bytes;
