@@ -694,6 +694,10 @@ int codec_memory_reserve(struct codec_memory *memory, size_t n_bytes, struct why
         return 0;
 }
 
+uint64_t codec_tools_beside_ns(struct codec_tools *tools) {
+        return tools->seats ? plugin_seats_cpu_ns(tools->seats) : 0;
+}
+
 void codec_tools_begin_sample(struct codec_tools *tools) {
         shared_forget(tools);
 }

@@ -277,6 +277,10 @@ void codec_tools_free(struct codec_tools *tools);
 size_t codec_tools_bytes(const struct codec_tools *tools);
 void codec_tools_trim(struct codec_tools *tools);
 
+/* CPU time that processes of plug-ins have taken for these tools since this was asked; a system call for each process.
+ */
+uint64_t codec_tools_beside_ns(struct codec_tools *tools);
+
 /* Pictures that are shared are those of one sample: the next field is one of another sample, or of another read. */
 void codec_tools_begin_sample(struct codec_tools *tools);
 

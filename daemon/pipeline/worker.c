@@ -672,6 +672,13 @@ static void take_turns(struct worker *worker, struct task *task) {
                 rendering_forget(&worker->rendering);
 }
 
+/* CPU time that processes took for the worker's last samples. Nobody asks if there is no ceiling. */
+static uint64_t beside_ns(struct worker *worker) {
+        if (!pace_is_set(worker->pace))
+                return 0;
+        return rendering_cpu_ns(&worker->rendering) + codec_tools_beside_ns(worker->tools);
+}
+
 static void *worker_main(void *userdata) {
         struct worker *worker = userdata;
         struct fair_item *item;
@@ -683,9 +690,7 @@ static void *worker_main(void *userdata) {
         sem_post(&worker->began);
         while (worker->result == 0 && (item = fair_queue_pop(worker->ready))) {
                 take_turns(worker, task_of_ready(item));
-                pace_rest(worker->pace, &worker->clock_ns,
-                          pace_is_set(worker->pace) ? rendering_cpu_ns(&worker->rendering)
-                                                    : 0); /* it holds no sample here */
+                pace_rest(worker->pace, &worker->clock_ns, beside_ns(worker)); /* it holds no sample here */
         }
         worker_strip(worker);
         trace_thread_end(&worker->traced);

@@ -151,6 +151,24 @@ void plugin_seats_trim(struct plugin_seats *seats) {
         }
 }
 
+static uint64_t shared_cpu_ns(struct plugin *plugin) {
+        uint64_t ns;
+
+        if (!plugin->shared || pthread_mutex_trylock(&plugin->lock) != 0) /* its user will ask, too */
+                return 0;
+        ns = process_cpu_ns(plugin->shared);
+        pthread_mutex_unlock(&plugin->lock);
+        return ns;
+}
+
+uint64_t plugin_seats_cpu_ns(struct plugin_seats *seats) {
+        uint64_t ns = 0;
+
+        for (struct seat *seat = seats->first; seat; seat = seat->next)
+                ns += seat->process ? process_cpu_ns(seat->process) : shared_cpu_ns(seat->plugin);
+        return ns;
+}
+
 static struct seat *find_seat(struct plugin_seats *seats, const struct plugin *plugin) {
         struct seat *seat = seats->first;
 
