@@ -141,8 +141,8 @@ class FromDataset:
             self._learn(fields)
         if len(self.pipeline) > PIPELINE_MAX:
             raise OptionError(f"fields: the names and shapes of the {len(self.fields)} fields are a text of "
-                              f"{len(self.pipeline)} characters, {PIPELINE_MAX} are allowed: give them shorter names, or "
-                              f"put those of one kind into one array")
+                              f"{len(self.pipeline)} characters, {PIPELINE_MAX} are allowed: give them shorter "
+                              f"names, or put those of one kind into one array")
 
     def _learn(self, names: Any) -> None:
         """The fields of the first sample."""
