@@ -22,7 +22,8 @@
 #define DLP_TEXT_MAX     512u  /* bytes with NUL: one error text; in longer ones names lose their middles */
 #define DLP_PIPELINE_MAX 4096u /* bytes with NUL: pipeline text; far above any written by hand */
 #define DLP_FUNCTION_MAX 64u   /* bytes with NUL: the name of a function of a trainer */
-#define DLP_ORDERS_MAX   16u   /* samples that one worker process has at a time */
+#define DLP_ORDERS_MAX   64u   /* that one worker process has at a time */
+#define DLP_RUN_MAX      64u   /* samples of one order */
 #define DLP_STEPS_MAX    32u   /* steps in a pipeline: the draw counter has 16 bits for it, people write three */
 #define DLP_SAMPLER_MAX  2048u /* bytes with NUL: text of a sampler */
 

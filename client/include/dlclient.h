@@ -815,6 +815,27 @@ DLC_API int dlc_work_next(struct dlc_work *work, int timeout_ms, const struct dl
  * together, at the latest before a call of dlc_work_next() that waits. Never waits for the daemon. */
 DLC_API int dlc_work_done(struct dlc_work *work, const char *error);
 
+/* Several samples of one batch, whose places follow one another: `first` is that of the first one, and sample k has its
+ * arrays at data + k * stride in bytes, the same shapes, and the number first->number + k. */
+struct dlc_run {
+        const struct dlc_order *first;
+        uint32_t n_samples;
+        const uint64_t *samples; /* n_samples: in the dataset */
+        const uint64_t *seeds;   /* n_samples times n_steps: of sample k and step i at k * n_steps + i */
+        const uint64_t *input_strides, *output_strides; /* n_steps */
+        volatile uint64_t *begun; /* a sample's number is stored here before its arrays are touched: if the process ends
+                                   * over it, it is known which one it was. That of the first one is there already */
+};
+
+/* As dlc_work_next(), for functions that take microseconds: all samples of an order, often one. Valid until the next
+ * call. Whoever takes them is to give back the rest if they take longer than some 20 ms. */
+DLC_API int dlc_work_next_run(struct dlc_work *work, int timeout_ms, const struct dlc_run **ret_run);
+
+/* The first `n_done` samples of the run are done; with `error`, the one after them is damaged for this reason. Those
+ * that remain are given back, and come again, one by one, to this process or another one. -EINVAL: none is done and
+ * none is damaged. Never waits for the daemon. */
+DLC_API int dlc_work_run_done(struct dlc_work *work, uint32_t n_done, const char *error);
+
 /* For the process that supervises: process `worker` has ended, and how: "was killed by signal 9". It is told with the
  * sample that the process was at. `is_last`: no other one can be started, and the job ends with this text. */
 DLC_API int dlc_work_ended(struct dlc_work *work, uint64_t worker, const char *text, bool is_last);

@@ -158,6 +158,33 @@ void fair_queue_push(struct fair_queue *queue, struct fair_share *share, struct 
                 pthread_cond_signal(&queue->filled);
 }
 
+/* Of `n_waiting` threads. */
+static uint32_t n_to_wake(const struct fair_share *share, uint32_t n, uint32_t n_waiting) {
+        int64_t usual_ns = atomic_load_explicit(&share->usual_ns, memory_order_relaxed);
+        int64_t n_busy = usual_ns >= FAIR_WAKE_NS ? n : 1 + (int64_t)n * usual_ns / FAIR_WAKE_NS;
+
+        return n_busy < (int64_t)n_waiting ? (uint32_t)n_busy : n_waiting;
+}
+
+void fair_queue_push_all(struct fair_queue *queue, struct fair_share *share, struct fair_item *const *items,
+                         uint32_t n) {
+        uint32_t n_wake;
+
+        if (n == 0)
+                return;
+        pthread_mutex_lock(&queue->lock);
+        if (STAILQ_EMPTY(&share->items))
+                enter_locked(queue, share);
+        for (uint32_t i = 0; i < n; i++) {
+                items[i]->share = share;
+                STAILQ_INSERT_TAIL(&share->items, items[i], entry);
+        }
+        n_wake = n_to_wake(share, n, queue->n_waiting);
+        pthread_mutex_unlock(&queue->lock);
+        for (; n_wake > 0; n_wake--)
+                pthread_cond_signal(&queue->filled);
+}
+
 struct fair_item *fair_queue_pop(struct fair_queue *queue) {
         struct fair_item *item = NULL;
 

@@ -26,6 +26,7 @@
 
 #define FAIR_CREDIT_NS  500000000ll /* of one thread's time, at weight 1 */
 #define FAIR_WEIGHT_MAX 1000u
+#define FAIR_WAKE_NS    20000
 
 struct fair_share;
 
@@ -85,6 +86,11 @@ void fair_share_init(struct fair_share *share, struct fair_group *group, uint32_
 
 /* Any thread; never blocks for long. Allowed after stop: then nobody takes the item, and it stays in the queue. */
 void fair_queue_push(struct fair_queue *queue, struct fair_share *share, struct fair_item *item);
+
+/* The same for several of one share, with one look at the lock. Wakes as many threads as they keep busy for
+ * FAIR_WAKE_NS each: items that take less are not worth waking more for. */
+void fair_queue_push_all(struct fair_queue *queue, struct fair_share *share, struct fair_item *const *items,
+                         uint32_t n);
 
 /* Blocks until there is an item, and returns it. NULL, even if items are left: this thread is to end, because the queue
  * was stopped or there is one thread too many. */

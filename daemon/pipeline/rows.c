@@ -4,6 +4,7 @@
 
 #include "daemon/base/machine/mapped.h"
 #include "daemon/pipeline/batch.h"
+#include "daemon/pipeline/desk/desk.h"
 #include "proto/base/clock.h"
 
 #define READ_AFTER_MISS  4096u /* samples that are read one by one after a row was not in memory */
@@ -21,7 +22,7 @@ static bool are_mapped(const struct stream *stream, const struct program *progra
 
                 if (stream->layout.fields[i].form.how != COLLATE_STACK || stream->layout.fields[i].varies)
                         return false;
-                if (program_own(program, i) || !codec_is_row(codec) ||
+                if (program_after(program, i) || !codec_is_row(codec) ||
                     (codec_is_stored(codec) && !source_is_mapped(source, codec_field(codec))))
                         return false;
         }
@@ -46,23 +47,24 @@ uint32_t rows_at_once(struct stream *stream) {
                 return 1;
         n_to_read = atomic_load_explicit(&stream->n_to_read, memory_order_relaxed);
         if (n_to_read == 0)
-                return TASK_ROWS_MAX;
+                return stream->desk ? desk_run(stream->desk) : TASK_ROWS_MAX;
         /* A worker may set it to READ_AFTER_MISS at the same time, and this store may undo that. The worker's next miss
          * sets it again. */
         atomic_store_explicit(&stream->n_to_read, n_to_read - 1, memory_order_relaxed);
         return 1;
 }
 
-static void go_to(struct task *task, uint32_t idx_row) {
+void rows_go_to(struct task *task, uint32_t idx_row) {
         task_begin(task, task->batch, task->idx_sample + idx_row - task->idx_row, &task->rows[idx_row]);
         task->idx_row = idx_row;
         task->is_copied = false;
+        task->own.n_tries = task->own.idx_blamed == idx_row;
 }
 
 bool rows_next(struct task *task) {
         if (task->idx_row + 1 >= task->n_rows)
                 return false;
-        go_to(task, task->idx_row + 1);
+        rows_go_to(task, task->idx_row + 1);
         return true;
 }
 
@@ -157,10 +159,21 @@ static void copy_pieces(struct found_pieces *found) {
         found->n = 0;
 }
 
+/* What a function is given lies in a place of its own if it delivers something of another form. */
+static uint8_t *place_of(const struct task *task, uint32_t idx_field, uint32_t idx_row) {
+        const struct collating *collating = &task->batch->collating;
+        const struct field_layout *field = &task->batch->stream->layout.fields[idx_field];
+        uint32_t idx_sample = task->idx_sample + idx_row;
+
+        if (field->form.input.n_bytes > 0)
+                return collating->slot + field->input_offset + field->input_bytes * idx_sample;
+        return collating_row(collating, idx_field, idx_sample);
+}
+
 static void find_field(const struct task *task, uint32_t idx_row, uint32_t idx_field, struct found_pieces *found) {
         const struct stream *stream = task->batch->stream;
         const struct codec *codec = codec_of(stream, idx_field, task->rows[idx_row].index);
-        uint8_t *row = collating_row(&task->batch->collating, idx_field, task->idx_sample + idx_row);
+        uint8_t *row = place_of(task, idx_field, idx_row);
         struct source_piece piece = { 0 };
 
         while (found->idx_failed == UINT32_MAX && next_piece(stream, idx_field, task->rows[idx_row].index, &piece)) {
@@ -196,7 +209,7 @@ static void settle(const struct task *task, uint32_t n_rows) {
         for (uint32_t i = 0; i < stream->layout.n_fields; i++) {
                 for (uint32_t k = 0; k < n_rows; k++) {
                         const struct codec *codec = codec_of(stream, i, task->rows[k].index);
-                        uint8_t *row = collating_row(&task->batch->collating, i, task->idx_sample + k);
+                        uint8_t *row = place_of(task, i, k);
 
                         if (codec_is_stored(codec))
                                 codec_settle_row(codec, row);
@@ -227,8 +240,16 @@ static uint32_t copy_rows(const struct task *task) {
         return n;
 }
 
-uint32_t rows_serve(struct worker *worker, struct task *task) {
+void rows_served(struct worker *worker, struct task *task, uint32_t n) {
         static const struct why NONE = { 0 };
+
+        for (uint32_t i = 0; i < n; i++)
+                batch_served(task->batch, task->idx_sample + i, task->rows[i].index, task->rows[i].index, &NONE);
+        counter_add(&worker->counters->n_samples, n);
+        tally_add(worker_tally(worker, task->batch), &(struct tally_counts){ .n_samples = n });
+}
+
+uint32_t rows_serve(struct worker *worker, struct task *task) {
         uint64_t begin_ns = clock_now_ns(), queued_ns = begin_ns - task->arrived_ns;
         struct tally *tally = worker_tally(worker, task->batch);
         struct tally_counts took;
@@ -241,11 +262,12 @@ uint32_t rows_serve(struct worker *worker, struct task *task) {
                 atomic_store_explicit(&batch->stream->n_to_read, READ_AFTER_MISS, memory_order_relaxed);
                 n = 0;
         }
-        for (uint32_t i = 0; i < n; i++)
-                batch_served(batch, task->idx_sample + i, task->rows[i].index, task->rows[i].index, &NONE);
+        if (batch->stream->desk && n < task->n_rows) /* functions get all of a run, or one after the other */
+                n = 0;
+        if (!batch->stream->desk)
+                rows_served(worker, task, n);
         worker->serving_ns = clock_now_ns() - begin_ns;
         counter_add(&worker->counters->decode_ns, worker->serving_ns);
-        counter_add(&worker->counters->n_samples, n);
         counter_add(&worker->counters->queued_ns, queued_ns * n);
         batch_took(batch, 0, queued_ns * n, worker->serving_ns);
         if (trace_is_on()) {
@@ -254,10 +276,10 @@ uint32_t rows_serve(struct worker *worker, struct task *task) {
                 subject.sample = task->rows[0].index;
                 trace_write(&subject, DLP_TRACE_ROWS, 0, begin_ns, begin_ns + worker->serving_ns, n);
         }
-        took = (struct tally_counts){ .n_samples = n, .queued_ns = queued_ns * n, .serving_ns = worker->serving_ns };
+        took = (struct tally_counts){ .queued_ns = queued_ns * n, .serving_ns = worker->serving_ns };
         tally_add(tally, &took);
         stage_sums_add(&tally->stages, STAGE_COPY, worker->serving_ns);
         if (n < task->n_rows)
-                go_to(task, n);
+                rows_go_to(task, n);
         return n;
 }

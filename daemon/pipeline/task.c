@@ -292,11 +292,15 @@ uint64_t task_reading_ns(const struct task *task, uint64_t now_ns) {
         return since_ns != 0 && now_ns > since_ns ? now_ns - since_ns : 0;
 }
 
-uint64_t task_seed(const struct task *task, uint32_t view) {
+uint64_t task_seed_at(const struct task *task, uint64_t position, uint32_t view) {
         const struct job *job = task->batch->stream->job;
         uint64_t seed = dlp_philox_seed(job->terms.seed, job->terms.draws + view);
 
-        return job->terms.repeats ? dlp_philox_seed(seed, 1 + task->position) : seed;
+        return job->terms.repeats ? dlp_philox_seed(seed, 1 + position) : seed;
+}
+
+uint64_t task_seed(const struct task *task, uint32_t view) {
+        return task_seed_at(task, task->position, view);
 }
 
 void task_trim(struct task *task) {

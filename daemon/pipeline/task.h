@@ -5,6 +5,7 @@
  * passes it on does not touch it any more. Samples that are only copied share a task (pipeline/rows.h). */
 #pragma once
 
+#include <assert.h>
 #include <limits.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -32,6 +33,7 @@ struct field_bytes {
 };
 
 #define TASK_ROWS_MAX 64u /* samples that one task copies (pipeline/rows.h): 256 KiB of rows of 4 KiB */
+static_assert(TASK_ROWS_MAX <= DLP_RUN_MAX, "a task with functions is one order");
 
 struct task_row {
         uint64_t position;
@@ -49,11 +51,13 @@ enum own_state {
 
 struct own {
         enum own_state state;
-        uint32_t n_tries; /* processes that have ended over the candidate */
-        uint64_t number;  /* of the order */
-        uint64_t worker;  /* number of the process that ended last, */
-        uint64_t lost_ns; /* and when */
-        bool is_blamed;   /* the process had begun it last */
+        uint32_t n_tries;    /* processes that have ended over the candidate */
+        uint32_t n_done;     /* of a run: its samples before the one that `state` is about, unless that is about all */
+        uint32_t idx_blamed; /* of a run: the sample over which a process has ended; UINT32_MAX: none */
+        uint64_t number;     /* of the order: of the first of a run */
+        uint64_t worker;     /* number of the process that ended last, */
+        uint64_t lost_ns;    /* and when */
+        bool is_blamed;      /* the process had begun it last */
         struct why why;
 };
 
@@ -92,7 +96,7 @@ struct task {
         uint64_t not_before_ns;        /* such a task rests until then; 0: to be read at once */
 
         bool is_replay;   /* it is a whole batch that is served again: nothing is read or decoded */
-        bool is_copied;   /* all its rows are to be copied, nothing is read */
+        bool is_copied;   /* all its rows are to be copied, nothing is read; where functions follow, they are a run */
         uint32_t n_rows;  /* samples that it takes one after the other; idx_sample is of the one that it is with, */
         uint32_t idx_row; /* and this is its number among them */
         struct task_row rows[TASK_ROWS_MAX];
@@ -107,6 +111,11 @@ struct task {
         uint64_t asked_ns;           /* when the candidate's bytes were requested */
         uint64_t arrived_ns;         /* when they had arrived */
 };
+
+/* How many samples it has with it now. */
+static inline uint32_t task_n_samples(const struct task *task) {
+        return task->is_copied ? task->n_rows : 1;
+}
 
 static inline struct task *task_of_ready(struct fair_item *item) {
         return (struct task *)((uint8_t *)item - offsetof(struct task, ready));
@@ -138,6 +147,9 @@ uint64_t task_reading_ns(const struct task *task, uint64_t now_ns);
  * larger by v. A sample that comes several times in an epoch is cropped and coloured differently each time: its place
  * in the order is a part of the seed then. Any thread that has the task. */
 uint64_t task_seed(const struct task *task, uint32_t view);
+
+/* The same for another one of its rows, which has this position. */
+uint64_t task_seed_at(const struct task *task, uint64_t position, uint32_t view);
 
 /* A field of the candidate, as its codec gets it. The worker that has the task. */
 struct codec_input task_input(struct task *task, uint32_t idx_field);

@@ -475,26 +475,47 @@ static int serve(struct worker *worker, struct task *task, struct why *why) {
 
 /* ---- the loop ------------------------------------------------------------------------------------------------ */
 
-/* Samples that are only copied. From the first one that cannot be copied on, they are read one by one. */
-static void copy_rows(struct worker *worker, struct task *task) {
-        struct batch *batch = task->batch;
-        uint32_t n = task->n_rows;
-        bool is_wanted = batch_is_wanted(batch), is_whole;
+/* All its fields are in the slot: functions of the trainer's come next. */
+static void put_on_desk(struct worker *worker, struct task *task) {
+        struct stream *stream = task->batch->stream;
+        const struct planner_options *options = &worker->planner->options;
 
-        if (is_wanted)
-                n = rows_serve(worker, task);
-        else
-                counter_add(&worker->counters->n_dropped, n);
-        is_whole = n == task->n_rows;
-        fair_item_done(&task->ready, worker->serving_ns);
+        if (desk_put(stream->desk, task)) /* the stream may be gone after that if its rank has left: see desk_filled */
+                options->desk_filled(options->userdata, stream);
+}
+
+/* So many of the task's rows have ended: all, or the next one is the task's from now on. */
+static void end_rows(struct worker *worker, struct task *task, uint32_t n) {
+        bool is_whole = n == task->n_rows;
+
         if (n > 0)
-                batch_samples_done(batch, n, worker->counters);
+                batch_samples_done(task->batch, n, worker->counters);
         if (!is_whole) {
                 planner_retry(worker->planner, task);
                 return;
         }
         task->idx_row = n - 1;
         planner_return(worker->planner, task);
+}
+
+static void drop_rows(struct worker *worker, struct task *task) {
+        counter_add(&worker->counters->n_dropped, task->n_rows);
+        fair_item_done(&task->ready, 0);
+        end_rows(worker, task, task->n_rows);
+}
+
+/* Samples that are only copied. From the first one that cannot be copied on, they are read one by one. */
+static void copy_rows(struct worker *worker, struct task *task) {
+        bool has_desk = task->batch->stream->desk != NULL;
+        uint32_t n = rows_serve(worker, task);
+
+        fair_item_done(&task->ready, worker->serving_ns);
+        if (!has_desk)
+                end_rows(worker, task, n);
+        else if (task->is_copied)
+                put_on_desk(worker, task);
+        else /* that have not been copied: nothing is lost if all are read */
+                end_rows(worker, task, 0);
 }
 
 /* If it is no longer wanted, an empty batch is published, which the client passes over. */
@@ -533,13 +554,24 @@ static int own_outcome(struct task *task, struct why *why) {
         }
 }
 
-/* All its fields are in the slot: functions of the trainer's come next. */
-static void put_on_desk(struct worker *worker, struct task *task) {
-        struct stream *stream = task->batch->stream;
-        const struct planner_options *options = &worker->planner->options;
+/* A run has come back from the desk. Returns true if it is served as a whole; else its first samples are, and the task
+ * is with the next one, which has the outcome. */
+static bool take_back_rows(struct worker *worker, struct task *task) {
+        struct own own = task->own;
+        uint32_t n = own.state == OWN_DONE ? task->n_rows : own.n_done;
 
-        if (desk_put(stream->desk, task)) /* the stream may be gone after that if its rank has left: see desk_filled */
-                options->desk_filled(options->userdata, stream);
+        rows_served(worker, task, n);
+        if (n == task->n_rows) {
+                task->own.state = OWN_NONE;
+                fair_item_done(&task->ready, 0);
+                end_rows(worker, task, n);
+                return true;
+        }
+        if (n > 0)
+                batch_samples_done(task->batch, n, worker->counters); /* not the last ones of the batch */
+        rows_go_to(task, n);
+        task->own.state = own.state;
+        return false;
 }
 
 static void worker_do(struct worker *worker, struct task *task) {
@@ -552,10 +584,16 @@ static void worker_do(struct worker *worker, struct task *task) {
                 serve_again(worker, task);
                 return;
         }
-        if (task->is_copied) {
+        if (task->is_copied && !batch_is_wanted(batch)) {
+                drop_rows(worker, task);
+                return;
+        }
+        if (task->is_copied && task->own.state == OWN_NONE) {
                 copy_rows(worker, task);
                 return;
         }
+        if (task->is_copied && take_back_rows(worker, task))
+                return;
         if (!batch_is_wanted(batch)) {
                 worker_settle(worker, task);
                 task->own.state = OWN_NONE;

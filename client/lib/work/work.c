@@ -19,8 +19,9 @@
 
 #define CLIENT_NAME "libdlclient (worker process)"
 #define TEXT_MAX    380
-#define ANSWERS_MAX 8u        /* that are kept back at most: half of the orders that a process has */
-#define ANSWER_NS   200000ull /* and for how long, if functions usually take less */
+#define ANSWERS_MAX 32u         /* that are kept back at most: half of the orders that a process has */
+#define ANSWER_NS   200000ull   /* and for how long, if functions usually take less */
+#define RUN_MAX_NS  20000000ull /* that a run may take; the rest of it is given back then */
 
 struct form {
         uint64_t offset, stride;
@@ -49,8 +50,12 @@ struct dlc_work {
         struct step steps[DLP_TENSORS_MAX];
 
         Dlp__Reply *orders; /* those that came last; NULL: all have been taken */
-        size_t next;        /* of them */
+        size_t next;        /* of them: the one that is worked on, or its next sample */
+        size_t idx_sample;  /* of its run: the next one */
         bool is_at_work;    /* `order` is not answered yet */
+        bool is_run;        /* nor are those of `run` */
+        uint64_t run_ns;    /* since when its order is worked on */
+        uint64_t took_ns;   /* that functions took since the last answer */
         uint64_t begun_ns;  /* since when */
         uint32_t n_kept;    /* answers that the daemon does not have: the last is `answered` */
         uint64_t answered;
@@ -58,6 +63,10 @@ struct dlc_work {
         uint64_t kept_ns;  /* since when the first of them is kept */
         struct dlc_order order;
         struct dlc_work_step told[DLP_TENSORS_MAX];
+        struct dlc_run run;
+        uint64_t samples[DLP_RUN_MAX];
+        uint64_t *seeds; /* DLP_RUN_MAX for each step */
+        uint64_t input_strides[DLP_TENSORS_MAX], output_strides[DLP_TENSORS_MAX];
 };
 
 static int check_handle(struct dlc_work *work, const char *function) {
@@ -138,6 +147,10 @@ static int keep(struct dlc_work *work, const Dlp__Working *working) {
                 first->n_fields++;
         }
         work->n_steps = (uint32_t)working->n_steps;
+        for (uint32_t i = 0; i < work->n_steps; i++) {
+                work->input_strides[i] = work->steps[i].input.stride;
+                work->output_strides[i] = work->steps[i].output.stride;
+        }
         return 0;
 }
 
@@ -183,6 +196,7 @@ static int connect_and_ask(struct dlc_work *work, const struct dlc_work_options 
         body.worker = options->worker;
         body.supervises = options->supervises;
         body.limit_ms = options->limit_ms;
+        body.takes_runs = true;
         request.body_case = DLP__REQUEST__BODY_WORK;
         request.work = &body;
         r = dli_connection_call(&work->connection, &request, options->timeout_ms, &work->reason, &reply, fds,
@@ -221,6 +235,10 @@ int dlc_work_open(const struct dlc_work_options *options, struct dlc_work **ret_
         work->supervises = resolved.supervises;
         work->connection.socket = -1;
         r = connect_and_ask(work, &resolved);
+        if (r == 0)
+                work->seeds = calloc(DLP_RUN_MAX * (work->n_steps + 1), sizeof(*work->seeds));
+        if (r == 0 && !work->seeds)
+                r = why_set(&work->reason, -ENOMEM, "dlc_work_open: out of memory");
         if (r < 0) {
                 reason = work->reason;
                 dlc_work_close(work);
@@ -239,6 +257,7 @@ void dlc_work_close(struct dlc_work *work) {
                 munmap(work->payload, work->payload_bytes);
         if (work->mark)
                 munmap(work->mark, DLP_MARK_BYTES);
+        free(work->seeds);
         dli_connection_close(&work->connection);
         free(work);
 }
@@ -265,6 +284,7 @@ static int answer(struct dlc_work *work, uint64_t number, const char *error) {
 
         body.number = number;
         body.failed = error != NULL;
+        body.took_ns = work->took_ns;
         if (error) {
                 cut(error, text);
                 body.text = text;
@@ -272,6 +292,7 @@ static int answer(struct dlc_work *work, uint64_t number, const char *error) {
         request.body_case = DLP__REQUEST__BODY_WORKED;
         request.worked = &body;
         work->n_kept = 0;
+        work->took_ns = 0;
         r = dli_connection_send(&work->connection, &request, &work->reason);
         return r < 0 && work->connection.farewell_code == EPROTO ? closed(work, work->connection.farewell.text) : r;
 }
@@ -302,7 +323,7 @@ static int receive(struct dlc_work *work) {
         reply = dlp__reply__unpack(NULL, (size_t)n, connection->packet);
         if (reply && reply->body_case == DLP__REPLY__BODY_ORDERS) {
                 work->orders = reply;
-                work->next = 0;
+                work->next = work->idx_sample = 0;
                 return 0;
         }
         if (!reply)
@@ -312,7 +333,7 @@ static int receive(struct dlc_work *work) {
         return (int)n;
 }
 
-static bool fill_array(const struct form *form, const Dlp__OrderStep *told, uint8_t *slot, uint32_t place,
+static bool fill_array(const struct form *form, const Dlp__OrderStep *told, uint8_t *slot, uint64_t place,
                        struct dlc_array *array) {
         uint64_t n_bytes;
 
@@ -328,10 +349,27 @@ static bool fill_array(const struct form *form, const Dlp__OrderStep *told, uint
         return product(dlp_dtype_bytes(form->dtype), told->shape, told->n_shape, &n_bytes) && n_bytes <= form->stride;
 }
 
+/* Do all samples of the order lie in the slot, and has each what it needs? */
+static bool is_sound(const struct dlc_work *work, const Dlp__Order *told) {
+        if (told->slot >= work->n_slots || told->place >= work->batch_size || told->n_steps != work->n_steps ||
+            told->n_others >= DLP_RUN_MAX || told->n_others >= work->batch_size - told->place)
+                return false;
+        for (uint32_t i = 0; i < work->n_steps; i++)
+                if (told->steps[i]->n_seeds != 0 && told->steps[i]->n_seeds != told->n_others)
+                        return false;
+        return true;
+}
+
+static uint64_t seed_of(const Dlp__OrderStep *told, size_t idx_sample) {
+        return idx_sample == 0 || told->n_seeds == 0 ? told->seed : told->seeds[idx_sample - 1];
+}
+
+/* The next sample of the order is the one to work on. */
 static int fill(struct dlc_work *work, const Dlp__Order *told) {
         uint8_t *slot = work->payload + work->slots_offset + work->slot_bytes * told->slot;
+        size_t idx = work->idx_sample;
 
-        if (told->slot >= work->n_slots || told->place >= work->batch_size || told->n_steps != work->n_steps)
+        if (!is_sound(work, told))
                 return damaged(work);
         for (uint32_t i = 0; i < work->n_steps; i++) {
                 const struct step *step = &work->steps[i];
@@ -341,14 +379,14 @@ static int fill(struct dlc_work *work, const Dlp__Order *told) {
                 order->field = step->field;
                 order->parameter = step->parameter;
                 order->n_fields = step->n_fields;
-                order->seed = told->steps[i]->seed;
-                if (!fill_array(&step->input, told->steps[i], slot, told->place, &order->input) ||
-                    !fill_array(&step->output, told->steps[i], slot, told->place, &order->output))
+                order->seed = seed_of(told->steps[i], idx);
+                if (!fill_array(&step->input, told->steps[i], slot, told->place + idx, &order->input) ||
+                    !fill_array(&step->output, told->steps[i], slot, told->place + idx, &order->output))
                         return damaged(work);
         }
-        work->order = (struct dlc_order){ .number = told->number,
+        work->order = (struct dlc_order){ .number = told->number + idx,
                                           .epoch = told->epoch,
-                                          .sample = told->sample,
+                                          .sample = idx == 0 ? told->sample : told->others[idx - 1],
                                           .n_steps = work->n_steps,
                                           .steps = work->told };
         return 0;
@@ -372,14 +410,15 @@ static int wait_for_orders(struct dlc_work *work, int timeout_ms) {
         }
 }
 
-int dlc_work_next(struct dlc_work *work, int timeout_ms, const struct dlc_order **ret_order) {
-        int r = check_handle(work, "dlc_work_next");
+/* Waits for a sample, and fills in its order. */
+static int begin(struct dlc_work *work, const char *function, const void *output, int timeout_ms) {
+        int r = check_handle(work, function);
 
         if (r < 0)
                 return r;
-        if (!ret_order || work->supervises || work->is_at_work)
-                return dli_refuse(-EINVAL, "dlc_work_next: %s",
-                                  !ret_order         ? "ret_order must not be NULL"
+        if (!output || work->supervises || work->is_at_work)
+                return dli_refuse(-EINVAL, "%s: %s", function,
+                                  !output            ? "where the result is to go must not be NULL"
                                   : work->supervises ? "this process supervises and gets no samples"
                                                      : "answer the sample before with dlc_work_done() first");
         if (!work->orders)
@@ -392,26 +431,66 @@ int dlc_work_next(struct dlc_work *work, int timeout_ms, const struct dlc_order 
                 return dli_report(&work->reason, r);
         work->is_at_work = true;
         work->begun_ns = clock_now_ns();
+        if (work->idx_sample == 0)
+                work->run_ns = work->begun_ns;
         /* The release keeps what was done with earlier samples before it; the fence, what will be done after it. */
         atomic_store_explicit(&work->mark->begun, work->order.number, memory_order_release);
         atomic_thread_fence(memory_order_seq_cst);
-        if (++work->next == work->orders->orders->n_orders) {
-                dlp__reply__free_unpacked(work->orders, NULL);
-                work->orders = NULL;
-        }
+        return 0;
+}
+
+/* So many of the samples of the order are done, from where it stands, and it is over if `is_last`. */
+static void pass(struct dlc_work *work, size_t n, bool is_last) {
+        work->idx_sample += n;
+        if (!is_last && work->idx_sample <= work->orders->orders->orders[work->next]->n_others)
+                return;
+        work->idx_sample = 0;
+        if (++work->next < work->orders->orders->n_orders)
+                return;
+        dlp__reply__free_unpacked(work->orders, NULL);
+        work->orders = NULL;
+}
+
+int dlc_work_next(struct dlc_work *work, int timeout_ms, const struct dlc_order **ret_order) {
+        int r = begin(work, "dlc_work_next", ret_order, timeout_ms);
+
+        if (r < 0)
+                return r;
+        work->is_run = false;
         *ret_order = &work->order;
         return 0;
 }
 
 /* An answer is kept back while the next order is there and takes little time: several of them are one message. */
-static bool may_keep(struct dlc_work *work, uint64_t now_ns) {
-        uint64_t took_ns = now_ns - work->begun_ns;
+static bool may_keep(struct dlc_work *work, uint64_t now_ns, uint32_t n_samples) {
+        uint64_t took_ns = (now_ns - work->begun_ns) / n_samples;
 
         work->usual_ns = work->usual_ns == 0 ? took_ns : (3 * work->usual_ns + took_ns) / 4;
-        if (work->n_kept++ == 0)
+        if (work->n_kept == 0)
                 work->kept_ns = now_ns;
+        work->n_kept += n_samples;
         return work->orders && work->n_kept < ANSWERS_MAX && work->usual_ns < ANSWER_NS &&
                now_ns - work->kept_ns < ANSWER_NS;
+}
+
+/* `n` samples are done; with `error`, the last of them is not. */
+static int done(struct dlc_work *work, uint32_t n, const char *error) {
+        uint64_t now_ns = clock_now_ns();
+        bool is_inside = work->idx_sample + n <= work->orders->orders->orders[work->next]->n_others, is_slow;
+        int r;
+
+        /* The answer to a sample inside a run gives back the rest of it. */
+        is_slow = now_ns - work->run_ns > RUN_MAX_NS || work->is_run;
+        work->took_ns += now_ns - work->begun_ns;
+        work->is_at_work = work->is_run = false;
+        work->answered = work->order.number + n - 1;
+        pass(work, n, error || is_slow);
+        if (!error && is_inside && !is_slow)
+                return 0;
+        if (!error && may_keep(work, now_ns, n) && !is_inside)
+                return 0;
+        r = answer(work, work->answered, error);
+        return r < 0 ? dli_report(&work->reason, r) : 0;
 }
 
 int dlc_work_done(struct dlc_work *work, const char *error) {
@@ -419,14 +498,58 @@ int dlc_work_done(struct dlc_work *work, const char *error) {
 
         if (r < 0)
                 return r;
-        if (!work->is_at_work)
-                return dli_refuse(-EINVAL, "dlc_work_done: there is no sample that is not answered yet");
-        work->is_at_work = false;
-        work->answered = work->order.number;
-        if (!error && may_keep(work, clock_now_ns()))
-                return 0;
-        r = answer(work, work->answered, error);
-        return r < 0 ? dli_report(&work->reason, r) : 0;
+        if (!work->is_at_work || work->is_run)
+                return dli_refuse(-EINVAL, "dlc_work_done: %s",
+                                  work->is_run ? "what dlc_work_next_run() returned is answered with "
+                                                 "dlc_work_run_done()"
+                                               : "there is no sample that is not answered yet");
+        return done(work, 1, error);
+}
+
+/* ---- runs ------------------------------------------------------------------------------------------------------ */
+
+static void fill_run(struct dlc_work *work, const Dlp__Order *told) {
+        uint32_t n = (uint32_t)(told->n_others + 1 - work->idx_sample);
+
+        for (uint32_t k = 0; k < n; k++) {
+                work->samples[k] = work->idx_sample + k == 0 ? told->sample : told->others[work->idx_sample + k - 1];
+                for (uint32_t i = 0; i < work->n_steps; i++)
+                        work->seeds[k * work->n_steps + i] = seed_of(told->steps[i], work->idx_sample + k);
+        }
+        work->run = (struct dlc_run){ .first = &work->order,
+                                      .n_samples = n,
+                                      .samples = work->samples,
+                                      .seeds = work->seeds,
+                                      .input_strides = work->input_strides,
+                                      .output_strides = work->output_strides,
+                                      .begun = (uint64_t *)&work->mark->begun };
+}
+
+int dlc_work_next_run(struct dlc_work *work, int timeout_ms, const struct dlc_run **ret_run) {
+        int r = begin(work, "dlc_work_next_run", ret_run, timeout_ms);
+
+        if (r < 0)
+                return r;
+        fill_run(work, work->orders->orders->orders[work->next]);
+        work->is_run = true;
+        *ret_run = &work->run;
+        return 0;
+}
+
+int dlc_work_run_done(struct dlc_work *work, uint32_t n_done, const char *error) {
+        uint32_t n = n_done + (error != NULL);
+        int r = check_handle(work, "dlc_work_run_done");
+
+        if (r < 0)
+                return r;
+        if (!work->is_at_work || !work->is_run)
+                return dli_refuse(-EINVAL, "dlc_work_run_done: there is no run that is not answered yet");
+        if (n == 0 || n > work->run.n_samples)
+                return dli_refuse(-EINVAL,
+                                  "dlc_work_run_done: n_done: %u, and the run has %u samples; one or more "
+                                  "must be done, or fail",
+                                  n_done, work->run.n_samples);
+        return done(work, n, error);
 }
 
 int dlc_work_ended(struct dlc_work *work, uint64_t worker, const char *text, bool is_last) {

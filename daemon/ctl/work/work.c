@@ -1,5 +1,6 @@
 #include "daemon/ctl/work/work.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -17,13 +18,22 @@
 #include "proto/base/text.h"
 #include "proto/order/philox.h"
 
+#define WORDS_MAX 2048u        /* of all runs in a packet: three runs, each with a seed for each step */
 #define OWN_DRAWS (1ull << 63) /* the stream of draws of functions, far from those of views and parts */
 
 /* ---- orders ---------------------------------------------------------------------------------------------------- */
 
 struct order_message {
-        Dlp__Order order, *pointer;
+        Dlp__Order order;
         Dlp__OrderStep steps[DLP_TENSORS_MAX], *pointers[DLP_TENSORS_MAX];
+};
+
+/* A packet of them. Main thread. */
+struct orders_message {
+        struct order_message orders[DLP_ORDERS_MAX];
+        Dlp__Order *pointers[DLP_ORDERS_MAX];
+        uint64_t words[WORDS_MAX]; /* of runs: samples and seeds */
+        uint32_t n_words;
 };
 
 static bool input_varies(const struct field_layout *field) {
@@ -34,18 +44,42 @@ static bool input_varies(const struct field_layout *field) {
 }
 
 /* A function's draws follow from the seed of its part, as those of steps do. */
-static uint64_t seed_of(const struct task *task, uint32_t idx_field) {
+static uint64_t seed_of(const struct task *task, uint64_t position, uint32_t idx_field) {
         const struct codec *codec = program_codec(task->program, idx_field);
-        const struct codec_input input = { .seed = task_seed(task, codec_draws(codec)) };
+        const struct codec_input input = { .seed = task_seed_at(task, position, codec_draws(codec)) };
 
         return dlp_philox_seed(codec_seed(codec, &input), OWN_DRAWS);
 }
 
-static void order_fill(struct order_message *message, const struct desk *desk, struct task *task) {
+static uint64_t *take_words(struct orders_message *orders, uint32_t n) {
+        assert(orders->n_words + n <= WORDS_MAX); /* desk_take() gives no more */
+        orders->n_words += n;
+        return orders->words + orders->n_words - n;
+}
+
+/* What its other samples have beside the first. Their seeds differ only where samples come several times. */
+static void fill_run(struct orders_message *orders, struct order_message *message, const struct desk *desk,
+                     const struct task *task) {
+        uint32_t n = task->n_rows - 1;
+
+        message->order.others = take_words(orders, n);
+        message->order.n_others = n;
+        for (uint32_t k = 0; k < n; k++)
+                message->order.others[k] = task->rows[k + 1].index;
+        for (uint32_t i = 0; i < desk->n_steps && desk->stream->job->terms.repeats; i++) {
+                message->steps[i].seeds = take_words(orders, n);
+                message->steps[i].n_seeds = n;
+                for (uint32_t k = 0; k < n; k++)
+                        message->steps[i].seeds[k] = seed_of(task, task->rows[k + 1].position, desk->steps[i]);
+        }
+}
+
+static void order_fill(struct orders_message *orders, uint32_t idx, const struct desk *desk, struct task *task) {
+        struct order_message *message = &orders->orders[idx];
         Dlp__Order *order = &message->order;
 
         dlp__order__init(order);
-        message->pointer = order;
+        orders->pointers[idx] = order;
         order->number = task->own.number;
         order->slot = task->batch->slot->idx;
         order->place = task->idx_sample;
@@ -56,7 +90,7 @@ static void order_fill(struct order_message *message, const struct desk *desk, s
                 Dlp__OrderStep *step = &message->steps[i];
 
                 dlp__order_step__init(step);
-                step->seed = seed_of(task, desk->steps[i]);
+                step->seed = seed_of(task, task->position, desk->steps[i]);
                 if (input_varies(field)) {
                         step->shape = task->inputs[desk->steps[i]];
                         step->n_shape = field->form.input.n_dims;
@@ -65,25 +99,27 @@ static void order_fill(struct order_message *message, const struct desk *desk, s
         }
         order->steps = message->pointers;
         order->n_steps = desk->n_steps;
+        if (task_n_samples(task) > 1)
+                fill_run(orders, message, desk, task);
 }
 
-/* May close the session. */
+/* Orders for `n` samples, a run may be over that. May close the session. */
 static void send_orders(struct desk *desk, struct seat *seat, uint32_t n) {
+        static struct orders_message message; /* main thread only */
         struct session *session = seat->userdata;
-        struct order_message messages[DLP_ORDERS_MAX];
-        Dlp__Order *pointers[DLP_ORDERS_MAX];
         Dlp__Orders orders = DLP__ORDERS__INIT;
         Dlp__Reply reply = DLP__REPLY__INIT;
+        uint32_t n_samples = 0;
         struct task *task;
 
-        while (orders.n_orders < n && (task = desk_take(desk, seat))) {
-                order_fill(&messages[orders.n_orders], desk, task);
-                pointers[orders.n_orders] = &messages[orders.n_orders].order;
-                orders.n_orders++;
+        message.n_words = 0;
+        while (n_samples < n && (task = desk_take(desk, seat))) {
+                n_samples += task_n_samples(task);
+                order_fill(&message, (uint32_t)orders.n_orders++, desk, task);
         }
         if (orders.n_orders == 0)
                 return;
-        orders.orders = pointers;
+        orders.orders = message.pointers;
         reply.body_case = DLP__REPLY__BODY_ORDERS;
         reply.orders = &orders;
         session_reply(session, &reply, NULL, 0);
@@ -275,6 +311,7 @@ void handle_work(struct session *session, const Dlp__Request *request) {
         seat->userdata = session;
         seat->worker = work->worker;
         seat->supervises = work->supervises;
+        seat->takes_runs = work->takes_runs;
         seat->pid = session->peer.pid;
         seat->limit_ns = limit_of(work);
         r = lend(rank->stream, seat, fds, &why);
@@ -313,7 +350,8 @@ void handle_worked(struct session *session, const Dlp__Request *request) {
                 return;
         }
         desk = session->seat->desk;
-        if (desk_answer(session->seat, worked->number, worked->failed ? printable(worked->text, text) : NULL) < 0)
+        if (desk_answer(session->seat, worked->number, worked->took_ns,
+                        worked->failed ? printable(worked->text, text) : NULL) < 0)
                 session_close(session, desk ? "it answered an order that it was not given" : NULL);
         if (desk)
                 deal(desk);

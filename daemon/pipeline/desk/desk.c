@@ -10,10 +10,6 @@
 #include "daemon/codec/steps/own_step.h"
 #include "proto/base/clock.h"
 
-#define LONG_NS  2000000ull /* a function that takes longer gets one order at a time: the way is short beside it */
-#define QUICK_NS 200000ull  /* one that takes less gets as many as there may be, */
-#define SOME     4u         /* and all others this many */
-
 /* ---- made and freed -------------------------------------------------------------------------------------------- */
 
 static int make_ticket(char ticket[DESK_TICKET_MAX]) {
@@ -43,6 +39,7 @@ int desk_new(struct stream *stream, struct fair_queue *ready, struct desk **ret_
         }
         desk->stream = stream;
         desk->alone_ns = clock_now_ns();
+        atomic_init(&desk->n_run, 1);
         desk->ready = ready;
         pthread_mutex_init(&desk->lock, NULL);
         STAILQ_INIT(&desk->waiting);
@@ -66,9 +63,20 @@ void desk_give_back(struct desk *desk, struct task *task, enum own_state state) 
         fair_queue_push(desk->ready, &desk->stream->job->share, &task->ready);
 }
 
+static void give_back_some(struct desk *desk, struct task *const *tasks, uint32_t n, enum own_state state) {
+        struct fair_item *items[DLP_ORDERS_MAX];
+
+        for (uint32_t i = 0; i < n; i++) {
+                tasks[i]->own.state = state;
+                items[i] = &tasks[i]->ready;
+        }
+        fair_queue_push_all(desk->ready, &desk->stream->job->share, items, n);
+}
+
 bool desk_put(struct desk *desk, struct task *task) {
         bool is_closed, has_ended, tell = false;
 
+        task->own.n_done = 0;
         pthread_mutex_lock(&desk->lock);
         is_closed = desk->is_closed;
         has_ended = desk->ended.text[0] != '\0';
@@ -76,7 +84,7 @@ bool desk_put(struct desk *desk, struct task *task) {
                 task->own.why = desk->ended;
         if (!is_closed && !has_ended) {
                 STAILQ_INSERT_TAIL(&desk->waiting, task, entry);
-                desk->n_waiting++;
+                desk->n_waiting += task_n_samples(task);
                 tell = desk->n_room > 0 && !desk->is_told;
                 desk->is_told |= tell;
         }
@@ -110,22 +118,6 @@ const char *desk_function(const struct desk *desk) {
 
 /* ---- seats ----------------------------------------------------------------------------------------------------- */
 
-/* Where a function is quick, the next orders are with the process before it asks. */
-static uint32_t window_of(const struct seat *seat) {
-        if (seat->supervises)
-                return 0;
-        if (seat->usual_ns == 0 || seat->usual_ns > LONG_NS)
-                return 1;
-        return seat->usual_ns > QUICK_NS ? SOME : DLP_ORDERS_MAX;
-}
-
-static uint32_t room_of(const struct seat *seat) {
-        uint32_t window = window_of(seat);
-
-        return seat->n_dealt < window ? window - seat->n_dealt : 0;
-}
-
-/* Called after a change of any seat. */
 /* Who supervises ends a process that hangs. */
 static void note_limit(const struct desk *desk, const struct seat *seat, struct overdue *overdue) {
         if (desk->supervisor || seat->n_dealt == 0 || seat->limit_ns == 0)
@@ -138,13 +130,15 @@ static void note_limit(const struct desk *desk, const struct seat *seat, struct 
                                      .sample = seat->dealt[0]->candidate };
 }
 
+/* Called after a change of any seat. */
 void desk_count_seats(struct desk *desk) {
         uint32_t n_room = 0, n_workers = 0;
         struct overdue overdue = { 0 };
         struct seat *seat;
 
+        atomic_store_explicit(&desk->n_run, desk_choose_run(desk), memory_order_relaxed);
         TAILQ_FOREACH(seat, &desk->seats, entry) {
-                n_room += room_of(seat);
+                n_room += desk_room_of(seat);
                 n_workers += !seat->supervises;
                 note_limit(desk, seat, &overdue);
         }
@@ -178,7 +172,7 @@ struct seat *desk_next_seat(struct desk *desk, uint32_t *ret_n) {
         pthread_mutex_unlock(&desk->lock);
         TAILQ_FOREACH(seat, &desk->seats, entry) {
                 n_workers += !seat->supervises;
-                if (room_of(seat) > 0 && (!best || seat->n_dealt < best->n_dealt))
+                if (desk_room_of(seat) > 0 && (!best || seat->n_samples < best->n_samples))
                         best = seat;
         }
         if (!best || n_waiting == 0) {
@@ -186,62 +180,100 @@ struct seat *desk_next_seat(struct desk *desk, uint32_t *ret_n) {
                 return NULL;
         }
         share = (n_waiting + n_workers - 1) / n_workers; /* so that no process waits beside one that has several */
-        *ret_n = room_of(best) < share ? room_of(best) : share;
+        *ret_n = desk_room_of(best) < share ? desk_room_of(best) : share;
         return best;
 }
 
-struct task *desk_take(struct desk *desk, struct seat *seat) {
+static struct task *take_first(struct desk *desk) {
         struct task *task;
 
         pthread_mutex_lock(&desk->lock);
         task = STAILQ_FIRST(&desk->waiting);
         if (task) {
+                uint32_t n = task_n_samples(task);
+
                 STAILQ_REMOVE_HEAD(&desk->waiting, entry);
-                desk->n_waiting--;
-                desk->n_room -= desk->n_room > 0;
+                desk->n_waiting -= n;
+                desk->n_room -= n < desk->n_room ? n : desk->n_room;
         }
         pthread_mutex_unlock(&desk->lock);
-        if (!task)
-                return NULL;
-        task->own.number = ++desk->n_orders;
-        if (seat->n_dealt == 0)
-                seat->begun_ns = clock_now_ns();
-        seat->dealt[seat->n_dealt++] = task;
         return task;
 }
 
-static void note_time(struct seat *seat, uint32_t n) {
-        uint64_t now_ns = clock_now_ns(), took_ns = (now_ns - seat->begun_ns) / n;
+struct task *desk_take(struct desk *desk, struct seat *seat) {
+        struct task *task = NULL;
 
-        seat->usual_ns = seat->usual_ns == 0 ? took_ns + 1 : (3 * seat->usual_ns + took_ns) / 4;
-        seat->begun_ns = now_ns;
+        while (seat->n_dealt < desk_orders_max(desk) && (task = take_first(desk)) && task->is_copied &&
+               !seat->takes_runs)
+                desk_give_back(desk, task, OWN_AGAIN); /* and comes as single samples */
+        if (seat->n_dealt == desk_orders_max(desk) || !task)
+                return NULL;
+        task->own.number = desk->n_orders + 1;
+        desk->n_orders += task_n_samples(task);
+        if (seat->n_dealt == 0)
+                seat->begun_ns = clock_now_ns();
+        seat->dealt[seat->n_dealt++] = task;
+        seat->n_samples += task_n_samples(task);
+        return task;
 }
 
-static uint32_t n_up_to(const struct seat *seat, uint64_t number) {
-        for (uint32_t i = 0; i < seat->n_dealt; i++)
-                if (seat->dealt[i]->own.number == number)
-                        return i + 1;
-        return 0;
+uint32_t desk_find_sample(const struct task *task, uint64_t number) {
+        return number - task->own.number < task_n_samples(task) ? (uint32_t)(number - task->own.number) : UINT32_MAX;
 }
 
-int desk_answer(struct seat *seat, uint64_t number, const char *error) {
-        struct desk *desk = seat->desk;
-        uint32_t n = n_up_to(seat, number);
-        struct task *answered[DLP_ORDERS_MAX];
+/* Which of the seat's tasks has this number. */
+static uint32_t find_dealt(const struct seat *seat, uint64_t number) {
+        uint32_t i = 0;
 
-        if (!desk || n == 0)
-                return -EPROTO;
-        memcpy(answered, seat->dealt, n * sizeof(*answered));
-        desk->n_unbegun = 0;
+        while (i < seat->n_dealt && desk_find_sample(seat->dealt[i], number) == UINT32_MAX)
+                i++;
+        return i;
+}
+
+/* The first `n` tasks are no longer the seat's. Returns how many samples they had. */
+static uint32_t undeal(struct seat *seat, uint32_t n) {
+        uint32_t n_samples = 0;
+
+        for (uint32_t i = 0; i < n; i++)
+                n_samples += task_n_samples(seat->dealt[i]);
         seat->n_dealt -= n;
+        seat->n_samples -= n_samples;
         seat->n_sent -= n < seat->n_sent ? n : seat->n_sent;
         memmove(seat->dealt, seat->dealt + n, seat->n_dealt * sizeof(*seat->dealt));
-        note_time(seat, n);
-        desk_count_seats(desk);
+        return n_samples;
+}
+
+/* What has become of the task whose sample the process has answered. */
+static enum own_state outcome_of(struct desk *desk, struct task *task, uint32_t idx_sample, const char *error) {
         if (error)
-                why_set(&answered[n - 1]->own.why, 0, "python(%s): %s", desk_function(desk), error);
-        for (uint32_t i = 0; i < n; i++)
-                desk_give_back(desk, answered[i], error && i + 1 == n ? OWN_FAILED : OWN_DONE);
+                why_set(&task->own.why, 0, "python(%s): %s", desk_function(desk), error);
+        task->own.n_done = error ? idx_sample : idx_sample + 1;
+        if (error)
+                return OWN_FAILED;
+        return task->own.n_done == task_n_samples(task) ? OWN_DONE : OWN_AGAIN;
+}
+
+int desk_answer(struct seat *seat, uint64_t number, uint64_t took_ns, const char *error) {
+        struct desk *desk = seat->desk;
+        uint32_t n = find_dealt(seat, number), idx_sample, n_samples;
+        struct task *answered[DLP_ORDERS_MAX], *last;
+
+        if (!desk || n == seat->n_dealt)
+                return -EPROTO;
+        memcpy(answered, seat->dealt, (n + 1) * sizeof(struct task *));
+        last = answered[n];
+        idx_sample = desk_find_sample(last, number);
+        desk->n_unbegun = 0;
+        n_samples = undeal(seat, n + 1) - task_n_samples(last) + idx_sample + 1;
+        desk_note_time(seat, n_samples, took_ns);
+        desk_count_seats(desk);
+        last->own.state = outcome_of(desk, last, idx_sample, error);
+        if (last->own.state == OWN_DONE) {
+                give_back_some(desk, answered, n + 1, OWN_DONE);
+        } else {
+                give_back_some(desk, answered, n, OWN_DONE);
+                desk_give_back(desk, last, last->own.state);
+        }
         return 0;
 }
 
@@ -267,7 +299,7 @@ void desk_give_up(struct desk *desk, const char *text) {
 static void take_dealt(struct seat *seat, struct tasks *tasks) {
         for (uint32_t i = 0; i < seat->n_dealt; i++)
                 STAILQ_INSERT_TAIL(tasks, seat->dealt[i], entry);
-        seat->n_dealt = 0;
+        seat->n_dealt = seat->n_samples = 0;
 }
 
 /* The place of its sample cannot be given to another one: it may come back at any time and write there. */

@@ -15,6 +15,12 @@
  * others are dealt to the next process. A process whose connection the daemon closed, since a function wrote to it, may
  * still be at work: all its orders are lost with it, and made again once it is said that it has ended.
  *
+ * A task that copies several rows of a batch (pipeline/rows.h) is one order for all of them, a run: where a function
+ * takes a few microseconds, an order for each would cost more. Each of its samples has a number, so all of the above
+ * holds for samples. A run comes back as a whole; or its first samples are done, and it goes on one by one from the
+ * next on: that one failed, or the process gave back the others because the run takes long. If a process ends in a run,
+ * the samples of it are made again, one by one, and the one that was begun last has counted an end.
+ *
  * Nothing here lasts for ever. What is lost waits for LOST_NS to hear how the process ended. A process that nobody
  * supervises ends its job if it does not come back from a sample within the limit that it has named: while it lives, it
  * may write to the sample's place, so nobody else can have it. And UNBEGUN_MAX processes in a row that ended with
@@ -47,14 +53,16 @@ struct seat {
         const struct dlp_mark *mark; /* NULL: of who supervises */
         uint64_t worker;             /* its number, chosen by who started it */
         bool supervises;
+        bool takes_runs;
         pid_t pid;                  /* 0: not known here */
         uint64_t limit_ns;          /* that it may take for a sample where nobody supervises; 0: any time */
         char closed[DESK_TEXT_MAX]; /* why the daemon closed its connection; "": it ended by itself */
         uint32_t n_dealt;
+        uint32_t n_samples;                 /* of what is dealt */
         struct task *dealt[DLP_ORDERS_MAX]; /* the first was dealt first */
         uint32_t n_sent;                    /* of them; the others have not reached it. The caller's to raise */
         uint64_t begun_ns;                  /* when it can have begun with the first */
-        uint64_t usual_ns;                  /* that it takes for one, smoothed; 0: not known yet */
+        uint64_t usual_ns;                  /* that it takes for a sample, smoothed; 0: not known yet */
 };
 
 /* A process that has been with a sample for longest, measured by its limit. */
@@ -73,15 +81,17 @@ struct desk {
 
         pthread_mutex_t lock; /* guards what follows; a leaf */
         struct tasks waiting;
-        uint32_t n_waiting;
-        uint32_t n_room;   /* orders that processes could take now */
-        bool is_told;      /* the main thread knows that there is something to deal */
-        bool is_closed;    /* the rank has left */
-        uint64_t alone_ns; /* since when no process is connected; 0: that is not so */
-        struct why ended;  /* all samples end with this reason; "": they do not */
-        struct tasks lost; /* of processes of which it is not known yet how they ended, or whether they have */
+        uint32_t n_waiting; /* samples of them */
+        uint32_t n_room;    /* samples that processes could take now */
+        bool is_told;       /* the main thread knows that there is something to deal */
+        bool is_closed;     /* the rank has left */
+        uint64_t alone_ns;  /* since when no process is connected; 0: that is not so */
+        struct why ended;   /* all samples end with this reason; "": they do not */
+        struct tasks lost;  /* of processes of which it is not known yet how they ended, or whether they have */
         struct overdue overdue;
         bool is_late; /* that one has passed its limit: the main thread is to end the job */
+
+        _Atomic uint32_t n_run; /* samples that a run should have, 1: none; written by the main thread */
 
         /* Main thread. */
         TAILQ_HEAD(, seat) seats;
@@ -95,7 +105,12 @@ struct desk {
 int desk_new(struct stream *stream, struct fair_queue *ready, struct desk **ret_desk);
 void desk_free(struct desk *desk);
 
-/* The sample is in its slot. Returns whether the main thread is to be told that there is something to deal. */
+/* How many samples a task that copies rows should have: what takes about half a millisecond, so that no process waits
+ * beside one that has many. Any thread. */
+uint32_t desk_run(const struct desk *desk);
+
+/* The sample is in its slot, or all of the run. Returns whether the main thread is to be told that there is something
+ * to deal. */
 bool desk_put(struct desk *desk, struct task *task);
 
 /* ---- the main thread ------------------------------------------------------------------------------------------- */
@@ -105,15 +120,17 @@ void desk_sit(struct desk *desk, struct seat *seat);
 /* The process has ended, or seat->closed says why its connection was closed. Its samples are dealt to others. */
 void desk_leave(struct seat *seat);
 
-/* The next seat that should get orders, and how many at most; NULL: there is nothing to deal, or no room. */
+/* The next seat that should get orders, and how many samples about; NULL: there is nothing to deal, or no room. */
 struct seat *desk_next_seat(struct desk *desk, uint32_t *ret_n);
 
-/* The next task for the seat, whose number is then task->own.number; NULL: none waits. */
+/* The next task for the seat, whose number is then task->own.number, or that of its first sample; NULL: none waits, or
+ * the seat has as many as it may have. */
 struct task *desk_take(struct desk *desk, struct seat *seat);
 
-/* The process has answered an order, and all that were dealt before it are done; `error` NULL: this one is, too.
- * -EPROTO: it has no such order. */
-int desk_answer(struct seat *seat, uint64_t number, const char *error);
+/* The process has answered a sample, and all that were dealt before it are done; `error` NULL: this one is, too. What
+ * follows it in its run is given back. `took_ns`: that its functions took for them, as it says; 0: it does not.
+ * -EPROTO: it has no such sample. */
+int desk_answer(struct seat *seat, uint64_t number, uint64_t took_ns, const char *error);
 
 /* The seat of the process with this number, which does not supervise; NULL: none. */
 struct seat *desk_find_seat(const struct desk *desk, uint64_t worker);

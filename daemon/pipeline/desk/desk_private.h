@@ -13,6 +13,19 @@ const char *desk_function(const struct desk *desk);
 /* The task goes back to the worker threads. */
 void desk_give_back(struct desk *desk, struct task *task, enum own_state state);
 
+/* Which of the task's samples has this number; UINT32_MAX: none. */
+uint32_t desk_find_sample(const struct task *task, uint64_t number);
+
+/* Orders that a process may have, and samples that it could take now. Main thread, as all that follows. */
+uint32_t desk_orders_max(const struct desk *desk);
+uint32_t desk_room_of(const struct seat *seat);
+
+/* How many samples a run should have, as far as it is known how long the functions take. */
+uint32_t desk_choose_run(const struct desk *desk);
+
+/* The process has answered `n` samples, for which its functions took took_ns, as it says; 0: it does not. */
+void desk_note_time(struct seat *seat, uint32_t n, uint64_t took_ns);
+
 /* Main thread, after a change of any seat. */
 void desk_count_seats(struct desk *desk);
 

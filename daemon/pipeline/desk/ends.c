@@ -9,6 +9,10 @@
 
 /* A process ended over it. */
 static void blame(struct desk *desk, struct task *task, const char *text) {
+        if (task->is_copied) { /* the first for any sample of a run, which goes on one by one */
+                desk_give_back(desk, task, OWN_AGAIN);
+                return;
+        }
         if (++task->own.n_tries < OWN_TRIES) {
                 desk_give_back(desk, task, OWN_AGAIN);
                 return;
@@ -30,16 +34,25 @@ void desk_release(struct desk *desk, struct task *task, const char *text) {
 
 /* ---- what was dealt --------------------------------------------------------------------------------------------- */
 
-/* How many of its orders the process has begun, the last of which met its end. A mark that makes no sense is taken for
- * the first of them: so there is an end to this. */
+/* How many of its orders the process has begun, the last of which met its end: of a run, the sample that is blamed. A
+ * mark that makes no sense is taken for the first of them: so there is an end to this. */
 static uint32_t n_begun(const struct seat *seat) {
         uint64_t begun = seat->mark ? atomic_load_explicit(&seat->mark->begun, memory_order_acquire) : 0;
 
         if (seat->n_dealt == 0 || begun < seat->dealt[0]->own.number)
                 return 0;
-        for (uint32_t i = 0; i < seat->n_dealt; i++)
-                if (seat->dealt[i]->own.number == begun)
-                        return i + 1;
+        for (uint32_t i = 0; i < seat->n_dealt; i++) {
+                struct task *task = seat->dealt[i];
+                uint32_t idx_sample = desk_find_sample(task, begun);
+
+                if (idx_sample == UINT32_MAX)
+                        continue;
+                if (task->is_copied)
+                        task->own.idx_blamed = idx_sample;
+                return i + 1;
+        }
+        if (seat->dealt[0]->is_copied)
+                seat->dealt[0]->own.idx_blamed = 0;
         return 1;
 }
 
@@ -50,7 +63,8 @@ static void put_back(struct desk *desk, struct seat *seat, uint32_t first) {
                 struct task *task = seat->dealt[--seat->n_dealt];
 
                 STAILQ_INSERT_HEAD(&desk->waiting, task, entry);
-                desk->n_waiting++;
+                seat->n_samples -= task_n_samples(task);
+                desk->n_waiting += task_n_samples(task);
         }
         pthread_mutex_unlock(&desk->lock);
 }
@@ -161,7 +175,7 @@ void desk_leave(struct seat *seat) {
                 put_back(desk, seat, n);
                 part_from(desk, seat, n);
         }
-        seat->n_dealt = seat->n_sent = 0;
+        seat->n_dealt = seat->n_sent = seat->n_samples = 0;
         if (n_sent > 0)
                 count_unbegun(desk, n > 0);
         desk_count_seats(desk);

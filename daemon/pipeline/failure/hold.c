@@ -67,6 +67,7 @@ static void read_again(struct planner *planner, struct stream *stream, struct pa
         task->rows[0] = (struct task_row){ parked->position, parked->index };
         task->n_rows = 1;
         task->idx_row = 0;
+        task->own.idx_blamed = UINT32_MAX;
         task->is_copied = false;
         task_begin(task, parked->batch, parked->idx_sample, &task->rows[0]);
         task->candidate = parked->candidate;
