@@ -311,6 +311,20 @@ class Order(ctypes.Structure):
     ]
 
 
+class Run(ctypes.Structure):
+    """struct dlc_run"""
+
+    _fields_ = [
+        ("first", ctypes.POINTER(Order)),
+        ("n_samples", ctypes.c_uint32),
+        ("samples", ctypes.POINTER(ctypes.c_uint64)),
+        ("seeds", ctypes.POINTER(ctypes.c_uint64)),
+        ("input_strides", ctypes.POINTER(ctypes.c_uint64)),
+        ("output_strides", ctypes.POINTER(ctypes.c_uint64)),
+        ("begun", ctypes.POINTER(ctypes.c_uint64)),
+    ]
+
+
 ONCE_RESULT_MAX = 1048576
 
 
@@ -389,8 +403,8 @@ _FUNCTIONS: List[Tuple[str, Any, List[Any]]] = [
     ("dlc_once_close", None, [_ONCE]),
     ("dlc_once_get_info", ctypes.POINTER(OnceInfo), [_ONCE]),
     ("dlc_work_open", ctypes.c_int, [ctypes.POINTER(WorkOptions), _OUT]),
-    ("dlc_work_next", ctypes.c_int, [_WORK, ctypes.c_int, _OUT]),
-    ("dlc_work_done", ctypes.c_int, [_WORK, ctypes.c_char_p]),
+    ("dlc_work_next_run", ctypes.c_int, [_WORK, ctypes.c_int, _OUT]),
+    ("dlc_work_run_done", ctypes.c_int, [_WORK, ctypes.c_uint32, ctypes.c_char_p]),
     ("dlc_work_ended", ctypes.c_int, [_WORK, ctypes.c_uint64, ctypes.c_char_p, ctypes.c_bool]),
     ("dlc_work_close", None, [_WORK]),
     ("dlc_last_error", ctypes.c_char_p, []),
@@ -434,8 +448,8 @@ class Functions:
     once_close: Any
     once_get_info: Any
     work_open: Any
-    work_next: Any
-    work_done: Any
+    work_next_run: Any
+    work_run_done: Any
     work_ended: Any
     work_close: Any
     last_error: Any

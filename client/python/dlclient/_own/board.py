@@ -9,7 +9,6 @@ import fcntl
 import mmap
 import os
 import struct
-import time
 from typing import Iterator, Optional, Tuple
 
 TRACEBACK_BYTES = 8192
@@ -75,8 +74,9 @@ class Board:
         """Before another process takes the place."""
         _AT.pack_into(self._memory, self._place(place), 0.0, 0, 0, 0)
 
-    def begin(self, place: int, sample: int, epoch: int, n_orders: int) -> None:
-        _AT.pack_into(self._memory, self._place(place), time.monotonic(), sample, epoch, n_orders)
+    def begin(self, place: int, sample: int, epoch: int, n_orders: int, now: float) -> None:
+        """`now`: of time.monotonic()."""
+        _AT.pack_into(self._memory, _HEADER_BYTES + place * _PLACE_BYTES, now, sample, epoch, n_orders)
 
     def end(self, place: int) -> None:
         struct.pack_into("<d", self._memory, self._place(place), 0.0)

@@ -1,4 +1,5 @@
-"""A worker process: takes samples from the daemon one by one and applies the trainer's functions to them."""
+"""A worker process: takes samples from the daemon, several at a time where they are quick, and applies the trainer's
+functions to them one by one."""
 from __future__ import annotations
 
 import ctypes
@@ -7,6 +8,7 @@ import faulthandler
 import os
 import signal
 import sys
+import time
 import traceback
 from typing import Any, Dict, List, Optional, Tuple
 
@@ -20,6 +22,7 @@ REFUSED = 74     # exit status: the daemon does not let it connect, or no more
 SLICE_MS = 500
 LIMIT_MORE_MS = 30000  # after which the daemon gives up a process that its foreman should have ended
 FLUSH_EVERY = 64  # samples after which what functions print is seen, at the latest
+RUN_SECONDS = 0.02  # that several samples may take; the rest is given back, as another process may be idle
 
 
 def open_work(library: _library.Library, socket: str, ticket: str, worker: int, supervises: bool,
@@ -56,76 +59,122 @@ class Worker:
         self._place = place
         self._pid = os.getpid()
         self._n_orders = 0
+        self._n_flushed = 0
+        self._mark: Any = None                   # where the number of a sample is written that is begun
         self._arrays: Dict[Any, Any] = {}
         self._writer: Optional[Writer] = None    # it makes all fields
         self._outs: Dict[int, List[Any]] = {}    # of each place of the ring, for the writer
 
-    def _array(self, array: Any) -> Any:
+    def _array(self, array: Any, data: int) -> Any:
         """A view of an array that is made once for each place: a function may set the shape of what it gets."""
-        key = (array.data, bytes(array.shape) if array.n_dims else b"")
+        key = (data, bytes(array.shape) if array.n_dims else b"")
         found = self._arrays.get(key)
         if found is None:
             if len(self._arrays) >= ARRAYS_MAX:
                 self._arrays.clear()
-            found = self._arrays[key] = as_array(array.data, array.dtype, tuple(array.shape[:array.n_dims]))
+            found = self._arrays[key] = as_array(data, array.dtype, tuple(array.shape[:array.n_dims]))
         return found.view()
 
-    def _field(self, step: Any) -> Tuple[Any, Any]:
-        """What a function is given, and where what it delivers belongs; None: to the same place."""
+    def _field(self, run: Any, i: int, k: int) -> Tuple[Any, Any]:
+        """What a function is given of sample k, and where what it delivers belongs; None: to the same place."""
+        step = run.first.contents.steps[i]
         given, output = step.input, step.output
-        return self._array(given), None if given.data == output.data else self._array(output)
+        array = self._array(given, given.data + k * run.input_strides[i])
+        return array, (None if given.data == output.data
+                       else self._array(output, output.data + k * run.output_strides[i]))
 
-    def _places_of(self, steps: Any, n_steps: int) -> List[Any]:
-        if len(self._outs) >= ARRAYS_MAX:
-            self._outs.clear()
-        arrays = [steps[i].output for i in range(n_steps)]
-        outs = [as_array(array.data, array.dtype, tuple(array.shape[:array.n_dims])) for array in arrays]
-        self._outs[arrays[0].data] = outs
-        return outs
-
-    def _apply(self, order: Any) -> None:
-        steps, epoch, sample, applier = order.steps, order.epoch, order.sample, self._applier
-        if self._n_orders == 1 and steps[0].n_fields == order.n_steps:
-            self._writer = applier.writer_of(steps[0].function)
-        if self._writer is not None:
-            step = steps[0]
-            outs = self._outs.get(step.output.data) or self._places_of(steps, order.n_steps)
-            applier.write(self._writer, step.seed, epoch, sample, outs)
-            return
-        i = 0
-        while i < order.n_steps:
+    def _apply(self, run: Any, order: Any, k: int, sample: int) -> None:
+        steps, epoch, applier, seeds = order.steps, order.epoch, self._applier, run.seeds
+        i, n_steps = 0, order.n_steps
+        at = k * n_steps
+        while i < n_steps:
             step = steps[i]
             n = step.n_fields
             if n == 1:
-                applier.apply(step.function, step.seed, epoch, sample, *self._field(step))
+                applier.apply(step.function, seeds[at + i], epoch, sample, *self._field(run, i, k))
             else:
-                fields = {steps[k].parameter.decode(): self._field(steps[k]) for k in range(i, i + n)}
-                applier.apply_to_several(step.function, step.seed, epoch, sample, fields)
+                fields = {steps[j].parameter.decode(): self._field(run, j, k) for j in range(i, i + n)}
+                applier.apply_to_several(step.function, seeds[at + i], epoch, sample, fields)
             i += max(n, 1)
 
-    def _work_on(self, order: Any) -> Any:
-        """None, or what is wrong, in a line."""
-        self._n_orders += 1
-        self._board.begin(self._place, order.sample, order.epoch, self._n_orders)
-        text = None
+    def _places_of(self, run: Any, k: int) -> List[Any]:
+        """The arrays of sample k that a writer fills."""
+        if len(self._outs) >= ARRAYS_MAX:
+            self._outs.clear()
+        order, outs = run.first.contents, []
+        for i in range(order.n_steps):
+            array = order.steps[i].output
+            outs.append(as_array(array.data + k * run.output_strides[i], array.dtype,
+                                 tuple(array.shape[:array.n_dims])))
+        self._outs[order.steps[0].output.data + k * run.output_strides[0]] = outs
+        return outs
+
+    def _write(self, run: Any, order: Any, writer: Writer, done: List[int]) -> None:
+        """All samples of a run, in as few steps as can be: each may take microseconds. `done` has their number."""
+        n, number, epoch, place, pid = run.n_samples, order.number, order.epoch, self._place, self._pid
+        board, write, monotonic, getpid = self._board, self._applier.write, time.monotonic, os.getpid
+        samples, n_steps = run.samples[:n], order.n_steps
+        seeds = run.seeds[:n * n_steps:n_steps]
+        data, stride, found = order.steps[0].output.data, run.output_strides[0], self._outs
+        until = monotonic() + RUN_SECONDS
+        for k, sample in enumerate(samples):
+            now = monotonic()
+            if now > until and k:
+                return
+            self._mark.value = number + k
+            board.begin(place, sample, epoch, self._n_orders + k + 1, now)
+            write(writer, seeds[k], epoch, sample, found.get(data + k * stride) or self._places_of(run, k))
+            if getpid() != pid:
+                return
+            done[0] = k + 1
+
+    def _apply_to_all(self, run: Any, order: Any, done: List[int]) -> None:
+        """The same for other functions."""
+        until = time.monotonic() + RUN_SECONDS
+        for k in range(run.n_samples):
+            now, sample = time.monotonic(), run.samples[k]
+            if now > until and k:
+                return
+            self._mark.value = order.number + k
+            self._board.begin(self._place, sample, order.epoch, self._n_orders + k + 1, now)
+            self._apply(run, order, k, sample)
+            if os.getpid() != self._pid:
+                return
+            done[0] = k + 1
+
+    def _writer_of(self, order: Any) -> Optional[Writer]:
+        if self._n_orders == 0 and order.steps[0].n_fields == order.n_steps:
+            self._writer = self._applier.writer_of(order.steps[0].function)
+        return self._writer
+
+    def _work_on(self, run: Any) -> Tuple[int, Any]:
+        """How many samples are done, and what is wrong with the next one, in a line; None: nothing is."""
+        order, done, text = run.first.contents, [0], None
+        if self._mark is None:
+            self._mark = ctypes.c_uint64.from_address(ctypes.addressof(run.begun.contents))
         try:
-            self._apply(order)
+            writer = self._writer_of(order)
+            if writer is not None:
+                self._write(run, order, writer, done)
+            else:
+                self._apply_to_all(run, order, done)
         except BaseException as error:  # pylint: disable=broad-except
             if os.getpid() != self._pid:  # raised in a child that the function forked
                 os._exit(1)
-            text = self._told(error, order)
+            text = self._told(error, run.samples[done[0]], order.epoch)
             del error
         if os.getpid() != self._pid:  # the function forked, and its child came back from it
             os._exit(0)
+        self._n_orders += done[0] + (text is not None)
         self._board.end(self._place)
-        return text
+        return done[0], text
 
-    def _told(self, error: BaseException, order: Any) -> str:
+    def _told(self, error: BaseException, sample: int, epoch: int) -> str:
         """What the sample's error says; the whole traceback goes to the board."""
         if isinstance(error, Wrong):
             return str(error)
         try:
-            self._board.put_traceback(self._place, order.sample, order.epoch, traceback.format_exc())
+            self._board.put_traceback(self._place, sample, epoch, traceback.format_exc())
             return described(error)
         except Exception:  # pylint: disable=broad-except
             return f"raised {type(error).__name__}, which cannot be shown"
@@ -135,16 +184,17 @@ class Worker:
         library, out = self._library, ctypes.c_void_p()
         reference = ctypes.byref(out)
         while True:
-            result = library.work_next(work, SLICE_MS, reference)
+            result = library.work_next_run(work, SLICE_MS, reference)
             if result in (-errno.ETIMEDOUT, -errno.EINTR):
                 _flush()
                 continue
             if result < 0:
                 return GONE if result == -errno.ECONNRESET else REFUSED
-            if self._n_orders % FLUSH_EVERY == 0:
+            if self._n_orders - self._n_flushed >= FLUSH_EVERY:
+                self._n_flushed = self._n_orders
                 _flush()
-            text = self._work_on(_library.Order.from_address(out.value or 0))
-            result = library.quick.work_done(work, None if text is None else text.encode("utf-8", "replace"))
+            n, text = self._work_on(_library.Run.from_address(out.value or 0))
+            result = library.quick.work_run_done(work, n, None if text is None else text.encode("utf-8", "replace"))
             if result < 0:  # refused: the function has closed the socket, as one does that closes all descriptors
                 return GONE if result in (-errno.ECONNRESET, -errno.ESHUTDOWN) else REFUSED
 
