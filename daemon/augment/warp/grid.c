@@ -5,9 +5,10 @@
 
 #include "daemon/augment/warp/rows.h"
 
-/* A position of the grid, as the number of a pixel of `length`; halves go to the even one. */
+/* A position of the grid, as the number of a pixel of `length`; halves go to the even one. torch's code for CPUs with
+ * vectors fuses the product and the subtraction, both of which are exact in float64. */
 static double pixel_of(float position, uint32_t length) {
-        return (double)rintf((position + 1.0f) * ((float)length / 2.0f) - 0.5f);
+        return (double)rintf((float)((double)(position + 1.0f) * ((double)length / 2.0) - 0.5));
 }
 
 static float weighed(const float *by, float x, float y) {
