@@ -2,25 +2,10 @@
  * ImageOps. Each is a table of 256 levels for each channel; autocontrast and equalize make theirs from the levels that
  * the picture has now, each channel by itself. */
 #include "daemon/augment/operation.h"
+#include "daemon/augment/operations/tables.h"
 #include "daemon/augment/operations/wide.h"
 
 #include <string.h>
-
-#define N_LEVELS 256
-
-struct tables {
-        uint8_t of[PIXEL_BYTES][N_LEVELS];
-};
-
-static void look_up(const struct canvas *canvas, const struct tables *tables) {
-        for (uint32_t y = 0; y < canvas->height; y++) {
-                uint8_t *row = canvas_at(canvas, 0, y);
-
-                for (uint32_t x = 0; x < canvas->width; x++, row += PIXEL_BYTES)
-                        for (unsigned channel = 0; channel < PIXEL_BYTES; channel++)
-                                row[channel] = tables->of[channel][row[channel]];
-        }
-}
 
 static uint8_t clamped(int64_t level) {
         return level < 0 ? 0 : level > 255 ? 255 : (uint8_t)level;
@@ -91,62 +76,19 @@ static void run_brightness_contrast(const struct operation *operation, const str
         }
         for (unsigned channel = 1; channel < PIXEL_BYTES; channel++)
                 memcpy(tables.of[channel], tables.of[0], N_LEVELS);
-        look_up(canvas, &tables);
+        tables_look_up(&tables, canvas);
 }
 
 /* ---- a table from the channel's own levels ------------------------------------------------------------------- */
-
-/* How many pixels have each level: RECIPE_BETWEEN_PIXELS_MAX of them fit. */
-struct counts {
-        uint32_t of[PIXEL_BYTES][N_LEVELS];
-};
-
-/* Neighbours are often alike, so each second pixel is counted elsewhere: adding to the same number twice in a row would
- * wait for the first sum. */
-static void count(const struct canvas *canvas, struct counts *ret_counts) {
-        struct counts odd = { 0 };
-
-        memset(ret_counts, 0, sizeof(*ret_counts));
-        for (uint32_t y = 0; y < canvas->height; y++) {
-                const uint8_t *row = canvas_at(canvas, 0, y);
-
-                for (uint32_t x = 0; x + 1 < canvas->width; x += 2, row += 2 * PIXEL_BYTES)
-                        for (unsigned channel = 0; channel < PIXEL_BYTES; channel++) {
-                                ret_counts->of[channel][row[channel]]++;
-                                odd.of[channel][row[PIXEL_BYTES + channel]]++;
-                        }
-                for (unsigned channel = 0; channel < PIXEL_BYTES && canvas->width % 2; channel++)
-                        ret_counts->of[channel][row[channel]]++;
-        }
-        for (unsigned channel = 0; channel < PIXEL_BYTES; channel++)
-                for (unsigned level = 0; level < N_LEVELS; level++)
-                        ret_counts->of[channel][level] += odd.of[channel][level];
-}
 
 static void leave(uint8_t *table) {
         for (int i = 0; i < N_LEVELS; i++)
                 table[i] = (uint8_t)i;
 }
 
-static int lowest_of(const uint32_t *counts) {
-        int level = 0;
-
-        while (level < 255 && counts[level] == 0)
-                level++;
-        return level;
-}
-
-static int highest_of(const uint32_t *counts) {
-        int level = 255;
-
-        while (level > 0 && counts[level] == 0)
-                level--;
-        return level;
-}
-
 /* The lowest level becomes 0 and the highest 255; in float64, truncated as Python's int() does. */
 static void stretch(const uint32_t *counts, uint8_t *table) {
-        int lowest = lowest_of(counts), highest = highest_of(counts);
+        int lowest = level_counts_lowest(counts), highest = level_counts_highest(counts);
         double scale, offset;
 
         if (highest <= lowest) { /* a flat channel */
@@ -162,7 +104,7 @@ static void stretch(const uint32_t *counts, uint8_t *table) {
 /* Each level becomes the share of pixels that are darker. The step is a 255th of all pixels without those of the
  * highest level; what is lost by that division can make a level greater than 255. */
 static void spread(const uint32_t *counts, uint8_t *table) {
-        int highest = highest_of(counts);
+        int highest = level_counts_highest(counts);
         int64_t n_below = 0, step, n;
 
         for (int i = 0; i < highest; i++)
@@ -180,13 +122,13 @@ static void spread(const uint32_t *counts, uint8_t *table) {
 }
 
 static void change(const struct canvas *canvas, void (*make)(const uint32_t *counts, uint8_t *table)) {
-        struct counts counts;
+        struct level_counts counts;
         struct tables tables;
 
-        count(canvas, &counts);
+        level_counts_take(canvas, &counts);
         for (unsigned channel = 0; channel < PIXEL_BYTES; channel++)
                 make(counts.of[channel], tables.of[channel]);
-        look_up(canvas, &tables);
+        tables_look_up(&tables, canvas);
 }
 
 static void run_autocontrast(const struct operation *operation, const struct canvas *canvas) {

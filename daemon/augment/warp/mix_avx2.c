@@ -4,16 +4,15 @@
  * Where two pixels are mixed along each axis, that is done for eight points at once in float32. Such a number is less
  * than DOUBT from that of float64: if no whole number is that near, both are truncated to the same level, and if one
  * is, which is rare, the pixel is made once more in float64. */
-#include <string.h>
-
 #include "daemon/augment/warp/rows.h"
 
 #if defined(__x86_64__)
 
-#include <immintrin.h>
+#define TARGET "avx2"
 
-#define INLINE __attribute__((target("avx2"), always_inline)) static inline
-#define AVX2   __attribute__((target("avx2"))) static
+#include "daemon/augment/warp/eight_avx2.h"
+
+#define AVX2 __attribute__((target(TARGET))) static
 
 INLINE __m256d load(const uint8_t *pixel) {
         int32_t bytes;
@@ -136,10 +135,6 @@ INLINE bool read_corners(const struct view *source, const struct axis *x, const 
         return true;
 }
 
-INLINE __m256 channel_of(__m256i pixels, int channel) {
-        return _mm256_cvtepi32_ps(_mm256_and_si256(_mm256_srli_epi32(pixels, 8 * channel), _mm256_set1_epi32(255)));
-}
-
 INLINE __m256 between_8(__m256 from, __m256 to, __m256 share) {
         return _mm256_add_ps(from, _mm256_mul_ps(_mm256_sub_ps(to, from), share));
 }
@@ -169,19 +164,6 @@ INLINE void mix_channel(const struct corners *corners, int channel, __m256 share
 
         *in_doubt = _mm256_or_ps(*in_doubt, _mm256_andnot_ps(is_flat(corners, channel), is_near));
         *pixels = _mm256_or_si256(*pixels, _mm256_slli_epi32(levels, 8 * channel));
-}
-
-/* Eight pixels of four bytes become 24 bytes. */
-INLINE void store_eight(__m256i pixels, uint8_t *out) {
-        const __m256i colours = _mm256_setr_epi8(0, 1, 2, 4, 5, 6, 8, 9, 10, 12, 13, 14, -1, -1, -1, -1, 0, 1, 2, 4, 5,
-                                                 6, 8, 9, 10, 12, 13, 14, -1, -1, -1, -1);
-        __m256i packed = _mm256_shuffle_epi8(pixels, colours);
-        __m128i second = _mm256_extracti128_si256(packed, 1);
-        int32_t last = _mm_extract_epi32(second, 2);
-
-        _mm_storeu_si128((__m128i *)(void *)out, _mm256_castsi256_si128(packed));
-        _mm_storel_epi64((__m128i *)(void *)(out + 12), second);
-        memcpy(out + 20, &last, sizeof(last));
 }
 
 INLINE __m256i mask_of(unsigned bits) {

@@ -32,8 +32,7 @@ static struct shape shape_of(const struct affine *affine) {
         return shape;
 }
 
-/* From points of the result to points of the source. */
-static void inverse_of(const struct affine *affine, double center_x, double center_y, double *ret_matrix) {
+void affine_inverse(const struct affine *affine, double center_x, double center_y, double *ret_matrix) {
         struct shape shape = shape_of(affine);
         double moved_x = center_x + affine->translate_x, moved_y = center_y + affine->translate_y;
         double *m = ret_matrix;
@@ -78,7 +77,7 @@ static void grid_of(const struct fold *fold, const struct affine *affine, struct
                y = affine->center.is_given ? affine->center.y - height * 0.5 : 0.0;
 
         warp->kind = WARP_GRID_AFFINE;
-        inverse_of(affine, x, y, warp->coefficients);
+        affine_inverse(affine, x, y, warp->coefficients);
 }
 
 static struct warp warp_with(const struct warp_look *look, enum warp_kind kind) {
@@ -105,9 +104,9 @@ int fold_affine(struct fold *fold, const struct affine *affine, const struct war
         if (fold->is_mask)
                 grid_of(fold, affine, &warp);
         else if (affine->center.is_given)
-                inverse_of(affine, affine->center.x, affine->center.y, warp.coefficients);
+                affine_inverse(affine, affine->center.x, affine->center.y, warp.coefficients);
         else
-                inverse_of(affine, width * 0.5, height * 0.5, warp.coefficients);
+                affine_inverse(affine, width * 0.5, height * 0.5, warp.coefficients);
         note_affine(fold, affine, false, width, height);
         if (is_identity(fold, &warp))
                 return 0;

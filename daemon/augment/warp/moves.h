@@ -25,6 +25,10 @@ struct affine {
         struct warp_center center;
 };
 
+/* Its matrix from points of the result to points of the source, six numbers, about a centre in pixels from wherever
+ * both are counted. */
+void affine_inverse(const struct affine *affine, double center_x, double center_y, double *ret_matrix);
+
 int fold_affine(struct fold *fold, const struct affine *affine, const struct warp_look *look, struct why *why);
 
 /* Pillow's transform() with AFFINE: point (x, y) shows (m0 x + m1 y + m2, m3 x + m4 y + m5), both from the top left

@@ -11,15 +11,6 @@ const struct policy_reach POLICY_NARROW = {
 };
 const struct policy_reach POLICY_WIDE = { .shear = 0.99, .rotate = 135, .blend = 0.99, .translate = 32, .n_bits = 6 };
 
-/* As torch.linspace(from, to, n)[idx]: in float32, with one rounding for product and sum, from the nearer end. */
-static double on_scale(double from, double to, struct policy_magnitude magnitude) {
-        float step = ((float)to - (float)from) / (float)(magnitude.n - 1);
-
-        if (magnitude.idx < magnitude.n / 2)
-                return (double)fmaf(step, (float)magnitude.idx, (float)from);
-        return (double)fmaf(-step, (float)(magnitude.n - 1 - magnitude.idx), (float)to);
-}
-
 static float bits_left(uint32_t n_bits, struct policy_magnitude magnitude) {
         float taken = (float)magnitude.idx / (float)((magnitude.n - 1) / (double)n_bits);
 
@@ -49,20 +40,21 @@ int policy_change(struct fold *fold, enum policy_change change, const struct pol
                   struct policy_magnitude magnitude, bool is_negative, const struct warp_look *look, struct why *why) {
         double sign = is_negative ? -1 : 1, width = reach->is_relative ? fold_width(fold) : 1,
                height = reach->is_relative ? fold_height(fold) : 1;
-        float factor = (float)(1.0 + sign * on_scale(0, reach->blend, magnitude));
+        float factor = (float)(1.0 + sign * policy_on_scale(0, reach->blend, magnitude));
         struct warp_center middle = { 0 };
 
         switch (change) {
         case POLICY_SHEAR_X:
-                return shear(fold, sign * on_scale(0, reach->shear, magnitude), 0, look, why);
+                return shear(fold, sign * policy_on_scale(0, reach->shear, magnitude), 0, look, why);
         case POLICY_SHEAR_Y:
-                return shear(fold, 0, sign * on_scale(0, reach->shear, magnitude), look, why);
+                return shear(fold, 0, sign * policy_on_scale(0, reach->shear, magnitude), look, why);
         case POLICY_TRANSLATE_X:
-                return translate(fold, sign * on_scale(0, reach->translate * width, magnitude), 0, look, why);
+                return translate(fold, sign * policy_on_scale(0, reach->translate * width, magnitude), 0, look, why);
         case POLICY_TRANSLATE_Y:
-                return translate(fold, 0, sign * on_scale(0, reach->translate * height, magnitude), look, why);
+                return translate(fold, 0, sign * policy_on_scale(0, reach->translate * height, magnitude), look, why);
         case POLICY_ROTATE:
-                return fold_rotate(fold, sign * on_scale(0, reach->rotate, magnitude), false, &middle, look, why);
+                return fold_rotate(fold, sign * policy_on_scale(0, reach->rotate, magnitude), false, &middle, look,
+                                   why);
         case POLICY_BRIGHTNESS:
                 return operate(fold, &operation_brightness, factor);
         case POLICY_COLOR:
@@ -74,7 +66,7 @@ int policy_change(struct fold *fold, enum policy_change change, const struct pol
         case POLICY_POSTERIZE:
                 return operate(fold, &operation_posterize, bits_left(reach->n_bits, magnitude));
         case POLICY_SOLARIZE: /* levels from the threshold on are those from the next whole number on */
-                return operate(fold, &operation_solarize, (float)ceil(255.0 * on_scale(1, 0, magnitude)));
+                return operate(fold, &operation_solarize, (float)ceil(255.0 * policy_on_scale(1, 0, magnitude)));
         case POLICY_AUTO_CONTRAST:
                 return operate(fold, &operation_autocontrast, 0);
         case POLICY_EQUALIZE:

@@ -7,6 +7,7 @@
 #pragma once
 
 #include "daemon/augment/step.h"
+#include "daemon/augment/steps/policies/scale.h"
 #include "daemon/augment/warp/moves.h"
 
 enum policy_change {
@@ -41,11 +42,6 @@ struct policy_reach {
 
 extern const struct policy_reach POLICY_NARROW; /* of AutoAugment and RandAugment */
 extern const struct policy_reach POLICY_WIDE;   /* of TrivialAugmentWide */
-
-/* A magnitude: number idx of n on the scale. */
-struct policy_magnitude {
-        uint32_t idx, n;
-};
 
 /* Does one change, downwards if it has a sign. At most one warp or one operation. Errors are those of fold_warp(). */
 int policy_change(struct fold *fold, enum policy_change change, const struct policy_reach *reach,
