@@ -54,6 +54,7 @@
         ROW(rand_augment)                                                                                              \
         ROW(timm_rand_augment)                                                                                         \
         ROW(trivial_augment_wide)                                                                                      \
+        ROW(aug_mix)                                                                                                   \
         /* boxes */                                                                                                    \
         ROW(sanitize)                                                                                                  \
         /* the form of the result */                                                                                   \

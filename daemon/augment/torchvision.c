@@ -38,7 +38,6 @@ static const struct row ANSWERS[] = {
         { "ToImage", "is not needed: pictures are decoded already; layout(nchw) puts the channels first" },
         { "ToPILImage", "is not needed: pictures stay arrays; leave it out" },
         { "Lambda", "would be code of yours: do that with the batch, in the trainer" },
-        { "AugMix", IN_TRAINER },
         { "MixUp", OF_BATCH("mixup") },
         { "CutMix", OF_BATCH("cutmix") },
         { "LinearTransformation", IN_TRAINER },

@@ -40,6 +40,7 @@
         ROW(RAND_AUGMENT, "rand_augment", "the step")                                                                  \
         ROW(TIMM_RAND_AUGMENT, "timm_rand_augment", "the step")                                                        \
         ROW(TRIVIAL_AUGMENT_WIDE, "trivial_augment_wide", "the step")                                                  \
+        ROW(AUG_MIX, "aug_mix", "the step")                                                                            \
         ROW(CLAHE, "clahe", "the step")                                                                                \
         ROW(COARSE_DROPOUT, "coarse_dropout", "the step")                                                              \
         ROW(JPEG, "jpeg", "the step")                                                                                  \

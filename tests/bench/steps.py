@@ -39,6 +39,7 @@ STEPS = [
     ("timm_rand_augment(9, mstd=0.5, increasing=true)", None, None, None),
     ("trivial_augment_wide()", "TrivialAugmentWide()", None, None),
     ("auto_augment()", "AutoAugment()", None, None),
+    ("aug_mix()", "AugMix()", None, None),
     ("color_jitter(brightness=0.4)", "ColorJitter(0.4)", "ColorJitter((0.6, 1.4), (1, 1), (1, 1), (0, 0), p=1)",
      "ColorJitter(0.4, 0, 0, 0, p=1)"),
     ("color_jitter(contrast=0.4)", "ColorJitter(0, 0.4)", "ColorJitter((1, 1), (0.6, 1.4), (1, 1), (0, 0), p=1)",

@@ -403,7 +403,7 @@ def _(box):
         daemon.refused("d", word, pipeline=pipeline)
     daemon.read("d", pipeline="image, boxes, more, labels: hflip(0.5)")
     daemon.read("d", pipeline="image, boxes: random_rotation(30) random_affine(9) random_perspective")
-    for policy in ("auto_augment", "rand_augment(2, 9)", "trivial_augment_wide"):
+    for policy in ("auto_augment", "rand_augment(2, 9)", "trivial_augment_wide", "aug_mix"):
         daemon.refused("d", "field boxes", policy.partition("(")[0], "not for pictures with masks, boxes or points",
                        pipeline=f"image, boxes: {policy}")
         daemon.read("d", pipeline=f"image: {policy}; boxes")

@@ -67,16 +67,20 @@ def _(box):
                 (t.AutoAugment(t.AutoAugmentPolicy.SVHN, fill=[1, 2, 3]), "auto_augment(svhn, fill=1:2:3)"),
                 (t.RandAugment(), "rand_augment(2, 9)"),
                 (t.RandAugment(3, 5, 11, t.InterpolationMode.BILINEAR), "rand_augment(3, 5, num_magnitude_bins=11, interpolation=bilinear)"),
-                (t.TrivialAugmentWide(), "trivial_augment_wide(31)")]:
+                (t.TrivialAugmentWide(), "trivial_augment_wide(31)"),
+                (t.AugMix(), "aug_mix"),
+                (t.AugMix(5, 2, 0, 0.5, False, t.InterpolationMode.NEAREST, [0]),
+                 "aug_mix(severity=5, mixture_width=2, alpha=0.5, all_ops=false, interpolation=nearest, fill=0)"),
+                (t.AugMix(chain_depth=2), "aug_mix(chain_depth=2)")]:
             # what follows makes pictures of one size
             found, rest = told([step, "center_crop(8)"] if not text.startswith("to") else ["center_crop(8)", step])
             assert (found, rest) in ((text + " center_crop(8)", ""), ("center_crop(8) " + text, "")), (found, rest, text)
-        found, rest = told(t.Compose([t.CenterCrop(8), t.AugMix(), t.ToTensor()]))
-        assert found == "center_crop(8) to(float32) layout(nchw)" and rest.startswith("AugMix: not a step"), rest
+        found, rest = told(t.Compose([t.CenterCrop(8), t.LinearTransformation(torch.eye(1), torch.zeros(1)), t.ToTensor()]))
+        assert found == "center_crop(8) to(float32) layout(nchw)" and rest.startswith("LinearTransformation: not a step"), rest
         found, rest = told(t.Compose([t.CenterCrop(8), *flips[2:], t.RandomErasing(value="random")]))
         assert found == ("center_crop(8) to(float32) normalize(mean=0.5:0.5:0.5, std=0.25:0.5:1) erasing(0.5, value=random) "
                          "layout(nchw)") and not rest, (found, rest)
-        for group in (t.RandomApply([t.AugMix()]), t.RandomOrder([t.ToTensor()]), t.RandomChoice([])):
+        for group in (t.RandomApply([t.LinearTransformation(torch.eye(1), torch.zeros(1))]), t.RandomOrder([t.ToTensor()]), t.RandomChoice([])):
             found, rest = told([t.CenterCrop(8), group])
             assert found == "center_crop(8)" and rest.startswith(f"{type(group).__name__}: not a step"), (found, rest)
         from dlclient._answers.transforms import written
@@ -129,7 +133,7 @@ assert text("rand-m9-mstd0.5-inc1", (0.485, 0.456, 0.406), "bicubic") == (
     "timm_rand_augment(magnitude=9, mstd=0.5, increasing=true, interpolation=bicubic, fill=124:116:104)")
 assert text("rand-n3-p1.0-mmax20-mstd101-inc0-m10") == "timm_rand_augment(num_layers=3, p=1, mstd=101, mmax=20)"
 for wrong, word in (("original", "not a RandAugment"), ("rand-m9-tweights", "tweights"), ("rand-m9.5", "m9.5"),
-                    ("rand-k3", "k3"), ("rand-mstdinf", "mstdinf"), ("", "not a RandAugment"), ("rand--", '""')):
+                    ("rand-k3", "k3"), ("augmix-m5-w4", "write aug_mix("), ("rand-mstdinf", "mstdinf"), ("", "not a RandAugment"), ("rand--", '""')):
     try:
         raise SystemExit(f"{wrong}: {text(wrong)}")
     except dlclient.OptionError as error:

@@ -13,6 +13,7 @@ Needs torch, torchvision, NumPy and Pillow, which only some machines have: impor
 import math
 import statistics
 from fractions import Fraction
+from unittest import mock
 
 import numpy
 import torch
@@ -456,6 +457,62 @@ def auto_augment(picture, draws, policy="imagenet", interpolation="nearest", fil
         if happens:
             picture = change(picture, name, NARROW, magnitude or 0, 10, negative, interpolation, fill)
     return picture
+
+
+def log_gamma(draws, alpha):
+    """The logarithm of a gamma variate."""
+    shape = alpha + 1 if alpha < 1 else alpha
+    d = shape - 1 / 3
+    c = 1 / math.sqrt(9 * d)
+    while True:
+        normal = float(numpy.float32(statistics.NormalDist().inv_cdf((draws.u32() + 0.5) / 2**32)))
+        root, u = 1 + c * normal, (draws.u32() + 0.5) / 2**32
+        if root > 0 and math.log(u) < 0.5 * normal * normal + d - d * root**3 + 3 * d * math.log(root):
+            break
+    log = math.log(d) + 3 * math.log(root)
+    return log + math.log((draws.u32() + 0.5) / 2**32) / alpha if alpha < 1 else log
+
+
+def dirichlet(draws, alphas):
+    """A row of weights, of alphas that are all the same."""
+    logs = [log_gamma(draws, alpha) for alpha in alphas]
+    parts = [math.exp(log - max(logs)) for log in logs]
+    return torch.tensor([[part / sum(parts) for part in parts]], dtype=torch.float32)
+
+
+class Fed:
+    """torch's two functions, which hand out what AugMix would be given: numbers that it does not ask for are drawn all the
+    same."""
+    def __init__(self, step, noise):
+        self.whole, self.parts = [], []
+        space = step._AUGMENTATION_SPACE if step.all_ops else step._PARTIAL_AUGMENTATION_SPACE
+        for i in range(step.mixture_width):
+            stream = Draws(noise, 0, 1 + i, 0)
+            depth = 1 + stream.below(3)
+            self.whole += [] if step.chain_depth > 0 else [depth]
+            for _ in range(step.chain_depth if step.chain_depth > 0 else depth):
+                number, magnitude, sign = stream.below(len(space)), stream.below(step.severity), stream.f32()
+                scale, is_signed = list(space.values())[number]
+                self.whole += [number] if scale(10, 1, 1) is None else [number, magnitude]
+                self.parts += [sign] if is_signed else []
+
+    def randint(self, *_, **terms):
+        return torch.tensor(self.whole.pop(0))
+
+    def rand(self, _):
+        return torch.tensor(self.parts.pop(0), dtype=torch.float32)
+
+
+def aug_mix(picture, draws, **arguments):
+    """torchvision's class itself, of a version that has it in transforms.v2."""
+    from torchvision.transforms import v2
+    step, noise = v2.AugMix(**arguments), seed(draws)
+    weights, fed = Draws(noise, 0, 0, 0), Fed(step, noise)
+    step._sample_dirichlet = lambda alphas: dirichlet(weights, [float(numpy.float32(alpha)) for alpha in alphas[0].tolist()])
+    with mock.patch("torch.randint", fed.randint), mock.patch("torch.rand", fed.rand):
+        made = step(picture)
+    assert not fed.whole and not fed.parts
+    return made
 
 
 STEPS = {function.__name__: function for function in (

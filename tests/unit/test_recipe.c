@@ -120,6 +120,10 @@ START_TEST(a_text_has_one_normal_spelling) {
                   "auto_augment(svhn, interpolation=nearest, fill=0) "
                   "rand_augment(2, magnitude=9, num_magnitude_bins=31, interpolation=nearest, fill=0) "
                   "trivial_augment_wide(7, interpolation=nearest, fill=1:2:3)" },
+                { "AugMix() aug_mix(10, 1, 0, 0.5, False, nearest, fill=(1, 2, 3))",
+                  "aug_mix(3, mixture_width=3, chain_depth=-1, alpha=1, all_ops=true, interpolation=bilinear) "
+                  "aug_mix(10, mixture_width=1, chain_depth=0, alpha=0.5, all_ops=false, interpolation=nearest, "
+                  "fill=1:2:3)" },
                 { "to(float16) layout(nchw)", "to(float16) layout(nchw)" },
                 { "hflip normalize(0.5, std=.25:1:2e0)", "hflip(0.5) normalize(0.5, std=0.25:1:2)" },
                 { "pad(4:0, 255.0, edge)", "pad(4:0, fill=255, padding_mode=edge)" },
@@ -376,6 +380,14 @@ static const struct {
         { "rand_augment(2, 9.5)", "column 17: magnitude: \"9.5\"" },
         { "rand_augment(2, 31)", "rand_augment: magnitude is 31; expected less than num_magnitude_bins, which is 31" },
         { "trivial_augment_wide(1)", "column 22: num_magnitude_bins: \"1\"" },
+        { "aug_mix(0)", "column 9: severity: \"0\" is not allowed; expected N, whole numbers from 1 to 10" },
+        { "aug_mix(mixture_width=17)", "mixture_width: \"17\"" },
+        { "aug_mix(chain_depth=-2)", "chain_depth: \"-2\"" },
+        { "aug_mix(alpha=0)", "alpha: \"0\"" },
+        { "aug_mix(all_ops=2)", "all_ops: \"2\"" },
+        { "aug_mix(interpolation=bicubic)", "interpolation: \"bicubic\" is not allowed; expected nearest or bilinear" },
+        { "decode(mode=RGBA) aug_mix", "column 19: aug_mix: is not for pictures" },
+        { "decode(mode=L) aug_mix(fill=1:2:3)", "fill" },
         { "auto_augment(imagnet)",
           "policy: \"imagnet\" is not allowed (did you mean \"imagenet\"?); expected imagenet, cif" },
         { "decode(mode=RGBA) rand_augment",

@@ -67,6 +67,13 @@ static inline bool warp_shows(const struct view *source, double x, double y) {
 uint32_t warp_mix_avx2(const struct warp *warp, const struct view *source, const double *x, const double *y, uint32_t n,
                        uint8_t *out);
 
+#define WARP_EIGHT 8u
+
+/* As many of the first pixels of warp_grid_mix() as there are instructions for, by eights, up to eight for which it
+ * would read after the source. Returns how many; 0 without AVX2 and FMA. */
+uint32_t warp_grid_mix_avx2(const struct warp *warp, bool is_filled, const struct view *source, const float *x,
+                            const float *y, uint32_t n, uint8_t *out);
+
 /* Turns by a quarter or a half. */
 void warp_turn(const struct warp *warp, const struct view *source, const struct canvas *canvas);
 

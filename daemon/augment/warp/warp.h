@@ -61,3 +61,8 @@ uint64_t warp_extra_bytes(const struct warp *warp, uint32_t width, uint32_t heig
 /* Writes each pixel of the canvas once, and reads none of it. The two do not overlap. `extra` has that many bytes,
  * aligned as malloc() aligns. */
 void warp_run(const struct warp *warp, const struct view *source, const struct canvas *canvas, uint8_t *extra);
+
+/* The same of a warp of the kind WARP_GRID_AFFINE as torchvision does it to a uint8 tensor with the filter bilinear:
+ * four pixels are mixed for each point. Points are within 2^30 pixels. Without a fill there is black around the
+ * picture. */
+void warp_grid_mix(const struct warp *warp, bool is_filled, const struct view *source, const struct canvas *canvas);

@@ -48,6 +48,9 @@ def timm_rand_augment(config: str, mean: Optional[Sequence[float]] = None, inter
     with t (other sets of changes) are refused: they are not in the daemon."""
     name, *sections = config.split("-")
     given: Dict[str, str] = {}
+    if name == "augmix":
+        raise OptionError(f"timm_rand_augment: \"{config}\" is timm's AugMix, whose changes and mixing are not in the "
+                          "daemon; torchvision's are: write aug_mix(severity, mixture_width=W, chain_depth=D)")
     if name != "rand":
         raise OptionError(f"timm_rand_augment: \"{config}\" is not a RandAugment of timm; expected one such as "
                           "rand-m9-mstd0.5-inc1")

@@ -92,6 +92,16 @@ def _rand_augment(step: Any) -> str:
             f"{_keys(num_magnitude_bins=(step.num_magnitude_bins, 31, _number))}{_warp_keys(step, 'nearest')})")
 
 
+def _aug_mix(step: Any) -> str:
+    """Here no fill is another thing than one of 0."""
+    fill = None if step.fill is None else _list(step.fill)
+    keys = _keys(severity=(step.severity, 3, _number), mixture_width=(step.mixture_width, 3, _number),
+                 chain_depth=(max(step.chain_depth, -1) or -1, -1, _number), alpha=(step.alpha, 1, _number),
+                 all_ops=(step.all_ops, True, _word))
+    keys += _filter(step) + ("" if fill is None else f", fill={fill}")
+    return f"aug_mix({keys[2:]})" if keys else "aug_mix"
+
+
 def _photometric_distort(step: Any) -> str:
     keys = _keys(brightness=(tuple(step.brightness), (0.875, 1.125), _list),
                  contrast=(tuple(step.contrast), (0.5, 1.5), _list),
@@ -169,6 +179,7 @@ STEPS: Dict[str, Callable[[Any], str]] = {
                                 f"{_warp_keys(step, 'nearest')})",
     "RandAugment": _rand_augment,
     "TrivialAugmentWide": lambda step: f"trivial_augment_wide({step.num_magnitude_bins}{_warp_keys(step, 'nearest')})",
+    "AugMix": _aug_mix,
     "SanitizeBoundingBoxes": lambda step: "sanitize",
 }
 
