@@ -432,13 +432,16 @@ uint32_t codec_channels(const struct codec *codec) {
         return format->dtype == DLP_DTYPE_UINT8 && !format->channels_first ? format->n_channels : 0;
 }
 
-/* Tokens stay because each cell would hold a vocabulary of its own. */
+/* Tokens stay because each cell would hold a vocabulary of its own, and what plug-ins decode because they do it in
+ * processes of their own. */
 bool codec_interprets(const struct codec *codec) {
         static const struct codec_type *const OF_PICTURES[] = { &CODEC_PICTURE, &CODEC_MASK, &CODEC_PLANES,
                                                                 &CODEC_BOXES,   &CODEC_ROWS, &CODEC_SOUND };
         static const struct codec_type *const OF_BYTES[] = { &CODEC_NUMBER, &CODEC_TEXT, &CODEC_TEXTS, &CODEC_ELEMENTS,
                                                              &CODEC_NPY };
 
+        if (codec->type == &CODEC_PLUGGED)
+                return codec_interprets(codec->plugged.before);
         for (size_t i = 0; i < ARRAY_SIZE(OF_PICTURES); i++)
                 if (codec->type == OF_PICTURES[i])
                         return true;

@@ -132,8 +132,14 @@ bool codec_is_points(const struct codec *codec);
 bool codec_is_of_boxes(const struct codec *codec);
 bool codec_drops_boxes(const struct codec *codec);
 
-/* Does it go through steps of plug-ins? */
+/* Does it go through steps of plug-ins, or is it decoded by one? */
 bool codec_is_plugged(const struct codec *codec);
+
+/* The steps and codecs of plug-ins that it uses, in the sequence in which they were settled; `ret_uses` has room for
+ * CODEC_USES_MAX. */
+#define CODEC_USES_MAX 16u
+struct plugin_use;
+uint32_t codec_uses(const struct codec *codec, const struct plugin_use **ret_uses);
 
 /* Of a picture: the channels that it has if they are levels one after the other, height x width x channels; else 0. */
 uint32_t codec_channels(const struct codec *codec);
@@ -144,6 +150,10 @@ bool codec_decodes(const struct codec *codec);
 /* Does it make something of stored bytes or of a picture's fields, more than copying what is stored or known? Where
  * decoders are isolated, such codecs are opened in cells (codec/cell/render_words.h); tokens are not. */
 bool codec_interprets(const struct codec *codec);
+
+/* What is done before steps of plug-ins, which run elsewhere: of a field that has none, all of it; NULL: nothing, a
+ * plug-in decodes it. */
+const struct codec *codec_before_plugins(const struct codec *codec);
 
 /* Is it a picture that is turned as EXIF says? */
 bool codec_is_upright(const struct codec *codec);
@@ -244,6 +254,15 @@ int codec_render(const struct codec *codec, struct codec_tools *tools, const str
 int codec_render_piece(const struct codec *codec, struct codec_tools *tools, const struct codec_input *input,
                        uint64_t n_bytes, uint64_t n_skipped_bytes, uint64_t n_kept_bytes, uint8_t *out,
                        struct why *why);
+
+/* Of a field with steps of plug-ins, where another process does what comes before them: the form of that, what it was
+ * opened as in terms of the whole field, and the steps themselves, which make `out` of `before` as codec_render() and
+ * codec_render_piece() would; n_kept_bytes 0: all. */
+void codec_form_before_plugins(const struct codec *codec, struct field_form *ret_form);
+void codec_open_plugins(const struct codec *codec, struct codec_opened *opened);
+int codec_render_plugins(const struct codec *codec, struct codec_tools *tools, const struct codec_input *input,
+                         const uint8_t *before, uint64_t n_skipped_bytes, uint64_t n_kept_bytes, uint8_t *out,
+                         struct why *why);
 
 void codec_close(const struct codec *codec, struct codec_tools *tools);
 

@@ -50,7 +50,7 @@ static int refuse_memory(struct worker *worker, const struct task *task, uint32_
                          const struct codec_opened *opened, struct why *why) {
         uint64_t allowed = worker->scratch->n_bytes;
 
-        if (rendering_is_for(task, idx_field))
+        if (rendering_is_for(task, idx_field) && !codec_is_plugged(program_codec(task->program, idx_field)))
                 return rendering_refuse_memory(&worker->rendering, idx_field, allowed, why);
         return codec_refuse_memory(program_codec(task->program, idx_field), worker->tools, opened, allowed, why);
 }
@@ -126,11 +126,25 @@ struct destination {
         uint64_t n_skipped_bytes, n_kept_bytes;
 };
 
+/* A cell makes what the plug-ins get. */
+static int write_plugged(struct worker *worker, struct task *task, uint32_t idx_field, const struct codec_input *input,
+                         uint64_t allowed_bytes, const struct destination *to, struct why *why) {
+        const uint8_t *before;
+        int r = rendering_write_before(&worker->rendering, idx_field, allowed_bytes, &before, why);
+
+        if (r != 0)
+                return r;
+        return codec_render_plugins(program_codec(task->program, idx_field), worker->tools, input, before,
+                                    to->n_skipped_bytes, to->n_kept_bytes, to->out, why);
+}
+
 static int write_field(struct worker *worker, struct task *task, uint32_t idx_field, const struct codec_input *input,
                        const struct codec_opened *opened, const struct destination *to, struct why *why) {
         const struct codec *codec = program_codec(task->program, idx_field);
         uint64_t allowed = opened->need_bytes <= worker->own_bytes ? worker->own_bytes : task->n_scratch_bytes;
 
+        if (rendering_is_for(task, idx_field) && codec_is_plugged(codec))
+                return write_plugged(worker, task, idx_field, input, allowed, to, why);
         if (rendering_is_for(task, idx_field))
                 return rendering_write(&worker->rendering, idx_field, to->out,
                                        to->n_kept_bytes > 0 ? to->n_kept_bytes : opened->n_bytes, to->n_skipped_bytes,

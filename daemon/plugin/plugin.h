@@ -9,6 +9,18 @@
 #include "daemon/plugin/plugins.h"
 #include "daemon/plugin/process.h"
 
+struct plugins {
+        size_t n;
+        struct plugin *list;
+        _Atomic bool is_stopping;
+        bool in_daemon;
+        char *folders;
+
+        /* Of plug-ins that are only described: what their steps deliver, in the sequence in which they are settled. */
+        struct dlplugin_form *outputs;
+        uint32_t n_outputs, idx_output;
+};
+
 struct plugin {
         char name[DLPLUGIN_NAME_MAX];
         char *path;
@@ -16,6 +28,7 @@ struct plugin {
         struct plugin_table *table; /* NULL: it cannot */
         struct process_terms terms; /* in processes */
         struct library *library;    /* in the daemon; else NULL */
+        struct plugins *described;  /* it is only described, by these; else NULL */
 
         /* The main thread's, for settling. */
         struct library_worker *worker;

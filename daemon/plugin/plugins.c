@@ -13,14 +13,6 @@
 #define SEPARATORS " \t\r\n,"
 #define NAMES_MAX  512u /* of a list in a message */
 
-struct plugins {
-        size_t n;
-        struct plugin *list;
-        _Atomic bool is_stopping;
-        bool in_daemon;
-        char *folders;
-};
-
 /* ---- loading -------------------------------------------------------------------------------------------------------
  */
 
@@ -167,6 +159,7 @@ void plugins_free(struct plugins *plugins) {
         }
         free(plugins->list);
         free(plugins->folders);
+        free(plugins->outputs);
         free(plugins);
 }
 

@@ -42,6 +42,12 @@ void plugins_stop(struct plugins *plugins);
 /* Takes NULL. After all uses and seats. */
 void plugins_free(struct plugins *plugins);
 
+/* Plug-ins as another process tells of them: texts that name their steps can be read, and nothing can be run.
+ * plugin_use_new() gets the outputs one after the other, so texts are read in the sequence in which they were read
+ * there. -ENOMEM. */
+int plugins_describe(const struct plugin_table *tables, uint32_t n_tables, const struct dlplugin_form *outputs,
+                     uint32_t n_outputs, struct plugins **ret_plugins);
+
 size_t plugins_count(const struct plugins *plugins);
 const struct plugin *plugins_at(const struct plugins *plugins, size_t idx);
 
@@ -74,6 +80,11 @@ int plugin_use_new(struct plugin *plugin, uint32_t idx_step, const struct plugin
 
 /* Takes NULL. */
 void plugin_use_free(struct plugin_use *use);
+
+const struct plugin *plugin_use_plugin(const struct plugin_use *use);
+
+/* Is its plug-in loaded into the daemon itself? */
+bool plugin_is_in_daemon(const struct plugin *plugin);
 
 /* What it delivers; a codec for pictures: uint8 [-1, -1, 3]. */
 const struct dlplugin_form *plugin_use_output(const struct plugin_use *use);

@@ -22,11 +22,21 @@ int plugin_ask(struct process *process, const struct plugin_request *request, st
         return r < 0 ? r : process_ask(process, request, ret_reply, why);
 }
 
+/* It was settled where the plug-in is. */
+static int settled_elsewhere(struct plugins *plugins, struct plugin_reply *reply, struct why *why) {
+        if (plugins->idx_output >= plugins->n_outputs)
+                return why_set(why, -EINVAL, "more steps of plug-ins than were described");
+        *reply = (struct plugin_reply){ .output = plugins->outputs[plugins->idx_output++] };
+        return 0;
+}
+
 static int settle(struct plugin_use *use, struct plugin_reply *reply, struct why *why) {
         struct plugin *plugin = use->plugin;
         struct why what;
         int r = -EPIPE;
 
+        if (plugin->described)
+                return settled_elsewhere(plugin->described, reply, why);
         if (plugin->library) {
                 library_ask(plugin->worker, &use->request, NULL, NULL, reply);
                 return 0;
@@ -76,6 +86,14 @@ int plugin_use_new(struct plugin *plugin, uint32_t idx_step, const struct plugin
 
 void plugin_use_free(struct plugin_use *use) {
         free(use);
+}
+
+const struct plugin *plugin_use_plugin(const struct plugin_use *use) {
+        return use->plugin;
+}
+
+bool plugin_is_in_daemon(const struct plugin *plugin) {
+        return plugin->library != NULL;
 }
 
 const struct dlplugin_form *plugin_use_output(const struct plugin_use *use) {

@@ -13,7 +13,7 @@ import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "support"))
-from harness import DLCTL, SLOWER, VARIANT, Skip, case, check_sequence, contains, equal, main, patience, png, within, write
+from harness import DLCTL, ROOT, SLOWER, VARIANT, Skip, case, check_sequence, contains, equal, main, patience, png, within, write
 from tars import archive, npy, web
 
 OTHER = 61003  # nobody's uid on any machine
@@ -217,21 +217,43 @@ def _(box):
     equal((set(cells(daemon)), first in found), (found, True), "they stay")
 
 
-@case("what would be decoded in the daemon all the same is refused, with the step's name")
+@case("boxes that a crop depends on go to the process with their picture: from an archive, with several views, or none")
 def _(box):
-    archive(box.path("w", "a.tar"), [("a.png", png(12, 10, bytes(360))), ("a.boxes.npy", npy("<f4", "(1, 4)", struct.pack("<4f", 1, 1, 6, 6)))])
-    datasets, text = {"w": web(box.path("w"))}, "png, boxes.npy: random_iou_crop resize(8:8)"
-    box.daemon(datasets).read("w", pipeline=text, batch=1)
-    done = isolated(box, datasets).dlctl("read", "w", "--pipeline", text)
-    equal(done.returncode in (1, 2), True, done.stderr)
-    contains(done.stderr, "random_iou_crop", "isolation")
+    dice, members = random.Random(3), []
+    for number in range(20):
+        width, height = dice.randint(20, 60), dice.randint(20, 60)
+        boxes = [(x, y, x + dice.uniform(2, 15), y + dice.uniform(2, 15))
+                 for x, y in ((dice.uniform(0, width - 18), dice.uniform(0, height - 18)) for _ in range(dice.randrange(4)))]
+        members += [(f"{number:03d}.png", png(width, height, dice.randbytes(width * height * 3))),
+                    (f"{number:03d}.boxes.npy", npy("<f4", f"({len(boxes)}, 4)", b"".join(struct.pack("<4f", *each) for each in boxes)))]
+    archive(box.path("w", "a.tar"), members)
+    datasets = {"w": web(box.path("w"))}
+    one, other = box.daemon(datasets, workers=2), isolated(box, datasets, workers=2)
+    for text in ("png, boxes.npy: random_iou_crop resize(8:8)", "png, boxes.npy: random_iou_crop(trials=3) resize(9:9) sanitize",
+                 "png, boxes.npy: random_iou_crop resize(8:8) views(2)"):
+        wanted, found = (daemon.read("w", pipeline=text, batch=1, epochs=3, seed=5) for daemon in (one, other))
+        for name in wanted[0]["fields"]:
+            equal([line["fields"][name]["sha256"] for line in found], [line["fields"][name]["sha256"] for line in wanted], f"{text}: {name}")
+
+
+@case("a plug-in that is loaded into the daemon is refused there: strangers' pictures would be in the daemon all the same")
+def _(box):
+    folder = box.path("plugins")
+    os.makedirs(folder, 0o755)
+    subprocess.run(["cc", "-std=gnu11", "-O2", "-fPIC", "-shared", "-I", os.path.join(ROOT, "daemon", "plugin", "include"), "-o",
+                    os.path.join(folder, "blocks.so"), os.path.join(ROOT, "docs", "plugins", "blocks.c")], check=True)
+    os.chmod(folder, 0o755)
+    datasets, text = {"p": box.folder_of_pictures("p", 8, width=20, height=12)}, "center_crop(8) plugin(blocks.mosaic, 3)"
+    terms = {"plugins": "blocks", "plugin_dirs": folder}
+    isolated(box, datasets, plugins_in="daemon", **terms).refused("p", "the plug-in blocks", "plugins_in", pipeline=text)
+    equal(bits(isolated(box, datasets, **terms).read("p", pipeline=text)), bits(box.daemon(datasets, **terms).read("p", pipeline=text)))
 
 
 @case("every codec has the same bits there: its own script passes over such processes")
 def _(box):
     if SLOWER > 1:
         raise Skip(f"{VARIANT}: the scripts run by themselves")
-    for name in ("sound", "npy", "views", "decoders"):
+    for name in ("sound", "npy", "views", "decoders", "boxes", "plugins"):
         done = subprocess.run([sys.executable, os.path.join(HERE, f"test_{name}.py")], env=dict(os.environ, DLP_ISOLATION="process"),
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=patience(300), check=False)
         equal(done.returncode, 0, f"{name}: {done.stdout[-3000:]}")

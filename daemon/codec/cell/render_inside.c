@@ -8,7 +8,9 @@
 #include "daemon/codec/cell/described_source.h"
 #include "daemon/codec/cell/render_words.h"
 #include "daemon/codec/program.h"
+#include "daemon/plugin/plugins.h"
 #include "daemon/tokenize/tokenizers.h"
+#include "proto/base/cleanup.h"
 
 #define OTHER_BYTES (64ull << 20) /* beside scratch: programs, tables of the libraries, the heap's gaps */
 
@@ -16,6 +18,7 @@
 struct known_program {
         uint64_t memory; /* 0: none */
         struct described_source described;
+        struct plugins *plugins;
         struct program *program;
 };
 
@@ -47,13 +50,23 @@ static void leave(struct program *program, const struct render_program *words) {
 
 static int make_program(struct known_program *known, uint64_t memory, const struct render_program *words,
                         struct why *why) {
-        const struct codec_named named = { .tokenizers = no_tokenizers };
+        const struct plugin_table *tables = (const struct plugin_table *)(const void *)((const uint8_t *)words +
+                                                                                        words->plugins_offset);
+        struct codec_named named = { .tokenizers = no_tokenizers };
         int r;
 
         described_source_init(&known->described, &words->schema, words->n_classes);
-        r = program_parse(words->text, &known->described.source, &named, &known->program, why);
+        r = plugins_describe(tables, words->n_plugins,
+                             (const struct dlplugin_form *)(const void *)(tables + words->n_plugins), words->n_outputs,
+                             &known->plugins);
         if (r < 0)
+                return why_errno(why, r, "isolation: plug-ins");
+        named.plugins = known->plugins;
+        r = program_parse(words->text, &known->described.source, &named, &known->program, why);
+        if (r < 0) {
+                plugins_free(TAKE_PTR(known->plugins));
                 return r;
+        }
         leave(known->program, words);
         known->memory = memory;
         return 0;
@@ -91,8 +104,8 @@ void render_forget(uint64_t memory) {
 
         if (!known)
                 return;
-        program_free(known->program);
-        known->program = NULL;
+        program_free(TAKE_PTR(known->program));
+        plugins_free(TAKE_PTR(known->plugins));
         known->memory = 0;
 }
 
@@ -133,6 +146,18 @@ static uint32_t find_sharers(const struct sample *sample, const struct render_fi
         return n;
 }
 
+static void set_plan_boxes(struct sample *sample, const struct codec *codec, const struct render_field *field,
+                           struct codec_input *input) {
+        const struct codec *boxes = program_codec(sample->known->program, codec_plan_boxes(codec));
+        const uint8_t *bytes = cell_inside_bytes(&field->plan_boxes);
+
+        input->plan_boxes = (struct codec_plan_boxes){ .codec = boxes,
+                                                       .bytes = bytes,
+                                                       .n_bytes = bytes ? field->plan_boxes.n_bytes : 0,
+                                                       .is_elsewhere = field->plan_boxes_are_elsewhere };
+        described_source_set_boxes(&sample->known->described, codec_field(boxes), bytes, field->plan_boxes.n_bytes);
+}
+
 static void make_input(struct sample *sample, const struct codec *codec, const struct render_field *field,
                        struct codec_input *ret_input) {
         const uint8_t *bytes = cell_inside_bytes(&field->in);
@@ -151,6 +176,8 @@ static void make_input(struct sample *sample, const struct codec *codec, const s
                 ret_input->n_bytes = bytes ? field->in.n_bytes : 0;
         }
         described_source_set(&sample->known->described, bytes, field->in.n_bytes);
+        if (field->has_plan_boxes && codec_plan_boxes(codec) != CODEC_NONE)
+                set_plan_boxes(sample, codec, field, ret_input);
         find_lead(sample, codec, field, ret_input);
 }
 
@@ -208,7 +235,9 @@ static int do_field(struct sample *sample, const struct render_field *field, str
 
         if (field->idx >= program_n_fields(sample->known->program))
                 return why_set(why, -EINVAL, "isolation: an order names a field that is not there");
-        codec = program_codec(sample->known->program, field->idx);
+        codec = codec_before_plugins(program_codec(sample->known->program, field->idx));
+        if (!codec)
+                return why_set(why, -EINVAL, "isolation: an order names a field that a plug-in decodes");
         *opened = (struct render_opened){ 0 };
         make_input(sample, codec, field, &input);
         input.sharers = sharers;

@@ -21,10 +21,14 @@ struct render_setup {
         uint64_t most_bytes; /* of scratch that an order may ever allow */
 };
 
-/* A pipeline, bound to the fields of a dataset. */
+/* A pipeline, bound to the fields of a dataset. What its plug-ins' steps are and deliver is said, so that its text can
+ * be read; they run elsewhere, after what the cell does. */
 struct render_program {
         struct schema schema;
         uint32_t n_classes;
+        uint32_t n_plugins, n_outputs;
+        uint64_t plugins_offset; /* from the beginning of this: the struct plugin_tables, and after them the outputs, */
+                                 /* each a struct dlplugin_form, in the sequence of codec_uses() */
         uint32_t left_forms, left_operations; /* bit i: those of field i are left to the client */
         char text[];                          /* with NUL */
 };
@@ -46,6 +50,10 @@ struct render_field {
         uint64_t seed; /* these five as in struct codec_input */
         uint64_t row_stride, plane_stride;
         uint32_t lead_width, lead_height; /* if the leading picture is not in the same order */
+
+        /* Of a field whose plan depends on boxes (codec_plan_boxes()): their bytes, or their value. */
+        bool has_plan_boxes, plan_boxes_are_elsewhere;
+        struct cell_place plan_boxes;
 };
 
 #define RENDER_SAMPLES_MAX 4u /* of a packet */

@@ -166,10 +166,21 @@ static int plugged_form(const struct codec *codec, const struct codec_terms *ter
 /* ---- a sample ------------------------------------------------------------------------------------------------------
  */
 
+/* Not only the last form: each plug-in has memory for what it gets and delivers. */
+void codec_open_plugins(const struct codec *codec, struct codec_opened *opened) {
+        const struct codec_plugged *plugged = &codec->plugged;
+        const struct dlplugin_form *form = plugin_use_output(plugged->uses[plugged->n_uses - 1]);
+
+        for (uint32_t i = 0; i < form->n_dims; i++)
+                opened->shape[i] = form->shape[i];
+        opened->n_bytes = plugin_form_bytes(form);
+        for (uint32_t i = 0; i < plugged->n_uses; i++)
+                opened->need_bytes += plugin_use_need(plugged->uses[i]);
+}
+
 static int plugged_open(const struct codec *codec, struct codec_tools *tools, const struct codec_input *input,
                         struct codec_opened *ret_opened, struct why *why) {
         const struct codec_plugged *plugged = &codec->plugged;
-        const struct dlplugin_form *form = plugin_use_output(plugged->uses[plugged->n_uses - 1]);
         int r = codec_open(plugged->before, tools, input, ret_opened, why);
 
         if (r < 0)
@@ -178,11 +189,7 @@ static int plugged_open(const struct codec *codec, struct codec_tools *tools, co
                 return why_set(why, -EBADMSG, "has %llu bytes before the plug-in, %llu are expected",
                                (unsigned long long)ret_opened->n_bytes,
                                (unsigned long long)plugin_form_bytes(&plugged->before_form));
-        for (uint32_t i = 0; i < form->n_dims; i++)
-                ret_opened->shape[i] = form->shape[i];
-        ret_opened->n_bytes = plugin_form_bytes(form);
-        for (uint32_t i = 0; i < plugged->n_uses; i++)
-                ret_opened->need_bytes += plugin_use_need(plugged->uses[i]);
+        codec_open_plugins(codec, ret_opened);
         return 0;
 }
 
@@ -194,19 +201,15 @@ static int reserve(const struct codec_plugged *plugged, struct codec_tools *tool
         return r;
 }
 
-static int plugged_render(const struct codec *codec, struct codec_tools *tools, const struct codec_input *input,
-                          uint8_t *out, struct why *why) {
+/* The first one's input lies in its place. */
+static int run(const struct codec *codec, struct codec_tools *tools, const struct codec_input *input, uint8_t *out,
+               struct why *why) {
         const struct codec_plugged *plugged = &codec->plugged;
-        struct codec_input before = *input;
         struct plugin_draws draws = { .seed = codec_seed(codec, input),
                                       .sample = input->sample,
                                       .epoch = input->epoch };
-        int r = reserve(plugged, tools, why);
+        int r = 0;
 
-        before.row_stride = before.plane_stride = 0;
-        if (r == 0)
-                r = codec_render(plugged->before, tools, &before, plugin_use_input(plugged->uses[0], tools->seats),
-                                 why);
         stage_enter(&tools->clock, STAGE_PLUGIN);
         for (uint32_t i = 0; i < plugged->n_uses && r == 0; i++) {
                 bool is_last = i + 1 == plugged->n_uses;
@@ -216,6 +219,59 @@ static int plugged_render(const struct codec *codec, struct codec_tools *tools, 
                                    is_last ? out : plugin_use_input(plugged->uses[i + 1], tools->seats), why);
         }
         return r;
+}
+
+static int plugged_render(const struct codec *codec, struct codec_tools *tools, const struct codec_input *input,
+                          uint8_t *out, struct why *why) {
+        const struct codec_plugged *plugged = &codec->plugged;
+        struct codec_input before = *input;
+        int r = reserve(plugged, tools, why);
+
+        before.row_stride = before.plane_stride = 0;
+        if (r == 0)
+                r = codec_render(plugged->before, tools, &before, plugin_use_input(plugged->uses[0], tools->seats),
+                                 why);
+        return r < 0 ? r : run(codec, tools, input, out, why);
+}
+
+int codec_render_plugins(const struct codec *codec, struct codec_tools *tools, const struct codec_input *input,
+                         const uint8_t *before, uint64_t n_skipped_bytes, uint64_t n_kept_bytes, uint8_t *out,
+                         struct why *why) {
+        const struct codec_plugged *plugged = &codec->plugged;
+        uint64_t n_bytes = plugin_form_bytes(plugin_use_output(plugged->uses[plugged->n_uses - 1]));
+        int r = reserve(plugged, tools, why);
+
+        if (r == 0 && n_kept_bytes > 0)
+                r = codec_memory_reserve(&tools->whole, n_bytes, why);
+        if (r < 0)
+                return r;
+        memcpy(plugin_use_input(plugged->uses[0], tools->seats), before, plugin_form_bytes(&plugged->before_form));
+        r = run(codec, tools, input, n_kept_bytes > 0 ? tools->whole.bytes : out, why);
+        if (r == 0 && n_kept_bytes > 0)
+                memcpy(out, tools->whole.bytes + n_skipped_bytes, n_kept_bytes);
+        return r;
+}
+
+/* ---- where another process does what comes before ------------------------------------------------------------------
+ */
+
+uint32_t codec_uses(const struct codec *codec, const struct plugin_use **ret_uses) {
+        uint32_t n = codec->plugged.before ? codec_uses(codec->plugged.before, ret_uses) : 0;
+
+        for (uint32_t i = 0; i < codec->plugged.n_uses; i++)
+                ret_uses[n++] = codec->plugged.uses[i];
+        return n;
+}
+
+const struct codec *codec_before_plugins(const struct codec *codec) {
+        if (codec->type == &CODEC_UNPACKED)
+                return NULL;
+        return codec->type == &CODEC_PLUGGED ? codec_before_plugins(codec->plugged.before) : codec;
+}
+
+void codec_form_before_plugins(const struct codec *codec, struct field_form *ret_form) {
+        *ret_form = (struct field_form){ 0 };
+        forms_to_field(&codec->plugged.before_form, ret_form);
 }
 
 static int plugged_refuse_room(const struct codec *codec, const struct codec_opened *opened, uint64_t room_bytes,

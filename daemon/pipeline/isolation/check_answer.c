@@ -42,10 +42,13 @@ static void promised(const struct field_layout *field, struct field_form *ret_fo
         memcpy(ret_form->shape, input->shape, sizeof(ret_form->shape));
 }
 
-static bool fits_form(const struct field_layout *field, const struct codec_opened *opened) {
+static bool fits_form(const struct field_layout *field, const struct codec *codec, const struct codec_opened *opened) {
         struct field_form form;
 
-        promised(field, &form);
+        if (codec_is_plugged(codec))
+                codec_form_before_plugins(codec, &form);
+        else
+                promised(field, &form);
         for (uint32_t i = 0; i < form.n_dims; i++)
                 if (opened->shape[i] < 0 || (form.shape[i] >= 0 && opened->shape[i] != form.shape[i]))
                         return false;
@@ -69,6 +72,8 @@ static bool is_flag(const bool *flag) {
 
 static bool is_possible(const struct rendering *rendering, const struct task *task, const struct render_field *field,
                         const struct render_opened *opened) {
+        const struct codec *codec = program_codec(task->program, field->idx);
+
         if (!is_flag(&opened->is_rendered) || !is_flag(&opened->opened.is_absent))
                 return false;
         if (opened->opened.is_absent)
@@ -78,8 +83,8 @@ static bool is_possible(const struct rendering *rendering, const struct task *ta
         if (opened->is_rendered && (field->what == RENDER_OPEN || field->what == RENDER_REFUSE ||
                                     (field->what == RENDER_WHOLE && opened->opened.n_bytes > field->out.n_bytes)))
                 return false;
-        return fits_form(&task->batch->stream->layout.fields[field->idx], &opened->opened) &&
-               fits_limits(rendering, program_codec(task->program, field->idx), &opened->opened);
+        return fits_form(&task->batch->stream->layout.fields[field->idx], codec, &opened->opened) &&
+               fits_limits(rendering, codec_before_plugins(codec), &opened->opened);
 }
 
 /* Of which at most n_bytes are there. */

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/plugin/plugins.h"
 #include "daemon/ring/held.h"
 #include "proto/base/cleanup.h"
 
@@ -63,19 +64,70 @@ static void describe_left(const struct program *program, struct render_program *
         }
 }
 
+/* What a pipeline uses of plug-ins. */
+struct plugged {
+        uint32_t n_plugins, n_outputs;
+        const struct plugin *plugins[DLP_TENSORS_MAX * CODEC_USES_MAX];
+        struct dlplugin_form outputs[DLP_TENSORS_MAX * CODEC_USES_MAX];
+};
+
+static void note_plugin(struct plugged *plugged, const struct plugin *plugin) {
+        for (uint32_t i = 0; i < plugged->n_plugins; i++)
+                if (plugged->plugins[i] == plugin)
+                        return;
+        plugged->plugins[plugged->n_plugins++] = plugin;
+}
+
+static void find_plugged(const struct program *program, struct plugged *plugged) {
+        const struct plugin_use *uses[CODEC_USES_MAX];
+
+        for (uint32_t i = 0; i < program_n_fields(program); i++) {
+                uint32_t n = codec_uses(program_codec(program, i), uses);
+
+                for (uint32_t k = 0; k < n; k++) {
+                        note_plugin(plugged, plugin_use_plugin(uses[k]));
+                        plugged->outputs[plugged->n_outputs++] = *plugin_use_output(uses[k]);
+                }
+        }
+}
+
+static void describe_plugged(const struct plugged *plugged, struct render_program *words) {
+        uint8_t *at = (uint8_t *)words + words->plugins_offset;
+
+        words->n_plugins = plugged->n_plugins;
+        words->n_outputs = plugged->n_outputs;
+        for (uint32_t i = 0; i < plugged->n_plugins; i++, at += sizeof(struct plugin_table))
+                memcpy(at, plugin_table(plugged->plugins[i]), sizeof(struct plugin_table));
+        memcpy(at, plugged->outputs, plugged->n_outputs * sizeof(plugged->outputs[0]));
+}
+
+static uint64_t aligned(uint64_t n_bytes) {
+        return (n_bytes + 63) / 64 * 64;
+}
+
 static int share_program(struct isolated *isolated, uint32_t idx, const struct programs *programs) {
         const struct program *program = programs_part(programs, idx);
         const struct source *source = programs_source(programs, idx);
+        _cleanup_(freep) struct plugged *plugged = calloc(1, sizeof(*plugged));
+        _cleanup_(freep) struct render_program *words = NULL;
         size_t n_text = strlen(program_text(program)) + 1;
-        _cleanup_(freep) struct render_program *words = calloc(1, sizeof(*words) + n_text);
+        uint64_t n_before = aligned(sizeof(*words) + n_text), n_bytes;
 
+        if (!plugged)
+                return -ENOMEM;
+        find_plugged(program, plugged);
+        n_bytes = n_before + plugged->n_plugins * sizeof(struct plugin_table) +
+                  plugged->n_outputs * sizeof(plugged->outputs[0]);
+        words = calloc(1, n_bytes);
         if (!words)
                 return -ENOMEM;
         words->schema = source->schema;
         words->n_classes = source->n_classes;
+        words->plugins_offset = n_before;
         describe_left(program, words);
         memcpy(words->text, program_text(program), n_text);
-        return cells_share(isolated->isolation->cells, "dataloaderd-pipeline", words, sizeof(*words) + n_text,
+        describe_plugged(plugged, words);
+        return cells_share(isolated->isolation->cells, "dataloaderd-pipeline", words, n_bytes,
                            &isolated->programs[idx]);
 }
 
@@ -101,23 +153,21 @@ static bool is_for_cells(const struct programs *programs) {
         return false;
 }
 
-/* What would be decoded in the daemon all the same. */
+/* Plug-ins that would do their work in the daemon all the same. */
 static int refuse_others(const struct programs *programs, struct why *why) {
+        const struct plugin_use *uses[CODEC_USES_MAX];
+
         for (uint32_t k = 0; k < programs_n_parts(programs); k++) {
                 const struct program *program = programs_part(programs, k);
 
-                for (uint32_t i = 0; i < program_n_fields(program); i++) {
-                        const struct codec *codec = program_codec(program, i);
-                        const char *step = codec_is_plugged(codec)                 ? "plugin(...)"
-                                           : codec_plan_boxes(codec) != CODEC_NONE ? "random_iou_crop"
-                                                                                   : NULL;
-
-                        if (step)
-                                return why_set(why, -EINVAL,
-                                               "pipeline: %s is not there yet with isolation = \"process\", which the "
-                                               "daemon's configuration asks for",
-                                               step);
-                }
+                for (uint32_t i = 0; i < program_n_fields(program); i++)
+                        for (uint32_t n = codec_uses(program_codec(program, i), uses); n > 0; n--)
+                                if (plugin_is_in_daemon(plugin_use_plugin(uses[n - 1])))
+                                        return why_set(why, -EINVAL,
+                                                       "pipeline: the plug-in %s is loaded into the daemon, which "
+                                                       "isolation = \"process\" keeps strangers' pictures out of: the "
+                                                       "administrator may set plugins_in to process",
+                                                       plugin_name(plugin_use_plugin(uses[n - 1])));
         }
         return 0;
 }

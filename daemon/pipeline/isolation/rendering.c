@@ -32,27 +32,25 @@ static int take_tray(struct rendering *rendering, uint64_t n_bytes, struct cell_
 }
 
 /* Views of a field have the same bytes, one after the other. */
-static int lay_bytes(struct rendering *rendering, const struct codec_input *input, struct cell_place *ret_place,
-                     struct why *why) {
+static int lay_bytes(struct rendering *rendering, const uint8_t *bytes, uint64_t n_bytes, struct laid *last,
+                     struct cell_place *ret_place, struct why *why) {
         const struct large_buffer *large = rendering->task->large;
         int r;
 
         if (large && large->memory.number > 0 && rendering->task->request.buffer == large->bytes) {
-                *ret_place = (struct cell_place){ large->memory.number, (uint64_t)(input->bytes - large->bytes),
-                                                  input->n_bytes };
+                *ret_place = (struct cell_place){ large->memory.number, (uint64_t)(bytes - large->bytes), n_bytes };
                 return 0;
         }
-        if (input->bytes == rendering->last_bytes && input->n_bytes == rendering->last_place.n_bytes) {
-                *ret_place = rendering->last_place;
+        if (bytes == last->bytes && n_bytes == last->place.n_bytes) {
+                *ret_place = last->place;
                 return 0;
         }
-        r = take_tray(rendering, input->n_bytes, ret_place, why);
+        r = take_tray(rendering, n_bytes, ret_place, why);
         if (r < 0)
                 return r;
-        if (input->n_bytes > 0)
-                memcpy(rendering->booth->bytes + ret_place->offset, input->bytes, input->n_bytes);
-        rendering->last_bytes = input->bytes;
-        rendering->last_place = *ret_place;
+        if (n_bytes > 0)
+                memcpy(rendering->booth->bytes + ret_place->offset, bytes, n_bytes);
+        *last = (struct laid){ bytes, *ret_place };
         return 0;
 }
 
@@ -68,6 +66,22 @@ static int lay_value(struct rendering *rendering, const struct codec *codec, con
         if (r == 0 && ret_place->n_bytes > 0)
                 source_value(input->source, input->sample, field, rendering->booth->bytes + ret_place->offset);
         return r;
+}
+
+/* The boxes on which the field's plan depends go with it, whoever else in the order has them. */
+static int lay_plan_boxes(struct rendering *rendering, const struct codec_input *input, struct render_field *field,
+                          struct why *why) {
+        const struct codec_plan_boxes *boxes = &input->plan_boxes;
+
+        if (!boxes->codec)
+                return 0;
+        field->has_plan_boxes = true;
+        field->plan_boxes_are_elsewhere = boxes->is_elsewhere;
+        if (boxes->is_elsewhere)
+                return 0;
+        return codec_is_stored(boxes->codec) ? lay_bytes(rendering, boxes->bytes, boxes->n_bytes,
+                                                         &rendering->last_boxes, &field->plan_boxes, why)
+                                             : lay_value(rendering, boxes->codec, input, &field->plan_boxes, why);
 }
 
 /* ---- an order ---------------------------------------------------------------------------------------------------- */
@@ -110,7 +124,7 @@ static void begin_order(struct rendering *rendering, struct task *task, uint64_t
         order->n_fields = 0;
         order->allowed_bytes = allowed_bytes;
         order->kept = (struct cell_place){ 0 };
-        rendering->last_bytes = NULL;
+        rendering->last = rendering->last_boxes = (struct laid){ 0 };
 }
 
 static int add_field(struct rendering *rendering, uint32_t idx_field, struct render_field **ret_field,
@@ -118,17 +132,20 @@ static int add_field(struct rendering *rendering, uint32_t idx_field, struct ren
         struct render_field *field = &rendering->order->fields[rendering->order->n_fields];
         const struct codec *codec = program_codec(rendering->task->program, idx_field);
         struct codec_input input = task_input(rendering->task, idx_field);
+        bool is_plugged = codec_is_plugged(codec);
         int r;
 
         *field = (struct render_field){ .idx = idx_field,
                                         .what = RENDER_OPEN,
                                         .seed = input.seed,
-                                        .row_stride = input.row_stride,
-                                        .plane_stride = input.plane_stride,
+                                        .row_stride = is_plugged ? 0 : input.row_stride,
+                                        .plane_stride = is_plugged ? 0 : input.plane_stride,
                                         .lead_width = input.lead_width,
                                         .lead_height = input.lead_height };
-        r = codec_is_stored(codec) ? lay_bytes(rendering, &input, &field->in, why)
+        r = codec_is_stored(codec) ? lay_bytes(rendering, input.bytes, input.n_bytes, &rendering->last, &field->in, why)
                                    : lay_value(rendering, codec, &input, &field->in, why);
+        if (r == 0)
+                r = lay_plan_boxes(rendering, &input, field, why);
         if (r == 0)
                 r = lay_kept(rendering, codec, why);
         if (r < 0)
@@ -222,8 +239,11 @@ static void write_packet(struct rendering *rendering) {
                 size_t n = RENDER_ORDER_BYTES(order->n_fields);
 
                 name_tray(rendering, &order->kept);
-                for (uint32_t i = 0; i < order->n_fields; i++)
+                for (uint32_t i = 0; i < order->n_fields; i++) {
                         name_tray(rendering, &order->fields[i].in);
+                        name_tray(rendering, &order->fields[i].plan_boxes);
+                        name_tray(rendering, &order->fields[i].out);
+                }
                 memcpy(rendering->sent + at, order, n);
                 at += n;
         }
@@ -384,7 +404,7 @@ static int order_ahead(struct rendering *rendering, struct task *task, struct wh
                 if (!is_in_read(task, i))
                         continue;
                 r = add_field(rendering, i, &field, why);
-                if (r == 0 && has_place(&layout->fields[i])) {
+                if (r == 0 && has_place(&layout->fields[i]) && !codec_is_plugged(program_codec(task->program, i))) {
                         field->what = RENDER_WHOLE;
                         field->out = known_place(rendering, i);
                 }
@@ -540,6 +560,19 @@ int rendering_open(struct rendering *rendering, uint32_t idx_field, struct codec
                 ahead->state = AHEAD_OPENED;
         }
         *ret_opened = ahead->opened;
+        if (codec_is_plugged(program_codec(rendering->now_task->program, idx_field)))
+                codec_open_plugins(program_codec(rendering->now_task->program, idx_field), ret_opened);
+        return r;
+}
+
+/* The field of an order of its own is to be rendered. */
+static int render_now(struct rendering *rendering, struct why *why) {
+        int r = ask_now(rendering, why);
+
+        if (r == 0)
+                r = told_error(rendering->answers[0], why);
+        if (r == 0 && !rendering->answers[0]->opened[0].is_rendered)
+                r = why_set(why, -EBADMSG, "its decoder did not render it");
         return r;
 }
 
@@ -558,11 +591,23 @@ int rendering_write(struct rendering *rendering, uint32_t idx_field, uint8_t *ou
         field->out = place_in_slots(rendering, out, room_bytes);
         field->n_skipped_bytes = n_skipped_bytes;
         field->n_kept_bytes = n_kept_bytes;
-        r = ask_now(rendering, why);
+        return render_now(rendering, why);
+}
+
+int rendering_write_before(struct rendering *rendering, uint32_t idx_field, uint64_t allowed_bytes,
+                           const uint8_t **ret_bytes, struct why *why) {
+        uint64_t n_bytes = rendering->now->ahead[idx_field].opened.n_bytes;
+        struct render_field *field;
+        int r = order_alone(rendering, idx_field, allowed_bytes, &field, why);
+
+        if (r == 0 && take_tray(rendering, n_bytes, &field->out, why) < 0)
+                r = -ENOMEM;
+        if (r < 0)
+                return r;
+        field->what = RENDER_WHOLE;
+        r = render_now(rendering, why);
         if (r == 0)
-                r = told_error(rendering->answers[0], why);
-        if (r == 0 && !rendering->answers[0]->opened[0].is_rendered)
-                r = why_set(why, -EBADMSG, "its decoder did not render it");
+                *ret_bytes = rendering->booth->bytes + field->out.offset;
         return r;
 }
 

@@ -29,6 +29,12 @@ struct ahead {
         struct codec_opened opened;
 };
 
+/* What was laid into the tray last, and where. */
+struct laid {
+        const uint8_t *bytes; /* NULL: nothing */
+        struct cell_place place;
+};
+
 /* A sample whose fields have been ordered. */
 struct ordered {
         struct task *task; /* NULL: none */
@@ -53,10 +59,9 @@ struct rendering {
         /* Of the packet that is being made, or was answered last. */
         struct task *task; /* that fields are added for */
         struct booth *booth;
-        uint64_t n_tray;           /* bytes of the tray that are used */
-        uint32_t n_ends;           /* of cells over this field */
-        const uint8_t *last_bytes; /* what was laid into the tray last, and where */
-        struct cell_place last_place;
+        uint64_t n_tray;              /* bytes of the tray that are used */
+        uint32_t n_ends;              /* of cells over this field */
+        struct laid last, last_boxes; /* of fields, and of boxes that plans depend on */
         uint32_t n_orders;
         struct task *tasks[RENDER_SAMPLES_MAX];
         struct render_order orders[RENDER_SAMPLES_MAX], *order;
@@ -92,6 +97,11 @@ int rendering_open(struct rendering *rendering, uint32_t idx_field, struct codec
  * `out` on. `allowed_bytes`: of scratch. */
 int rendering_write(struct rendering *rendering, uint32_t idx_field, uint8_t *out, uint64_t room_bytes,
                     uint64_t n_skipped_bytes, uint64_t n_kept_bytes, uint64_t allowed_bytes, struct why *why);
+
+/* What comes before the steps of plug-ins of such a field (codec_before_plugins()), which the worker is to run: into
+ * the tray, where it lies until the next order. The cell may still write there. Errors as rendering_write(). */
+int rendering_write_before(struct rendering *rendering, uint32_t idx_field, uint64_t allowed_bytes,
+                           const uint8_t **ret_bytes, struct why *why);
 
 /* The time of the sample that passed before rendering_begin(). */
 uint64_t rendering_took_ns(const struct rendering *rendering);
