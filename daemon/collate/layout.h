@@ -79,6 +79,7 @@ struct field_input {
         enum dlp_dtype dtype;
         uint32_t n_dims;
         int64_t shape[FIELD_DIMS_MAX]; /* -1: varies from sample to sample */
+        int64_t most[FIELD_DIMS_MAX];  /* of what is delivered: the elements that a dimension has at most */
 };
 
 #define FIELD_NONE UINT32_MAX
@@ -113,8 +114,9 @@ struct field_form {
 
         struct packing_terms pack; /* packed */
 
-        struct field_input input;  /* stack, none of whose samples varies */
-        struct field_input result; /* likewise: what a function delivers, if steps make the field of it */
+        struct field_input input;
+        struct field_input result; /* what a function delivers, if steps make the field of it (then none of its samples
+                                    * varies), or if it varies (collate/delivered.h): then the field is a copy of it */
 
         struct mix_terms mix; /* stack: its samples are mixed with one another, by the size of the pictures of that */
         uint32_t mix_picture; /* field; FIELD_NONE: there are none */

@@ -1,10 +1,15 @@
 #include "daemon/pipeline/after.h"
 
 #include <errno.h>
+#include <string.h>
 
 #include "daemon/codec/after/after.h"
+#include "daemon/codec/steps/own_step.h"
+#include "daemon/collate/delivered.h"
+#include "daemon/collate/padding.h"
 #include "daemon/pipeline/batch.h"
 #include "proto/base/amounts.h"
+#include "proto/base/utf8.h"
 
 static int refuse_memory(uint64_t need_bytes, uint64_t allowed_bytes, struct why *why) {
         char need[AMOUNT_TEXT_MAX], allowed[AMOUNT_TEXT_MAX];
@@ -36,24 +41,103 @@ static int serve_field(struct worker *worker, struct task *task, uint32_t idx_fi
                             collating->slot + field->offset + field->sample_bytes * task->idx_sample, why);
 }
 
-static bool has_after(const struct program *program) {
-        for (uint32_t i = 0; i < program_n_fields(program); i++)
-                if (program_after(program, i))
+/* ---- what varies in size --------------------------------------------------------------------------------------- */
+
+static int refuse_shape(const struct field_form *form, const int64_t *shape, const int64_t *other, struct why *why) {
+        uint32_t k = 0;
+
+        while (k + 1 < form->n_dims && (form->shape[k] >= 0 || shape[k] == other[k] || other[k] < 0))
+                k++;
+        return why_set(why, -EBADMSG,
+                       "dimension %u has %lld elements, and %lld in another sample of its batch: pad them, or let the "
+                       "function give them one size",
+                       k, (long long)shape[k], (long long)other[k]);
+}
+
+/* The text that a process wrote may be no text. It is looked at where it is now the batch's own. */
+static int check_text(const struct field_form *form, const uint8_t *bytes, uint64_t n_bytes, struct why *why) {
+        size_t n_valid = form->dtype == DLP_DTYPE_TEXT ? utf8_valid(bytes, n_bytes) : n_bytes;
+
+        return n_valid == n_bytes ? 0 : why_set(why, -EBADMSG, "byte %zu is not UTF-8", n_valid);
+}
+
+static int deliver(struct task *task, uint32_t idx_field, struct why *why) {
+        struct collating *collating = &task->batch->collating;
+        const struct field_layout *field = &collating->layout->fields[idx_field];
+        const struct codec *codec = program_codec(task->program, idx_field);
+        const struct codec_input input = task_input(task, idx_field);
+        const uint8_t *from = collating->slot + field->result_offset + field->result_bytes * task->idx_sample;
+        int64_t shape[FIELD_DIMS_MAX], other[FIELD_DIMS_MAX];
+        uint8_t *to = NULL;
+        int r;
+
+        memcpy(shape, task->results[idx_field], sizeof(shape));
+        r = delivered_check(&field->form, shape, why);
+        if (r < 0)
+                return r;
+        if (field->form.how == COLLATE_PADDED && padding_fit(field, shape) < 0)
+                return padding_refuse(field, shape, why);
+        r = collating_place(collating, idx_field, task->idx_sample, shape, field_form_bytes(&field->form, shape), &to,
+                            other);
+        if (r == COLLATE_DIFFERS)
+                return refuse_shape(&field->form, shape, other, why);
+        if (r < 0)
+                return why_set(why, r, "is larger than the room of a sample");
+        delivered_copy(field, shape, from, to);
+        r = check_text(&field->form, to, field_form_bytes(&field->form, shape), why);
+        if (r == 0)
+                collating_hide(collating, idx_field, task->idx_sample, to, codec_seed(codec, &input), input.epoch,
+                               input.sample);
+        return r;
+}
+
+/* The field whose sample cannot be taken is named with the function that delivered it. */
+static int deliver_field(struct task *task, uint32_t idx_field, struct why *why) {
+        struct why detail;
+        int r = deliver(task, idx_field, &detail);
+
+        if (r < 0)
+                why_set(why, 0, "python(%s): field %s: %s", program_own(task->program, idx_field)->function,
+                        task->batch->collating.layout->fields[idx_field].form.name, detail.text);
+        return r;
+}
+
+static bool varies(const struct task *task, uint32_t idx_field) {
+        return delivered_varies(&task->batch->collating.layout->fields[idx_field].form);
+}
+
+/* ---- a sample -------------------------------------------------------------------------------------------------- */
+
+static bool has_work(const struct task *task) {
+        for (uint32_t i = 0; i < program_n_fields(task->program); i++)
+                if (program_after(task->program, i) || varies(task, i))
                         return true;
         return false;
+}
+
+/* Steps may wait for memory, and begin again then; what is placed comes last. */
+static int serve_fields(struct worker *worker, struct task *task, struct why *why) {
+        uint32_t n_fields = program_n_fields(task->program);
+        int r = 0;
+
+        for (uint32_t i = 0; i < n_fields && r == 0; i++)
+                if (program_after(task->program, i))
+                        r = serve_field(worker, task, i, why);
+        for (uint32_t i = 0; i < n_fields && r == 0; i++)
+                if (varies(task, i))
+                        r = deliver_field(task, i, why);
+        return r;
 }
 
 int after_serve(struct worker *worker, struct task *task, struct why *why) {
         struct stage_clock *clock = codec_tools_clock(worker->tools);
         uint64_t begin_ns;
-        int r = 0;
+        int r;
 
-        if (!has_after(task->program))
+        if (!has_work(task))
                 return 0;
         begin_ns = stage_clock_start(clock, STAGE_OTHER);
-        for (uint32_t i = 0; i < program_n_fields(task->program) && r == 0; i++)
-                if (program_after(task->program, i))
-                        r = serve_field(worker, task, i, why);
+        r = serve_fields(worker, task, why);
         if (r == SAMPLE_WAITS) {
                 stage_clock_drop(clock);
                 return r;

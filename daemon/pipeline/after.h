@@ -1,4 +1,5 @@
-/* pipeline/after.h: the steps after a function of the trainer's, when a sample comes back from the desk. */
+/* pipeline/after.h: what is left to do when a sample comes back from the desk: the steps after a function of the
+ * trainer's; and what varies in size is checked, and put where collation wants it. */
 #pragma once
 
 #include "daemon/pipeline/worker.h"

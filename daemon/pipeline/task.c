@@ -335,6 +335,7 @@ struct codec_input task_input(struct task *task, uint32_t idx_field) {
         const struct field_layout *layout = &stream->layout.fields[idx_field];
         const struct codec *codec = program_codec(task->program, idx_field);
         uint32_t lead = codec_lead(codec);
+        bool is_elsewhere = layout->form.input.n_bytes > 0; /* a function makes the field of it */
 
         return (struct codec_input){
                 .bytes = task->request.buffer + field->offset,
@@ -346,8 +347,8 @@ struct codec_input task_input(struct task *task, uint32_t idx_field) {
                 .kept = &task->kept,
                 .seed = task_seed(task, codec_draws(codec)),
                 .epoch = (uint32_t)task->batch->epoch,
-                .row_stride = padding_row_stride(layout),
-                .plane_stride = padding_plane_stride(layout),
+                .row_stride = is_elsewhere ? 0 : padding_row_stride(layout),
+                .plane_stride = is_elsewhere ? 0 : padding_plane_stride(layout),
                 .plan_boxes = plan_boxes_of(task, idx_field),
         };
 }

@@ -79,8 +79,10 @@ struct task {
         struct own own;                             /* whoever has the task */
         int64_t inputs[DLP_TENSORS_MAX]
                       [FIELD_DIMS_MAX]; /* worker: shapes of what functions are given, where it varies */
-        const char *bad_field;          /* worker: which one the candidate failed with; NULL: none, or more than one */
-        char path[PATH_MAX];            /* the sample's name: its file, or the file that it was before it was packed */
+        int64_t results[DLP_TENSORS_MAX]
+                       [FIELD_DIMS_MAX]; /* the same of what they delivered, as their process says: not checked */
+        const char *bad_field;           /* worker: which one the candidate failed with; NULL: none, or more than one */
+        char path[PATH_MAX];             /* the sample's name: its file, or the file that it was before it was packed */
 
         struct batch *batch;
         const struct program *program; /* of the candidate's part of the dataset */

@@ -169,7 +169,7 @@ static uint32_t find_sharers(const struct task *task, uint32_t idx_field, struct
 
 /* Must it lose its end to fit? Only a padded field may. */
 static bool is_too_long(const struct field_layout *field, const struct codec_opened *opened) {
-        return field->form.how == COLLATE_PADDED && field->form.pad.truncates &&
+        return field->form.how == COLLATE_PADDED && field->form.pad.truncates && field->form.input.n_bytes == 0 &&
                (uint64_t)opened->shape[0] > field->padded.limits[0];
 }
 
@@ -258,11 +258,11 @@ static bool is_ragged(const struct stream *stream, uint32_t idx_field) {
         return stream->layout.fields[idx_field].form.how == COLLATE_RAGGED;
 }
 
-/* Only what is not stacked may be absent. */
+/* Only what is not stacked may be absent, and that for which no function waits. */
 static int leave_out(struct task *task, uint32_t idx_field, struct why *why) {
-        enum collate_how how = task->batch->stream->layout.fields[idx_field].form.how;
+        const struct field_form *form = &task->batch->stream->layout.fields[idx_field].form;
 
-        if (how == COLLATE_STACK || how == COLLATE_PACKED)
+        if (form->how == COLLATE_STACK || form->how == COLLATE_PACKED || form->input.n_bytes > 0)
                 return why_set(why, -EBADMSG, "the sample does not have it");
         collating_leave_out(&task->batch->collating, idx_field, task->idx_sample);
         return 0;

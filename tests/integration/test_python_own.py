@@ -583,7 +583,7 @@ def _(box):
         no("the name of a function", pipeline="center_crop(8) python()", workers={{"f": f}})
         no("dtype= or shape=", pipeline="center_crop(8) python(f, size=3)", workers={{"f": f}})
         no("a dtype", pipeline="center_crop(8) python(f, dtype=complex)", workers={{"f": f}})
-        no("elements of a dimension", pipeline="center_crop(8) python(f, shape=-1:3)", workers={{"f": f}})
+        no("say how many elements it has at most", pipeline="center_crop(8) python(f, shape=-1:3)", workers={{"f": f}})
         no("are for a part that names one field", pipeline="label, image: center_crop(8) python(f, dtype=int8)",
            workers={{"f": f}})
         no("has one shape and is stacked", pipeline="image: center_crop(8) python(f) pad", workers={{"f": f}})

@@ -3,6 +3,7 @@
 the client does with them is in test_python_own.py."""
 import contextlib
 import json
+import mmap
 import os
 import socket
 import struct
@@ -10,7 +11,8 @@ import sys
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
-from harness import HandClient, Table, case, contains, equal, field, fields_of, main, request, within
+from harness import HandClient, Table, case, contains, equal, field, fields_of, main, request, varint, within
+from pyclient import trainer
 
 OTHER = 61002  # nobody's uid on any machine
 
@@ -189,6 +191,105 @@ def _(box):
             rank.close()
             equal(worker.client.closed(10), True, "its rank has left")
     rows.done()
+
+
+def packed(*numbers):
+    """A repeated number, as sizes= of an answer is."""
+    return field(4, b"".join(map(varint, numbers)))
+
+
+@case("what a process says of the size of a result is believed within what is declared, and an answer says all sizes")
+def _(box):
+    daemon = box.daemon({"p": box.folder_of_pictures("p", 33, width=40, height=32)}, workers=2)
+    rows = Table()
+    for sizes, text in (((9,), "python(my): field label: dimension 0 has 9 elements, and int32[..8:2] is declared"),
+                        ((2**64 - 1,), "dimension 0 has -1 elements"), ((2**63,), "dimension 0 has -1 elements"),
+                        ((2**32,), "has 4294967296 elements"), ((8,), None), ((0,), None)):
+        with rows.row(str(sizes)):
+            rank = HandClient(daemon.socket)
+            worker = Worker(daemon, ticket_of(rank.attach("p", batch=4, pipeline="label: python(my, dtype=int32, shape=..8:2)",
+                                                          on_error="skip")))
+            n_damaged = daemon.log().count("it is left out")
+            for _ in range(2):
+                for number, _ in worker.orders():
+                    worker.client.send(request("worked", field(1, number) + packed(*sizes)))
+            if text:
+                within(20, lambda: daemon.log().count(text) > 0, "the reason in the log")
+            rank.close()
+            equal(worker.client.closed(10), True, "its rank has left")
+            equal(daemon.log().count("it is left out") > n_damaged, text is not None, "is a sample damaged")
+    rows.done()
+    for sizes in ((), (1, 2), (1,) * 900):
+        with rows.row(f"{len(sizes)} sizes"):
+            rank = HandClient(daemon.socket)
+            worker = Worker(daemon, ticket_of(rank.attach("p", batch=4, pipeline="label: python(my, dtype=int32, shape=..8:2)")))
+            number, _ = worker.orders()[0]
+            worker.client.send(request("worked", field(1, number) + packed(*sizes)))
+            equal(worker.client.closed(10), True, "an answer without the sizes that it must have")
+            rank.close()
+    rows.done()
+    with rows.row("sizes of what does not vary"):
+        rank = HandClient(daemon.socket)
+        worker = Worker(daemon, ticket_of(rank.attach("p", batch=4, pipeline="center_crop(8) python(my)")))
+        number, _ = worker.orders()[0]
+        worker.client.send(request("worked", field(1, number) + packed(1)))
+        equal(worker.client.closed(10), True, "an answer with a size")
+        rank.close()
+    with rows.row("bytes that are no text"):
+        rank = HandClient(daemon.socket)
+        worker = Worker(daemon, ticket_of(rank.attach("p", batch=1, pipeline="label: python(my, dtype=text, shape=..8)",
+                                                      on_error="skip")))
+        with mmap.mmap(worker.client.descriptors[0], 0) as memory:
+            begin, end = (fields_of(worker.reply[110][0])[k][0] for k in (3, 2))
+            memory[begin:end] = b"\xff" * (end - begin)
+        for number, _ in worker.orders():
+            worker.client.send(request("worked", field(1, number) + packed(3)))
+        within(10, lambda: "python(my): field label: byte 0 is not UTF-8" in daemon.log(), "the reason in the log")
+        rank.close()
+    rows.done()
+
+
+@case("a program in C says the size of what it delivers; if it says nothing, it is the largest")
+def _(box):
+    daemon = box.daemon({"p": box.folder_of_pictures("p", 33, width=40, height=32)}, workers=2)
+    rank = HandClient(daemon.socket)
+    ticket = ticket_of(rank.attach("p", batch=4, shuffle=False,
+                                   pipeline="image, label: center_crop(8) python(my, label=int32[..8:2])"))
+    lines = trainer(box, daemon, """
+        import ctypes, errno
+        from dlclient import _library
+        from dlclient._own.worker import open_work
+        library = _library.load()
+        work = open_work(library, os.environ["DATALOADERD_SOCKET"], sys.argv[1], 1, False)
+        def shape(*numbers):
+            return (ctypes.c_int64 * len(numbers))(*numbers)
+        assert library.work_deliver(work, 1, shape(1, 2)) == -errno.EINVAL, "no sample yet"
+        taken = []
+        for i in range(3):
+            order = ctypes.c_void_p()
+            assert library.work_next(work, 5000, ctypes.byref(order)) == 0
+            order = _library.Order.from_address(order.value)
+            output = order.steps[1].output
+            assert output.shape[:2] == [8, 2] and output.n_dims == 2 and order.steps[0].n_fields == 2
+            varies = [[library.work_varies(work, step, dim) for dim in range(3)] for step in range(3)]
+            assert varies == [[False] * 3, [True, False, False], [False] * 3], varies
+            for wrong, text in ((shape(9, 2), "field label: dimension 0 has 9 elements; 0 to 8 are allowed"),
+                                (shape(-1, 2), "dimension 0 has -1 elements"), (shape(3, 1), "dimension 1 has 1 elements; 2 are"),
+                                (None, "shape must not be NULL")):
+                assert library.work_deliver(work, 1, wrong) == -errno.EINVAL
+                assert text in library.error_text(), library.error_text()
+            assert library.work_deliver(work, 2, shape(1, 2)) == -errno.EINVAL
+            assert library.work_deliver(work, 0, shape(8, 8, 3)) == 0, "of what does not vary, its own shape"
+            ctypes.memset(output.data, 7, 64)
+            if i != 1:
+                assert library.work_deliver(work, 1, shape(i, 2)) == 0
+            assert library.work_done(work, None) == 0
+        library.work_close(work)
+        out("done")
+    """, ticket)
+    equal(lines, ["done"], "the program's lines")
+    equal(daemon.objects("errors", "p"), [], "damaged samples")
+    rank.close()
 
 
 @case("a process whose child has its socket has ended when the one that supervises says so")

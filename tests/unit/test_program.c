@@ -493,6 +493,92 @@ START_TEST(a_function_gets_all_fields_of_its_part_in_one_call) {
 }
 END_TEST
 
+START_TEST(what_a_function_delivers_may_vary_up_to_a_maximum_and_is_collated_then) {
+        static const struct {
+                const char *text, *normal;
+                enum collate_how how;
+                uint32_t idx;
+                int64_t shape[3];
+                uint64_t result_bytes;
+                uint32_t padded_dim, n_padded_dims;
+        } rows[] = {
+                { "label: python(f, dtype=int32, shape=..512)",
+                  "label: python(f, dtype=int32, shape=..512)",
+                  COLLATE_RAGGED,
+                  0,
+                  { -1 },
+                  2048,
+                  0,
+                  1 },
+                { "label: python(f, dtype=int32, shape=(-1, 4), max=100) pad(value=7)",
+                  "label: python(f, dtype=int32, shape=..100:4) pad(value=7, multiple=1, to=longest, side=right, "
+                  "truncate=false)",
+                  COLLATE_PADDED,
+                  0,
+                  { -1, 4 },
+                  1600,
+                  0,
+                  1 },
+                { "image, label: center_crop(8) python(f, max=5, label=float32[-1, 2]) ragged(joined=true)",
+                  "image, label: center_crop(8) python(f, label=float32[..5:2]) ragged(joined=true)",
+                  COLLATE_RAGGED,
+                  1,
+                  { -1, 2 },
+                  40,
+                  0,
+                  1 },
+                { "image, label: center_crop(8) python(f, label=text[..9])",
+                  "image, label: center_crop(8) python(f, label=text[..9])",
+                  COLLATE_RAGGED,
+                  1,
+                  { -1 },
+                  9,
+                  0,
+                  1 },
+                { "image: center_crop(8) python(f, shape=..6:..7:3) pad",
+                  "image: center_crop(8) python(f, shape=..6:..7:3) pad(value=0, multiple=1, to=longest, side=right, "
+                  "truncate=false)",
+                  COLLATE_PADDED,
+                  0,
+                  { -1, -1, 3 },
+                  126,
+                  0,
+                  2 },
+                { "center_crop(8) python(f, shape=3:..6)",
+                  "center_crop(8) python(f, shape=3:..6)",
+                  COLLATE_STACK,
+                  0,
+                  { 3, -1 },
+                  18,
+                  1,
+                  1 },
+        };
+        const struct codec_terms terms = { .source = &PICTURES, .batch_size = 2, .max_pixels = 1000 };
+        char text[512], again[512];
+
+        for (size_t i = 0; i < ARRAY_LENGTH(rows); i++) {
+                struct program *program;
+                struct field_form form;
+                struct why why;
+
+                fields_of(&PICTURES, rows[i].text, text, sizeof(text));
+                ck_assert_str_eq(text, rows[i].normal);
+                fields_of(&PICTURES, text, again, sizeof(again));
+                ck_assert_str_eq(again, text);
+                ck_assert_int_eq(program_parse(text, &PICTURES, NULL, &program, &why), 0);
+                ck_assert_int_eq(program_form(program, rows[i].idx, &terms, &form, &why), 0);
+                ck_assert_int_eq(form.how, rows[i].how);
+                ck_assert_mem_eq(form.shape, rows[i].shape, form.n_dims * sizeof(*form.shape));
+                ck_assert_uint_gt(form.input.n_bytes, 0);
+                ck_assert_uint_eq(form.result.n_bytes, rows[i].result_bytes);
+                ck_assert_uint_eq(form.max_bytes, rows[i].result_bytes);
+                ck_assert_uint_eq(form.padded_dim, rows[i].padded_dim);
+                ck_assert_uint_eq(form.n_padded_dims, rows[i].n_padded_dims);
+                program_free(program);
+        }
+}
+END_TEST
+
 START_TEST(what_is_said_of_a_function_s_fields_is_of_those_that_its_part_names) {
         static const struct {
                 const char *text, *words[3];
@@ -514,6 +600,14 @@ START_TEST(what_is_said_of_a_function_s_fields_is_of_those_that_its_part_names) 
                 { "image, label: python(f, image=int64[1:1:1:1:1:1:1:1])", { "up to 7 dimensions" } },
                 { "image, label: python(f, image=int64[99999999999])", { "1 to 2147483647 elements" } },
                 { "image, label: python(f, image=int64[3:0])", { "1 to 2147483647 elements" } },
+                { "label: python(f, dtype=int64, shape=-1)",
+                  { "column 8", "elements it has at most, as in shape=..512" } },
+                { "label: python(f, dtype=int64, shape=4, max=5)", { "max= is for a dimension of -1" } },
+                { "label: python(f, shape=-1, max=5, max=6)", { "column 35", "once each" } },
+                { "label: python(f, shape=..0)", { "column 26", "1 to 2147483647 elements" } },
+                { "label: python(f, shape=..)", { "or the most of one that varies, as in shape=..512" } },
+                { "label: python(f, shape=..4:5) pack(8)", { "pack fills rows before a sample is read" } },
+                { "label: python(f, shape=4) pad", { "column 27", "has one shape and is stacked: leave pad out" } },
                 { "image, label: python(f, =int64)", { "or the name of a field, as in" } },
                 { "image, label: python(f, image)", { "\"=\" and a value" } },
                 { "image, label: python(f, a_name_that_is_much_too_long_for_a_field=int64)",
@@ -850,6 +944,7 @@ int main(void) {
                 { "programs", a_function_is_printed_with_its_part_and_says_the_form_of_its_field, 0 },
                 { "programs", steps_after_a_function_make_the_field_of_what_it_delivers, 0 },
                 { "programs", a_function_gets_all_fields_of_its_part_in_one_call, 0 },
+                { "programs", what_a_function_delivers_may_vary_up_to_a_maximum_and_is_collated_then, 0 },
                 { "programs", what_is_said_of_a_function_s_fields_is_of_those_that_its_part_names, 0 },
                 { "programs", what_is_wrong_is_named_with_its_column_in_the_whole_text, 0 },
                 { "views", views_are_fields_of_their_own_after_the_first_of_their_part, 0 },

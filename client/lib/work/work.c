@@ -26,7 +26,8 @@
 struct form {
         uint64_t offset, stride;
         uint32_t dtype, n_dims;
-        int64_t shape[DLP_DIMS_MAX];
+        int64_t shape[DLP_DIMS_MAX]; /* -1: varies */
+        int64_t most[DLP_DIMS_MAX];  /* of an output that varies: the elements of each dimension, at most */
         bool varies;
 };
 
@@ -67,6 +68,9 @@ struct dlc_work {
         uint64_t samples[DLP_RUN_MAX];
         uint64_t *seeds; /* DLP_RUN_MAX for each step */
         uint64_t input_strides[DLP_TENSORS_MAX], output_strides[DLP_TENSORS_MAX];
+        int64_t delivered[DLP_TENSORS_MAX][DLP_DIMS_MAX]; /* shapes of what `order` delivers, where it varies */
+        uint64_t sizes[ANSWERS_MAX * DLP_TENSORS_MAX * DLP_DIMS_MAX]; /* the same of the answers that are kept */
+        uint32_t n_sizes;
 };
 
 static int check_handle(struct dlc_work *work, const char *function) {
@@ -95,6 +99,21 @@ static bool product(uint64_t n_bytes, const int64_t *shape, size_t n, uint64_t *
                         return false;
         *ret_bytes = n_bytes;
         return true;
+}
+
+/* The largest sample of an output has a place. */
+static bool keep_most(const Dlp__Form *told, struct form *form) {
+        uint64_t n_bytes;
+
+        if (!form->varies)
+                return told->n_most == 0;
+        if (told->n_most != told->n_shape)
+                return false;
+        memcpy(form->most, told->most, told->n_most * sizeof(*told->most));
+        for (size_t i = 0; i < told->n_shape; i++)
+                if (form->shape[i] >= 0 && form->shape[i] != form->most[i])
+                        return false;
+        return product(dlp_dtype_bytes(form->dtype), form->most, form->n_dims, &n_bytes) && n_bytes <= form->stride;
 }
 
 /* Does each of its samples lie within a slot? A shape that varies is checked when it is told. */
@@ -137,7 +156,7 @@ static int keep(struct dlc_work *work, const Dlp__Working *working) {
                 if (strlen(told->function) >= sizeof(step->function) || strlen(told->field) >= sizeof(step->field) ||
                     strlen(told->parameter) >= sizeof(step->parameter) || (told->goes_on && i == 0) ||
                     !keep_form(work, told->input, &step->input) || !keep_form(work, told->output, &step->output) ||
-                    step->output.varies)
+                    !keep_most(told->output, &step->output))
                         return damaged(work);
                 strcpy(step->function, told->function);
                 strcpy(step->field, told->field);
@@ -289,9 +308,11 @@ static int answer(struct dlc_work *work, uint64_t number, const char *error) {
                 cut(error, text);
                 body.text = text;
         }
+        body.sizes = work->sizes;
+        body.n_sizes = work->n_sizes;
         request.body_case = DLP__REQUEST__BODY_WORKED;
         request.worked = &body;
-        work->n_kept = 0;
+        work->n_kept = work->n_sizes = 0;
         work->took_ns = 0;
         r = dli_connection_send(&work->connection, &request, &work->reason);
         return r < 0 && work->connection.farewell_code == EPROTO ? closed(work, work->connection.farewell.text) : r;
@@ -333,14 +354,18 @@ static int receive(struct dlc_work *work) {
         return (int)n;
 }
 
-static bool fill_array(const struct form *form, const Dlp__OrderStep *told, uint8_t *slot, uint64_t place,
-                       struct dlc_array *array) {
-        uint64_t n_bytes;
-
+static void fill_array(const struct form *form, uint8_t *slot, uint64_t place, struct dlc_array *array) {
         array->data = slot + form->offset + form->stride * place;
         array->dtype = form->dtype;
         array->n_dims = form->n_dims;
         memcpy(array->shape, form->shape, sizeof(array->shape));
+}
+
+static bool fill_input(const struct form *form, const Dlp__OrderStep *told, uint8_t *slot, uint64_t place,
+                       struct dlc_array *array) {
+        uint64_t n_bytes;
+
+        fill_array(form, slot, place, array);
         if (!form->varies)
                 return true;
         if (told->n_shape != form->n_dims)
@@ -355,7 +380,8 @@ static bool is_sound(const struct dlc_work *work, const Dlp__Order *told) {
             told->n_others >= DLP_RUN_MAX || told->n_others >= work->batch_size - told->place)
                 return false;
         for (uint32_t i = 0; i < work->n_steps; i++)
-                if (told->steps[i]->n_seeds != 0 && told->steps[i]->n_seeds != told->n_others)
+                if ((told->steps[i]->n_seeds != 0 && told->steps[i]->n_seeds != told->n_others) ||
+                    (told->n_others > 0 && work->steps[i].output.varies)) /* each sample has sizes of its own */
                         return false;
         return true;
 }
@@ -365,6 +391,16 @@ static uint64_t seed_of(const Dlp__OrderStep *told, size_t idx_sample) {
 }
 
 /* The next sample of the order is the one to work on. */
+/* If it varies it is as large as it may be, unless dlc_work_deliver() says something else. */
+static void fill_output(const struct form *form, uint8_t *slot, uint64_t place, struct dlc_array *array,
+                        int64_t *ret_delivered) {
+        fill_array(form, slot, place, array);
+        if (!form->varies)
+                return;
+        memcpy(array->shape, form->most, sizeof(array->shape));
+        memcpy(ret_delivered, form->most, sizeof(form->most));
+}
+
 static int fill(struct dlc_work *work, const Dlp__Order *told) {
         uint8_t *slot = work->payload + work->slots_offset + work->slot_bytes * told->slot;
         size_t idx = work->idx_sample;
@@ -380,9 +416,9 @@ static int fill(struct dlc_work *work, const Dlp__Order *told) {
                 order->parameter = step->parameter;
                 order->n_fields = step->n_fields;
                 order->seed = seed_of(told->steps[i], idx);
-                if (!fill_array(&step->input, told->steps[i], slot, told->place + idx, &order->input) ||
-                    !fill_array(&step->output, told->steps[i], slot, told->place + idx, &order->output))
+                if (!fill_input(&step->input, told->steps[i], slot, told->place + idx, &order->input))
                         return damaged(work);
+                fill_output(&step->output, slot, told->place + idx, &order->output, work->delivered[i]);
         }
         work->order = (struct dlc_order){ .number = told->number + idx,
                                           .epoch = told->epoch,
@@ -473,6 +509,44 @@ static bool may_keep(struct dlc_work *work, uint64_t now_ns, uint32_t n_samples)
                now_ns - work->kept_ns < ANSWER_NS;
 }
 
+bool dlc_work_varies(const struct dlc_work *work, uint32_t idx_step, uint32_t dim) {
+        return work && idx_step < work->n_steps && dim < work->steps[idx_step].output.n_dims &&
+               work->steps[idx_step].output.shape[dim] < 0;
+}
+
+int dlc_work_deliver(struct dlc_work *work, uint32_t idx_step, const int64_t *shape) {
+        int r = check_handle(work, "dlc_work_deliver");
+        const struct form *form;
+
+        if (r < 0)
+                return r;
+        if (!shape || !work->is_at_work || idx_step >= work->n_steps)
+                return dli_refuse(-EINVAL, "dlc_work_deliver: %s",
+                                  !shape             ? "shape must not be NULL"
+                                  : work->is_at_work ? "the sample has no step of this number"
+                                                     : "there is no sample that is not answered yet");
+        form = &work->steps[idx_step].output;
+        for (uint32_t k = 0; k < form->n_dims; k++) {
+                int64_t most = form->varies ? form->most[k] : form->shape[k];
+
+                if (shape[k] < 0 || shape[k] > most || (form->shape[k] >= 0 && shape[k] != most))
+                        return dli_refuse(
+                                -EINVAL, "dlc_work_deliver: field %s: dimension %u has %lld elements; %s%lld %s",
+                                work->steps[idx_step].field, k, (long long)shape[k], form->shape[k] < 0 ? "0 to " : "",
+                                (long long)most, form->shape[k] < 0 ? "are allowed" : "are declared");
+        }
+        memcpy(work->delivered[idx_step], shape, form->n_dims * sizeof(*shape));
+        return 0;
+}
+
+/* They are sent with the answer. */
+static void keep_sizes(struct dlc_work *work) {
+        for (uint32_t i = 0; i < work->n_steps; i++)
+                for (uint32_t k = 0; k < work->steps[i].output.n_dims; k++)
+                        if (work->steps[i].output.shape[k] < 0)
+                                work->sizes[work->n_sizes++] = (uint64_t)work->delivered[i][k];
+}
+
 /* `n` samples are done; with `error`, the last of them is not. */
 static int done(struct dlc_work *work, uint32_t n, const char *error) {
         uint64_t now_ns = clock_now_ns();
@@ -484,6 +558,8 @@ static int done(struct dlc_work *work, uint32_t n, const char *error) {
         work->took_ns += now_ns - work->begun_ns;
         work->is_at_work = work->is_run = false;
         work->answered = work->order.number + n - 1;
+        if (!error)
+                keep_sizes(work);
         pass(work, n, error || is_slow);
         if (!error && is_inside && !is_slow)
                 return 0;

@@ -405,6 +405,8 @@ _FUNCTIONS: List[Tuple[str, Any, List[Any]]] = [
     ("dlc_work_open", ctypes.c_int, [ctypes.POINTER(WorkOptions), _OUT]),
     ("dlc_work_next_run", ctypes.c_int, [_WORK, ctypes.c_int, _OUT]),
     ("dlc_work_run_done", ctypes.c_int, [_WORK, ctypes.c_uint32, ctypes.c_char_p]),
+    ("dlc_work_deliver", ctypes.c_int, [_WORK, ctypes.c_uint32, ctypes.POINTER(ctypes.c_int64)]),
+    ("dlc_work_varies", ctypes.c_bool, [_WORK, ctypes.c_uint32, ctypes.c_uint32]),
     ("dlc_work_ended", ctypes.c_int, [_WORK, ctypes.c_uint64, ctypes.c_char_p, ctypes.c_bool]),
     ("dlc_work_close", None, [_WORK]),
     ("dlc_last_error", ctypes.c_char_p, []),
@@ -450,6 +452,8 @@ class Functions:
     work_open: Any
     work_next_run: Any
     work_run_done: Any
+    work_deliver: Any
+    work_varies: Any
     work_ended: Any
     work_close: Any
     last_error: Any

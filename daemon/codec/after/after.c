@@ -60,6 +60,11 @@ int after_form(const struct after *after, struct field_form *form, struct why *w
         const struct pixel_format *format = recipe_format(after->recipe);
         uint32_t height, width;
 
+        if (form->result.n_bytes > 0)
+                return why_set(why, -EINVAL,
+                               "pipeline: field %s: what the function delivers varies in size, and steps after a "
+                               "function are for pictures of one size: let the function do what these steps do",
+                               form->name);
         if (form->how != COLLATE_STACK || form->dtype != DLP_DTYPE_UINT8 || form->n_dims != 3 ||
             form->shape[2] != after->n_channels || form->shape[0] < 1 || form->shape[1] < 1 ||
             form->shape[0] > RECIPE_SIZE_MAX || form->shape[1] > RECIPE_SIZE_MAX)

@@ -74,6 +74,9 @@ int take_ending(const char *text, size_t begin, size_t *steps_end, struct own_ca
  * at `first`. */
 int bind_own(struct program *program, uint32_t first, uint32_t begin, const struct own_call *own, struct why *why);
 
+/* Does the collation fit what the function of the part from `begin` on delivers, if it has one? */
+int check_collated(const struct program *program, uint32_t begin, const struct collation *collation, struct why *why);
+
 /* The same for steps of plug-ins; `begin` is the first field of the part. Labels that are mixed have no such steps. */
 int check_plugged(const struct program *program, uint32_t begin, struct why *why);
 

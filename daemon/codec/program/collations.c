@@ -5,14 +5,23 @@
 #include <stdio.h>
 #include <string.h>
 
+/* After a function it is for what varies: the others have one shape. */
+static bool is_collated(const struct program *program, uint32_t idx, const struct collation *collation,
+                        bool has_pictures) {
+        if (collation_mixes(collation))
+                return true;
+        if (program_own(program, idx))
+                return own_step_varies(&program->owns[idx]) || collation_is_stack(collation);
+        return !has_pictures || codec_is_picture(program->codecs[idx]) || codec_is_mask(program->codecs[idx]);
+}
+
 void collate_part(struct program *program, uint32_t begin, const struct collation *collation) {
         bool has_pictures = false;
 
         for (uint32_t i = begin; i < program->n_fields; i++)
                 has_pictures |= codec_is_picture(program->codecs[i]);
         for (uint32_t i = begin; i < program->n_fields; i++)
-                if (!has_pictures || collation_mixes(collation) || codec_is_picture(program->codecs[i]) ||
-                    codec_is_mask(program->codecs[i]))
+                if (is_collated(program, i, collation, has_pictures))
                         program->collations[i] = *collation;
 }
 

@@ -12,12 +12,25 @@ int take_ending(const char *text, size_t begin, size_t *steps_end, struct own_ca
 
         if (r == 0)
                 r = own_step_take(text, begin, *steps_end, ret_own, steps_end, why);
-        if (r == 0 && ret_own->function[0] && !collation_is_stack(ret_collation) && !collation_mixes(ret_collation))
-                r = why_set(why, -EINVAL,
-                            "pipeline, column %zu: what a function delivers has one shape and is stacked: leave what "
-                            "follows python(%s) out",
-                            ret_collation->column, ret_own->function);
+        if (r == 0 && ret_own->function[0] && collation_is_pack(ret_collation))
+                r = why_set(
+                        why, -EINVAL,
+                        "pipeline, column %zu: pack fills rows before a sample is read, and how long it is is known "
+                        "only after python(%s): use ragged(joined=true) or pad",
+                        ret_collation->column, ret_own->function);
         return r;
+}
+
+int check_collated(const struct program *program, uint32_t begin, const struct collation *collation, struct why *why) {
+        if (!program_own(program, begin) || collation_is_stack(collation) || collation_mixes(collation))
+                return 0;
+        for (uint32_t i = begin; i < program->n_fields; i++)
+                if (own_step_varies(&program->owns[i]))
+                        return 0;
+        return why_set(why, -EINVAL,
+                       "pipeline, column %zu: what python(%s) delivers has one shape and is stacked: leave %s out, or "
+                       "say that it varies, as in shape=..512 or boxes=float32[..100:4]",
+                       collation->column, program->owns[begin].function, collation_name(collation));
 }
 
 int bind_own(struct program *program, uint32_t first, uint32_t begin, const struct own_call *own, struct why *why) {

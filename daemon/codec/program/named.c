@@ -133,6 +133,8 @@ static int parse_part(struct program *program, const struct source *source, cons
                         return r;
                 r = bind_own(program, first, begin, &part->own, why);
                 if (r == 0)
+                        r = check_collated(program, begin, &part->collation, why);
+                if (r == 0)
                         r = check_plugged(program, begin, why);
                 if (r < 0)
                         return r;

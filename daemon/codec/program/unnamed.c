@@ -85,6 +85,8 @@ static int add_main(struct program *program, const struct source *source, struct
         if (r == 0)
                 r = bind_own(program, 0, 0, own, why);
         if (r == 0)
+                r = check_collated(program, 0, collation, why);
+        if (r == 0)
                 r = bind_after(program, 0, own, text, why);
         if (r == 0 && codec_drops_boxes(program->codecs[0]))
                 r = refuse_dropping(0, why);

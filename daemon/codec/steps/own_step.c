@@ -13,12 +13,14 @@
 #define NAME    "python"
 #define EXAMPLE NAME "(my) or " NAME "(my, dtype=float32, shape=3:224:224)"
 #define SEVERAL NAME "(my, boxes=float32[100:4])"
+#define VARYING "shape=..512 or boxes=float32[..100:4]"
+#define UP_TO   ".."
 
 /* What a function can be given and can deliver. */
-static const enum dlp_dtype DTYPES[] = { DLP_DTYPE_UINT8,   DLP_DTYPE_INT32,   DLP_DTYPE_INT64,  DLP_DTYPE_FLOAT16,
-                                         DLP_DTYPE_FLOAT32, DLP_DTYPE_FLOAT64, DLP_DTYPE_BOOL,   DLP_DTYPE_INT8,
-                                         DLP_DTYPE_INT16,   DLP_DTYPE_UINT16,  DLP_DTYPE_UINT32, DLP_DTYPE_UINT64,
-                                         DLP_DTYPE_BFLOAT16 };
+static const enum dlp_dtype DTYPES[] = { DLP_DTYPE_UINT8,    DLP_DTYPE_INT32,   DLP_DTYPE_INT64,  DLP_DTYPE_FLOAT16,
+                                         DLP_DTYPE_FLOAT32,  DLP_DTYPE_FLOAT64, DLP_DTYPE_BOOL,   DLP_DTYPE_INT8,
+                                         DLP_DTYPE_INT16,    DLP_DTYPE_UINT16,  DLP_DTYPE_UINT32, DLP_DTYPE_UINT64,
+                                         DLP_DTYPE_BFLOAT16, DLP_DTYPE_TEXT };
 
 /* ---- the text -------------------------------------------------------------------------------------------------- */
 
@@ -55,23 +57,46 @@ static int read_dtype(struct step_text *reader, struct own_form *form) {
                         reader->at += n;
                         return 0;
                 }
-        return step_text_refuse_here(reader, "a dtype: uint8, float32, int64, ...");
+        return step_text_refuse_here(reader, "a dtype: uint8, float32, int64, text, ...");
 }
 
-static int read_dimension(struct step_text *reader, struct own_form *form) {
+static int refuse_size(const struct step_text *reader) {
+        return why_set(reader->why, -EINVAL,
+                       "pipeline, column %zu: " NAME ": up to %u dimensions of 1 to %d elements are allowed",
+                       step_text_column(reader, reader->at), FIELD_DIMS_MAX, INT32_MAX);
+}
+
+static int read_size(struct step_text *reader, int64_t *ret_n) {
         unsigned long n;
         char *after;
 
         if (!isdigit((unsigned char)*reader->at))
-                return step_text_refuse_here(reader, "the elements of a dimension, as in shape=3:224:224");
+                return step_text_refuse_here(reader, "the elements of a dimension, as in shape=3:224:224, or the most "
+                                                     "of one that varies, as in " VARYING);
         errno = 0;
         n = strtoul(reader->at, &after, 10);
-        if (errno != 0 || n == 0 || n > INT32_MAX || form->n_dims == FIELD_DIMS_MAX)
-                return why_set(reader->why, -EINVAL,
-                               "pipeline, column %zu: " NAME ": up to %u dimensions of 1 to %d elements are allowed",
-                               step_text_column(reader, reader->at), FIELD_DIMS_MAX, INT32_MAX);
-        form->shape[form->n_dims++] = (int64_t)n;
+        if (errno != 0 || n == 0 || n > INT32_MAX)
+                return refuse_size(reader);
+        *ret_n = (int64_t)n;
         reader->at = after;
+        return 0;
+}
+
+/* "224", "..512", or "-1", for which max= says the most. */
+static int read_dimension(struct step_text *reader, struct own_form *form) {
+        bool is_any = strncmp(reader->at, "-1", 2) == 0, varies = strncmp(reader->at, UP_TO, 2) == 0 || is_any;
+        int64_t n = 0;
+        int r = 0;
+
+        if (form->n_dims == FIELD_DIMS_MAX)
+                return refuse_size(reader);
+        reader->at += varies ? 2 : 0;
+        if (!is_any)
+                r = read_size(reader, &n);
+        if (r < 0)
+                return r;
+        form->most[form->n_dims] = varies ? n : 0;
+        form->shape[form->n_dims++] = varies ? -1 : n;
         return 0;
 }
 
@@ -115,7 +140,7 @@ static int read_brackets(struct step_text *reader, struct own_form *form) {
 static int read_form(struct step_text *reader, struct own_form *form) {
         int r = 0;
 
-        if (isdigit((unsigned char)*reader->at))
+        if (isdigit((unsigned char)*reader->at) || *reader->at == '.' || *reader->at == '-')
                 return read_shape(reader, form);
         if (*reader->at != '[')
                 r = read_dtype(reader, form);
@@ -154,11 +179,12 @@ static int name_field(struct step_text *reader, size_t n, struct own_call *call)
 static int read_option(struct step_text *reader, struct own_call *call) {
         size_t n = field_length(reader->at);
         bool is_dtype = word_is(reader->at, n, "dtype"), is_shape = word_is(reader->at, n, "shape");
+        bool is_most = word_is(reader->at, n, "max");
         int r = 0;
 
-        if ((is_dtype && call->form.has_dtype) || (is_shape && call->form.has_shape))
-                return step_text_refuse_here(reader, "dtype= and shape= once each, as in " EXAMPLE);
-        if (!is_dtype && !is_shape)
+        if ((is_dtype && call->form.has_dtype) || (is_shape && call->form.has_shape) || (is_most && call->most > 0))
+                return step_text_refuse_here(reader, "dtype=, shape= and max= once each, as in " EXAMPLE);
+        if (!is_dtype && !is_shape && !is_most)
                 r = name_field(reader, n, call);
         if (r < 0)
                 return r;
@@ -167,9 +193,34 @@ static int read_option(struct step_text *reader, struct own_call *call) {
         r = expect(reader, '=', "\"=\" and a value");
         if (r < 0)
                 return r;
-        return is_dtype   ? read_dtype(reader, &call->form)
+        return is_most    ? read_size(reader, &call->most)
+               : is_dtype ? read_dtype(reader, &call->form)
                : is_shape ? read_shape(reader, &call->form)
                           : read_form(reader, &call->named[call->n_named - 1].form);
+}
+
+/* A dimension of -1 has as many elements as max= says, at most. */
+static bool settle_most(struct own_form *form, int64_t most, bool *ret_used) {
+        for (uint32_t k = 0; k < form->n_dims; k++)
+                if (form->shape[k] < 0 && form->most[k] == 0) {
+                        form->most[k] = most;
+                        *ret_used = true;
+                }
+        return !*ret_used || most > 0;
+}
+
+static int settle_all(struct step_text *reader, struct own_call *call) {
+        bool is_used = false, is_known = settle_most(&call->form, call->most, &is_used);
+
+        for (uint32_t i = 0; i < call->n_named; i++)
+                is_known &= settle_most(&call->named[i].form, call->most, &is_used);
+        if (is_known && (is_used || call->most == 0))
+                return 0;
+        return why_set(reader->why, -EINVAL, "pipeline, column %zu: " NAME "(%s): %s", call->column, call->function,
+                       is_used ? "-1 is a dimension that varies, and the room for it has to be known: say how many "
+                                 "elements it has at most, as in " VARYING
+                               : "max= is for a dimension of -1, and no shape has one; the most that one may have is "
+                                 "written as in " VARYING);
 }
 
 static int read_arguments(struct step_text *reader, struct own_call *call) {
@@ -189,7 +240,7 @@ static int read_arguments(struct step_text *reader, struct own_call *call) {
                 r = read_option(reader, call);
         }
         step_text_skip_blanks(reader);
-        return 0;
+        return settle_all(reader, call);
 }
 
 /* Steps may follow, but no other function. */
@@ -287,8 +338,12 @@ int own_step_bind(const struct own_call *call, const char *const *fields, uint32
 }
 
 static void print_shape(const struct own_form *form, FILE *stream) {
-        for (uint32_t k = 0; k < form->n_dims; k++)
-                fprintf(stream, "%s%lld", k > 0 ? ":" : "", (long long)form->shape[k]);
+        for (uint32_t k = 0; k < form->n_dims; k++) {
+                bool varies = form->shape[k] < 0;
+
+                fprintf(stream, "%s%s%lld", k > 0 ? ":" : "", varies ? UP_TO : "",
+                        (long long)(varies ? form->most[k] : form->shape[k]));
+        }
 }
 
 /* Of one field, whose name needs not be said unless it is a single number. */
@@ -354,6 +409,61 @@ static uint64_t input_bytes(const struct field_form *form) {
         return form->asked_bytes < form->max_bytes ? form->asked_bytes : form->max_bytes;
 }
 
+bool own_step_varies(const struct own_step *step) {
+        for (uint32_t k = 0; k < step->form.n_dims; k++)
+                if (step->form.shape[k] < 0)
+                        return true;
+        return false;
+}
+
+/* A sample's size is known when the function has delivered it: until then it lies in a place of its own, with room for
+ * the largest. Only the first dimension: it is ragged; else the first sample of a batch decides, unless it is padded.
+ */
+static int make_varying(const struct own_step *step, struct field_form *made, struct why *why) {
+        uint32_t n_varying = 0, first = 0, last = 0;
+
+        made->unit_bytes = made->max_bytes = dlp_dtype_bytes(made->dtype);
+        made->result = (struct field_input){ .dtype = made->dtype, .n_dims = made->n_dims };
+        for (uint32_t k = 0; k < made->n_dims; k++) {
+                bool varies = made->shape[k] < 0;
+                uint64_t most = (uint64_t)(varies ? step->form.most[k] : made->shape[k]);
+
+                made->result.shape[k] = made->shape[k];
+                made->result.most[k] = (int64_t)most;
+                if (!varies)
+                        made->unit_bytes *= most;
+                if (__builtin_mul_overflow(made->max_bytes, most, &made->max_bytes) ||
+                    made->max_bytes > DLP_PAYLOAD_MAX)
+                        return refuse(step, made, "is declared larger than a batch may be", why);
+                if (!varies)
+                        continue;
+                first = n_varying++ == 0 ? k : first;
+                last = k;
+        }
+        made->result.n_bytes = made->asked_bytes = made->max_bytes;
+        made->fails_late = true; /* the process says its size, and may say anything */
+        made->how = first == 0 && last == 0 ? COLLATE_RAGGED : COLLATE_STACK;
+        if (last - first + 1 != n_varying || n_varying > PADDED_DIMS_MAX)
+                return 0;
+        made->padded_dim = first;
+        made->n_padded_dims = n_varying;
+        for (uint32_t k = 0; k < n_varying; k++)
+                made->bounds[k] = (uint64_t)made->result.most[first + k];
+        return 0;
+}
+
+/* Text has one length, and no function can be told how it is to fill what is left of a fixed one. */
+static int check_text(const struct own_step *step, const struct field_form *form, struct why *why) {
+        bool is_text = step->form.has_dtype && step->form.dtype == DLP_DTYPE_TEXT;
+
+        if (!is_text || (step->form.n_dims == 1 && step->form.shape[0] < 0))
+                return 0;
+        return refuse(step, form,
+                      "is text, whose length varies: say how many bytes it has at most, as in dtype=text, "
+                      "shape=..1000, or with the field's name, as in caption=text[..1000]",
+                      why);
+}
+
 /* Which dimensions of what is made of a picture are its height and width, if it is one. */
 static void find_sides(struct field_form *made) {
         bool first = made->n_dims == 3 && made->shape[0] <= 4 && made->shape[2] > 4;
@@ -367,19 +477,23 @@ static void find_sides(struct field_form *made) {
 int own_step_apply(const struct own_step *step, struct field_form *form, struct why *why) {
         struct field_input input = { .n_dims = form->n_dims };
         struct field_form made = { .how = COLLATE_STACK };
+        int r;
 
         if (form->is_gathered)
                 return refuse(step, form, "is put together from several places: no function can be applied to it", why);
         if (form->dtype == DLP_DTYPE_TEXTS)
                 return refuse(step, form, "is a list of texts: no function can be applied to it", why);
+        r = check_text(step, form, why);
+        if (r < 0)
+                return r;
         if (is_fixed(form) && is_same(step, form))
                 return 0;
         if (!is_fixed(form) && !step->form.has_shape)
                 return refuse(
                         step, form,
                         "has samples of several shapes: say which shape the function delivers, as in dtype=uint8, "
-                        "shape=224:224:3, or with the field's name, as in image=uint8[224:224:3], or let steps before "
-                        "it give them one",
+                        "shape=224:224:3, or with the field's name, as in image=uint8[224:224:3], or how large it may "
+                        "be, as in " VARYING ", or let steps before it give them one",
                         why);
         input.dtype = input_dtype(form);
         input.n_bytes = input_bytes(form);
@@ -395,8 +509,12 @@ int own_step_apply(const struct own_step *step, struct field_form *form, struct 
         made.n_dims = step->form.has_shape ? step->form.n_dims : form->n_dims;
         memcpy(made.shape, step->form.has_shape ? step->form.shape : form->shape, sizeof(made.shape));
         made.input = input;
-        if (form->n_padded_dims == 2)
+        if (own_step_varies(step))
+                r = make_varying(step, &made, why);
+        else if (form->n_padded_dims == 2)
                 find_sides(&made);
+        if (r < 0)
+                return r;
         *form = made;
         return 0;
 }

@@ -4,6 +4,8 @@
  *      image: random_resized_crop(224) python(my); label       my changes the picture in place
  *      image: raw python(read, dtype=float32, shape=3:64:64)   read makes an array of the stored bytes
  *      image, boxes: hflip(0.5) python(my, boxes=float32[100:4])   my gets both, and delivers boxes in another form
+ *      text: raw python(tokens, dtype=int32, shape=..512) pad      samples of up to 512 elements, which are then
+ *                                                                  collated as other fields whose samples vary
  *
  * Steps for pictures may follow it (codec/after/after.h), mixing, and views(N). If the part names several fields, one
  * call gets them all. The function runs in processes that the trainer starts (pipeline/desk/desk.h); here is what the
@@ -23,7 +25,8 @@ struct own_form {
         bool has_dtype, has_shape;
         enum dlp_dtype dtype;
         uint32_t n_dims;
-        int64_t shape[FIELD_DIMS_MAX]; /* none is negative */
+        int64_t shape[FIELD_DIMS_MAX]; /* -1: varies from sample to sample, */
+        int64_t most[FIELD_DIMS_MAX];  /* and this is the most that it has; else 0 */
 };
 
 /* The step, for one of the fields of its part. */
@@ -42,6 +45,7 @@ struct own_call {
         size_t column;
         size_t after_begin, after_end; /* where the steps after it are in the text; equal: there are none */
         struct own_form form;          /* dtype= and shape= */
+        int64_t most;                  /* max=: of dimensions of -1; 0: not said */
         uint32_t n_named;
         struct own_named { /* FIELD= */
                 char field[DLP_TENSOR_NAME_MAX];
@@ -63,7 +67,10 @@ int own_step_bind(const struct own_call *call, const char *const *fields, uint32
 /* The call of these fields in its one normal spelling. */
 void own_step_print(const struct own_step *const *steps, uint32_t n_steps, FILE *stream);
 
+/* Does the size of what the function delivers vary from sample to sample? */
+bool own_step_varies(const struct own_step *step);
+
 /* Changes the form of a field accordingly: to what the function delivers. Where its input has another type or shape, or
- * varies, the form says that it lies in a place of its own. -EINVAL: no function can be applied to it, or what it
- * delivers must be said. */
+ * varies, the form says that it lies in a place of its own; and where what it delivers varies, so does that (`result`).
+ * -EINVAL: no function can be applied to it, or what it delivers must be said. */
 int own_step_apply(const struct own_step *step, struct field_form *form, struct why *why);

@@ -11,6 +11,7 @@
 
 #include "daemon/base/log.h"
 #include "daemon/codec/steps/own_step.h"
+#include "daemon/collate/delivered.h"
 #include "daemon/ctl/handlers.h"
 #include "daemon/pipeline/desk/desk.h"
 #include "daemon/ring/held.h"
@@ -198,6 +199,10 @@ static void tell_step(struct told_step *told, const struct stream *stream, uint3
                           form->result.n_dims, form->result.shape);
         else
                 tell_form(&told->output, field->offset, field->sample_bytes, form->dtype, form->n_dims, form->shape);
+        if (delivered_varies(form)) {
+                told->output.most = (int64_t *)(uintptr_t)form->result.most;
+                told->output.n_most = form->result.n_dims;
+        }
         if (form->input.n_bytes > 0)
                 tell_form(&told->input, field->input_offset, field->input_bytes, form->input.dtype, form->input.n_dims,
                           form->input.shape);
@@ -340,6 +345,36 @@ static const char *printable(const char *text, char copy[DESK_TEXT_MAX]) {
         return copy;
 }
 
+static uint32_t n_sizes(const struct desk *desk) {
+        uint32_t n = 0;
+
+        for (uint32_t i = 0; i < desk->n_steps; i++)
+                n += delivered_n_sizes(&desk->stream->layout.fields[desk->steps[i]].form);
+        return n;
+}
+
+static void note_sizes(const struct desk *desk, struct task *task, const uint64_t *sizes) {
+        for (uint32_t i = 0; i < desk->n_steps; i++) {
+                const struct field_form *form = &desk->stream->layout.fields[desk->steps[i]].form;
+
+                delivered_shape(form, sizes, task->results[desk->steps[i]]);
+                sizes += delivered_n_sizes(form);
+        }
+}
+
+/* How large is what functions delivered for the samples that are done? A worker thread checks it. False: there are not
+ * as many sizes as there must be. */
+static bool take_sizes(const struct seat *seat, const Dlp__Worked *worked) {
+        uint32_t n_done = desk_n_answered(seat, worked->number), n = n_sizes(seat->desk);
+
+        n_done -= n_done > 0 && worked->failed;
+        if (worked->n_sizes != (size_t)n * n_done)
+                return false;
+        for (uint32_t i = 0; i < n_done && n > 0; i++)
+                note_sizes(seat->desk, seat->dealt[i], worked->sizes + (size_t)n * i);
+        return true;
+}
+
 void handle_worked(struct session *session, const Dlp__Request *request) {
         const Dlp__Worked *worked = request->worked;
         char text[DESK_TEXT_MAX];
@@ -350,6 +385,10 @@ void handle_worked(struct session *session, const Dlp__Request *request) {
                 return;
         }
         desk = session->seat->desk;
+        if (desk && !take_sizes(session->seat, worked)) {
+                session_close(session, "its answer does not say the sizes of what was delivered");
+                return;
+        }
         if (desk_answer(session->seat, worked->number, worked->took_ns,
                         worked->failed ? printable(worked->text, text) : NULL) < 0)
                 session_close(session, desk ? "it answered an order that it was not given" : NULL);

@@ -230,6 +230,12 @@ static uint32_t find_dealt(const struct seat *seat, uint64_t number) {
         return i;
 }
 
+uint32_t desk_n_answered(const struct seat *seat, uint64_t number) {
+        uint32_t i = find_dealt(seat, number);
+
+        return i < seat->n_dealt ? i + 1 : 0;
+}
+
 /* The first `n` tasks are no longer the seat's. Returns how many samples they had. */
 static uint32_t undeal(struct seat *seat, uint32_t n) {
         uint32_t n_samples = 0;

@@ -163,8 +163,8 @@ static struct cell_place place_in_slots(const struct rendering *rendering, const
 
 /* Does every sample have the same place for the field, whatever is in it? */
 static bool has_place(const struct field_layout *field) {
-        return field->form.how == COLLATE_STACK &&
-               (!field->varies || field->form.input.n_bytes > 0 || field->form.result.n_bytes > 0);
+        return field->form.input.n_bytes > 0 || field->form.result.n_bytes > 0 ||
+               (field->form.how == COLLATE_STACK && !field->varies);
 }
 
 static struct cell_place known_place(const struct rendering *rendering, uint32_t idx_field) {

@@ -34,7 +34,7 @@ def _digest(value: Any) -> str:
 
 def _sample_of(field: Any, i: int) -> Any:
     """Several views of a field are a list."""
-    return [view[i] for view in field] if isinstance(field, list) else field[i]
+    return [view[i] for view in field] if type(field) is list else field[i]  # one of text is a list, too
 
 
 def _read(found: Found, n_samples: int, epoch: int, dataset: Any, batch_size: int, **options: Any) -> int:

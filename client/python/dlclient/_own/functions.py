@@ -14,6 +14,7 @@ import numpy
 from .._errors import OptionError
 from .._lease import TYPES
 from .draws import Draws
+from .room import Room
 from .several import GIVEN, Several, Writer, Wrong, put
 
 Function = Callable[..., Any]
@@ -139,10 +140,11 @@ class Applier:
         """`output` None: the function changes the array in place, or returns another one of its form."""
         call = self._call(name)
         result = call.function(given, **self._more(call.wants, seed, epoch, sample))
-        if result is None or result is given:
+        if result is None or (result is given and not isinstance(output, Room)):
             if output is not None:
+                form = output.form if isinstance(output, Room) else f"{output.dtype} {output.shape}"
                 raise Wrong(f"returned {'its input' if result is given else 'None'}, and what it delivers has another "
-                            f"form than its input: return an array of {output.dtype} {output.shape}")
+                            f"form than its input: return an array of {form}")
             return
         _put(result, given if output is None else output, name.decode())
 

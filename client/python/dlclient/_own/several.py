@@ -8,6 +8,7 @@ from typing import Any, Callable, Dict, Mapping, Optional, Sequence, Tuple
 import numpy
 
 from .kinds import Unfit, check_dtype, of_tensor
+from .room import Misfit, Room
 
 GIVEN = ("rng", "sample", "epoch")  # parameters that a function may have beside its fields
 
@@ -18,6 +19,8 @@ class Wrong(Exception):
 
 def form_of(array: Any) -> str:
     """As a pipeline has it: float32[3:224:224]."""
+    if isinstance(array, Room):
+        return array.form
     return f"{array.dtype}[{':'.join(str(n) for n in array.shape)}]"
 
 
@@ -92,7 +95,7 @@ class Several:
         return dict(zip(self.takes, result))
 
     def _deliver(self, field: str, result: Any, given: Any, output: Any) -> None:
-        if result is None or result is given:
+        if result is None or (result is given and not isinstance(output, Room)):
             if output is not None:
                 what = "it was not returned" if result is None else "its input was returned"
                 raise Wrong(f"field {field}: {what}, and what is delivered has another form: return {form_of(output)}")
@@ -103,6 +106,13 @@ class Several:
 
 def put(result: Any, output: Any, where: str, hint: Callable[[Any], str]) -> None:
     """Copies what a function returned to where the daemon wants it. `hint`: what to write to get such an array."""
+    if isinstance(output, Room):
+        try:
+            text = output.text_of(result)
+            output.put(_array_of(result, where) if text is None else text, hint)
+        except Misfit as misfit:
+            raise Wrong(f"{where}what was returned {misfit}") from None
+        return
     array = _array_of(result, where)
     if array.shape != output.shape or array.dtype != output.dtype:
         _refuse(array, output, where, hint)

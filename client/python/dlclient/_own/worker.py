@@ -15,6 +15,7 @@ from typing import Any, Dict, List, Optional, Tuple
 from .. import _library
 from .board import Board
 from .functions import Applier, Function, as_array, described
+from .room import Room
 from .several import Writer, Wrong
 
 GONE = 75        # exit status: the rank has left or the daemon has ended
@@ -64,6 +65,7 @@ class Worker:
         self._arrays: Dict[Any, Any] = {}
         self._writer: Optional[Writer] = None    # it makes all fields
         self._outs: Dict[int, List[Any]] = {}    # of each place of the ring, for the writer
+        self._rooms: Dict[int, Room] = {}        # of each step whose result varies in size: then a run is one sample
 
     def _array(self, array: Any, data: int) -> Any:
         """A view of an array that is made once for each place: a function may set the shape of what it gets."""
@@ -80,6 +82,8 @@ class Worker:
         step = run.first.contents.steps[i]
         given, output = step.input, step.output
         array = self._array(given, given.data + k * run.input_strides[i])
+        if i in self._rooms:
+            return array, self._rooms[i]
         return array, (None if given.data == output.data
                        else self._array(output, output.data + k * run.output_strides[i]))
 
@@ -104,10 +108,24 @@ class Worker:
         order, outs = run.first.contents, []
         for i in range(order.n_steps):
             array = order.steps[i].output
-            outs.append(as_array(array.data + k * run.output_strides[i], array.dtype,
+            outs.append(self._rooms.get(i) or as_array(array.data + k * run.output_strides[i], array.dtype,
                                  tuple(array.shape[:array.n_dims])))
         self._outs[order.steps[0].output.data + k * run.output_strides[0]] = outs
         return outs
+
+    def _find_rooms(self, work: Any, order: Any) -> None:
+        """Which results vary in size: the same for all samples."""
+        for i in range(order.n_steps):
+            output = order.steps[i].output
+            varies = [self._library.work_varies(work, i, k) for k in range(output.n_dims)]
+            if any(varies):
+                self._rooms[i] = Room(output.data, output.dtype, output.shape[:output.n_dims], varies)
+
+    def _tell_sizes(self, work: Any, done: List[int]) -> None:
+        for i, room in self._rooms.items():
+            if self._library.quick.work_deliver(work, i, (ctypes.c_int64 * len(room.shape))(*room.shape)) < 0:
+                done[0] = 0
+                raise Wrong(self._library.error_text())
 
     def _write(self, run: Any, order: Any, writer: Writer, done: List[int]) -> None:
         """All samples of a run, in as few steps as can be: each may take microseconds. `done` has their number."""
@@ -147,17 +165,22 @@ class Worker:
             self._writer = self._applier.writer_of(order.steps[0].function)
         return self._writer
 
-    def _work_on(self, run: Any) -> Tuple[int, Any]:
+    def _work_on(self, work: Any, run: Any) -> Tuple[int, Any]:
         """How many samples are done, and what is wrong with the next one, in a line; None: nothing is."""
         order, done, text = run.first.contents, [0], None
         if self._mark is None:
             self._mark = ctypes.c_uint64.from_address(ctypes.addressof(run.begun.contents))
+            self._find_rooms(work, order)
         try:
             writer = self._writer_of(order)
+            for i, room in self._rooms.items():
+                room.address = order.steps[i].output.data
             if writer is not None:
                 self._write(run, order, writer, done)
             else:
                 self._apply_to_all(run, order, done)
+            if self._rooms:
+                self._tell_sizes(work, done)
         except BaseException as error:  # pylint: disable=broad-except
             if os.getpid() != self._pid:  # raised in a child that the function forked
                 os._exit(1)
@@ -193,7 +216,7 @@ class Worker:
             if self._n_orders - self._n_flushed >= FLUSH_EVERY:
                 self._n_flushed = self._n_orders
                 _flush()
-            n, text = self._work_on(_library.Run.from_address(out.value or 0))
+            n, text = self._work_on(work, _library.Run.from_address(out.value or 0))
             result = library.quick.work_run_done(work, n, None if text is None else text.encode("utf-8", "replace"))
             if result < 0:  # refused: the function has closed the socket, as one does that closes all descriptors
                 return GONE if result in (-errno.ECONNRESET, -errno.ESHUTDOWN) else REFUSED
