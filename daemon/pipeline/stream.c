@@ -41,6 +41,14 @@ static bool has_several_reads(const struct stream_options *options) {
         return false;
 }
 
+/* A process may end over a sample, or a function fail, when all its fields have been served: it is served again then. */
+static bool has_functions(const struct program *program) {
+        for (uint32_t i = 0; i < program_n_fields(program); i++)
+                if (program_own(program, i))
+                        return true;
+        return false;
+}
+
 /* A cell may end over a field that it has opened without an error. */
 static bool is_for_cells(const struct programs *programs, uint32_t idx_field) {
         for (uint32_t k = 0; k < programs_n_parts(programs); k++)
@@ -64,7 +72,7 @@ static int stream_plan_layout(struct stream *stream, const struct stream_options
                 .n_rows = terms->batch_size,
                 .n_slots = options->n_slots,
                 .memory_limit = memory->budget->limit_bytes,
-                .is_spread = has_several_reads(options),
+                .is_spread = has_several_reads(options) || has_functions(programs_first(options->programs)),
         };
         struct field_form forms[DLP_TENSORS_MAX];
         uint32_t n_fields = program_n_fields(programs_first(options->programs));

@@ -6,7 +6,8 @@ import os
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
-from harness import case, contains, equal, main, within, write
+import tars
+from harness import case, contains, equal, identity_pixels, main, png, within, write
 from pyclient import Trainer, trainer
 
 VECTORS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "vectors")
@@ -263,6 +264,30 @@ def _(box):
             out(str(error))
     """, seconds=120)
     contains(found[0], "python(bad): 3 worker processes ended over it, the last: it ended with exit status 9")
+
+
+@case("a field of varying length beside a function's stays what it is when samples are rendered again or replaced")
+def _(box):
+    tars.archive(box.path("t/0.tar"), [(f"{i:03}.{end}", data) for i in range(6) for end, data in
+                                       (("png", png(40, 32, identity_pixels(i, 40, 32))), ("bin", b"%d" % i * 9000))])
+    run(box, box.daemon({"t": {"path": box.path("t"), "format": "webdataset"}}, workers=2), """
+        where = os.environ["WHERE"]
+        def f(image, sample):
+            image[...] = 3
+            if sample == 3 and len(os.listdir(where)) < 2:
+                open(os.path.join(where, str(len(os.listdir(where)))), "w").close()
+                os._exit(3)
+            if sample == 5:
+                raise ValueError
+        for policy in ("substitute", "skip"):
+            with dlclient.Loader("t", 6, shuffle=False, workers={"f": f}, n_workers=1, as_tuple=False, on_error=policy,
+                                 pipeline="png: center_crop(8) python(f); bin") as loader:
+                for batch in loader:
+                    found = [bytes(one) for one in batch["bin"]]
+                    wanted = [b"%d" % i * 9000 for i in (0, 1, 2, 3, 4, 0)[:len(batch.indices)]]
+                    assert found == wanted, [(one[:1], len(one)) for one in found]
+                    assert (batch["png"] == 3).all() and len(batch.indices) == (6 if policy == "substitute" else 5)
+    """, seconds=60, WHERE=make(box.path("where")))
 
 
 @case("a function that writes to the daemon's socket, or shuts it down, ends its process, and the error says so")
