@@ -50,7 +50,7 @@ FAULTS_OCCURRENCES ?= 2
 ASAN_TESTS += $(FAULTS_TESTS)
 # What runs on one thread has nothing to tell the thread sanitizer: pixels, orders, texts, parsers, plans.
 ONE_THREAD := test_arrow test_bars test_blur test_baseline_kernels test_baseline_tables test_chunks test_classes test_coco test_codec test_colors test_cpus test_cursor test_epoch_plan test_decode% test_documents test_elastic test_flac \
-	test_cluster test_color_kernels test_fetch_words test_finish_kernels test_folder test_hue test_imagefolder test_index_columns test_jpeg_kernels test_jpeg_rows test_json test_launch_% test_listing \
+	test_cluster test_color_kernels test_fetch_words test_finish_kernels test_folder test_hue test_imagefolder test_index_columns test_jpeg_kernels test_jpeg_rows test_jpeg_step test_json test_launch_% test_listing \
 	test_masks test_megatron test_moves test_noise test_npy% test_order test_padding test_page_cache test_philox \
 	test_plan test_progress test_recipe test_resize% test_settings test_shard test_shared test_sound test_stamp test_tdperm \
 	test_tfrecord test_tokenizer test_top test_top_page test_groupers test_samplers test_torch_random test_journal test_tree test_tree_publish test_view test_warp_mix test_web_past

@@ -9,6 +9,8 @@
 #define DIGITS      13
 #define KEPT_DIGITS 2
 
+#define DIVIDED_MAX (8192u + 4 * 255) /* a coefficient, and half of what it is divided by */
+
 /* Factors of 2^13. */
 enum {
         F_0_298 = 2446,
@@ -37,6 +39,18 @@ static const uint8_t CHROMA[] = {
         99, 99, 99, 99, 99, 99, 99, 99, 99, 99, 99, 99, 99, 99, 99, 99, 99, 99, 99, 99,
 };
 
+/* With m = 2^(16 + s) / d, rounded up, n * m / 2^(16 + s) exceeds n / d by less than n / 2^(16 + s). If that is at most
+ * 1 / d, no whole number lies between the two: n * d is at most 2^(16 + s). Such an s is 1 to 9, and m is below 2^15.
+ */
+static void set_reciprocal(struct quantizer *quantizer, unsigned i) {
+        uint32_t d = 8u * quantizer->divisors[i], s = 1;
+
+        while ((uint64_t)DIVIDED_MAX * d > 1ull << (16 + s))
+                s++;
+        quantizer->reciprocals[i] = (uint16_t)(((1ull << (16 + s)) + d - 1) / d);
+        quantizer->shifts[i] = (uint16_t)(1u << (16 - s));
+}
+
 void quantizer_init(struct quantizer *quantizer, int quality, int is_chroma) {
         int percent = quality < 50 ? 5000 / quality : 200 - 2 * quality;
 
@@ -44,6 +58,7 @@ void quantizer_init(struct quantizer *quantizer, int quality, int is_chroma) {
                 int divisor = ((is_chroma ? CHROMA : LUMA)[i] * percent + 50) / 100;
 
                 quantizer->divisors[i] = (uint16_t)(divisor < 1 ? 1 : divisor > 255 ? 255 : divisor);
+                set_reciprocal(quantizer, (unsigned)i);
         }
 }
 
@@ -144,6 +159,7 @@ static ALWAYS_INLINE void block_loop(const struct quantizer *quantizer, uint8_t 
 
 WIDE(block, (const struct quantizer *quantizer, uint8_t *samples, size_t stride), (quantizer, samples, stride))
 
-void block_through_jpeg(const struct quantizer *quantizer, uint8_t *samples, size_t stride) {
-        block(quantizer, samples, stride);
+void blocks_through_jpeg(const struct quantizer *quantizer, uint8_t *samples, size_t stride, uint32_t n) {
+        for (uint32_t i = blocks_through_jpeg_avx2(quantizer, samples, stride, n); i < n; i++)
+                block(quantizer, samples + (size_t)i * BLOCK_SIDE, stride);
 }

@@ -6,13 +6,10 @@
  * whose blocks go through their transforms, and the planes become a picture. */
 #include "daemon/augment/operation.h"
 #include "daemon/augment/operations/jpeg/block.h"
+#include "daemon/augment/operations/jpeg/colors.h"
 #include "daemon/augment/operations/wide.h"
 
 #include <string.h>
-
-/* Factors of 2^16. */
-#define FACTOR(x) ((int32_t)((x)*65536 + 0.5))
-#define HALF      (1 << 15)
 
 enum {
         Y,
@@ -60,40 +57,41 @@ static uint32_t at_most(uint32_t place, uint32_t last) {
 
 /* ---- from pixels to planes ----------------------------------------------------------------------------------- */
 
-static ALWAYS_INLINE int32_t luma_of(const uint8_t *pixel) {
-        return (FACTOR(0.299) * pixel[0] + FACTOR(0.587) * pixel[1] + FACTOR(0.114) * pixel[2] + HALF) >> 16;
+/* As many pixels as there may be in planes, of n that follow. */
+static uint32_t at_once(uint32_t n) {
+        return n < PLANES_AT_ONCE ? n : PLANES_AT_ONCE;
 }
 
-static ALWAYS_INLINE int32_t cb_of(const uint8_t *pixel) {
-        return (-FACTOR(0.16874) * pixel[0] - FACTOR(0.33126) * pixel[1] + FACTOR(0.5) * pixel[2] + (128 << 16) + HALF -
-                1) >>
-               16;
-}
+static void luma_row(const uint8_t *pixels, uint32_t width, uint8_t *ret_luma) {
+        struct planes colors = {}; /* zeroed: the last ones of a row may be few, but all are computed; below as well */
+        uint8_t luma[PLANES_AT_ONCE];
 
-static ALWAYS_INLINE int32_t cr_of(const uint8_t *pixel) {
-        return (FACTOR(0.5) * pixel[0] - FACTOR(0.41869) * pixel[1] - FACTOR(0.08131) * pixel[2] + (128 << 16) + HALF -
-                1) >>
-               16;
-}
+        for (uint32_t x = 0; x < width; x += PLANES_AT_ONCE) {
+                uint32_t n = at_once(width - x);
 
-static ALWAYS_INLINE void luma_row_loop(const uint8_t *pixels, size_t n, uint8_t *restrict luma) {
-        for (size_t x = 0; x < n; x++)
-                luma[x] = (uint8_t)luma_of(pixels + x * PIXEL_BYTES);
-}
-
-WIDE(luma_row, (const uint8_t *pixels, size_t n, uint8_t *restrict luma), (pixels, n, luma))
-
-/* Two rows' chroma, as sums of what is above and below each other. */
-static ALWAYS_INLINE void chroma_rows_loop(const uint8_t *above, const uint8_t *below, size_t n, uint16_t *restrict cb,
-                                           uint16_t *restrict cr) {
-        for (size_t x = 0; x < n; x++) {
-                cb[x] = (uint16_t)(cb_of(above + x * PIXEL_BYTES) + cb_of(below + x * PIXEL_BYTES));
-                cr[x] = (uint16_t)(cr_of(above + x * PIXEL_BYTES) + cr_of(below + x * PIXEL_BYTES));
+                planes_take(pixels + (size_t)x * PIXEL_BYTES, n, &colors);
+                luma_of_planes(&colors, luma);
+                memcpy(ret_luma + x, luma, n);
         }
 }
 
-WIDE(chroma_rows, (const uint8_t *above, const uint8_t *below, size_t n, uint16_t *restrict cb, uint16_t *restrict cr),
-     (above, below, n, cb, cr))
+/* Two rows' chroma, as sums of what is above and below each other. */
+static void chroma_rows(const uint8_t *above, const uint8_t *below, uint32_t width, uint16_t *ret_cb,
+                        uint16_t *ret_cr) {
+        struct planes colors = {};
+
+        for (uint32_t x = 0; x < width; x += PLANES_AT_ONCE) {
+                uint16_t cb[PLANES_AT_ONCE] = { 0 }, cr[PLANES_AT_ONCE] = { 0 };
+                uint32_t n = at_once(width - x);
+
+                planes_take(above + (size_t)x * PIXEL_BYTES, n, &colors);
+                add_chroma_of_planes(&colors, cb, cr);
+                planes_take(below + (size_t)x * PIXEL_BYTES, n, &colors);
+                add_chroma_of_planes(&colors, cb, cr);
+                memcpy(ret_cb + x, cb, n * sizeof(*cb));
+                memcpy(ret_cr + x, cr, n * sizeof(*cr));
+        }
+}
 
 static void repeat_last(const struct plane *plane, uint32_t y) {
         memset(sample_at(plane, plane->width, y), *sample_at(plane, plane->width - 1, y), plane->stride - plane->width);
@@ -118,12 +116,18 @@ static void fill_luma(const struct canvas *canvas, bool is_grey, const struct pl
         repeat_last_row(plane);
 }
 
+static ALWAYS_INLINE void mean_of_sums_loop(const uint16_t *sums, size_t n, uint8_t *restrict samples) {
+        for (size_t x = 0; x < n; x++)
+                samples[x] = (uint8_t)((sums[2 * x] + sums[2 * x + 1] + 1 + (int)(x % 2)) >> 2);
+}
+
+WIDE(mean_of_sums, (const uint16_t *sums, size_t n, uint8_t *restrict samples), (sums, n, samples))
+
 /* A sample is the mean of four pixels; 1/4 and 1/2 are added in turn before it is truncated. The picture's last column
  * and row are repeated if their number is odd. `sums` has a column more than the picture. */
 static void mean_row(const struct plane *plane, uint32_t width, uint16_t *sums, uint32_t y) {
         sums[width] = sums[width - 1];
-        for (uint32_t x = 0; x < plane->width; x++)
-                *sample_at(plane, x, y) = (uint8_t)((sums[2 * x] + sums[2 * x + 1] + 1 + x % 2) >> 2);
+        mean_of_sums(sums, plane->width, sample_at(plane, 0, y));
         for (uint32_t x = plane->width; x < plane->stride; x++)
                 *sample_at(plane, x, y) = (uint8_t)((sums[width] + sums[width] + 1 + x % 2) >> 2);
 }
@@ -148,8 +152,7 @@ static void plane_through_jpeg(const struct plane *plane, int quality, bool is_c
 
         quantizer_init(&quantizer, quality, is_chroma);
         for (uint32_t y = 0; y < plane->n_rows; y += BLOCK_SIDE)
-                for (uint32_t x = 0; x < plane->stride; x += BLOCK_SIDE)
-                        block_through_jpeg(&quantizer, sample_at(plane, x, y), plane->stride);
+                blocks_through_jpeg(&quantizer, sample_at(plane, 0, y), plane->stride, plane->stride / BLOCK_SIDE);
 }
 
 /* ---- from planes to pixels ----------------------------------------------------------------------------------- */
@@ -195,23 +198,20 @@ static void enlarge_row(const struct plane *plane, uint32_t y, uint16_t *sums, u
         ret_row[2 * last + 1] = (uint8_t)((sums[last] * 4 + 7) >> 4);
 }
 
-static ALWAYS_INLINE uint8_t level_of(int32_t value) {
-        return (uint8_t)(value < 0 ? 0 : value > 255 ? 255 : value);
-}
+static void write_row(const uint8_t *luma, const uint8_t *cb, const uint8_t *cr, uint32_t width, uint8_t *pixels) {
+        uint8_t last[N_PLANES][PLANES_AT_ONCE] = { 0 };
+        struct planes colors;
 
-static ALWAYS_INLINE void pixel_row_loop(const uint8_t *luma, const uint8_t *cb_row, const uint8_t *cr_row, size_t n,
-                                         uint8_t *restrict pixels) {
-        for (size_t x = 0; x < n; x++) {
-                int32_t cb = cb_row[x] - 128, cr = cr_row[x] - 128;
+        for (uint32_t x = 0; x < width; x += PLANES_AT_ONCE) {
+                uint32_t n = at_once(width - x);
+                const uint8_t *rows[N_PLANES] = { luma + x, cb + x, cr + x };
 
-                pixels[x * 3] = level_of(luma[x] + ((FACTOR(1.402) * cr + HALF) >> 16));
-                pixels[x * 3 + 1] = level_of(luma[x] + ((-FACTOR(0.34414) * cb - FACTOR(0.71414) * cr + HALF) >> 16));
-                pixels[x * 3 + 2] = level_of(luma[x] + ((FACTOR(1.772) * cb + HALF) >> 16));
+                for (unsigned i = 0; i < N_PLANES && n < PLANES_AT_ONCE; i++)
+                        rows[i] = memcpy(last[i], rows[i], n);
+                colors_of_planes(rows[Y], rows[CB], rows[CR], &colors);
+                planes_put(&colors, n, pixels + (size_t)x * PIXEL_BYTES);
         }
 }
-
-WIDE(pixel_row, (const uint8_t *luma, const uint8_t *cb_row, const uint8_t *cr_row, size_t n, uint8_t *restrict pixels),
-     (luma, cb_row, cr_row, n, pixels))
 
 static void write_grey(const struct plane *plane, const struct canvas *canvas) {
         for (uint32_t y = 0; y < canvas->height; y++) {
@@ -229,7 +229,7 @@ static void write_colors(const struct plane *planes, const struct canvas *canvas
         for (uint32_t y = 0; y < canvas->height; y++) {
                 enlarge_row(&planes[CB], y, sums, cb);
                 enlarge_row(&planes[CR], y, sums, cr);
-                pixel_row(sample_at(&planes[Y], 0, y), cb, cr, canvas->width, canvas_at(canvas, 0, y));
+                write_row(sample_at(&planes[Y], 0, y), cb, cr, canvas->width, canvas_at(canvas, 0, y));
         }
 }
 
