@@ -754,6 +754,7 @@ DLC_API const struct dlc_once_info *dlc_once_get_info(const struct dlc_once *onc
  * given to others; one over which three processes have ended is damaged. While a process lives nobody else can have its
  * sample, since it may still write there: one that does not come back within limit_ms ends its job, unless a process
  * supervises, which is expected to kill it. One that is stopped (SIGSTOP) is waited for, where the daemon may see that.
+ * Several threads of one process are worker processes, too, if each has a handle of its own: they end together.
  *
  * A handle is for one thread at a time, in the process that opened it. */
 struct dlc_work_options {
@@ -847,7 +848,10 @@ DLC_API int dlc_work_next_run(struct dlc_work *work, int timeout_ms, const struc
 DLC_API int dlc_work_run_done(struct dlc_work *work, uint32_t n_done, const char *error);
 
 /* For the process that supervises: process `worker` has ended, and how: "was killed by signal 9". It is told with the
- * sample that the process was at. `is_last`: no other one can be started, and the job ends with this text. */
+ * sample that the process was at. NULL: that sample is not why it ended, as when it was one of several threads of a
+ * process: it is dealt again and counts no end. `is_last`: no other one can be started, and the job ends with this
+ * text.
+ */
 DLC_API int dlc_work_ended(struct dlc_work *work, uint64_t worker, const char *text, bool is_last);
 
 /* Closes it; does nothing if it is NULL. A sample that was not answered is given to another process. */

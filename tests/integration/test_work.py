@@ -171,6 +171,46 @@ def _(box):
     rows.done()
 
 
+@case("a sample that is not why its process ended is dealt again, however often")
+def _(box):
+    daemon, rank, ticket = attached(box, "skip")
+    foreman = Worker(daemon, ticket, 0, 1)
+    wanted = None
+    for number in range(1, 9):
+        worker = Worker(daemon, ticket, number)
+        order, sample = worker.work_until(wanted)
+        wanted = sample if wanted is None else wanted
+        worker.begin(order)
+        worker.end()
+        within(20, lambda: len(daemon.objects("jobs")) == 1, "the daemon's answer")
+        innocent = field(4, 1) if number < 6 else field(2, "it was eaten")  # three of these are its own
+        foreman.client.send(request("work_ended", field(1, number) + innocent))
+        if number < 8:
+            equal(daemon.objects("errors", "p"), [], "damaged samples")
+    within(20, lambda: daemon.objects("errors", "p"), "a damaged sample")
+    equal([row["index"] for row in daemon.objects("errors", "p")], [wanted], "which one")
+    rank.close()
+
+
+@case("threads that end with their process before they begin with a sample count as one process")
+def _(box):
+    daemon, rank, ticket = attached(box, "skip")
+    for number in range(29):
+        worker = Worker(daemon, ticket, number)
+        worker.orders()
+        worker.end()
+    threads = [Worker(daemon, ticket, 100 + number) for number in range(3)]
+    for thread in threads[:2]:  # the third has not ended yet
+        thread.orders()
+        thread.end()
+    time.sleep(0.2)
+    equal(["30 worker processes" in json.dumps(job) for job in daemon.objects("jobs")], [False], "the job's end")
+    threads[2].orders()
+    threads[2].end()
+    within(20, lambda: "30 worker processes" in json.dumps(daemon.objects("jobs")), "the job's reason")
+    rank.close()
+
+
 @case("steps after a function are applied when its answer has come, to pictures of all kinds")
 def _(box):
     daemon = box.daemon({"p": box.folder_of_pictures("p", 33, width=40, height=32)}, workers=2)

@@ -636,13 +636,16 @@ int dlc_work_ended(struct dlc_work *work, uint64_t worker, const char *text, boo
 
         if (r < 0)
                 return r;
-        if (!text || !work->supervises)
+        if ((!text && is_last) || !work->supervises)
                 return dli_refuse(-EINVAL, "dlc_work_ended: %s",
-                                  text ? "this process does not supervise" : "text must not be NULL");
-        cut(text, copy);
+                                  work->supervises ? "the last one needs a text" : "this process does not supervise");
+        if (text) {
+                cut(text, copy);
+                body.text = copy;
+        }
         body.worker = worker;
-        body.text = copy;
         body.is_last = is_last;
+        body.is_innocent = !text;
         request.body_case = DLP__REQUEST__BODY_WORK_ENDED;
         request.work_ended = &body;
         r = dli_connection_send(&work->connection, &request, &work->reason);

@@ -414,7 +414,7 @@ void handle_work_ended(struct session *session, const Dlp__Request *request) {
                 seat = desk_find_seat(desk, ended->worker);
                 if (seat) /* its end has not been seen yet, or a child of it has its socket */
                         session_process_ended(seat->userdata);
-                desk_note_end(desk, ended->worker, printable(ended->text, text));
+                desk_note_end(desk, ended->worker, ended->is_innocent ? NULL : printable(ended->text, text));
         }
         deal(desk);
 }

@@ -26,6 +26,9 @@
  * may write to the sample's place, so nobody else can have it. And UNBEGUN_MAX processes in a row that ended with
  * orders of which they had begun none end the job, since no sample is to blame.
  *
+ * Several threads of a process have a seat each, and leave them together. Which of their samples ended it the daemon
+ * cannot know: who supervises says it.
+ *
  * Threads: desk_put() any worker thread, desk_look() the planner, all else the main thread. The lock is a leaf. */
 #pragma once
 
@@ -44,8 +47,8 @@
 #define UNBEGUN_MAX     30u            /* processes in a row that began none of their orders */
 #define LIMIT_NS        60000000000ull /* that a process may take for a sample if it says nothing else */
 
-/* One worker process, or one that starts others and says how they ended (`supervises`). The caller makes it and frees
- * it; the desk fills it in. */
+/* One worker process, or a thread of one, or one that starts others and says how they ended (`supervises`). The caller
+ * makes it and frees it; the desk fills it in. */
 struct seat {
         TAILQ_ENTRY(seat) entry;
         struct desk *desk;           /* NULL: none, or the desk was closed */
@@ -63,6 +66,7 @@ struct seat {
         uint32_t n_sent;                    /* of them; the others have not reached it. The caller's to raise */
         uint64_t begun_ns;                  /* when it can have begun with the first */
         uint64_t usual_ns;                  /* that it takes for a sample, smoothed; 0: not known yet */
+        bool has_begun;                     /* another seat of its process that has left had begun an order */
 };
 
 /* A process that has been with a sample for longest, measured by its limit. */
@@ -139,7 +143,7 @@ int desk_answer(struct seat *seat, uint64_t number, uint64_t took_ns, const char
 /* The seat of the process with this number, which does not supervise; NULL: none. */
 struct seat *desk_find_seat(const struct desk *desk, uint64_t worker);
 
-/* The supervisor says how a process ended. Its seat has left before. */
+/* The supervisor says how a process ended. Its seat has left before. `text` NULL: what it was at is not why. */
 void desk_note_end(struct desk *desk, uint64_t worker, const char *text);
 
 /* No process can be started: the job ends with this reason. */

@@ -32,6 +32,6 @@ void desk_count_seats(struct desk *desk);
 /* All samples end with this reason, now and later. Main thread or planner. */
 void desk_end_all(struct desk *desk, const struct why *why);
 
-/* It is known now that the process has ended, or it is not waited for any longer: `text` says how. Not under the lock.
- */
+/* It is known now that the process has ended, or it is not waited for any longer: `text` says how; NULL: the task is
+ * not to blame. Not under the lock. */
 void desk_release(struct desk *desk, struct task *task, const char *text);

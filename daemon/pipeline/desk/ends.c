@@ -26,7 +26,7 @@ void desk_release(struct desk *desk, struct task *task, const char *text) {
         struct why closed = task->own.why;
 
         task->own.why.text[0] = '\0';
-        if (task->own.is_blamed)
+        if (task->own.is_blamed && text)
                 blame(desk, task, closed.text[0] ? closed.text : text);
         else
                 desk_give_back(desk, task, OWN_AGAIN);
@@ -129,10 +129,25 @@ static void release_all(struct desk *desk) {
 
 /* ---- seats ------------------------------------------------------------------------------------------------------ */
 
-/* One that had orders and began none is not the fault of a sample. */
-static void count_unbegun(struct desk *desk, bool has_begun) {
+/* The seats of other threads of the process leave soon. Returns whether there are any. */
+static bool tell_threads(struct desk *desk, const struct seat *seat, bool has_begun) {
+        struct seat *other;
+        bool found = false;
+
+        TAILQ_FOREACH(other, &desk->seats, entry)
+                if (seat->pid != 0 && other->pid == seat->pid && !other->supervises) {
+                        other->has_begun |= has_begun;
+                        found = true;
+                }
+        return found;
+}
+
+/* A process that had orders and began none is not the fault of a sample. */
+static void count_unbegun(struct desk *desk, const struct seat *seat, bool has_begun) {
         char text[DESK_TEXT_MAX];
 
+        if (tell_threads(desk, seat, has_begun) && !has_begun)
+                return;
         if (has_begun) {
                 desk->n_unbegun = 0;
                 return;
@@ -177,7 +192,7 @@ void desk_leave(struct seat *seat) {
         }
         seat->n_dealt = seat->n_sent = seat->n_samples = 0;
         if (n_sent > 0)
-                count_unbegun(desk, n > 0);
+                count_unbegun(desk, seat, n > 0 || seat->has_begun);
         desk_count_seats(desk);
         end_if_over(desk);
 }
