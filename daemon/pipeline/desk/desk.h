@@ -131,8 +131,8 @@ struct seat *desk_next_seat(struct desk *desk, uint32_t *ret_n);
  * the seat has as many as it may have. */
 struct task *desk_take(struct desk *desk, struct seat *seat);
 
-/* How many of the seat's tasks an answer to this sample answers: its own, and those that were dealt before it. 0: it has
- * no such sample. */
+/* How many of the seat's tasks an answer to this sample answers: its own, and those that were dealt before it. 0: it
+ * has no such sample. */
 uint32_t desk_n_answered(const struct seat *seat, uint64_t number);
 
 /* The process has answered a sample, and all that were dealt before it are done; `error` NULL: this one is, too. What
