@@ -36,7 +36,8 @@ int plugins_describe(const struct plugin_table *tables, uint32_t n_tables, const
         plugins->outputs = calloc(n_outputs + 1, sizeof(*outputs));
         if (!plugins->list || !plugins->outputs)
                 return -ENOMEM;
-        memcpy(plugins->outputs, outputs, n_outputs * sizeof(*outputs));
+        for (uint32_t i = 0; i < n_outputs; i++)
+                plugins->outputs[i] = outputs[i];
         plugins->n_outputs = n_outputs;
         for (uint32_t i = 0; i < n_tables && r == 0; i++)
                 r = describe(plugins, &tables[i]);

@@ -163,8 +163,8 @@ static uint64_t ns_of(struct timeval time) {
         return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_usec * 1000;
 }
 
-/* A signal does not change how a process ended that has ended. The channel is shut as well, in case the signal does not
- * reach it: then it ends when it asks for its next order. */
+/* A signal does not change how a process ended that has ended. The channel is closed before it is waited for, in case
+ * the signal does not reach it: then it ends when it asks for its next order. */
 void cell_end(struct cell *cell, int error, struct cell_ending *ret_ending) {
         struct cell_ending ending = { 0 };
         struct rusage usage = { 0 };
@@ -175,7 +175,7 @@ void cell_end(struct cell *cell, int error, struct cell_ending *ret_ending) {
         ending.has_hung_up = error == -EPIPE && !has_ended(cell, GRACE_MS);
         counted_ns = leave_list(cell);
         kill(-cell->process.pid, SIGKILL);
-        shutdown(cell->process.channel, SHUT_RDWR);
+        spawned_hang_up(&cell->process);
         while (wait4(cell->process.pid, &ending.status, 0, &usage) < 0 && errno == EINTR)
                 continue;
         if (error < 0 && ret_ending) {

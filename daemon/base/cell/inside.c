@@ -5,6 +5,7 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sysexits.h>
 #include <unistd.h>
 
 #include "daemon/base/cell/confine.h"
@@ -74,17 +75,17 @@ static void forget(struct memory *memory) {
         *memory = (struct memory){ 0 };
 }
 
-/* If it cannot be mapped, orders that name it fail. */
+/* If it cannot be mapped, the cell ends: the daemon gives the order to another one, and no sample is to blame. */
 static void map(const struct cell_memory_word *word, int fd) {
+        static const char TEXT[] = "it could not map memory of the daemon\n";
         struct memory *memory = find(0);
         int protection = word->is_writable ? PROT_READ | PROT_WRITE : PROT_READ;
-        void *bytes;
+        void *bytes = fd < 0 || !memory ? MAP_FAILED : mmap(NULL, word->n_bytes, protection, MAP_SHARED, fd, 0);
 
-        if (fd < 0 || !memory)
-                return;
-        bytes = mmap(NULL, word->n_bytes, protection, MAP_SHARED, fd, 0);
-        if (bytes == MAP_FAILED)
-                return;
+        if (bytes == MAP_FAILED) {
+                (void)!write(STDERR_FILENO, TEXT, sizeof(TEXT) - 1);
+                _exit(EX_OSERR);
+        }
         *memory = (struct memory){ word->head.number, bytes, word->n_bytes, word->is_writable };
 }
 

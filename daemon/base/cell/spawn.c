@@ -124,8 +124,13 @@ int spawn_cell(const char *program, const char *kind, enum cell_trust trust, str
         return 0;
 }
 
+void spawned_hang_up(struct spawned *spawned) {
+        closep(&spawned->channel);
+        spawned->channel = -1;
+}
+
 void spawned_close(struct spawned *spawned) {
-        close(spawned->channel);
+        spawned_hang_up(spawned);
         if (spawned->written >= 0)
                 close(spawned->written);
 }

@@ -16,5 +16,8 @@ struct spawned {
  * standard error is the daemon's, too. A negative errno. */
 int spawn_cell(const char *program, const char *kind, enum cell_trust trust, struct spawned *ret_spawned);
 
+/* Closes the channel. */
+void spawned_hang_up(struct spawned *spawned);
+
 /* Closes both descriptors. The process has been waited for. */
 void spawned_close(struct spawned *spawned);
