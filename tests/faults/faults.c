@@ -26,8 +26,11 @@
 #include <sanitizer/common_interface_defs.h>
 #include <sanitizer/lsan_interface.h>
 
+#include "daemon/base/cell/words.h"
 #include "tests/faults/points.h"
 #include "tests/faults/scene.h"
+
+int dataloaderd_main(int argc, char **argv);
 
 #define JOBS_MAX     32
 #define FLOORS_MAX   32
@@ -41,6 +44,7 @@ struct point {
 
 struct run {
         struct points *points;
+        int points_fd;
         const struct scenario *scenario;
         struct point point;
         pid_t pid; /* 0: none */
@@ -189,6 +193,7 @@ static void be_child(struct run *run) {
         dup2(log, STDOUT_FILENO);
         close(log);
         signal(SIGTERM, SIG_IGN);
+        dup2(run->points_fd, POINTS_FD); /* stays open in what the daemon starts */
         points = run->points;
         points_exempt = true;
         snprintf(scene.folder, sizeof(scene.folder), "%s", run->folder);
@@ -220,6 +225,7 @@ static void start_run(struct run *run, const struct scenario *scenario, const st
         run->scenario = scenario;
         run->point = *point;
         memset(run->points, 0, sizeof(*run->points));
+        run->points->base = points_base();
         run->points->target = point->site;
         run->points->occurrence = point->occurrence;
         run->points->idx_errno = point->idx_errno;
@@ -481,6 +487,10 @@ int main(int argc, char **argv) {
         const char *wanted;
         char data[80];
 
+        if (argc == 3 && strcmp(argv[1], CELL_ARGUMENT) == 0) { /* the daemon starts itself so */
+                points_join();
+                return dataloaderd_main(argc, argv);
+        }
         parse_arguments(argc, argv);
         wanted = options.mode;
         points_begin();
@@ -491,8 +501,11 @@ int main(int argc, char **argv) {
         snprintf(data, sizeof(data), "%s/data", base);
         scene_make_data(data);
         for (unsigned i = 0; i < options.jobs; i++) {
-                runs[i].points = mmap(NULL, sizeof(struct points), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
-                                      -1, 0);
+                runs[i].points_fd = memfd_create("points", MFD_CLOEXEC);
+                if (runs[i].points_fd < 0 || ftruncate(runs[i].points_fd, sizeof(struct points)) < 0)
+                        return 1;
+                runs[i].points = mmap(NULL, sizeof(struct points), PROT_READ | PROT_WRITE, MAP_SHARED,
+                                      runs[i].points_fd, 0);
                 if (runs[i].points == MAP_FAILED)
                         return 1;
         }

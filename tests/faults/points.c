@@ -3,7 +3,9 @@
 #include <execinfo.h>
 #include <link.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <time.h>
+#include <unistd.h>
 
 struct points *points;
 _Thread_local bool points_exempt;
@@ -48,6 +50,19 @@ void points_begin(void) {
 
         backtrace(frames, 2); /* allocates when it is first called */
         dl_iterate_phdr(note_object, NULL);
+}
+
+uintptr_t points_base(void) {
+        return ranges[0].base;
+}
+
+void points_join(void) {
+        struct points *found = mmap(NULL, sizeof(*found), PROT_READ | PROT_WRITE, MAP_SHARED, POINTS_FD, 0);
+
+        points_begin();
+        close(POINTS_FD);
+        if (found != MAP_FAILED)
+                points = found;
 }
 
 static const struct range *range_of(uintptr_t address) {
@@ -127,15 +142,32 @@ static uint64_t hash_of(const char *call, const uintptr_t frames[SITE_DEPTH]) {
         return hash ? hash : 1;
 }
 
+/* The same in the runner's memory; a process that the daemon has started lies elsewhere. */
+static uintptr_t in_runner(uintptr_t address) {
+        return points->base ? address - ranges[0].base + points->base : address;
+}
+
+/* Of frames in libraries the runner knows nothing. */
+static void note_frames(struct site *site, const uintptr_t frames[SITE_DEPTH]) {
+        bool is_runner = !points->base || points->base == ranges[0].base;
+        uint32_t n = 0;
+
+        for (uint32_t i = 0; i < SITE_DEPTH; i++)
+                if (is_runner)
+                        site->frames[n++] = frames[i];
+                else if (is_ours(frames[i]))
+                        site->frames[n++] = in_runner(frames[i]);
+}
+
 static struct site *find_site(uint64_t hash, const char *call, uint32_t n_errnos, const uintptr_t frames[SITE_DEPTH]) {
         for (uint32_t i = 0; i < SITES_MAX; i++) {
                 struct site *site = &points->sites[(hash + i) % SITES_MAX];
                 uint64_t found = atomic_load(&site->hash);
 
                 if (found == 0 && atomic_compare_exchange_strong(&site->hash, &found, hash)) {
-                        site->call = call;
+                        site->call = (const char *)in_runner((uintptr_t)call);
                         site->n_errnos = n_errnos;
-                        memcpy(site->frames, frames, sizeof(site->frames));
+                        note_frames(site, frames);
                         return site;
                 }
                 if (found == hash)

@@ -24,7 +24,11 @@ struct site {
         uintptr_t frames[SITE_DEPTH]; /* return addresses, innermost first; 0: none */
 };
 
+#define POINTS_FD 200 /* at which processes that the daemon starts find `points` */
+
 struct points {
+        uintptr_t base; /* where the runner's program lies: addresses of sites are as there */
+
         /* What is asked for. */
         uint64_t target;     /* site; 0: only count */
         uint32_t occurrence; /* 1, 2, ... */
@@ -48,6 +52,12 @@ extern _Thread_local bool points_exempt;
 
 /* Looks up which libraries' allocations count. Once, before anything else. */
 void points_begin(void);
+
+/* Where this program lies, after points_begin(). */
+uintptr_t points_base(void);
+
+/* The process has just been started by one that has points: it counts on in them. */
+void points_join(void);
 
 void points_arm(void);
 void points_disarm(void);

@@ -27,6 +27,12 @@ void scenario_replay(struct scene *scene);
 void scenario_work(struct scene *scene);
 void scenario_client_work(struct scene *scene);
 
+void scenario_plugins_start(struct scene *scene);
+void scenario_plugins(struct scene *scene);
+void scenario_isolation_start(struct scene *scene);
+void scenario_isolation(struct scene *scene);
+void scenario_isolation_plugins(struct scene *scene);
+
 void scenario_tables(struct scene *scene);
 void scenario_listings(struct scene *scene);
 void scenario_streams(struct scene *scene);

@@ -123,6 +123,19 @@ static void write_records(const char *folder) {
         make_old(path);
 }
 
+/* The example of the documentation. */
+static void make_plugin(const char *folder) {
+        char text[600];
+
+        snprintf(text, sizeof(text), "%s/plugins", folder);
+        make_folder(text);
+        snprintf(text, sizeof(text),
+                 "cc -O1 -fPIC -shared -I daemon/plugin/include -o '%s/plugins/blocks.so' docs/plugins/blocks.c && "
+                 "chmod 644 '%s/plugins/blocks.so'",
+                 folder, folder);
+        must(system(text) == 0, text);
+}
+
 void scene_make_data(const char *folder) {
         static const char *const DATA[] = { "files", "photos", "damaged" };
         char path[256], bytes[600];
@@ -162,6 +175,7 @@ void scene_make_data(const char *folder) {
                  "touch stream/_SUCCESS",
                  folder);
         must(system(path) == 0, path);
+        make_plugin(folder);
 }
 
 /* ---- the daemon ---------------------------------------------------------------------------------------------- */

@@ -1,0 +1,327 @@
+/* What a plug-in's process that somebody has taken over says: any table of itself, any answers, of any length. This
+ * file stands in for base/cell/cell.c: its cells answer what the input says. Whatever is accepted must be possible, and
+ * a text that such a table can read must be read again as it is printed. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "daemon/codec/plugged/plugin_step.h"
+#include "daemon/plugin/plugin.h"
+#include "daemon/plugin/wire.h"
+#include "tests/fuzz/input.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes);
+
+#define ROOM_MAX (1u << 20) /* of arrays that are really asked for */
+#define EDITS    12u
+#define HEAD     2048u /* bytes where much is decided: half of the edits are there */
+
+static struct input input;
+static struct plugin_table plain; /* what an honest one says */
+
+/* ---- in place of cells ------------------------------------------------------------------------------------------- */
+
+struct cell {
+        struct cell_memory known[2];
+        uint32_t n_known;
+};
+
+void cells_init(struct cells *cells, const char *program) {
+        *cells = (struct cells){ .program = program };
+}
+
+void cells_fini(struct cells *cells) {
+        (void)cells;
+}
+
+uint64_t cells_number(struct cells *cells) {
+        return ++cells->n_memories;
+}
+
+void cells_forget(struct cells *cells, uint64_t number) {
+        (void)cells;
+        (void)number;
+}
+
+uint64_t cells_cpu_ns(struct cells *cells) {
+        (void)cells;
+        return 0;
+}
+
+int cells_set_nice(struct cells *cells, int nice) {
+        (void)cells;
+        return nice > 0 ? 0 : -EINVAL;
+}
+
+pid_t cell_pid(const struct cell *cell) {
+        return cell ? 1 : 0;
+}
+
+uint64_t cell_cpu_ns(const struct cell *cell) {
+        return cell ? 1 : 0;
+}
+
+void cell_ending_describe(const struct cell_ending *ending, int error, struct why *ret_how) {
+        why_set(ret_how, error, "ended with %d", ending->status);
+}
+
+int cell_start(struct cells *cells, const struct cell_terms *terms, struct cell **ret_cell,
+               struct cell_ending *ret_ending, struct why *why) {
+        static const int RESULTS[] = { 0, 0, 0, 0, 0, 0, CELL_REFUSES, -EPIPE, -ETIMEDOUT, -EPROTO, -EAGAIN };
+        int r = RESULTS[input_below(&input, sizeof(RESULTS) / sizeof(RESULTS[0]))];
+
+        (void)cells;
+        (void)terms;
+        *ret_ending = (struct cell_ending){ .status = (int)input_byte(&input) };
+        if (r == 0)
+                *ret_cell = calloc(1, sizeof(**ret_cell));
+        else
+                why_set(why, 0, "does not want to");
+        return r;
+}
+
+int cell_lend(struct cell *cell, const struct cell_memory *memory) {
+        for (uint32_t i = 0; i < cell->n_known; i++)
+                if (cell->known[i].number == memory->number)
+                        return 0;
+        cell->known[cell->n_known++ % 2] = *memory;
+        cell->n_known = cell->n_known > 2 ? 2 : cell->n_known;
+        return 0;
+}
+
+void cell_end(struct cell *cell, int error, struct cell_ending *ret_ending) {
+        if (cell && error < 0 && ret_ending)
+                *ret_ending = (struct cell_ending){ .status = (int)input_byte(&input) };
+        free(cell);
+}
+
+/* A few runs of bytes in it are others. */
+static void edit(void *thing, size_t n_bytes) {
+        for (uint32_t n = input_below(&input, EDITS); n > 0; n--) {
+                size_t head = n_bytes < HEAD ? n_bytes : HEAD, most = input_below(&input, 2) == 0 ? n_bytes : head;
+                size_t at = (size_t)(input_word(&input) % most), run = 1 + input_byte(&input);
+
+                memset((uint8_t *)thing + at, input_byte(&input), run < n_bytes - at ? run : n_bytes - at);
+        }
+}
+
+static void write_output(const struct cell *cell, const struct plugin_order *order, const void *bytes, size_t n) {
+        for (uint32_t i = 0; i < cell->n_known; i++)
+                if (cell->known[i].number == order->output.memory &&
+                    pwrite(cell->known[i].fd, bytes, n, (off_t)order->output.offset) < 0)
+                        _exit(2);
+}
+
+static struct dlplugin_form any_form(void) {
+        struct dlplugin_form form = { .dtype = input_byte(&input), .n_dims = input_byte(&input) };
+
+        if (input_below(&input, 4) == 0)
+                return (struct dlplugin_form){ DLPLUGIN_UINT8, 3, { -1, -1, 3 } };
+        for (unsigned i = 0; i < DLPLUGIN_DIMS_MAX; i++)
+                form.shape[i] = (int64_t)input_number(&input);
+        return form;
+}
+
+ssize_t cell_ask(struct cell *cell, void *order, size_t n_order, void *answer, const struct cell_patience *patience) {
+        const struct plugin_order *asked = order;
+        struct plugin_answer reply = { .head = { .word = CELL_ANSWER } };
+        struct plugin_table table = plain;
+
+        (void)patience;
+        if (n_order != sizeof(*asked) || asked->output.n_bytes < sizeof(table))
+                abort();
+        if (input_below(&input, 8) == 7)
+                return -EPIPE;
+        if (asked->request.question == 0) {
+                edit(&table, sizeof(table));
+                write_output(cell, asked, &table, sizeof(table));
+        } else {
+                reply.reply.output = any_form();
+                memset(reply.reply.text, 'x', sizeof(reply.reply.text));
+        }
+        edit(&reply, sizeof(reply));
+        memcpy(answer, &reply, sizeof(reply));
+        return input_below(&input, 8) == 7 ? (ssize_t)(input_word(&input) % CELL_MESSAGE_MAX) : (ssize_t)sizeof(reply);
+}
+
+/* ---- what the daemon makes of it ----------------------------------------------------------------------------------
+ */
+
+static int run(struct dlplugin_call *call, const struct dlplugin_form *input_form, const void *from,
+               const struct dlplugin_form *output_form, void *output) {
+        (void)call;
+        (void)input_form;
+        (void)from;
+        (void)output_form;
+        (void)output;
+        return 0;
+}
+
+static int decode(struct dlplugin_call *call, const void *bytes, size_t n, const struct dlplugin_form *output_form,
+                  void *output) {
+        (void)bytes;
+        (void)n;
+        return run(call, output_form, NULL, output_form, output);
+}
+
+static int measure(struct dlplugin_call *call, const void *bytes, size_t n, uint32_t *height, uint32_t *width) {
+        (void)call;
+        (void)bytes;
+        (void)n;
+        *height = *width = 1;
+        return 0;
+}
+
+static void make_plain(void) {
+        static const struct dlplugin_argument ARGUMENTS[] = {
+                { .name = "size", .kind = DLPLUGIN_WHOLE, .by_default = "8", .minimum = 1, .maximum = 256 },
+                { .name = "color", .kind = DLPLUGIN_CHOICE, .by_default = "both", .choices = "both black white" },
+                { .name = "p", .kind = DLPLUGIN_NUMBER },
+                { .name = "mode", .kind = DLPLUGIN_TEXT, .by_default = "a-b" },
+        };
+        static const struct dlplugin_step STEPS[] = {
+                { .name = "one", .about = "a step", .arguments = ARGUMENTS, .n_arguments = 4, .run = run },
+                { .name = "two", .about = "another", .run = run },
+        };
+        static const struct dlplugin_codec CODECS[] = {
+                { .name = "three", .about = "a codec", .measure = measure, .decode = decode },
+        };
+        static const struct dlplugin PLUGIN = { DLPLUGIN_HEAD,        .name = "p",
+                                                .about = "a plug-in", .threads = DLPLUGIN_PARALLEL,
+                                                .steps = STEPS,       .n_steps = 2,
+                                                .codecs = CODECS,     .n_codecs = 1 };
+        struct why why;
+
+        if (plain.name[0] == '\0' && table_describe(&PLUGIN, &plain, &why) < 0)
+                abort();
+}
+
+static char *print(const struct plugin_step_text *steps, uint32_t n) {
+        char *text = NULL;
+        size_t size;
+        FILE *stream = open_memstream(&text, &size);
+
+        for (uint32_t i = 0; i < n; i++) {
+                fputs(i > 0 ? " " : "", stream);
+                plugin_step_print(&steps[i], stream);
+        }
+        fclose(stream);
+        return text;
+}
+
+/* Any text of steps of this table. A bad default is found when a text leaves the argument out. */
+static void read_text(const struct plugin_table *table, const char *text) {
+        static struct plugin_step_text steps[PLUGIN_STEPS_A_FIELD_MAX], again[PLUGIN_STEPS_A_FIELD_MAX];
+        struct plugins *plugins;
+        uint32_t n = 0, n_again = 0;
+        struct why why = { .text = "" };
+        char *printed, *reprinted;
+
+        if (plugins_describe(table, 1, NULL, 0, &plugins) < 0)
+                abort();
+        if (plugin_steps_parse(text, text, plugins, steps, &n, &why) == 0) {
+                printed = print(steps, n);
+                if (plugin_steps_parse(printed, printed, plugins, again, &n_again, &why) < 0 || n_again != n)
+                        abort();
+                reprinted = print(again, n_again);
+                if (strcmp(printed, reprinted) != 0)
+                        abort();
+                free(printed);
+                free(reprinted);
+        } else if (!why.text[0]) {
+                abort();
+        }
+        plugins_free(plugins);
+}
+
+static void use_step(struct plugin_use *use, struct plugin_seats *seats, uint8_t *out) {
+        const struct plugin_draws draws = { .seed = 1 };
+        struct why why = { .text = "" };
+        int r = plugin_use_reserve(use, seats, &why);
+
+        if (r == 0)
+                r = plugin_use_run(use, seats, &draws, out, &why);
+        if (r < 0 && !why.text[0])
+                abort();
+}
+
+static void use_codec(struct plugin_use *use, struct plugin_seats *seats) {
+        const struct plugin_draws draws = { .seed = 1 };
+        struct dlplugin_form form = *plugin_use_output(use);
+        const uint8_t *elements;
+        struct why why = { .text = "" };
+        int r = 0;
+
+        if (plugin_use_is_picture(use))
+                r = plugin_use_measure(use, seats, &draws, (const uint8_t *)"bytes", 5, &form, &why);
+        if (r == 0 && plugin_use_is_picture(use) &&
+            (form.shape[0] < 1 || form.shape[1] < 1 || form.shape[0] > UINT32_MAX || form.shape[1] > UINT32_MAX))
+                abort();
+        if (r == 0 && (form.shape[0] > 1000 || form.shape[1] > 1000 || plugin_form_bytes(&form) > ROOM_MAX))
+                return;
+        if (r == 0)
+                r = plugin_use_decode(use, seats, &draws, (const uint8_t *)"bytes", 5, &form, &elements, &why);
+        if (r == 0)
+                for (uint64_t i = 0; i < plugin_form_bytes(&form); i += 1024)
+                        (void)*(const volatile uint8_t *)(elements + i);
+        if (r < 0 && !why.text[0])
+                abort();
+}
+
+static void use_plugin(struct plugin *plugin, uint32_t idx_step) {
+        static const struct plugin_values VALUES;
+        static const struct dlplugin_form FORM = { DLPLUGIN_UINT8, 3, { 4, 5, 3 } };
+        static uint8_t out[ROOM_MAX];
+        bool is_codec = plugin->table->steps[idx_step].is_codec;
+        struct plugin_seats *seats;
+        struct plugin_use *use;
+        struct why why = { .text = "" };
+
+        if (plugin_use_new(plugin, idx_step, &VALUES, is_codec ? NULL : &FORM, &use, &why) < 0) {
+                if (!why.text[0])
+                        abort();
+                return;
+        }
+        if (!plugin_is_form(plugin_use_output(use)) && !plugin_use_is_picture(use))
+                abort();
+        if (plugin_seats_new(&seats) < 0)
+                abort();
+        if (is_codec)
+                use_codec(use, seats);
+        else if (plugin_form_bytes(plugin_use_output(use)) <= ROOM_MAX)
+                use_step(use, seats, out);
+        plugin_seats_free(seats);
+        plugin_use_free(use);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes) {
+        static const _Atomic bool IS_STOPPING;
+        struct plugin plugin = { .name = "p" };
+        struct plugin_table table;
+        struct cells cells;
+        struct why why = { .text = "" };
+        char text[256];
+
+        make_plain();
+        input = (struct input){ data, n_bytes };
+        cells_init(&cells, "");
+        plugin.terms = (struct process_terms){
+                .cells = &cells, .path = "/", .name = "p", .timeout_s = 1, .is_stopping = &IS_STOPPING
+        };
+        if (stat("/", &plugin.terms.status) < 0 || process_new(&plugin.terms, &plugin.process, &why) < 0)
+                abort();
+        if (process_describe(plugin.process, &table, &why) == 0) {
+                if (!table_is_valid(&table))
+                        abort();
+                plugin.table = &table;
+                if (table.n_steps > 0)
+                        use_plugin(&plugin, input_below(&input, table.n_steps));
+                read_text(&table, input_text(&input, text, sizeof(text)));
+        } else if (!why.text[0]) {
+                abort();
+        }
+        process_free(plugin.process);
+        return 0;
+}
