@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <event2/event.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -55,9 +56,18 @@ static bool send_reply(struct session *session, Dlp__Reply *reply, const int *fd
         return r == 0;
 }
 
+/* Has the other side closed its socket? One that only reads no more has not. */
+static bool has_hung_up(const struct session *session) {
+        struct pollfd poll_fd = { .fd = session->fd };
+
+        return poll(&poll_fd, 1, 0) == 1 && (poll_fd.revents & POLLHUP);
+}
+
+/* The last answers of a worker process that has ended have not been read yet: its session ends when they are. */
 void session_reply(struct session *session, Dlp__Reply *reply, const int *fds, size_t n_fds) {
-        if (!session->closed && !send_reply(session, reply, fds, n_fds))
-                session_close(session, "it does not read its replies");
+        if (session->closed || send_reply(session, reply, fds, n_fds) || (session->seat && has_hung_up(session)))
+                return;
+        session_close(session, "it does not read its replies");
 }
 
 static void refuse(struct session *session, uint64_t id, int error, const char *text, bool retry,
