@@ -127,7 +127,8 @@ static void note_limit(const struct desk *desk, const struct seat *seat, struct 
         *overdue = (struct overdue){ .begun_ns = seat->begun_ns,
                                      .limit_ns = seat->limit_ns,
                                      .pid = seat->pid,
-                                     .sample = seat->dealt[0]->candidate };
+                                     .sample = seat->dealt[0]->candidate,
+                                     .is_run = task_n_samples(seat->dealt[0]) > 1 };
 }
 
 /* Called after a change of any seat. */
@@ -308,6 +309,23 @@ static void take_dealt(struct seat *seat, struct tasks *tasks) {
         seat->n_dealt = seat->n_samples = 0;
 }
 
+/* Which sample the process has begun, as its page says. */
+static uint64_t sample_at(const struct desk *desk, const struct overdue *overdue) {
+        const struct seat *seat;
+
+        TAILQ_FOREACH(seat, &desk->seats, entry) {
+                uint32_t idx_sample;
+
+                if (seat->supervises || seat->n_dealt == 0 || seat->begun_ns != overdue->begun_ns)
+                        continue;
+                idx_sample = desk_find_sample(seat->dealt[0],
+                                              atomic_load_explicit(&seat->mark->begun, memory_order_relaxed));
+                if (seat->dealt[0]->is_copied && idx_sample != UINT32_MAX)
+                        return seat->dealt[0]->rows[idx_sample].index;
+        }
+        return overdue->sample;
+}
+
 /* The place of its sample cannot be given to another one: it may come back at any time and write there. */
 void desk_end_late(struct desk *desk) {
         struct tasks tasks = STAILQ_HEAD_INITIALIZER(tasks);
@@ -326,7 +344,7 @@ void desk_end_late(struct desk *desk) {
         why_set(&why, 0,
                 "python(%s): worker process %d did not come back from sample %llu within %llu s (limit_ms of "
                 "dlc_work_open()), and nobody supervises it",
-                desk_function(desk), (int)overdue.pid, (unsigned long long)overdue.sample,
+                desk_function(desk), (int)overdue.pid, (unsigned long long)sample_at(desk, &overdue),
                 (unsigned long long)overdue.limit_ns / 1000000000u);
         desk_end_all(desk, &why);
         TAILQ_FOREACH(seat, &desk->seats, entry)

@@ -74,6 +74,7 @@ struct overdue {
         uint64_t begun_ns, limit_ns; /* limit_ns 0: none has a limit */
         pid_t pid;
         uint64_t sample;
+        bool is_run; /* it may be at one of the samples after that */
 };
 
 struct desk {

@@ -44,9 +44,9 @@ static bool look_overdue(struct desk *desk, uint64_t now_ns, struct why *ret_tex
         if (overdue.limit_ns == 0 || passed_ns < overdue.limit_ns / 2)
                 return false;
         why_set(ret_text, 0,
-                "on hold: python(%s): worker process %d has been at sample %llu for %llu s; it may for %llu s",
-                desk_function(desk), (int)overdue.pid, (unsigned long long)overdue.sample, seconds(passed_ns),
-                seconds(overdue.limit_ns));
+                "on hold: python(%s): worker process %d has been at sample %llu%s for %llu s; it may for %llu s",
+                desk_function(desk), (int)overdue.pid, (unsigned long long)overdue.sample,
+                overdue.is_run ? " or one after it" : "", seconds(passed_ns), seconds(overdue.limit_ns));
         if (passed_ns < overdue.limit_ns || process_is_stopped(overdue.pid))
                 return true;
         pthread_mutex_lock(&desk->lock);
