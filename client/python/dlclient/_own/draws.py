@@ -65,7 +65,8 @@ class Draws:
 
     def rng(self, seed: int, epoch: int, sample: int) -> numpy.random.Generator:
         """The sample's generator; the next call makes it another sample's."""
-        self._counter[2:] = sample, epoch
+        self._counter[2] = sample
+        self._counter[3] = epoch
         self._key[0] = seed
         self._bits.state = self._state
         return self._generator

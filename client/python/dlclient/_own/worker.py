@@ -7,6 +7,7 @@ import errno
 import faulthandler
 import os
 import signal
+import struct
 import sys
 import time
 import traceback
@@ -48,6 +49,8 @@ def open_work(library: _library.Library, socket: str, ticket: str, worker: int, 
 
 
 ARRAYS_MAX = 65536  # places of a ring whose arrays are kept
+_STEP = struct.Struct("=24xQ72sQ72s16x")  # of _library.WorkStep: data and form of input and output
+_FORM = struct.Struct("=II8q")            # dtype, n_dims and shape of _library.Array
 
 
 class Worker:
@@ -62,55 +65,71 @@ class Worker:
         self._n_orders = 0
         self._n_flushed = 0
         self._mark: Any = None                   # where the number of a sample is written that is begun
+        self._steps: Any = None                  # where the steps of the run's first sample lie
+        self._strides: Tuple[List[int], List[int]] = ([], [])  # of their inputs and outputs
+        self._calls: List[Tuple[bytes, int, List[str]]] = []   # function, its first step, what it calls its fields
+        self._key = 0                            # a step that has another place in each sample
         self._arrays: Dict[Any, Any] = {}
         self._writer: Optional[Writer] = None    # it makes all fields
         self._outs: Dict[int, List[Any]] = {}    # of each place of the ring, for the writer
         self._rooms: Dict[int, Room] = {}        # of each step whose result varies in size: then a run is one sample
 
-    def _array(self, array: Any, data: int) -> Any:
+    def _learn(self, work: Any, run: Any, order: Any) -> None:
+        """What is the same in all orders. Steps lie at the same place, too: their numbers are read from there at once,
+        since each look at a ctypes struct takes as long as a quick function."""
+        n = order.n_steps
+        steps = [order.steps[i] for i in range(n)]
+        self._mark = ctypes.c_uint64.from_address(ctypes.addressof(run.begun.contents))
+        self._steps = (ctypes.c_char * (n * _STEP.size)).from_address(ctypes.addressof(order.steps.contents))
+        self._strides = run.input_strides[:n], run.output_strides[:n]
+        for i, step in enumerate(steps):
+            if step.n_fields:
+                self._calls.append((step.function, i, [steps[j].parameter.decode()
+                                                       for j in range(i, i + step.n_fields)]))
+        self._key = max(range(n), key=lambda i: self._strides[1][i])
+        self._find_rooms(work, order)
+        if len(self._calls) == 1:
+            self._writer = self._applier.writer_of(self._calls[0][0])
+
+    def _array(self, data: int, form: bytes) -> Any:
         """A view of an array that is made once for each place: a function may set the shape of what it gets."""
-        key = (data, bytes(array.shape) if array.n_dims else b"")
-        found = self._arrays.get(key)
+        found = self._arrays.get((data, form))
         if found is None:
             if len(self._arrays) >= ARRAYS_MAX:
                 self._arrays.clear()
-            found = self._arrays[key] = as_array(data, array.dtype, tuple(array.shape[:array.n_dims]))
+            dtype, n_dims, *shape = _FORM.unpack(form)
+            found = self._arrays[data, form] = as_array(data, dtype, tuple(shape[:n_dims]))
         return found.view()
 
-    def _field(self, run: Any, i: int, k: int) -> Tuple[Any, Any]:
+    def _field(self, i: int, k: int) -> Tuple[Any, Any]:
         """What a function is given of sample k, and where what it delivers belongs; None: to the same place."""
-        step = run.first.contents.steps[i]
-        given, output = step.input, step.output
-        array = self._array(given, given.data + k * run.input_strides[i])
+        given, given_form, output, output_form = _STEP.unpack_from(self._steps, i * _STEP.size)
+        array = self._array(given + k * self._strides[0][i], given_form)
         if i in self._rooms:
             return array, self._rooms[i]
-        return array, (None if given.data == output.data
-                       else self._array(output, output.data + k * run.output_strides[i]))
+        return array, None if given == output else self._array(output + k * self._strides[1][i], output_form)
 
-    def _apply(self, run: Any, order: Any, k: int, sample: int) -> None:
-        steps, epoch, applier, seeds = order.steps, order.epoch, self._applier, run.seeds
-        i, n_steps = 0, order.n_steps
-        at = k * n_steps
-        while i < n_steps:
-            step = steps[i]
-            n = step.n_fields
-            if n == 1:
-                applier.apply(step.function, seeds[at + i], epoch, sample, *self._field(run, i, k))
+    def _apply(self, seeds: List[int], epoch: int, k: int, sample: int) -> None:
+        """`seeds`: of the steps of sample k."""
+        applier = self._applier
+        for function, i, parameters in self._calls:
+            if len(parameters) == 1:
+                applier.apply(function, seeds[i], epoch, sample, *self._field(i, k))
             else:
-                fields = {steps[j].parameter.decode(): self._field(run, j, k) for j in range(i, i + n)}
-                applier.apply_to_several(step.function, seeds[at + i], epoch, sample, fields)
-            i += max(n, 1)
+                fields = {parameter: self._field(j, k) for j, parameter in enumerate(parameters, i)}
+                applier.apply_to_several(function, seeds[i], epoch, sample, fields)
 
-    def _places_of(self, run: Any, k: int) -> List[Any]:
-        """The arrays of sample k that a writer fills."""
+    def _places_of(self, k: int) -> List[Any]:
+        """The arrays of sample k that a writer fills, which nobody else has."""
         if len(self._outs) >= ARRAYS_MAX:
             self._outs.clear()
-        order, outs = run.first.contents, []
-        for i in range(order.n_steps):
-            array = order.steps[i].output
-            outs.append(self._rooms.get(i) or as_array(array.data + k * run.output_strides[i], array.dtype,
-                                 tuple(array.shape[:array.n_dims])))
-        self._outs[order.steps[0].output.data + k * run.output_strides[0]] = outs
+        outs: List[Any] = []
+        for i, stride in enumerate(self._strides[1]):
+            _, _, output, output_form = _STEP.unpack_from(self._steps, i * _STEP.size)
+            dtype, n_dims, *shape = _FORM.unpack(output_form)
+            outs.append(self._rooms.get(i) or as_array(output + k * stride, dtype, tuple(shape[:n_dims])))
+            if i == self._key:
+                self._outs[output + k * stride] = outs
         return outs
 
     def _find_rooms(self, work: Any, order: Any) -> None:
@@ -129,54 +148,47 @@ class Worker:
 
     def _write(self, run: Any, order: Any, writer: Writer, done: List[int]) -> None:
         """All samples of a run, in as few steps as can be: each may take microseconds. `done` has their number."""
-        n, number, epoch, place, pid = run.n_samples, order.number, order.epoch, self._place, self._pid
-        board, write, monotonic, getpid = self._board, self._applier.write, time.monotonic, os.getpid
-        samples, n_steps = run.samples[:n], order.n_steps
-        seeds = run.seeds[:n * n_steps:n_steps]
-        data, stride, found = order.steps[0].output.data, run.output_strides[0], self._outs
+        n, number, epoch, n_orders = run.n_samples, order.number, order.epoch, self._n_orders
+        mark, begin, place, found, pid = self._mark, self._board.begin, self._place, self._outs, self._pid
+        write, monotonic, getpid = self._applier.write, time.monotonic, os.getpid
+        seeds = run.seeds[:n * order.n_steps:order.n_steps]
+        data, stride = order.steps[self._key].output.data, self._strides[1][self._key]
         until = monotonic() + RUN_SECONDS
-        for k, sample in enumerate(samples):
+        for k, sample in enumerate(run.samples[:n]):
             now = monotonic()
             if now > until and k:
                 return
-            self._mark.value = number + k
-            board.begin(place, sample, epoch, self._n_orders + k + 1, now)
-            write(writer, seeds[k], epoch, sample, found.get(data + k * stride) or self._places_of(run, k))
+            mark.value = number + k
+            begin(place, sample, epoch, n_orders + k + 1, now)
+            write(writer, seeds[k], epoch, sample, found.get(data + k * stride) or self._places_of(k))
             if getpid() != pid:
                 return
             done[0] = k + 1
 
     def _apply_to_all(self, run: Any, order: Any, done: List[int]) -> None:
         """The same for other functions."""
-        until = time.monotonic() + RUN_SECONDS
-        for k in range(run.n_samples):
-            now, sample = time.monotonic(), run.samples[k]
+        number, epoch, n_steps, until = order.number, order.epoch, order.n_steps, time.monotonic() + RUN_SECONDS
+        for k, sample in enumerate(run.samples[:run.n_samples]):
+            now = time.monotonic()
             if now > until and k:
                 return
-            self._mark.value = order.number + k
-            self._board.begin(self._place, sample, order.epoch, self._n_orders + k + 1, now)
-            self._apply(run, order, k, sample)
+            self._mark.value = number + k
+            self._board.begin(self._place, sample, epoch, self._n_orders + k + 1, now)
+            self._apply(run.seeds[k * n_steps:(k + 1) * n_steps], epoch, k, sample)
             if os.getpid() != self._pid:
                 return
             done[0] = k + 1
 
-    def _writer_of(self, order: Any) -> Optional[Writer]:
-        if self._n_orders == 0 and order.steps[0].n_fields == order.n_steps:
-            self._writer = self._applier.writer_of(order.steps[0].function)
-        return self._writer
-
     def _work_on(self, work: Any, run: Any) -> Tuple[int, Any]:
         """How many samples are done, and what is wrong with the next one, in a line; None: nothing is."""
         order, done, text = run.first.contents, [0], None
-        if self._mark is None:
-            self._mark = ctypes.c_uint64.from_address(ctypes.addressof(run.begun.contents))
-            self._find_rooms(work, order)
         try:
-            writer = self._writer_of(order)
+            if self._mark is None:
+                self._learn(work, run, order)
             for i, room in self._rooms.items():
                 room.address = order.steps[i].output.data
-            if writer is not None:
-                self._write(run, order, writer, done)
+            if self._writer is not None:
+                self._write(run, order, self._writer, done)
             else:
                 self._apply_to_all(run, order, done)
             if self._rooms:
