@@ -28,6 +28,11 @@ def values(loader, names=("x", "noise", "dice", "y"), epochs=1):
 """
 
 
+def make_folder(path):
+    os.makedirs(path)
+    return path
+
+
 def run(box, source, *arguments, **more):
     import textwrap
     home = Home(box)
@@ -313,6 +318,61 @@ def _(box):
             out(sorted(int(n) for batch in loader for n in batch))
     """, seconds=120)
     equal(found, [[i * i for i in range(50)], list(range(50))], "of a fresh interpreter, and of processes that are killed")
+
+
+@case("where samples take microseconds, processes that are killed at random moments lose none, and change none")
+def _(box):
+    run(box, """
+        import random as chance, signal, threading
+        numbers = Numbers(20000)
+        wanted = values(L(dlclient.from_dataset(numbers), 64, n_workers=1, seed=5))
+        loader = L(dlclient.from_dataset(numbers), 64, n_workers=3, seed=5)
+        kills, ended = [], threading.Event()
+        def workers_of(foreman):
+            with open(f"/proc/{foreman}/task/{foreman}/children") as file:
+                return [int(pid) for pid in file.read().split()]
+        def kill():
+            rng = chance.Random(4)
+            while not ended.is_set():
+                time.sleep(0.01 + rng.random() * 0.03)
+                pids = workers_of(loader._crews[0]._process.pid)
+                if pids:
+                    try:
+                        os.kill(rng.choice(pids), signal.SIGKILL)
+                        kills.append(1)
+                    except ProcessLookupError:
+                        pass
+        thread = threading.Thread(target=kill)
+        thread.start()
+        try:
+            found = values(loader)
+        finally:
+            ended.set()
+            thread.join()
+        for (one, other) in zip(wanted[0], found[0]):
+            assert one == other, (one[0], other[0])
+        assert len(found[0]) == len(wanted[0])
+        assert len(kills) >= 3, kills
+    """, seconds=240)
+
+
+@case("samples that are quick at first and take long later are spread over the processes again")
+def _(box):
+    run(box, """
+        import collections
+        where = os.environ["WHERE"]
+        def make(i):
+            if i >= 6000:
+                time.sleep(0.01)
+                with open(os.path.join(where, str(os.getpid())), "a") as file:
+                    file.write(".")
+            return {"x": numpy.full((4,), i, "f4"), "y": i}
+        with L(dlclient.from_dataset(Numbers(6128, make)), 64, n_workers=2, shuffle=False) as loader:
+            seen = [int(y) for batch in loader for y in batch["y"]]
+        assert seen == list(range(6128))
+        shares = [os.path.getsize(os.path.join(where, name)) for name in os.listdir(where)]
+        assert len(shares) == 2 and min(shares) >= 30, shares
+    """, WHERE=make_folder(box.path("pids")))
 
 
 main()

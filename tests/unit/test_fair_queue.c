@@ -114,6 +114,55 @@ START_TEST(one_share_is_a_queue) {
 }
 END_TEST
 
+START_TEST(several_that_are_pushed_at_once_come_after_those_before_and_in_their_sequence) {
+        struct fair_item items[4], *several[] = { &items[1], &items[2], &items[3] };
+
+        fair_queue_push(&queue, &users[0].share, &items[0]);
+        fair_queue_push_all(&queue, &users[0].share, several, 0);
+        fair_queue_push_all(&queue, &users[0].share, several, 3);
+        for (int i = 0; i < 4; i++)
+                ck_assert_ptr_eq(fair_next(&queue), &items[i]);
+        ck_assert_ptr_null(fair_next(&queue));
+}
+END_TEST
+
+/* Each holds its item until all have one: that comes only if all were woken. */
+static void *take_one_and_wait(void *userdata) {
+        pthread_barrier_t *barrier = userdata;
+
+        ck_assert_ptr_nonnull(fair_queue_pop(&queue));
+        pthread_barrier_wait(barrier);
+        return NULL;
+}
+
+static void wait_until_all_sleep(uint32_t n) {
+        uint32_t n_waiting;
+
+        do {
+                sched_yield();
+                pthread_mutex_lock(&queue.lock);
+                n_waiting = queue.n_waiting;
+                pthread_mutex_unlock(&queue.lock);
+        } while (n_waiting < n);
+}
+
+START_TEST(several_items_that_take_long_wake_a_thread_each) {
+        struct fair_item items[3], *several[] = { &items[0], &items[1], &items[2] };
+        pthread_barrier_t barrier;
+        pthread_t threads[3];
+
+        pthread_barrier_init(&barrier, NULL, 3);
+        atomic_store(&users[0].share.usual_ns, (int64_t)MS);
+        for (int i = 0; i < 3; i++)
+                ck_assert_int_eq(pthread_create(&threads[i], NULL, take_one_and_wait, &barrier), 0);
+        wait_until_all_sleep(3);
+        fair_queue_push_all(&queue, &users[0].share, several, 3);
+        for (int i = 0; i < 3; i++)
+                pthread_join(threads[i], NULL);
+        pthread_barrier_destroy(&barrier);
+}
+END_TEST
+
 START_TEST(each_gets_the_same_time_whatever_its_items_take) {
         static const uint64_t ITEM_NS[N_SHARES] = { MS / 10, MS, 20 * MS, 300 * MS };
 
@@ -332,6 +381,8 @@ int main(void) {
 
         tcase_add_checked_fixture(reckoned, setup, teardown);
         tcase_add_test(reckoned, one_share_is_a_queue);
+        tcase_add_test(reckoned, several_that_are_pushed_at_once_come_after_those_before_and_in_their_sequence);
+        tcase_add_test(reckoned, several_items_that_take_long_wake_a_thread_each);
         tcase_add_test(reckoned, each_gets_the_same_time_whatever_its_items_take);
         tcase_add_test(reckoned, many_workers_that_take_at_once_are_spread_over_the_shares);
         tcase_add_test(reckoned, time_is_shared_by_weight);
