@@ -87,8 +87,7 @@ static void leave(uint8_t *table) {
 }
 
 /* The lowest level becomes 0 and the highest 255; in float64, truncated as Python's int() does. */
-static void stretch(const uint32_t *counts, uint8_t *table) {
-        int lowest = level_counts_lowest(counts), highest = level_counts_highest(counts);
+static void stretch(int lowest, int highest, uint8_t *table) {
         double scale, offset;
 
         if (highest <= lowest) { /* a flat channel */
@@ -121,24 +120,26 @@ static void spread(const uint32_t *counts, uint8_t *table) {
         }
 }
 
-static void change(const struct canvas *canvas, void (*make)(const uint32_t *counts, uint8_t *table)) {
-        struct level_counts counts;
+static void run_autocontrast(const struct operation *operation, const struct canvas *canvas) {
+        struct level_range range;
         struct tables tables;
 
-        level_counts_take(canvas, &counts);
+        (void)operation;
+        level_range_take(canvas, &range);
         for (unsigned channel = 0; channel < PIXEL_BYTES; channel++)
-                make(counts.of[channel], tables.of[channel]);
+                stretch(range.lowest[channel], range.highest[channel], tables.of[channel]);
         tables_look_up(&tables, canvas);
 }
 
-static void run_autocontrast(const struct operation *operation, const struct canvas *canvas) {
-        (void)operation;
-        change(canvas, stretch);
-}
-
 static void run_equalize(const struct operation *operation, const struct canvas *canvas) {
+        struct level_counts counts;
+        struct tables tables;
+
         (void)operation;
-        change(canvas, spread);
+        level_counts_take(canvas, &counts);
+        for (unsigned channel = 0; channel < PIXEL_BYTES; channel++)
+                spread(counts.of[channel], tables.of[channel]);
+        tables_look_up(&tables, canvas);
 }
 
 const struct operation_type operation_invert = {

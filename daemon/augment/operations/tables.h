@@ -13,6 +13,13 @@ struct tables {
 /* Changes each level of the canvas to the one that its channel's table says. */
 void tables_look_up(const struct tables *tables, const struct canvas *canvas);
 
+/* The lowest and the highest level of each channel. */
+struct level_range {
+        uint8_t lowest[PIXEL_BYTES], highest[PIXEL_BYTES];
+};
+
+void level_range_take(const struct canvas *canvas, struct level_range *ret_range);
+
 /* How many pixels have each level: RECIPE_BETWEEN_PIXELS_MAX of them fit. */
 struct level_counts {
         uint32_t of[PIXEL_BYTES][N_LEVELS];
@@ -21,5 +28,4 @@ struct level_counts {
 void level_counts_take(const struct canvas *canvas, struct level_counts *ret_counts);
 
 /* Of one channel, which has pixels. */
-int level_counts_lowest(const uint32_t *counts);
 int level_counts_highest(const uint32_t *counts);

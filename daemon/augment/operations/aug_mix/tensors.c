@@ -20,13 +20,12 @@ static ALWAYS_INLINE float fused(float a, float b, float c) {
 /* ---- tables ---------------------------------------------------------------------------------------------------- */
 
 void tensor_autocontrast(const struct canvas *canvas) {
-        struct level_counts counts;
+        struct level_range range;
         struct tables tables;
 
-        level_counts_take(canvas, &counts);
+        level_range_take(canvas, &range);
         for (unsigned channel = 0; channel < PIXEL_BYTES; channel++) {
-                float lowest = (float)level_counts_lowest(counts.of[channel]),
-                      highest = (float)level_counts_highest(counts.of[channel]);
+                float lowest = range.lowest[channel], highest = range.highest[channel];
                 float scale = (highest - lowest) * (float)(1.0 / 255.0);
 
                 if (highest <= lowest) { /* a flat channel */
