@@ -70,8 +70,16 @@ static void size_tiles(struct clahe *clahe) {
 #define N_COUNTS 4u
 
 static void count_row(const uint8_t *levels, uint32_t n, uint32_t counts[N_COUNTS][N_LEVELS]) {
-        for (uint32_t x = 0; x < n; x++)
-                counts[x % N_COUNTS][levels[(size_t)x * PIXEL_BYTES]]++;
+        uint32_t x = 0;
+
+        for (; x + N_COUNTS <= n; x += N_COUNTS, levels += (size_t)N_COUNTS * PIXEL_BYTES) {
+                counts[0][levels[0]]++;
+                counts[1][levels[PIXEL_BYTES]]++;
+                counts[2][levels[2 * PIXEL_BYTES]]++;
+                counts[3][levels[3 * PIXEL_BYTES]]++;
+        }
+        for (; x < n; x++, levels += PIXEL_BYTES)
+                counts[0][levels[0]]++;
 }
 
 static void count_tile(const struct clahe *clahe, uint32_t column, uint32_t row, uint32_t *ret_counts) {
@@ -90,17 +98,27 @@ static void count_tile(const struct clahe *clahe, uint32_t column, uint32_t row,
                 ret_counts[i] = counts[0][i] + counts[1][i] + counts[2][i] + counts[3][i];
 }
 
-/* What is above the limit goes to all levels alike; what is left of it, one each, to levels at equal distances. */
-static void limit_counts(uint32_t *counts, uint32_t limit) {
-        uint32_t n_above = 0, n_left, distance;
+static ALWAYS_INLINE void cut_counts_loop(uint32_t *counts, uint32_t limit, uint32_t *ret_n_above) {
+        uint32_t n_above = 0;
 
-        for (uint32_t i = 0; i < N_LEVELS; i++)
-                if (counts[i] > limit) {
-                        n_above += counts[i] - limit;
-                        counts[i] = limit;
-                }
+        for (uint32_t i = 0; i < N_LEVELS; i++) {
+                uint32_t kept = counts[i] < limit ? counts[i] : limit;
+
+                n_above += counts[i] - kept;
+                counts[i] = kept;
+        }
         for (uint32_t i = 0; i < N_LEVELS; i++)
                 counts[i] += n_above / N_LEVELS;
+        *ret_n_above = n_above;
+}
+
+WIDE(cut_counts, (uint32_t * counts, uint32_t limit, uint32_t *ret_n_above), (counts, limit, ret_n_above))
+
+/* What is above the limit goes to all levels alike; what is left of it, one each, to levels at equal distances. */
+static void limit_counts(uint32_t *counts, uint32_t limit) {
+        uint32_t n_above, n_left, distance;
+
+        cut_counts(counts, limit, &n_above);
         n_left = n_above % N_LEVELS;
         distance = n_left > 0 ? N_LEVELS / n_left : 1;
         for (uint32_t i = 0; i < N_LEVELS && n_left > 0; i += distance, n_left--)
@@ -112,23 +130,30 @@ static ALWAYS_INLINE int rounded(float level) {
         return (int)((level + 0x1p23f) - 0x1p23f);
 }
 
+/* A sum is a number of pixels, below 2^31. */
+static ALWAYS_INLINE void scale_sums_loop(const uint32_t *sums, float scale, uint8_t *restrict table) {
+        for (uint32_t level = 0; level < N_LEVELS; level++) {
+                int result = rounded((float)(int32_t)sums[level] * scale);
+
+                table[level] = (uint8_t)(result > 255 ? 255 : result);
+        }
+}
+
+WIDE(scale_sums, (const uint32_t *sums, float scale, uint8_t *table), (sums, scale, table))
+
 static void make_tables(struct clahe *clahe, float clip_limit) {
         uint32_t n_pixels = clahe->tile_width * clahe->tile_height;
         double limit = (double)clip_limit * n_pixels / N_LEVELS;
         float scale = 255.0f / (float)n_pixels;
 
         for (uint32_t i = 0; i < clahe->n_across * clahe->n_down; i++) {
-                uint32_t counts[N_LEVELS], sum = 0;
+                uint32_t counts[N_LEVELS];
 
                 count_tile(clahe, i % clahe->n_across, i / clahe->n_across, counts);
                 limit_counts(counts, limit < 1 ? 1 : limit > n_pixels ? n_pixels : (uint32_t)limit);
-                for (uint32_t level = 0; level < N_LEVELS; level++) {
-                        int result;
-
-                        sum += counts[level];
-                        result = rounded((float)sum * scale);
-                        clahe->tables[i][level] = (uint8_t)(result > 255 ? 255 : result);
-                }
+                for (uint32_t level = 1; level < N_LEVELS; level++)
+                        counts[level] += counts[level - 1];
+                scale_sums(counts, scale, clahe->tables[i]);
         }
 }
 

@@ -7,25 +7,29 @@
 #include <math.h>
 #include <pthread.h>
 
-#define LINEAR_ONE 2040 /* 255 * 8 */
-#define N_LINEAR   3072 /* sums of rounded coefficients exceed LINEAR_ONE by little */
-#define F_ONE      (1 << 15)
-#define MATRIX_ONE (1 << 12)
-#define BACK_BITS  14
-#define BACK_ONE   (1 << BACK_BITS) /* of f and of X, Y and Z on the way back */
-#define N_GAMMA    (1 << 12)
-#define STRAIGHT_L 20   /* up to this L, of 255, Y is a straight line */
-#define STRAIGHT_F 3390 /* up to this f, of BACK_ONE, X and Z are */
+#define LINEAR_ONE  2040 /* 255 * 8 */
+#define N_LINEAR    3072 /* sums of rounded coefficients exceed LINEAR_ONE by little */
+#define F_ONE       (1 << 15)
+#define MATRIX_BITS 12
+#define MATRIX_ONE  (1 << MATRIX_BITS)
+#define BACK_BITS   14
+#define BACK_ONE    (1 << BACK_BITS) /* of f and of X, Y and Z on the way back */
+#define N_GAMMA     (1 << 12)
+#define STRAIGHT_L  20   /* up to this L, of 255, Y is a straight line */
+#define STRAIGHT_F  3390 /* up to this f, of BACK_ONE, X and Z are */
 
 /* The matrices of sRGB and D65, rows divided, or columns multiplied, by white. */
 static const int TO_XYZ[3][3] = { { 1777, 1541, 778 }, { 871, 2929, 296 }, { 73, 448, 3575 } };
 static const int TO_RGB[3][3] = { { 12615, -6296, -2223 }, { -3773, 7684, 185 }, { 217, -836, 4715 } };
 
-/* All of 32 bits, which vector registers can look up. */
+/* X, Y and Z, and a number that means nothing: four are loaded and added at once. */
+typedef int32_t xyz __attribute__((vector_size(16)));
+
+/* Those of 32 bits can be looked up by vector registers. */
 static struct {
-        int32_t linear[256];   /* of a level: of LINEAR_ONE */
-        int32_t f[N_LINEAR];   /* of a linear value: of F_ONE */
-        int32_t fy_and_y[256]; /* of L: of BACK_ONE; f in the upper 16 bits */
+        xyz red[256], green[256], blue[256]; /* what a level adds: of LINEAR_ONE * MATRIX_ONE */
+        uint16_t f[N_LINEAR];                /* of a linear value: of F_ONE */
+        int32_t fy_and_y[256];               /* of L: of BACK_ONE; f in the upper 16 bits */
         int32_t gamma[N_GAMMA];
 } tables;
 
@@ -40,13 +44,20 @@ static double gamma_of(double linear) {
 /* No entry is so near to a half that a C library's pow() or cbrt() could change it, except that two of f are a half in
  * float32, in which OpenCV computes them. */
 static void make_tables(void) {
-        for (int i = 0; i < 256; i++)
-                tables.linear[i] = (int32_t)rint(LINEAR_ONE * linear_of(i / 255.0));
+        for (int i = 0; i < 256; i++) {
+                int32_t linear = (int32_t)rint(LINEAR_ONE * linear_of(i / 255.0));
+
+                for (unsigned axis = 0; axis < 3; axis++) {
+                        tables.red[i][axis] = TO_XYZ[axis][0] * linear + MATRIX_ONE / 2; /* rounds */
+                        tables.green[i][axis] = TO_XYZ[axis][1] * linear;
+                        tables.blue[i][axis] = TO_XYZ[axis][2] * linear;
+                }
+        }
         for (int i = 0; i < N_LINEAR; i++) {
                 double x = (double)i / LINEAR_ONE;
                 double f = x < 216.0 / 24389 ? x * 841 / 108 + 16.0 / 116 : cbrt(x);
 
-                tables.f[i] = (int32_t)rintf((float)(F_ONE * f));
+                tables.f[i] = (uint16_t)rintf((float)(F_ONE * f));
         }
         for (int i = 0; i < 256; i++) {
                 double light = i * 100.0 / 255, f = (light + 16) / 116;
@@ -66,16 +77,26 @@ static ALWAYS_INLINE int32_t rounded(int32_t value, unsigned shift) {
         return (value + (1 << (shift - 1))) >> shift;
 }
 
-static ALWAYS_INLINE int32_t f_of(const int *factors, int32_t red, int32_t green, int32_t blue) {
-        return tables.f[rounded(factors[0] * red + factors[1] * green + factors[2] * blue, 12)];
+/* f of X, Y and Z of all pixels. */
+struct roots {
+        int32_t x[PLANES_AT_ONCE], y[PLANES_AT_ONCE], z[PLANES_AT_ONCE];
+};
+
+static void take_roots(const struct planes *planes, struct roots *ret_roots) {
+        for (size_t i = 0; i < PLANES_AT_ONCE; i++) {
+                xyz sums = tables.red[planes->first[i]] + tables.green[planes->second[i]] +
+                           tables.blue[planes->third[i]];
+
+                sums >>= MATRIX_BITS;
+                ret_roots->x[i] = tables.f[sums[0]];
+                ret_roots->y[i] = tables.f[sums[1]];
+                ret_roots->z[i] = tables.f[sums[2]];
+        }
 }
 
-static ALWAYS_INLINE void from_rgb_loop(struct planes *restrict planes) {
+static ALWAYS_INLINE void from_roots_loop(const struct roots *roots, struct planes *restrict planes) {
         for (size_t i = 0; i < PLANES_AT_ONCE; i++) {
-                int32_t red = tables.linear[planes->first[i]], green = tables.linear[planes->second[i]];
-                int32_t blue = tables.linear[planes->third[i]];
-                int32_t fx = f_of(TO_XYZ[0], red, green, blue), fy = f_of(TO_XYZ[1], red, green, blue);
-                int32_t fz = f_of(TO_XYZ[2], red, green, blue);
+                int32_t fx = roots->x[i], fy = roots->y[i], fz = roots->z[i];
 
                 planes->first[i] = (uint8_t)rounded(296 * fy - 1336934, 15); /* 116 f - 16, times 255 / 100 */
                 planes->second[i] = (uint8_t)rounded(500 * (fx - fy) + 128 * F_ONE, 15);
@@ -83,7 +104,14 @@ static ALWAYS_INLINE void from_rgb_loop(struct planes *restrict planes) {
         }
 }
 
-WIDE(from_rgb, (struct planes * planes), (planes))
+WIDE(from_roots, (const struct roots *roots, struct planes *planes), (roots, planes))
+
+static void from_rgb(struct planes *planes) {
+        struct roots roots;
+
+        take_roots(planes, &roots);
+        from_roots(&roots, planes);
+}
 
 /* X or Z of its f. Divisions truncate, for f of -8,145 to 26,868. That of float32 does as well: its dividend is a whole
  * number below 2^24, and what is not whole is 1 / 841 from it at least. */
