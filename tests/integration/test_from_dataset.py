@@ -328,14 +328,18 @@ def _(box):
         wanted = values(L(dlclient.from_dataset(numbers), 64, n_workers=1, seed=5))
         loader = L(dlclient.from_dataset(numbers), 64, n_workers=3, seed=5)
         kills, ended = [], threading.Event()
-        def workers_of(foreman):
-            with open(f"/proc/{foreman}/task/{foreman}/children") as file:
-                return [int(pid) for pid in file.read().split()]
+        foreman = loader._crews[0]._process.pid
+        def workers():
+            try:
+                with open(f"/proc/{foreman}/task/{foreman}/children") as file:
+                    return [int(pid) for pid in file.read().split()]
+            except FileNotFoundError:  # the loop has ended
+                return []
         def kill():
             rng = chance.Random(4)
             while not ended.is_set():
                 time.sleep(0.01 + rng.random() * 0.03)
-                pids = workers_of(loader._crews[0]._process.pid)
+                pids = workers()
                 if pids:
                     try:
                         os.kill(rng.choice(pids), signal.SIGKILL)
