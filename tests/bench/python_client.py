@@ -58,7 +58,7 @@ def run_step(it, *arguments):
 
 def python_step():
     costs, pairs = [], []
-    with daemon(2) as it:
+    with daemon(2, more='dataset "numbers" { path = "/" format = "numbers" count = "1048576" }\n') as it:
         for _ in range(REPEATS):
             costs.append(run_step(it, "cost", 12800))
         if None in costs:
@@ -67,7 +67,7 @@ def python_step():
             ours = run_step(it, "rate", IMAGES // 2 // BATCH, 2)
             theirs = run_step(None, "torch", photos(), IMAGES // 2 // BATCH, 2)
             pairs.append((ours, theirs))
-    for name in ("worker", "seeded", "daemon"):
+    for name in ("worker", "seeded", "daemon", "runs_worker", "runs_seeded", "runs_daemon"):
         emit(f"python_step_{name}", median(costs, name), "us", repeats=len(costs))
     emit("python_step_rate", median([ours for ours, _ in pairs], "images_per_s"), "images/s")
     if all(theirs for _, theirs in pairs):

@@ -2,11 +2,12 @@
 fast it is beside torch's DataLoader with the same function and as many processes.
 
     python_step.py cost SAMPLES             run by Debian's Python beside a daemon: JSON with microseconds of CPU time a
-                                            sample, of the worker process (its own function included) and of the daemon
+                                            sample, of the worker process (its own function included) and of the daemon;
+                                            runs_: of numbers, several of which are one order
     python_step.py rate BATCHES WORKERS     images/s of a second epoch, random_resized_crop(224) hflip(0.5) and the function
     python_step.py torch FOLDER BATCHES WORKERS   the same with torchvision on Pillow in torch's DataLoader; exit 77 without it
 
-DATALOADERD_SOCKET says where the daemon is, DAEMON_PID which process it is; the dataset is "photos"."""
+DATALOADERD_SOCKET says where the daemon is, DAEMON_PID which process it is; the datasets are "photos" and "numbers"."""
 import json
 import os
 import resource
@@ -46,11 +47,11 @@ def children_us():
     return (used.ru_utime + used.ru_stime) * 1e6
 
 
-def total(pipeline, n_samples, **more):
+def total(pipeline, n_samples, dataset="photos", **more):
     """Samples, and the CPU time of the worker processes and of the daemon, which includes opening and closing."""
     import dlclient
     before = children_us(), daemon_us()
-    loader = dlclient.Loader("photos", batch_size=64, pipeline=pipeline, epochs=None, **more)
+    loader = dlclient.Loader(dataset, batch_size=64, pipeline=pipeline, epochs=None, **more)
     seen = 0
     for batch in loader:
         seen += len(batch.indices)
@@ -70,7 +71,10 @@ def cost(n_samples):
     plain = use("center_crop(8)", n_samples)
     with_rng = use("center_crop(8) python(f)", n_samples, workers={"f": nothing}, n_workers=1)
     with_seeds = use("center_crop(8) python(f)", n_samples, workers={"f": seeded}, n_workers=1)
-    return {"worker": with_rng[0], "seeded": with_seeds[0], "daemon": with_rng[1] - plain[1]}
+    runs = {name: use("x=index: python(f)", n_samples * 16, dataset="numbers", workers={"f": f}, n_workers=1)
+            for name, f in (("rng", nothing), ("seeded", seeded))}
+    return {"worker": with_rng[0], "seeded": with_seeds[0], "daemon": with_rng[1] - plain[1],
+            "runs_worker": runs["rng"][0], "runs_seeded": runs["seeded"][0], "runs_daemon": runs["rng"][1]}
 
 
 def timed(batches, n_batches):

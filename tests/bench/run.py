@@ -20,7 +20,8 @@ their speed drifts. Times here are reported, never asserted.
                            python_array: of batch["image"]
     python_step_*          a function of the trainer's own that does nothing: CPU us a sample of its process (worker; seeded: without
                            rng, so that all generators are seeded) and of the daemon beside the same pipeline without it
-                           (daemon); one of some 0.3 ms, two processes: images/s (rate), of torch's DataLoader with two
+                           (daemon); the same of numbers, which come in runs (runs_worker, runs_seeded, runs_daemon; the daemon's
+                           own work included); one of some 0.3 ms, two processes: images/s (rate), of torch's DataLoader with two
                            (torch), and the ratio, in turns (vs_torch); tests/bench/python_step.py
     from_dataset_*         a Dataset object of torch's as it is, by from_dataset(), two processes: samples/s of photos with torchvision on
                            Pillow, of arrays of 150 KB and of rows of 256 bytes in memory; _vs_torch: over torch's DataLoader
