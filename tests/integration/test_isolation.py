@@ -76,7 +76,7 @@ def _(box):
     write(os.path.join(folder, "class000", "large.png"), large_picture())
     one, other = box.daemon({"p": folder}, workers=2), isolated(box, {"p": folder}, workers=2)
     for pipeline in (PIPELINE, "decode", "resize(20) pad(max=40:60)", "image: random_crop(8) views(3); label",
-                     "image: random_crop(8); small=image: resize(4); label", "raw",
+                     "random_crop(30) aug_mix", "image: random_crop(8); small=image: resize(4); label", "raw",
                      "random_crop(8) to(float32) normalize(0.5, 0.2) layout(nchw)"):
         batch = 1 if pipeline == "decode" else 7
         equal(bits(other.read("p", batch=batch, epochs=2, pipeline=pipeline)),
