@@ -770,7 +770,8 @@ struct dlc_work_options {
 #define DLC_WORK_OPTIONS_INIT                                                                                          \
         { .size = sizeof(struct dlc_work_options), .timeout_ms = 30000 }
 
-/* An array in the rank's batch, in C order without gaps. bfloat16, which C does not have, is 16 bits. */
+/* An array in the rank's batch, in C order without gaps. bfloat16, which C does not have, is 16 bits. Of a whole batch
+ * the first dimension is its samples. */
 struct dlc_array {
         void *data;
         uint32_t dtype; /* enum dlc_dtype */
@@ -790,13 +791,22 @@ struct dlc_work_step {
         uint32_t n_fields;     /* of this call; 0: it is another field of the call before */
 };
 
-/* A sample. */
+/* A sample; or a whole batch, where the pipeline has python(my, batch=true): such functions have orders of their own,
+ * when all samples of the batch are done. Whatever is said of a sample here is true of such a batch, too: one answer is
+ * for all of it, and an error ends the job. */
 struct dlc_order {
         uint64_t number; /* 1, 2, ...: of the rank's orders, for the log */
         uint64_t epoch;
-        uint64_t sample;  /* in the dataset */
-        uint32_t n_steps; /* fields that functions are applied to, one after the other: the same in all orders */
+        uint64_t sample;  /* in the dataset; of a whole batch, the first one, to which its draws belong */
+        uint32_t n_steps; /* fields that functions are applied to, one after the other: the same in all orders of a kind
+                           */
         const struct dlc_work_step *steps;
+
+        uint32_t n_samples;     /* of the whole batch; 0: it is a sample, and what follows is NULL */
+        const int64_t *samples; /* their numbers, in the sequence of the batch */
+        /* Of each step: NULL, or, where samples differ in size before the function, n_samples arrays, which are what it
+         * is given; steps[i].input is not to be used then. */
+        const struct dlc_array *const *lists;
 };
 
 struct dlc_work;

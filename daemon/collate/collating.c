@@ -219,6 +219,9 @@ void collating_move(const struct collating *collating, const struct dlp_slot_rec
 
                 if (field->form.how == COLLATE_PADDED)
                         padding_move(field, collating->slot, extents_of(collating, field), from, to);
+                if (field->form.is_whole && field->form.input.n_bytes > 0)
+                        memcpy(collating->slot + field->input_offset + to * field->input_bytes,
+                               collating->slot + field->input_offset + from * field->input_bytes, field->input_bytes);
                 if (field->form.how == COLLATE_STACK)
                         memcpy(rows + to * n_bytes, rows + from * n_bytes, n_bytes);
                 else

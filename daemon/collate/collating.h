@@ -71,7 +71,8 @@ void collating_forget(struct collating *collating);
 /* Writes the tensors of a whole batch of n_samples into the record. Thread: the one that completes the batch. */
 void collating_describe(const struct collating *collating, uint32_t n_samples, struct dlp_slot_record *record);
 
-/* Moves all fields of sample `from` to the place of sample `to` < `from`. What lies in a slot is never looked at: a
+/* Moves all fields of sample `from`, and what a function that gets the whole batch is given of them, to the place of
+ * sample `to` < `from`. What lies in a slot is never looked at: a
  * client that writes there spoils its own batch. After collating_describe(), whose strides it uses. */
 void collating_move(const struct collating *collating, const struct dlp_slot_record *record, uint32_t from,
                     uint32_t to);

@@ -89,6 +89,28 @@ static int refuse_function(const struct field_form *form, const struct layout_li
                        format_bytes(most, DLP_PAYLOAD_MAX));
 }
 
+static bool input_varies(const struct field_input *input) {
+        for (uint32_t k = 0; input->n_bytes > 0 && k < input->n_dims; k++)
+                if (input->shape[k] < 0)
+                        return true;
+        return false;
+}
+
+/* A function gets the samples of a batch as one array, or, where they vary, as one for each. */
+static void plan_input(struct field_layout *field) {
+        const struct field_input *input = &field->form.input;
+
+        field->input_bytes = layout_align(input->n_bytes);
+        if (!field->form.is_whole)
+                return;
+        if (!input_varies(input)) {
+                field->input_bytes = input->n_bytes;
+                return;
+        }
+        field->input_shape_at = (input->n_bytes + sizeof(int64_t) - 1) / sizeof(int64_t) * sizeof(int64_t);
+        field->input_bytes = layout_align(field->input_shape_at + input->n_dims * sizeof(int64_t));
+}
+
 static int plan_field(struct field_layout *field, const struct layout_limits *limits, uint32_t n_varying,
                       struct why *why) {
         const struct field_form *form = &field->form;
@@ -114,7 +136,7 @@ static int plan_field(struct field_layout *field, const struct layout_limits *li
         if (field->sample_bytes > DLP_PAYLOAD_MAX / limits->batch_size)
                 return refuse_ring(field, limits, why);
         field->room_bytes = field->sample_bytes * limits->batch_size;
-        field->input_bytes = layout_align(form->input.n_bytes);
+        plan_input(field);
         field->result_bytes = layout_align(form->result.n_bytes);
         if (form->input.n_bytes > DLP_PAYLOAD_MAX / limits->batch_size ||
             form->result.n_bytes > DLP_PAYLOAD_MAX / limits->batch_size)
@@ -138,7 +160,7 @@ static void place_fields(struct layout *layout) {
                         field->offset = layout->slot_bytes;
                         layout->slot_bytes = layout_align(layout->slot_bytes + field->room_bytes);
                         field->input_offset = layout->slot_bytes;
-                        layout->slot_bytes += field->input_bytes * layout->batch_size;
+                        layout->slot_bytes = layout_align(layout->slot_bytes + field->input_bytes * layout->batch_size);
                         field->result_offset = layout->slot_bytes;
                         layout->slot_bytes += field->result_bytes * layout->batch_size;
                         if (field->form.how == COLLATE_PADDED)
@@ -156,14 +178,19 @@ static unsigned n_added(const struct field_form *form) {
 }
 
 static bool has_varying_input(const struct layout *layout) {
-        for (uint32_t i = 0; i < layout->n_fields; i++) {
-                const struct field_input *input = &layout->fields[i].form.input;
-
-                for (uint32_t k = 0; input->n_bytes > 0 && k < input->n_dims; k++)
-                        if (input->shape[k] < 0)
-                                return true;
-        }
+        for (uint32_t i = 0; i < layout->n_fields; i++)
+                if (input_varies(&layout->fields[i].form.input))
+                        return true;
         return false;
+}
+
+static void place_numbers(struct layout *layout) {
+        for (uint32_t i = 0; i < layout->n_fields; i++)
+                layout->has_whole |= layout->fields[i].form.is_whole;
+        if (!layout->has_whole)
+                return;
+        layout->numbers_offset = layout->slot_bytes;
+        layout->slot_bytes = layout_align(layout->slot_bytes + layout->batch_size * sizeof(int64_t));
 }
 
 int layout_plan(const struct field_form *forms, uint32_t n_fields, const struct layout_limits *limits,
@@ -195,6 +222,7 @@ int layout_plan(const struct field_form *forms, uint32_t n_fields, const struct 
         assert(layout.n_tensors <= DLP_TENSORS_MAX);
         layout.is_sparse = n_varying > 0 || layout.n_ragged > 0 || has_varying_input(&layout);
         place_fields(&layout);
+        place_numbers(&layout);
         *ret_layout = layout;
         return 0;
 }

@@ -99,6 +99,7 @@ void batch_begin(struct batch *batch, struct stream *stream, struct order_table 
         batch->position = planned.n_samples > 0 ? dlp_epoch_plan_position(&stream->plan, planned.first) : 0;
         if (batch->positions && planned.n_samples > 0 && is_ready(stream, order)) /* else it will hold a failure only */
                 batch->n_samples = list_positions(batch, &stream->plan, order);
+        batch->n_kept = batch->n_samples;
         counts_begin(batch, batch->n_samples);
         collating_begin(&batch->collating);
         record_begin(batch);
@@ -164,15 +165,19 @@ static void mix_samples(const struct batch *batch) {
         }
 }
 
+void batch_close_gaps(struct batch *batch) {
+        collating_describe(&batch->collating, batch->n_samples, batch->slot->record);
+        /* A batch that is no longer wanted has places that were never filled, so its gaps are not closed. */
+        if (atomic_load_explicit(&batch->n_skipped, memory_order_relaxed) > 0 && batch_is_wanted(batch))
+                batch_compact(batch);
+}
+
 static void complete_record(struct batch *batch, struct counters *counters) {
         struct dlp_slot_record *record = batch->slot->record;
         uint64_t begin_ns = clock_now_ns();
 
         record->n_errors = batch->n_errors;
-        collating_describe(&batch->collating, batch->n_samples, record);
-        /* A batch that is no longer wanted has places that were never filled, so its gaps are not closed. */
-        if (atomic_load_explicit(&batch->n_skipped, memory_order_relaxed) > 0 && batch_is_wanted(batch))
-                batch_compact(batch);
+        batch_close_gaps(batch);
         collating_finish(&batch->collating, record);
         if (batch->draws && batch_is_wanted(batch))
                 mix_samples(batch);
@@ -216,6 +221,23 @@ void batch_samples_done(struct batch *batch, uint32_t n_samples, struct counters
 
 void batch_sample_done(struct batch *batch, struct counters *counters) {
         batch_samples_done(batch, 1, counters);
+}
+
+/* One that has failed, or holds no sample, or that nobody wants, is not worth a function's time. */
+bool batch_samples_are_last(struct batch *batch, uint32_t n_samples, struct counters *counters) {
+        if (atomic_fetch_sub_explicit(&batch->n_left, n_samples, memory_order_acq_rel) != n_samples)
+                return false;
+        if (batch->samples && !batch->failed && batch_is_wanted(batch)) {
+                batch_close_gaps(batch);
+                if (batch->n_kept > 0)
+                        return true;
+        }
+        batch_publish(batch, counters);
+        return false;
+}
+
+void batch_whole_done(struct batch *batch, struct counters *counters) {
+        batch_publish(batch, counters);
 }
 
 void batch_abandon(struct batch *batch, uint32_t idx_first, struct counters *counters) {

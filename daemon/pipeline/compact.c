@@ -15,18 +15,20 @@ void batch_compact(struct batch *batch) {
         const struct dlp_columns *columns = &batch->slot->columns;
         uint32_t n = 0;
 
-        for (uint32_t i = 0; i < batch->n_samples; i++) {
+        for (uint32_t i = 0; i < batch->n_kept; i++) {
                 if (columns->indices[i] == LEFT_OUT)
                         continue;
                 if (n < i) {
                         columns->indices[n] = columns->indices[i];
                         collating_move(&batch->collating, record, i, n);
+                        if (batch->samples)
+                                batch->samples[n] = batch->samples[i];
                 }
                 columns->substitutes[n] = -1;
                 columns->idx_errors[n] = -1;
                 n++;
         }
-        record->n_samples = n;
+        batch->n_kept = record->n_samples = n;
         record->n_skipped = batch->n_samples - n;
         for (uint32_t i = 0; i < record->n_tensors; i++)
                 record->tensors[i].shape[0] = n;

@@ -47,7 +47,7 @@ uint32_t rows_at_once(struct stream *stream) {
                 return 1;
         n_to_read = atomic_load_explicit(&stream->n_to_read, memory_order_relaxed);
         if (n_to_read == 0)
-                return stream->desk ? desk_run(stream->desk) : TASK_ROWS_MAX;
+                return desk_has_samples(stream->desk) ? desk_run(stream->desk) : TASK_ROWS_MAX;
         /* A worker may set it to READ_AFTER_MISS at the same time, and this store may undo that. The worker's next miss
          * sets it again. */
         atomic_store_explicit(&stream->n_to_read, n_to_read - 1, memory_order_relaxed);
@@ -243,6 +243,9 @@ static uint32_t copy_rows(const struct task *task) {
 void rows_served(struct worker *worker, struct task *task, uint32_t n) {
         static const struct why NONE = { 0 };
 
+        for (uint32_t i = 0; i < n && task->batch->samples; i++)
+                task->batch->samples[task->idx_sample + i] =
+                        (struct batch_sample){ task->rows[i].position, task->rows[i].index, task->rows[i].index, 0 };
         for (uint32_t i = 0; i < n; i++)
                 batch_served(task->batch, task->idx_sample + i, task->rows[i].index, task->rows[i].index, &NONE);
         counter_add(&worker->counters->n_samples, n);
@@ -262,9 +265,10 @@ uint32_t rows_serve(struct worker *worker, struct task *task) {
                 atomic_store_explicit(&batch->stream->n_to_read, READ_AFTER_MISS, memory_order_relaxed);
                 n = 0;
         }
-        if (batch->stream->desk && n < task->n_rows) /* functions get all of a run, or one after the other */
+        if (desk_has_samples(batch->stream->desk) &&
+            n < task->n_rows) /* functions get all of a run, or one after the other */
                 n = 0;
-        if (!batch->stream->desk)
+        if (!desk_has_samples(batch->stream->desk))
                 rows_served(worker, task, n);
         worker->serving_ns = clock_now_ns() - begin_ns;
         counter_add(&worker->counters->decode_ns, worker->serving_ns);

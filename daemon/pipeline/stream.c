@@ -41,7 +41,8 @@ static bool has_several_reads(const struct stream_options *options) {
         return false;
 }
 
-/* A process may end over a sample, or a function fail, when all its fields have been served: it is served again then. */
+/* A process may end over a sample, or a function fail, when all its fields have been served: it is served again then.
+ */
 static bool has_functions(const struct program *program) {
         for (uint32_t i = 0; i < program_n_fields(program); i++)
                 if (program_own(program, i))
@@ -164,7 +165,18 @@ static int positions_init(struct stream *stream) {
         return 0;
 }
 
+/* Where functions get whole batches, a batch keeps which samples it holds. */
+static int samples_init(struct stream *stream) {
+        for (uint32_t i = 0; i < stream->ring->n_slots && stream->layout.has_whole; i++) {
+                stream->batches[i].samples = calloc(stream->batch_samples, sizeof(struct batch_sample));
+                if (!stream->batches[i].samples)
+                        return -ENOMEM;
+        }
+        return 0;
+}
+
 static void free_positions(struct batch *batch) {
+        free(batch->samples);
         free(batch->draws);
         free(batch->positions);
         free(batch->packs);
@@ -376,7 +388,7 @@ int stream_new(const struct stream_options *options, const struct stream_memory 
                 r = stream_make_ring(stream, options, memory, why);
         if (r == 0) {
                 r = isolate(stream, options, memory, why);
-                if (r == 0 && (draws_init(stream) < 0 || positions_init(stream) < 0)) {
+                if (r == 0 && (draws_init(stream) < 0 || positions_init(stream) < 0 || samples_init(stream) < 0)) {
                         positions_fini(stream);
                         r = why_errno(why, -ENOMEM, "stream");
                 }

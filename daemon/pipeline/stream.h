@@ -36,6 +36,13 @@ STAILQ_HEAD(tasks, task);
 
 /* One batch under way: what its workers share. There is one for each slot of the ring. What all workers write for each
  * sample is in a cache line of its own, so that what they only read stays in their caches. */
+/* A sample that is in a batch, to make it again. */
+struct batch_sample {
+        uint64_t position, index;
+        uint64_t candidate; /* that was served */
+        uint64_t n_tries;   /* substitutes until then */
+};
+
 struct batch {
         struct stream *stream;
         struct slot *slot;
@@ -45,13 +52,15 @@ struct batch {
         uint64_t step;
         uint64_t first; /* the rank's number of its first unit, for the epoch plan */
         uint32_t n_units;
-        uint32_t n_samples;       /* of these units together */
-        struct pack_place *packs; /* batch_samples: where each sample goes, if they are packed; else NULL */
-        uint64_t position;        /* of its first unit, which draws of the whole batch depend on */
-        struct mix_draw *draws;   /* mixing_n_draws(); NULL: nothing is mixed */
-        uint64_t *positions;      /* batch_samples: of each sample, if units have several; else NULL */
-        struct kept *keeps;       /* a copy of it is to be kept here; NULL: none */
-        struct kept *replays;     /* it is this one, served again; NULL: it is a batch of its own */
+        uint32_t n_samples;           /* of these units together */
+        uint32_t n_kept;              /* of them in the slot; when they have ended, without those that are left out */
+        struct pack_place *packs;     /* batch_samples: where each sample goes, if they are packed; else NULL */
+        uint64_t position;            /* of its first unit, which draws of the whole batch depend on */
+        struct mix_draw *draws;       /* mixing_n_draws(); NULL: nothing is mixed */
+        uint64_t *positions;          /* batch_samples: of each sample, if units have several; else NULL */
+        struct batch_sample *samples; /* batch_samples, if functions get whole batches; else NULL */
+        struct kept *keeps;           /* a copy of it is to be kept here; NULL: none */
+        struct kept *replays;         /* it is this one, served again; NULL: it is a batch of its own */
 
         _Alignas(64) _Atomic uint32_t n_left; /* samples under way; the worker that takes it to 0 completes the batch */
 

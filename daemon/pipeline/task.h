@@ -61,6 +61,14 @@ struct own {
         struct why why;
 };
 
+/* A task that has ended the last sample of its batch carries the batch on, to functions that get it whole
+ * (pipeline/whole.h). It is with the first sample then. */
+struct carried {
+        bool is_whole;    /* it does that */
+        bool is_again;    /* it makes the batch's samples again, one after the other */
+        uint32_t n_tries; /* meanwhile: of the batch */
+};
+
 struct task {
         STAILQ_ENTRY(task) entry;
         struct fair_item ready; /* in the workers' queue */
@@ -77,6 +85,7 @@ struct task {
         struct picture_size sizes[DLP_TENSORS_MAX]; /* worker: of the pictures that are served, as they are stored */
         struct codec_kept kept;                     /* worker: boxes of the candidate */
         struct own own;                             /* whoever has the task */
+        struct carried carried;                     /* likewise */
         int64_t inputs[DLP_TENSORS_MAX]
                       [FIELD_DIMS_MAX]; /* worker: shapes of what functions are given, where it varies */
         int64_t results[DLP_TENSORS_MAX]

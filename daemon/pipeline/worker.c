@@ -15,6 +15,7 @@
 #include "daemon/pipeline/desk/desk.h"
 #include "daemon/pipeline/failure/failure.h"
 #include "daemon/pipeline/rows.h"
+#include "daemon/pipeline/whole.h"
 #include "proto/base/clock.h"
 
 /* ---- reserving scratch memory -------------------------------------------------------------------------------- */
@@ -219,6 +220,8 @@ static int render_input(struct worker *worker, struct task *task, uint32_t idx_f
         if (opened->n_bytes > field->form.input.n_bytes)
                 return codec_refuse_room(program_codec(task->program, idx_field), opened, room_of(field), why);
         memcpy(task->inputs[idx_field], opened->shape, sizeof(task->inputs[idx_field]));
+        if (field->input_shape_at > 0)
+                memcpy(to.out + field->input_shape_at, opened->shape, field->form.input.n_dims * sizeof(int64_t));
         return write_field(worker, task, idx_field, input, opened, &to, why);
 }
 
@@ -500,11 +503,13 @@ static void put_on_desk(struct worker *worker, struct task *task) {
 
 /* So many of the task's rows have ended: all, or the next one is the task's from now on. */
 static void end_rows(struct worker *worker, struct task *task, uint32_t n) {
-        bool is_whole = n == task->n_rows;
+        bool is_all = n == task->n_rows;
 
-        if (n > 0)
-                batch_samples_done(task->batch, n, worker->counters);
-        if (!is_whole) {
+        if (n > 0 && batch_samples_are_last(task->batch, n, worker->counters)) {
+                whole_begin(worker, task);
+                return;
+        }
+        if (!is_all) {
                 planner_retry(worker->planner, task);
                 return;
         }
@@ -520,7 +525,7 @@ static void drop_rows(struct worker *worker, struct task *task) {
 
 /* Samples that are only copied. From the first one that cannot be copied on, they are read one by one. */
 static void copy_rows(struct worker *worker, struct task *task) {
-        bool has_desk = task->batch->stream->desk != NULL;
+        bool has_desk = desk_has_samples(task->batch->stream->desk);
         uint32_t n = rows_serve(worker, task);
 
         fair_item_done(&task->ready, worker->serving_ns);
@@ -588,6 +593,25 @@ static bool take_back_rows(struct worker *worker, struct task *task) {
         return false;
 }
 
+/* If it was made again for a function that gets the whole batch, all is known already, unless it has a substitute now.
+ */
+static void note_served(struct worker *worker, struct task *task) {
+        struct batch *batch = task->batch;
+
+        if (batch->samples)
+                batch->samples[task->idx_sample] = (struct batch_sample){ task->position, task->index, task->candidate,
+                                                                          task->n_tries };
+        if (task->carried.is_again && !task->reason.text[0])
+                return;
+        batch_served(batch, task->idx_sample, task->index, task->candidate, &task->reason);
+        if (task->reason.text[0])
+                counter_add(&worker->counters->n_substituted, 1);
+        if (task->carried.is_again)
+                return;
+        counter_add(&worker->counters->n_samples, 1);
+        tally_add(worker_tally(worker, batch), &(struct tally_counts){ .n_samples = 1 });
+}
+
 static void worker_do(struct worker *worker, struct task *task) {
         struct batch *batch = task->batch;
         struct why why;
@@ -608,6 +632,10 @@ static void worker_do(struct worker *worker, struct task *task) {
         }
         if (task->is_copied && take_back_rows(worker, task))
                 return;
+        if (desk_is_whole(task)) {
+                whole_came_back(worker, task);
+                return;
+        }
         if (!batch_is_wanted(batch)) {
                 worker_settle(worker, task);
                 task->own.state = OWN_NONE;
@@ -640,19 +668,21 @@ static void worker_do(struct worker *worker, struct task *task) {
                         planner_retry(worker->planner, task);
                         return;
                 }
-                if (r == 0 && batch->stream->desk && !was_on_desk) {
+                if (r == 0 && desk_has_samples(batch->stream->desk) && !was_on_desk) {
                         put_on_desk(worker, task);
                         return;
                 }
-                if (r == 0) {
-                        batch_served(batch, task->idx_sample, task->index, task->candidate, &task->reason);
-                        counter_add(&worker->counters->n_samples, 1);
-                        tally_add(worker_tally(worker, batch), &(struct tally_counts){ .n_samples = 1 });
-                        if (task->reason.text[0])
-                                counter_add(&worker->counters->n_substituted, 1);
-                }
+                if (r == 0)
+                        note_served(worker, task);
         }
-        batch_sample_done(batch, worker->counters);
+        if (task->carried.is_again) {
+                whole_next(worker, task);
+                return;
+        }
+        if (batch_samples_are_last(batch, 1, worker->counters)) {
+                whole_begin(worker, task);
+                return;
+        }
         if (atomic_load_explicit(&batch->stream->job->failed, memory_order_relaxed))
                 planner_wake(worker->planner); /* so that the other ranks of the job learn of it */
         if (rows_next(task))

@@ -85,13 +85,79 @@ def _(box):
     rows.done()
 
 
+@case("a function that gets whole batches has one order a batch, by libdlclient alone, and an older one is refused")
+def _(box):
+    daemon = box.daemon({"p": box.folder_of_pictures("p", 33, width=40, height=32)}, workers=2)
+    rank = HandClient(daemon.socket)
+    ticket = ticket_of(rank.attach("p", batch=4, shuffle=False, pipeline="image, y=label: center_crop(8) "
+                                   "python(my, y=float32[2], batch=true); label: python(one); image: raw "
+                                   "python(read, dtype=int16, shape=3, batch=true)".replace("image: raw", "file=image: raw")))
+    old = Worker(daemon, ticket, takes_batches=0)
+    contains(fields_of(old.reply[3][0])[2][0].decode(), "gets whole batches", "libdlclient", "too old")
+    old.end()
+    lines = trainer(box, daemon, """
+        import ctypes
+        from dlclient import _library
+        from dlclient._own.worker import open_work
+        library, plain = _library.load(), ctypes.CDLL(os.environ["DATALOADERD_LIBRARY"])
+        work = open_work(library, sys.argv[1], sys.argv[2], 1, False)
+        order, n_whole, n_single = ctypes.c_void_p(), 0, 0
+        while n_whole < 2:
+            assert plain.dlc_work_next(work, 10000, ctypes.byref(order)) == 0
+            told = _library.Order.from_address(order.value)
+            steps = [told.steps[i] for i in range(told.n_steps)]
+            if told.n_samples == 0:
+                n_single += 1
+                assert [(step.function, step.field, step.input.n_dims) for step in steps] == [(b"one", b"label", 0)]
+                assert not told.samples and not told.lists
+            else:
+                samples = told.samples[:told.n_samples]
+                assert told.n_samples == 4 and samples[0] == told.sample, samples
+                assert samples in ([0, 1, 2, 3], [4, 5, 6, 7]) and n_single >= 4, samples
+                forms = [(step.function.decode(), step.parameter.decode(), step.n_fields, step.output.shape[:step.output.n_dims],
+                          step.input.shape[:step.input.n_dims]) for step in steps]
+                assert forms[:2] == [("my", "image", 2, [4, 8, 8, 3], [4, 8, 8, 3]), ("my", "y", 0, [4, 2], [4])], forms
+                assert forms[2][:4] == ("read", "file", 1, [4, 3]), forms
+                assert steps[0].input.data == steps[0].output.data and steps[1].input.data != steps[1].output.data
+                assert not told.lists[0] and not told.lists[1]
+                for i, sample in enumerate(samples):
+                    one = told.lists[2][i]
+                    assert ctypes.string_at(one.data, one.shape[0])[1:4] == b"PNG" and one.n_dims == 1
+                n_whole += 1
+            assert plain.dlc_work_done(work, None) == 0
+        out(n_whole)
+    """, daemon.socket, ticket)
+    equal(lines, [2], "whole batches")
+    rank.close()
+
+
 class Worker:
     """A worker process of the rank that has this ticket."""
 
-    def __init__(self, daemon, ticket, number=1, supervises=0, limit_ms=0):
+    def __init__(self, daemon, ticket, number=1, supervises=0, limit_ms=0, takes_batches=1):
         self.client = HandClient(daemon.socket)
-        self.client.send(request("work", field(1, ticket) + field(2, number) + field(3, supervises) + field(4, limit_ms)))
+        self.client.send(request("work", field(1, ticket) + field(2, number) + field(3, supervises) + field(4, limit_ms) +
+                                 field(10, takes_batches)))
         self.reply = fields_of(self.client.receive())
+        self.waiting = []  # orders that have come
+
+    def first_whole(self):
+        """Answers orders until the one for the whole first batch comes: its number, and those of its samples as they are in
+        the slot."""
+        working = fields_of(self.reply[110][0])
+        while True:
+            if not self.waiting:
+                self.waiting = [fields_of(order) for order in fields_of(fields_of(self.client.receive())[111][0])[1]]
+            order = self.waiting.pop(0)
+            if 10 in order:
+                n, slot = order[10][0], order[2][0] if 2 in order else 0
+                data = os.pread(self.client.descriptors[0], 8 * n,
+                                working[3][0] + slot * working[4][0] + working[10][0])
+                samples = list(struct.unpack(f"<{n}q", data))
+                equal(order[5][0] if 5 in order else 0, samples[0], "the first one")
+                if samples[0] == 0:
+                    return order[1][0], samples
+            self.client.send(request("worked", field(1, order[1][0])))
 
     def orders(self):
         """[(number, sample)] of the next packet."""
@@ -209,6 +275,46 @@ def _(box):
     threads[2].end()
     within(20, lambda: "30 worker processes" in json.dumps(daemon.objects("jobs")), "the job's reason")
     rank.close()
+
+
+@case("a whole batch over which a process ends is made again, without the samples that were left out; three ends are the job's")
+def _(box):
+    folder = box.folder_of_pictures("p", 33, width=40, height=32)
+    files = sorted(os.path.join(root, name) for root, _, names in os.walk(folder) for name in names)
+    rows = Table()
+    for what, pipeline in (("in place", "image: center_crop(8) python(my, batch=true); label"),
+                           ("of any size", "image: raw python(my, dtype=int32, shape=5, batch=true); label"),
+                           ("beside one for samples", "image: center_crop(8) python(my, shape=3, batch=true); label: python(one)"),
+                           ("mixed", "image, label: center_crop(8) python(my, batch=true) mixup(alpha=1.0, num_classes=9)")):
+        with rows.row(what):
+            wanted = [0, 1, 2, 3, 4]
+            if "raw" not in pipeline:
+                with open(files[1], "r+b") as file:
+                    file.truncate(40)
+                wanted.remove(1)
+            daemon = box.daemon({"p": folder}, workers=2)
+            rank = HandClient(daemon.socket)
+            ticket = ticket_of(rank.attach("p", batch=5, pipeline=pipeline, on_error="skip", shuffle=0))
+            for number in range(1, 4):
+                worker = Worker(daemon, ticket, number)
+                order, samples = worker.first_whole()
+                equal(samples, wanted, "its samples")
+                if number == 2:  # it had not begun: this is not counted
+                    worker.end()
+                    worker = Worker(daemon, ticket, 9)
+                    order, samples = worker.first_whole()
+                    equal(samples, wanted, "its samples")
+                worker.begin(order)
+                worker.end()
+            within(20, lambda: [row for row in daemon.objects("errors", "p") if row["index"] == 0], "a line of it")
+            row, = [row for row in daemon.objects("errors", "p") if row["index"] == 0]
+            contains(json.dumps(row), f"the batch of {len(wanted)} samples that begins with it (batch 0 of epoch 0): ",
+                     "python(my): 3 worker processes ended over it, the last: it ended")
+            worker = Worker(daemon, ticket)
+            contains(daemon.log(), "the job ends")
+            rank.close()
+            daemon.stop()
+    rows.done()
 
 
 @case("steps after a function are applied when its answer has come, to pictures of all kinds")

@@ -299,6 +299,44 @@ START_TEST(a_sample_beyond_the_longest_has_no_place) {
 }
 END_TEST
 
+/* A function gets arrays of the whole batch, or each sample with its shape. */
+START_TEST(what_a_function_gets_of_a_whole_batch_has_no_gaps_and_moves_with_its_sample) {
+        struct field_form forms[] = { IMAGE, LABEL, BOX, TEXT };
+        const struct field_layout *fields;
+        struct fixture f;
+
+        forms[0].is_whole = forms[1].is_whole = forms[2].is_whole = true;
+        forms[1].input = (struct field_input){ .n_bytes = 3, .dtype = DLP_DTYPE_UINT8, .n_dims = 1, .shape = { 3 } };
+        forms[2].input = (struct field_input){ .n_bytes = 100, .dtype = DLP_DTYPE_UINT8, .n_dims = 1, .shape = { -1 } };
+        begin(&f, forms, ARRAY_LENGTH(forms));
+        fields = f.layout.fields;
+        ck_assert_int_eq(f.layout.has_whole, true);
+        ck_assert_uint_eq(fields[0].sample_bytes, 72);
+        ck_assert_uint_eq(fields[1].input_bytes, 3);
+        ck_assert_uint_eq(fields[1].input_shape_at, 0);
+        ck_assert_uint_eq(fields[2].input_bytes, DLP_TENSOR_ALIGN);
+        ck_assert_uint_eq(fields[2].input_shape_at, 104);
+        ck_assert_uint_le(f.layout.numbers_offset + BATCH * sizeof(int64_t), f.layout.slot_bytes);
+        for (uint32_t i = 0; i < ARRAY_LENGTH(forms); i++) {
+                ck_assert_uint_le(fields[i].offset + fields[i].room_bytes, f.layout.numbers_offset);
+                ck_assert_uint_le(fields[i].input_offset + BATCH * fields[i].input_bytes, f.layout.numbers_offset);
+        }
+        collating_describe(&f.collating, BATCH, &f.record);
+        for (uint32_t i = 0; i < BATCH; i++)
+                for (uint32_t k = 1; k < 3; k++)
+                        memset(f.slot + fields[k].input_offset + i * fields[k].input_bytes, (int)(10 * k + i),
+                               fields[k].input_bytes);
+        collating_move(&f.collating, &f.record, 2, 1);
+        collating_move(&f.collating, &f.record, 4, 2);
+        for (uint32_t i = 0; i < 3; i++)
+                for (uint32_t k = 1; k < 3; k++)
+                        for (uint32_t at = 0; at < fields[k].input_bytes; at++)
+                                ck_assert_uint_eq(f.slot[fields[k].input_offset + i * fields[k].input_bytes + at],
+                                                  10 * k + 2 * i);
+        end(&f);
+}
+END_TEST
+
 int main(void) {
         const struct suite_row rows[] = {
                 { "layouts", fields_lie_apart_aligned_and_within_the_slot, 0 },
@@ -309,6 +347,7 @@ int main(void) {
                 { "batches", the_first_sample_decides_the_rows_of_a_ragged_field_and_each_has_its_own_number_of_them,
                   0 },
                 { "batches", a_sample_beyond_the_longest_has_no_place, 0 },
+                { "batches", what_a_function_gets_of_a_whole_batch_has_no_gaps_and_moves_with_its_sample, 0 },
         };
 
         return suite_run("collate", rows, ARRAY_LENGTH(rows));

@@ -624,6 +624,73 @@ START_TEST(what_is_said_of_a_function_s_fields_is_of_those_that_its_part_names) 
 }
 END_TEST
 
+START_TEST(a_function_may_get_whole_batches_and_then_only_mixing_follows) {
+        static const struct {
+                const char *text, *normal;
+                bool is_whole;
+                uint64_t input_bytes; /* of the first field */
+        } rows[] = {
+                { "center_crop(8) python(f, batch=True)", "center_crop(8) python(f, batch=true)", true, 0 },
+                { "center_crop(8) python(f, batch='true', dtype=float32)",
+                  "center_crop(8) python(f, dtype=float32, batch=true)", true, 192 },
+                { "center_crop(8) python(f, batch = false )", "center_crop(8) python(f)", false, 0 },
+                { "image, label: center_crop(8) python(f, batch=true, label=[2]) views(2)",
+                  "image, label: center_crop(8) python(f, label=[2], batch=true) views(2)", true, 0 },
+                { "image, label: center_crop(8) python(f, batch=true) mixup(alpha=1.0, num_classes=9)",
+                  "image, label: center_crop(8) python(f, batch=true) mixup(alpha=1, num_classes=9)", true, 0 },
+                { "batch=label: python(f, batch=float32[2], batch=true)",
+                  "batch=label: python(f, dtype=float32, shape=2, batch=true)", true, 8 },
+                { "batch=label, image: python(f, batch=[2])", "batch=label, image: python(f, batch=[2])", false, 8 },
+                { "decode(max_pixels=100) python(f, shape=4, batch=true) stack",
+                  "decode(max_pixels=100) python(f, shape=4, batch=true) stack", true, 300 },
+        };
+        static const struct {
+                const char *text, *words[2];
+        } wrong[] = {
+                { "center_crop(8) python(f, batch=yes)",
+                  { "column 32", "true or false, as in python(my, batch=true)" } },
+                { "center_crop(8) python(f, batch=)", { "column 32", "true or false" } },
+                { "center_crop(8) python(f, batch)", { "\"=\" and a value" } },
+                { "center_crop(8) python(f, batch=true, batch=true)", { "column 38", "batch= once" } },
+                { "center_crop(8) python(f, batch=true) hflip",
+                  { "column 38", "only mixup, cutmix and mix may follow" } },
+                { "center_crop(8) python(f, batch=true) pad", { "its part is stacked: leave pad out", "as a list" } },
+                { "image: python(f, batch=true, shape=4) ragged", { "its part is stacked: leave ragged out" } },
+                { "python(f, batch=true)", { "has samples of several shapes" } },
+        };
+        const struct codec_terms terms = { .source = &PICTURES, .batch_size = 2, .max_pixels = 1000 };
+        struct program *program;
+        char text[512];
+        struct why why;
+
+        for (size_t i = 0; i < ARRAY_LENGTH(rows); i++) {
+                struct field_form form;
+
+                fields_of(&PICTURES, rows[i].text, text, sizeof(text));
+                ck_assert_str_eq(text, rows[i].normal);
+                ck_assert_int_eq(program_parse(text, &PICTURES, NULL, &program, &why), 0);
+                ck_assert_str_eq(program_text(program), text);
+                ck_assert_int_eq(program_own(program, 0)->is_whole, rows[i].is_whole);
+                ck_assert_int_eq(program_form(program, 0, &terms, &form, &why), 0);
+                ck_assert_int_eq(form.is_whole, rows[i].is_whole);
+                ck_assert_uint_eq(form.input.n_bytes, rows[i].input_bytes);
+                program_free(program);
+        }
+        for (size_t i = 0; i < ARRAY_LENGTH(wrong); i++) {
+                struct field_form form;
+                int r = program_parse(wrong[i].text, &PICTURES, NULL, &program, &why);
+
+                if (r == 0) {
+                        r = program_form(program, 0, &terms, &form, &why);
+                        program_free(program);
+                }
+                ck_assert_msg(r == -EINVAL, "\"%s\" is taken", wrong[i].text);
+                for (size_t k = 0; k < ARRAY_LENGTH(wrong[i].words) && wrong[i].words[k]; k++)
+                        ck_assert_msg(strstr(why.text, wrong[i].words[k]), "\"%s\": %s", wrong[i].text, why.text);
+        }
+}
+END_TEST
+
 START_TEST(views_are_fields_of_their_own_after_the_first_of_their_part) {
         static const struct {
                 const struct source *source;
@@ -946,6 +1013,7 @@ int main(void) {
                 { "programs", a_function_gets_all_fields_of_its_part_in_one_call, 0 },
                 { "programs", what_a_function_delivers_may_vary_up_to_a_maximum_and_is_collated_then, 0 },
                 { "programs", what_is_said_of_a_function_s_fields_is_of_those_that_its_part_names, 0 },
+                { "programs", a_function_may_get_whole_batches_and_then_only_mixing_follows, 0 },
                 { "programs", what_is_wrong_is_named_with_its_column_in_the_whole_text, 0 },
                 { "views", views_are_fields_of_their_own_after_the_first_of_their_part, 0 },
                 { "views", each_view_has_masks_and_boxes_that_follow_its_own_picture, 0 },

@@ -29,12 +29,14 @@ struct form {
         int64_t shape[DLP_DIMS_MAX]; /* -1: varies */
         int64_t most[DLP_DIMS_MAX];  /* of an output that varies: the elements of each dimension, at most */
         bool varies;
+        uint64_t shape_at; /* of a whole batch whose samples vary */
 };
 
 struct step {
         char function[DLP_FUNCTION_MAX];
         char field[DLP_TENSOR_NAME_MAX], parameter[DLP_TENSOR_NAME_MAX];
         uint32_t n_fields;
+        bool is_whole;
         struct form input, output;
 };
 
@@ -47,6 +49,7 @@ struct dlc_work {
         uint8_t *payload;
         uint64_t payload_bytes, slots_offset, slot_bytes;
         uint32_t n_slots, batch_size;
+        uint64_t numbers_offset;
         uint32_t n_steps;
         struct step steps[DLP_TENSORS_MAX];
 
@@ -64,6 +67,9 @@ struct dlc_work {
         uint64_t kept_ns;  /* since when the first of them is kept */
         struct dlc_order order;
         struct dlc_work_step told[DLP_TENSORS_MAX];
+        struct dlc_array
+                *lists[DLP_TENSORS_MAX]; /* batch_size, where samples vary before a function of whole batches */
+        const struct dlc_array *told_lists[DLP_TENSORS_MAX];
         struct dlc_run run;
         uint64_t samples[DLP_RUN_MAX];
         uint64_t *seeds; /* DLP_RUN_MAX for each step */
@@ -123,7 +129,11 @@ static bool keep_form(const struct dlc_work *work, const Dlp__Form *told, struct
         if (!told || told->n_shape >= DLP_DIMS_MAX || dlp_dtype_bytes(told->dtype) == 0)
                 return false;
         *form = (struct form){
-                .offset = told->offset, .stride = told->stride, .dtype = told->dtype, .n_dims = (uint32_t)told->n_shape
+                .offset = told->offset,
+                .stride = told->stride,
+                .dtype = told->dtype,
+                .n_dims = (uint32_t)told->n_shape,
+                .shape_at = told->shape_at,
         };
         for (size_t i = 0; i < told->n_shape; i++) {
                 form->shape[i] = told->shape[i];
@@ -136,15 +146,43 @@ static bool keep_form(const struct dlc_work *work, const Dlp__Form *told, struct
                !__builtin_add_overflow(form->offset, room, &end) && end <= work->slot_bytes;
 }
 
+/* An array of all samples has no gaps; the shape of each one of a list lies beside it. */
+static bool check_whole(const struct form *form) {
+        uint64_t n_bytes = 0, end;
+
+        if (form->varies)
+                return form->shape_at % sizeof(int64_t) == 0 && form->stride % sizeof(int64_t) == 0 &&
+                       !__builtin_add_overflow(form->shape_at, form->n_dims * sizeof(int64_t), &end) &&
+                       end <= form->stride;
+        return product(dlp_dtype_bytes(form->dtype), form->shape, form->n_dims, &n_bytes) && n_bytes == form->stride;
+}
+
+static int keep_whole(struct dlc_work *work, uint32_t idx_step) {
+        struct step *step = &work->steps[idx_step];
+        uint64_t room, end;
+
+        if (!check_whole(&step->input) || !check_whole(&step->output) || work->numbers_offset % sizeof(int64_t) != 0 ||
+            __builtin_mul_overflow((uint64_t)work->batch_size, sizeof(int64_t), &room) ||
+            __builtin_add_overflow(work->numbers_offset, room, &end) || end > work->slot_bytes)
+                return damaged(work);
+        step->is_whole = true;
+        if (!step->input.varies)
+                return 0;
+        work->lists[idx_step] = calloc(work->batch_size, sizeof(struct dlc_array));
+        return work->lists[idx_step] ? 0 : why_errno(&work->reason, -ENOMEM, "dlc_work_open");
+}
+
 static int keep(struct dlc_work *work, const Dlp__Working *working) {
         uint64_t slots_bytes, end;
         struct step *first = NULL; /* of the call */
+        int r = 0;
 
         work->payload_bytes = working->payload_bytes;
         work->slots_offset = working->slots_offset;
         work->slot_bytes = working->slot_bytes;
         work->n_slots = working->n_slots;
         work->batch_size = working->batch_size;
+        work->numbers_offset = working->numbers_offset;
         if (working->n_steps > DLP_TENSORS_MAX ||
             __builtin_mul_overflow(work->slot_bytes, (uint64_t)work->n_slots, &slots_bytes) ||
             __builtin_add_overflow(work->slots_offset, slots_bytes, &end) || end > work->payload_bytes)
@@ -164,12 +202,12 @@ static int keep(struct dlc_work *work, const Dlp__Working *working) {
                 first = told->goes_on ? first : step;
                 step->n_fields = 0;
                 first->n_fields++;
+                if (told->whole)
+                        r = keep_whole(work, (uint32_t)i);
+                if (r < 0)
+                        return r;
         }
         work->n_steps = (uint32_t)working->n_steps;
-        for (uint32_t i = 0; i < work->n_steps; i++) {
-                work->input_strides[i] = work->steps[i].input.stride;
-                work->output_strides[i] = work->steps[i].output.stride;
-        }
         return 0;
 }
 
@@ -215,7 +253,7 @@ static int connect_and_ask(struct dlc_work *work, const struct dlc_work_options 
         body.worker = options->worker;
         body.supervises = options->supervises;
         body.limit_ms = options->limit_ms;
-        body.takes_runs = true;
+        body.takes_runs = body.takes_batches = true;
         request.body_case = DLP__REQUEST__BODY_WORK;
         request.work = &body;
         r = dli_connection_call(&work->connection, &request, options->timeout_ms, &work->reason, &reply, fds,
@@ -277,6 +315,8 @@ void dlc_work_close(struct dlc_work *work) {
         if (work->mark)
                 munmap(work->mark, DLP_MARK_BYTES);
         free(work->seeds);
+        for (uint32_t i = 0; i < DLP_TENSORS_MAX; i++)
+                free(work->lists[i]);
         dli_connection_close(&work->connection);
         free(work);
 }
@@ -376,10 +416,11 @@ static bool fill_input(const struct form *form, const Dlp__OrderStep *told, uint
 
 /* Do all samples of the order lie in the slot, and has each what it needs? */
 static bool is_sound(const struct dlc_work *work, const Dlp__Order *told) {
-        if (told->slot >= work->n_slots || told->place >= work->batch_size || told->n_steps != work->n_steps ||
-            told->n_others >= DLP_RUN_MAX || told->n_others >= work->batch_size - told->place)
+        if (told->slot >= work->n_slots || told->place >= work->batch_size || told->n_others >= DLP_RUN_MAX ||
+            told->n_others >= work->batch_size - told->place || told->n_samples > work->batch_size ||
+            (told->n_samples > 0 && told->n_others > 0))
                 return false;
-        for (uint32_t i = 0; i < work->n_steps; i++)
+        for (size_t i = 0; i < told->n_steps && i < work->n_steps; i++)
                 if ((told->steps[i]->n_seeds != 0 && told->steps[i]->n_seeds != told->n_others) ||
                     (told->n_others > 0 && work->steps[i].output.varies)) /* each sample has sizes of its own */
                         return false;
@@ -390,7 +431,6 @@ static uint64_t seed_of(const Dlp__OrderStep *told, size_t idx_sample) {
         return idx_sample == 0 || told->n_seeds == 0 ? told->seed : told->seeds[idx_sample - 1];
 }
 
-/* The next sample of the order is the one to work on. */
 /* If it varies it is as large as it may be, unless dlc_work_deliver() says something else. */
 static void fill_output(const struct form *form, uint8_t *slot, uint64_t place, struct dlc_array *array,
                         int64_t *ret_delivered) {
@@ -401,30 +441,81 @@ static void fill_output(const struct form *form, uint8_t *slot, uint64_t place, 
         memcpy(ret_delivered, form->most, sizeof(form->most));
 }
 
-static int fill(struct dlc_work *work, const Dlp__Order *told) {
+static void fill_whole(const struct form *form, uint8_t *slot, uint32_t n_samples, struct dlc_array *array) {
+        array->data = slot + form->offset;
+        array->dtype = form->dtype;
+        array->n_dims = form->n_dims + 1;
+        array->shape[0] = n_samples;
+        memcpy(array->shape + 1, form->shape, form->n_dims * sizeof(*form->shape));
+}
+
+/* Other processes of the rank may write to the shapes, so they are checked as they are used. */
+static bool fill_list(const struct form *form, uint8_t *slot, uint32_t n_samples, struct dlc_array *arrays) {
+        for (uint32_t i = 0; i < n_samples; i++) {
+                uint8_t *sample = slot + form->offset + form->stride * i;
+                uint64_t n_bytes;
+
+                arrays[i] = (struct dlc_array){ .data = sample, .dtype = form->dtype, .n_dims = form->n_dims };
+                memcpy(arrays[i].shape, sample + form->shape_at, form->n_dims * sizeof(*arrays[i].shape));
+                if (!product(dlp_dtype_bytes(form->dtype), arrays[i].shape, form->n_dims, &n_bytes) ||
+                    n_bytes > form->shape_at)
+                        return false;
+        }
+        return true;
+}
+
+/* Step `idx_step` of the rank's is step k of the order. */
+static bool fill_step(struct dlc_work *work, uint32_t idx_step, const Dlp__Order *told, uint32_t k) {
         uint8_t *slot = work->payload + work->slots_offset + work->slot_bytes * told->slot;
+        const struct step *step = &work->steps[idx_step];
+        struct dlc_work_step *order = &work->told[k];
         size_t idx = work->idx_sample;
+
+        order->function = step->function;
+        order->field = step->field;
+        order->parameter = step->parameter;
+        order->n_fields = step->n_fields;
+        order->seed = seed_of(told->steps[k], idx);
+        work->input_strides[k] = step->input.stride;
+        work->output_strides[k] = step->output.stride;
+        if (told->n_samples == 0) { /* those for samples are the first of the rank's: k is idx_step */
+                fill_output(&step->output, slot, told->place + idx, &order->output, work->delivered[k]);
+                return fill_input(&step->input, told->steps[k], slot, told->place + idx, &order->input);
+        }
+        fill_whole(&step->input, slot, told->n_samples, &order->input);
+        fill_whole(&step->output, slot, told->n_samples, &order->output);
+        work->told_lists[k] = work->lists[idx_step];
+        return !step->input.varies || fill_list(&step->input, slot, told->n_samples, work->lists[idx_step]);
+}
+
+/* The next sample of the order is the one to work on, or its whole batch. */
+static int fill(struct dlc_work *work, const Dlp__Order *told) {
+        size_t idx = work->idx_sample;
+        uint32_t k = 0;
 
         if (!is_sound(work, told))
                 return damaged(work);
         for (uint32_t i = 0; i < work->n_steps; i++) {
-                const struct step *step = &work->steps[i];
-                struct dlc_work_step *order = &work->told[i];
-
-                order->function = step->function;
-                order->field = step->field;
-                order->parameter = step->parameter;
-                order->n_fields = step->n_fields;
-                order->seed = seed_of(told->steps[i], idx);
-                if (!fill_input(&step->input, told->steps[i], slot, told->place + idx, &order->input))
+                if (work->steps[i].is_whole != (told->n_samples > 0))
+                        continue;
+                if (k == told->n_steps || !fill_step(work, i, told, k))
                         return damaged(work);
-                fill_output(&step->output, slot, told->place + idx, &order->output, work->delivered[i]);
+                k++;
         }
+        if (k != told->n_steps)
+                return damaged(work);
         work->order = (struct dlc_order){ .number = told->number + idx,
                                           .epoch = told->epoch,
                                           .sample = idx == 0 ? told->sample : told->others[idx - 1],
-                                          .n_steps = work->n_steps,
-                                          .steps = work->told };
+                                          .n_steps = k,
+                                          .steps = work->told,
+                                          .n_samples = told->n_samples };
+        if (told->n_samples > 0) {
+                work->order.samples = (const int64_t *)(const void *)(work->payload + work->slots_offset +
+                                                                      work->slot_bytes * told->slot +
+                                                                      work->numbers_offset);
+                work->order.lists = work->told_lists;
+        }
         return 0;
 }
 
@@ -541,7 +632,7 @@ int dlc_work_deliver(struct dlc_work *work, uint32_t idx_step, const int64_t *sh
 
 /* They are sent with the answer. */
 static void keep_sizes(struct dlc_work *work) {
-        for (uint32_t i = 0; i < work->n_steps; i++)
+        for (uint32_t i = 0; i < work->n_steps && work->order.n_samples == 0; i++)
                 for (uint32_t k = 0; k < work->steps[i].output.n_dims; k++)
                         if (work->steps[i].output.shape[k] < 0)
                                 work->sizes[work->n_sizes++] = (uint64_t)work->delivered[i][k];
@@ -589,8 +680,8 @@ static void fill_run(struct dlc_work *work, const Dlp__Order *told) {
 
         for (uint32_t k = 0; k < n; k++) {
                 work->samples[k] = work->idx_sample + k == 0 ? told->sample : told->others[work->idx_sample + k - 1];
-                for (uint32_t i = 0; i < work->n_steps; i++)
-                        work->seeds[k * work->n_steps + i] = seed_of(told->steps[i], work->idx_sample + k);
+                for (uint32_t i = 0; i < work->order.n_steps; i++)
+                        work->seeds[k * work->order.n_steps + i] = seed_of(told->steps[i], work->idx_sample + k);
         }
         work->run = (struct dlc_run){ .first = &work->order,
                                       .n_samples = n,

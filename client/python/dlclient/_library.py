@@ -308,6 +308,9 @@ class Order(ctypes.Structure):
         ("sample", ctypes.c_uint64),
         ("n_steps", ctypes.c_uint32),
         ("steps", ctypes.POINTER(WorkStep)),
+        ("n_samples", ctypes.c_uint32),
+        ("samples", ctypes.POINTER(ctypes.c_int64)),
+        ("lists", ctypes.POINTER(ctypes.POINTER(Array))),
     ]
 
 

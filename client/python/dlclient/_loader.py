@@ -92,8 +92,8 @@ class Loader(Loops):
         workers         {"my": function}: the functions that the pipeline names, as in "center_crop(224) python(my)".
                         Each is called with an array, a sample's field, and changes it or returns another one; in
                         "image, label: center_crop(224) python(my)" it is my(image, label). It may have parameters
-                        rng, sample and epoch, too. They run in processes that the loader starts;
-                        docs/own-code.md has the rest
+                        rng, sample and epoch, too. With python(my, batch=true) it is called once for a batch. They run
+                        in processes that the loader starts; docs/own-code.md has the rest
         n_workers       how many processes that are, for each rank; None: as many as CPUs, 8 at most
         worker_timeout  seconds that a function may take for a sample; then its process is killed and another one tries.
                         None: no limit

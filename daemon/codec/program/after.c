@@ -31,6 +31,12 @@ int bind_after(struct program *program, uint32_t begin, const struct own_call *o
 
         if (own->after_end == own->after_begin)
                 return 0;
+        if (own->is_whole)
+                return why_set(why, -EINVAL,
+                               "pipeline, column %zu: steps are done sample by sample, and python(%s, batch=true) gets "
+                               "the batch when all its samples are done: write them before it, or let the function do "
+                               "that, too; only mixup, cutmix and mix may follow it",
+                               own->after_begin + 1, own->function);
         if (!steps)
                 return why_errno(why, -ENOMEM, "pipeline");
         memset(steps, ' ', own->after_begin); /* so that columns are those of the text */

@@ -27,12 +27,21 @@ void collate_part(struct program *program, uint32_t begin, const struct collatio
 
 int settle_packing(struct program *program, struct why *why) {
         struct collation *first = NULL;
+        uint32_t idx_whole = 0;
 
+        while (idx_whole < program->n_fields && !program->owns[idx_whole].is_whole)
+                idx_whole++;
         for (uint32_t i = 0; i < program->n_fields; i++) {
                 struct collation *collation = &program->collations[i];
 
                 if (!collation_is_pack(collation))
                         continue;
+                if (idx_whole < program->n_fields)
+                        return why_set(why, -EINVAL,
+                                       "pipeline, column %zu: the samples of a packed batch lie in rows, several in "
+                                       "each, and python(%s, batch=true) gets one row for each sample: let it get "
+                                       "single samples, without batch=true",
+                                       collation->column, program->owns[idx_whole].function);
                 if (!first) {
                         first = collation;
                         first->pack.has_seqlens = true;

@@ -12,6 +12,13 @@ int take_ending(const char *text, size_t begin, size_t *steps_end, struct own_ca
 
         if (r == 0)
                 r = own_step_take(text, begin, *steps_end, ret_own, steps_end, why);
+        if (r == 0 && ret_own->is_whole && !collation_is_stack(ret_collation) && !collation_mixes(ret_collation))
+                return why_set(
+                        why, -EINVAL,
+                        "pipeline, column %zu: python(%s, batch=true) gets and delivers arrays of a whole batch, "
+                        "[n, ...], so its part is stacked: leave %s out. Samples that differ in size before the "
+                        "function are given as a list",
+                        ret_collation->column, ret_own->function, collation_name(ret_collation));
         if (r == 0 && ret_own->function[0] && collation_is_pack(ret_collation))
                 r = why_set(
                         why, -EINVAL,

@@ -47,17 +47,28 @@ static int read_function(struct step_text *reader, struct own_call *call) {
         return 0;
 }
 
-static int read_dtype(struct step_text *reader, struct own_form *form) {
-        size_t n = strcspn(reader->at, ",)[ \t\r\n");
+/* ARRAY_SIZE(DTYPES): it is none. */
+static size_t find_dtype(const char *value, size_t n) {
+        size_t i = 0;
 
-        for (size_t i = 0; i < ARRAY_SIZE(DTYPES); i++)
-                if (typed_is(reader->at, n, dlp_dtype_name(DTYPES[i]))) {
-                        form->dtype = DTYPES[i];
-                        form->has_dtype = true;
-                        reader->at += n;
-                        return 0;
-                }
-        return step_text_refuse_here(reader, "a dtype: uint8, float32, int64, text, ...");
+        while (i < ARRAY_SIZE(DTYPES) && !typed_is(value, n, dlp_dtype_name(DTYPES[i])))
+                i++;
+        return i;
+}
+
+static size_t value_length(const char *value) {
+        return strcspn(value, ",)[ \t\r\n");
+}
+
+static int read_dtype(struct step_text *reader, struct own_form *form) {
+        size_t n = value_length(reader->at), i = find_dtype(reader->at, n);
+
+        if (i == ARRAY_SIZE(DTYPES))
+                return step_text_refuse_here(reader, "a dtype: uint8, float32, int64, text, ...");
+        form->dtype = DTYPES[i];
+        form->has_dtype = true;
+        reader->at += n;
+        return 0;
 }
 
 static int refuse_size(const struct step_text *reader) {
@@ -161,8 +172,8 @@ static int name_field(struct step_text *reader, size_t n, struct own_call *call)
         struct own_named *named = &call->named[call->n_named];
 
         if (n == 0 || n >= sizeof(named->field))
-                return step_text_refuse_here(reader,
-                                             "dtype=, shape= or the name of a field, as in " EXAMPLE " or " SEVERAL);
+                return step_text_refuse_here(reader, "dtype=, shape=, batch= or the name of a field, as in " EXAMPLE
+                                                     " or " SEVERAL);
         for (uint32_t i = 0; i < call->n_named; i++)
                 if (word_is(reader->at, n, call->named[i].field))
                         return step_text_refuse_here(reader, "each field once");
@@ -176,15 +187,40 @@ static int name_field(struct step_text *reader, size_t n, struct own_call *call)
         return 0;
 }
 
+/* Is it batch=true or false? A field may have that name, and then a form follows. */
+static bool is_of_batches(const struct step_text *reader, size_t n) {
+        const char *value = reader->at + n + strspn(reader->at + n, " \t\r\n");
+
+        if (!word_is(reader->at, n, "batch"))
+                return false;
+        value += *value == '=';
+        value += strspn(value, " \t\r\n");
+        return *value != '[' && !isdigit((unsigned char)*value) &&
+               find_dtype(value, value_length(value)) == ARRAY_SIZE(DTYPES);
+}
+
+static int read_batch(struct step_text *reader, struct own_call *call) {
+        size_t n = value_length(reader->at);
+
+        call->is_whole = typed_is(reader->at, n, "true");
+        if (!call->is_whole && !typed_is(reader->at, n, "false"))
+                return step_text_refuse_here(reader, "true or false, as in " NAME "(my, batch=true)");
+        call->has_batch = true;
+        reader->at += n;
+        return 0;
+}
+
 static int read_option(struct step_text *reader, struct own_call *call) {
         size_t n = field_length(reader->at);
         bool is_dtype = word_is(reader->at, n, "dtype"), is_shape = word_is(reader->at, n, "shape");
-        bool is_most = word_is(reader->at, n, "max");
+        bool is_most = word_is(reader->at, n, "max"), is_batch = is_of_batches(reader, n);
         int r = 0;
 
+        if (is_batch && call->has_batch)
+                return step_text_refuse_here(reader, "batch= once");
         if ((is_dtype && call->form.has_dtype) || (is_shape && call->form.has_shape) || (is_most && call->most > 0))
                 return step_text_refuse_here(reader, "dtype=, shape= and max= once each, as in " EXAMPLE);
-        if (!is_dtype && !is_shape && !is_most)
+        if (!is_dtype && !is_shape && !is_most && !is_batch)
                 r = name_field(reader, n, call);
         if (r < 0)
                 return r;
@@ -196,6 +232,7 @@ static int read_option(struct step_text *reader, struct own_call *call) {
         return is_most    ? read_size(reader, &call->most)
                : is_dtype ? read_dtype(reader, &call->form)
                : is_shape ? read_shape(reader, &call->form)
+               : is_batch ? read_batch(reader, call)
                           : read_form(reader, &call->named[call->n_named - 1].form);
 }
 
@@ -330,7 +367,8 @@ int own_step_bind(const struct own_call *call, const char *const *fields, uint32
 
                 *step = (struct own_step){ .column = call->column,
                                            .form = *form_of(call, fields[i]),
-                                           .goes_on = i > 0 };
+                                           .goes_on = i > 0,
+                                           .is_whole = call->is_whole };
                 memcpy(step->function, call->function, sizeof(step->function));
                 snprintf(step->parameter, sizeof(step->parameter), "%s", fields[i]);
         }
@@ -369,7 +407,7 @@ void own_step_print(const struct own_step *const *steps, uint32_t n_steps, FILE 
                         fputs(form->has_shape ? "]" : "", stream);
                 }
         }
-        fputs(")", stream);
+        fputs(steps[0]->is_whole ? ", batch=true)" : ")", stream);
 }
 
 /* ---- the form -------------------------------------------------------------------------------------------------- */
@@ -486,6 +524,12 @@ int own_step_apply(const struct own_step *step, struct field_form *form, struct 
         r = check_text(step, form, why);
         if (r < 0)
                 return r;
+        if (step->is_whole && own_step_varies(step))
+                return refuse(step, form,
+                              "varies from sample to sample, and with batch=true it is one array of all of them: declare "
+                              "one shape, and pad to it",
+                              why);
+        form->is_whole = made.is_whole = step->is_whole;
         if (is_fixed(form) && is_same(step, form))
                 return 0;
         if (!is_fixed(form) && !step->form.has_shape)

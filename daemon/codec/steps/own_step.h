@@ -6,10 +6,12 @@
  *      image, boxes: hflip(0.5) python(my, boxes=float32[100:4])   my gets both, and delivers boxes in another form
  *      text: raw python(tokens, dtype=int32, shape=..512) pad      samples of up to 512 elements, which are then
  *                                                                  collated as other fields whose samples vary
+ *      image: center_crop(224) python(my, batch=true)  my gets the pictures of a whole batch
  *
  * Steps for pictures may follow it (codec/after/after.h), mixing, and views(N). If the part names several fields, one
- * call gets them all. The function runs in processes that the trainer starts (pipeline/desk/desk.h); here is what the
- * text says of it, and where its input lies. */
+ * call gets them all. After one that gets whole batches only mixing may follow, which is of whole batches, too. The
+ * function runs in processes that the trainer starts (pipeline/desk/desk.h); here is what the text says of it, and
+ * where its input lies. */
 #pragma once
 
 #include <stdbool.h>
@@ -34,7 +36,8 @@ struct own_step {
         char function[DLP_FUNCTION_MAX]; /* "": the text does not have the step */
         size_t column;                   /* in the text, for messages */
         struct own_form form;
-        bool goes_on; /* the call of the function that the field before it belongs to has this one, too */
+        bool goes_on;  /* the call of the function that the field before it belongs to has this one, too */
+        bool is_whole; /* it gets all samples of a batch at once */
         char parameter[DLP_TENSOR_NAME_MAX]; /* as which the function gets it: the field's name, without that of a view
                                               */
 };
@@ -46,6 +49,7 @@ struct own_call {
         size_t after_begin, after_end; /* where the steps after it are in the text; equal: there are none */
         struct own_form form;          /* dtype= and shape= */
         int64_t most;                  /* max=: of dimensions of -1; 0: not said */
+        bool has_batch, is_whole;      /* batch= is said, and is true */
         uint32_t n_named;
         struct own_named { /* FIELD= */
                 char field[DLP_TENSOR_NAME_MAX];

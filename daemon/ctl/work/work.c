@@ -37,7 +37,10 @@ struct orders_message {
         uint32_t n_words;
 };
 
+/* Of a sample alone. Of a whole batch the shapes are beside the inputs. */
 static bool input_varies(const struct field_layout *field) {
+        if (field->form.is_whole)
+                return false;
         for (uint32_t k = 0; field->form.input.n_bytes > 0 && k < field->form.input.n_dims; k++)
                 if (field->form.input.shape[k] < 0)
                         return true;
@@ -67,7 +70,7 @@ static void fill_run(struct orders_message *orders, struct order_message *messag
         message->order.n_others = n;
         for (uint32_t k = 0; k < n; k++)
                 message->order.others[k] = task->rows[k + 1].index;
-        for (uint32_t i = 0; i < desk->n_steps && desk->stream->job->terms.repeats; i++) {
+        for (uint32_t i = 0; i < desk->n_of_samples && desk->stream->job->terms.repeats; i++) {
                 message->steps[i].seeds = take_words(orders, n);
                 message->steps[i].n_seeds = n;
                 for (uint32_t k = 0; k < n; k++)
@@ -78,7 +81,9 @@ static void fill_run(struct orders_message *orders, struct order_message *messag
 static void order_fill(struct orders_message *orders, uint32_t idx, const struct desk *desk, struct task *task) {
         struct order_message *message = &orders->orders[idx];
         Dlp__Order *order = &message->order;
+        uint32_t first, n;
 
+        desk_steps_of(desk, task, &first, &n);
         dlp__order__init(order);
         orders->pointers[idx] = order;
         order->number = task->own.number;
@@ -86,20 +91,23 @@ static void order_fill(struct orders_message *orders, uint32_t idx, const struct
         order->place = task->idx_sample;
         order->epoch = task->batch->epoch;
         order->sample = task->candidate;
-        for (uint32_t i = 0; i < desk->n_steps; i++) {
-                const struct field_layout *field = &desk->stream->layout.fields[desk->steps[i]];
+        if (desk_is_whole(task))
+                order->n_samples = task->batch->n_kept;
+        for (uint32_t i = 0; i < n; i++) {
+                uint32_t idx_field = desk->steps[first + i];
+                const struct field_layout *field = &desk->stream->layout.fields[idx_field];
                 Dlp__OrderStep *step = &message->steps[i];
 
                 dlp__order_step__init(step);
-                step->seed = seed_of(task, task->position, desk->steps[i]);
+                step->seed = seed_of(task, task->position, idx_field);
                 if (input_varies(field)) {
-                        step->shape = task->inputs[desk->steps[i]];
+                        step->shape = task->inputs[idx_field];
                         step->n_shape = field->form.input.n_dims;
                 }
                 message->pointers[i] = step;
         }
         order->steps = message->pointers;
-        order->n_steps = desk->n_steps;
+        order->n_steps = n;
         if (task_n_samples(task) > 1)
                 fill_run(orders, message, desk, task);
 }
@@ -193,6 +201,7 @@ static void tell_step(struct told_step *told, const struct stream *stream, uint3
         told->step.function = (char *)(uintptr_t)own->function;
         told->step.parameter = (char *)(uintptr_t)own->parameter;
         told->step.goes_on = own->goes_on;
+        told->step.whole = own->is_whole;
         told->step.field = (char *)(uintptr_t)form->name;
         if (form->result.n_bytes > 0)
                 tell_form(&told->output, field->result_offset, field->result_bytes, form->result.dtype,
@@ -208,6 +217,7 @@ static void tell_step(struct told_step *told, const struct stream *stream, uint3
                           form->input.shape);
         else
                 told->input = told->output;
+        told->input.shape_at = field->input_shape_at;
         told->step.input = &told->input;
         told->step.output = &told->output;
         told->pointer = &told->step;
@@ -232,6 +242,7 @@ static void tell(struct session *session, uint64_t id, const struct stream *stre
         working.slot_bytes = control->slot_bytes;
         working.n_slots = control->n_slots;
         working.batch_size = control->batch_size;
+        working.numbers_offset = stream->layout.numbers_offset;
         reply.id = id;
         reply.body_case = DLP__REPLY__BODY_WORKING;
         reply.working = &working;
@@ -303,6 +314,12 @@ void handle_work(struct session *session, const Dlp__Request *request) {
                                "started anew");
                 return;
         }
+        if (rank->stream->layout.has_whole && !work->supervises && !work->takes_batches) {
+                session_refuse(session, request->id, -EPROTONOSUPPORT,
+                               "work: a function of this rank gets whole batches (batch=true), and the libdlclient of "
+                               "this worker process is too old for that: install the version of the daemon's");
+                return;
+        }
         if (work->supervises && rank->stream->desk->supervisor) {
                 session_refuse(session, request->id, -EADDRINUSE,
                                "work: another process supervises the worker processes of this rank");
@@ -366,13 +383,18 @@ static void note_sizes(const struct desk *desk, struct task *task, const uint64_
  * as many sizes as there must be. */
 static bool take_sizes(const struct seat *seat, const Dlp__Worked *worked) {
         uint32_t n_done = desk_n_answered(seat, worked->number), n = n_sizes(seat->desk);
+        size_t at = 0;
 
         n_done -= n_done > 0 && worked->failed;
-        if (worked->n_sizes != (size_t)n * n_done)
-                return false;
-        for (uint32_t i = 0; i < n_done && n > 0; i++)
-                note_sizes(seat->desk, seat->dealt[i], worked->sizes + (size_t)n * i);
-        return true;
+        for (uint32_t i = 0; i < n_done && n > 0; i++) {
+                if (desk_is_whole(seat->dealt[i])) /* what is delivered of a whole batch has one shape */
+                        continue;
+                if (at + n > worked->n_sizes)
+                        return false;
+                note_sizes(seat->desk, seat->dealt[i], worked->sizes + at);
+                at += n;
+        }
+        return at == worked->n_sizes;
 }
 
 void handle_worked(struct session *session, const Dlp__Request *request) {

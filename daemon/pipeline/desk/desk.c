@@ -28,9 +28,13 @@ int desk_new(struct stream *stream, struct fair_queue *ready, struct desk **ret_
 
         if (!desk)
                 return -ENOMEM;
-        for (uint32_t i = 0; i < program_n_fields(program); i++)
-                if (program_own(program, i))
-                        desk->steps[desk->n_steps++] = i;
+        for (int is_whole = 0; is_whole < 2; is_whole++) {
+                for (uint32_t i = 0; i < program_n_fields(program); i++)
+                        if (program_own(program, i) && program_own(program, i)->is_whole == is_whole)
+                                desk->steps[desk->n_steps++] = i;
+                if (!is_whole)
+                        desk->n_of_samples = desk->n_steps;
+        }
         r = desk->n_steps > 0 ? make_ticket(desk->ticket) : 0;
         if (r < 0 || desk->n_steps == 0) {
                 free(desk);
@@ -54,6 +58,21 @@ void desk_free(struct desk *desk) {
                 return;
         pthread_mutex_destroy(&desk->lock);
         free(desk);
+}
+
+bool desk_has_samples(const struct desk *desk) {
+        return desk && desk->n_of_samples > 0;
+}
+
+bool desk_is_whole(const struct task *task) {
+        return task->carried.is_whole && !task->carried.is_again;
+}
+
+void desk_steps_of(const struct desk *desk, const struct task *task, uint32_t *ret_first, uint32_t *ret_n) {
+        bool is_whole = desk_is_whole(task);
+
+        *ret_first = is_whole ? desk->n_of_samples : 0;
+        *ret_n = is_whole ? desk->n_steps - desk->n_of_samples : desk->n_of_samples;
 }
 
 /* ---- tasks ----------------------------------------------------------------------------------------------------- */
@@ -114,6 +133,13 @@ static void give_back_all(struct desk *desk, struct tasks *tasks, enum own_state
 
 const char *desk_function(const struct desk *desk) {
         return program_own(programs_first(desk->stream->programs), desk->steps[0])->function;
+}
+
+const char *desk_function_of(const struct desk *desk, const struct task *task) {
+        uint32_t first, n;
+
+        desk_steps_of(desk, task, &first, &n);
+        return program_own(programs_first(desk->stream->programs), desk->steps[first])->function;
 }
 
 /* ---- seats ----------------------------------------------------------------------------------------------------- */
@@ -253,7 +279,7 @@ static uint32_t undeal(struct seat *seat, uint32_t n) {
 /* What has become of the task whose sample the process has answered. */
 static enum own_state outcome_of(struct desk *desk, struct task *task, uint32_t idx_sample, const char *error) {
         if (error)
-                why_set(&task->own.why, 0, "python(%s): %s", desk_function(desk), error);
+                why_set(&task->own.why, 0, "python(%s): %s", desk_function_of(desk, task), error);
         task->own.n_done = error ? idx_sample : idx_sample + 1;
         if (error)
                 return OWN_FAILED;

@@ -9,6 +9,9 @@
  *      worker thread -> desk_put() -> waiting -> desk_take() -> dealt -> desk_answer() -> worker thread, own.state says
  * how seat ends: the first of its tasks has met the end
  *
+ * A function that gets whole batches has one order a batch, which is a task, too (pipeline/whole.h): whatever is said
+ * here of a sample is true of such a batch.
+ *
  * A process works on its orders in their sequence and writes into a page that it shares with the daemon which one it
  * has begun (proto/mark.h). So of the orders that it had when it ended, those up to that one may be changed: they are
  * read and rendered again, and the one that was begun last counts an end; after OWN_TRIES of them it is damaged. The
@@ -82,6 +85,7 @@ struct desk {
         struct fair_queue *ready; /* to the worker threads */
         char ticket[DESK_TICKET_MAX];
         uint32_t n_steps;
+        uint32_t n_of_samples;           /* of them: the first ones are for samples, the others for whole batches */
         uint32_t steps[DLP_TENSORS_MAX]; /* fields that functions are applied to */
 
         pthread_mutex_t lock; /* guards what follows; a leaf */
@@ -110,12 +114,21 @@ struct desk {
 int desk_new(struct stream *stream, struct fair_queue *ready, struct desk **ret_desk);
 void desk_free(struct desk *desk);
 
+/* Are functions applied to single samples? NULL: none are applied. */
+bool desk_has_samples(const struct desk *desk);
+
+/* Is the order that the task is one for a whole batch? */
+bool desk_is_whole(const struct task *task);
+
+/* Which of desk->steps are of the order that the task is: of its sample, or of the batch that it carries. */
+void desk_steps_of(const struct desk *desk, const struct task *task, uint32_t *ret_first, uint32_t *ret_n);
+
 /* How many samples a task that copies rows should have: what takes about half a millisecond, so that no process waits
  * beside one that has many. Any thread. */
 uint32_t desk_run(const struct desk *desk);
 
-/* The sample is in its slot, or all of the run. Returns whether the main thread is to be told that there is something
- * to deal. */
+/* The sample is in its slot, or all of the run, or of the batch that the task carries. Returns whether the main thread
+ * is to be told that there is something to deal. */
 bool desk_put(struct desk *desk, struct task *task);
 
 /* ---- the main thread ------------------------------------------------------------------------------------------- */

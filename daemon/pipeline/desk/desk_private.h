@@ -10,6 +10,9 @@
 /* For messages: the name of the first function. */
 const char *desk_function(const struct desk *desk);
 
+/* The same, of those that the order of the task is for. */
+const char *desk_function_of(const struct desk *desk, const struct task *task);
+
 /* The task goes back to the worker threads. */
 void desk_give_back(struct desk *desk, struct task *task, enum own_state state);
 

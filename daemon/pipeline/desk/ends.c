@@ -17,8 +17,8 @@ static void blame(struct desk *desk, struct task *task, const char *text) {
                 desk_give_back(desk, task, OWN_AGAIN);
                 return;
         }
-        why_set(&task->own.why, 0, "python(%s): %u worker processes ended over it, the last: %s", desk_function(desk),
-                OWN_TRIES, text);
+        why_set(&task->own.why, 0, "python(%s): %u worker processes ended over it, the last: %s",
+                desk_function_of(desk, task), OWN_TRIES, text);
         desk_give_back(desk, task, OWN_FAILED);
 }
 

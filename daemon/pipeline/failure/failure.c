@@ -140,6 +140,20 @@ static void describe(const struct task *task, const char *text, struct why *ret_
                 why_set(ret_text, 0, "%s", bare);
 }
 
+void failure_of_batch(struct task *task, const struct why *why, struct counters *counters) {
+        const struct batch *batch = task->batch;
+        uint64_t sample;
+        struct catalog_dataset *dataset = dataset_of(task, &sample);
+        struct why text, named;
+
+        why_set(&text, 0, "the batch of %u samples that begins with it (batch %llu of epoch %llu): %s", batch->n_kept,
+                (unsigned long long)batch->step, (unsigned long long)batch->epoch, why->text);
+        name_sample(task, text.text, &named);
+        counter_add(&counters->n_sample_errors, 1);
+        ledger_meet(dataset->ledger, sample, "", text.text);
+        end_job(task, EBADMSG, &named);
+}
+
 enum failure failure_handle(struct task *task, int error, const struct why *why, struct counters *counters) {
         struct job *job = task->batch->stream->job;
         uint64_t sample;

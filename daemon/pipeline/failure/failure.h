@@ -15,3 +15,8 @@ enum failure {
 /* Called by the worker that met `error` with the task's candidate. `why` says what is wrong with the file. Any
  * worker. */
 enum failure failure_handle(struct task *task, int error, const struct why *why, struct counters *counters);
+
+/* A function that gets the batch of the task whole has failed, or processes have ended over it: the batch fails, and
+ * its job with it, whatever its policy for samples is, since no sample is to blame. The ledger has it with the first
+ * one. Any worker. */
+void failure_of_batch(struct task *task, const struct why *why, struct counters *counters);

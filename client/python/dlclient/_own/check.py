@@ -15,7 +15,8 @@ from .._loader import Loader
 from .dataset import FromDataset
 from .structure import shown
 
-_OF_BATCHES = re.compile(r"\b(?:mix|mixup|cutmix|pad|pack)\b")  # what a sample becomes depends on its batch
+# What a sample becomes depends on its batch.
+_OF_BATCHES = re.compile(r"\b(?:mix|mixup|cutmix|pad|pack)\b|\bbatch\s*=\s*true\b", re.IGNORECASE)
 _NAMED_MAX = 5
 _FIXED = ("rank", "world_size", "ranks", "job", "partition", "n_workers", "as_tuple", "copy", "framework", "state",
           "steps_per_epoch", "epochs", "device", "into", "persistent")
@@ -75,8 +76,8 @@ def check_steps(dataset: Any, n_samples: int = 64, *, batch_size: int = 4, n_wor
                 **options: Any) -> int:
     """Reads the first samples of an epoch twice: as one rank with one worker process; then as two ranks, the second
     before the first, with batches of another size and n_workers processes each. Every sample must have the same bits.
-    Other options are those of Loader. Where a sample's result depends on its batch (mixup, cutmix, mix, pad, pack) the
-    second run has the same batches.
+    Other options are those of Loader. Where a sample's result depends on its batch (mixup, cutmix, mix, pad, pack,
+    functions with batch=true) the second run has the same batches.
 
     Returns how many samples were compared. AssertionError: some differ, and which; their function looks at the clock,
     keeps something from one call to the next, or draws from a generator that is not the sample's."""

@@ -15,7 +15,7 @@ from .._errors import OptionError
 from .._lease import TYPES
 from .draws import Draws
 from .room import Room
-from .several import GIVEN, Several, Writer, Wrong, put
+from .several import GIVEN, GIVEN_WHOLE, Several, Writer, Wrong, of_single, put
 
 Function = Callable[..., Any]
 
@@ -62,16 +62,17 @@ def needed(functions: Dict[str, Function], pipeline: str) -> None:
 class Call:
     """One function, with what it wants to be given."""
 
-    def __init__(self, function: Function) -> None:
+    def __init__(self, function: Function, whole: bool = False) -> None:
         self.function = function
         self.wants: Tuple[str, ...] = ()
         try:
             parameters = inspect.signature(function).parameters
         except (TypeError, ValueError):  # of some built-in functions nobody knows
             return
-        first, *others = list(parameters) or [""]
-        del first
-        self.wants = tuple(name for name in others if name in GIVEN)
+        others = list(parameters)[1:]
+        if whole:
+            of_single(parameters[name] for name in others)
+        self.wants = tuple(name for name in others if name in (GIVEN_WHOLE if whole else GIVEN))
 
 
 def place_of(error: BaseException) -> str:
@@ -104,12 +105,13 @@ def as_array(address: int, dtype: int, shape: Tuple[int, ...]) -> Any:
     return numpy.ndarray(shape, kind, cast(Any, (ctypes.c_char * n_bytes).from_address(address)))
 
 
-def _put(result: Any, output: Any, name: str) -> None:
+def _put(result: Any, output: Any, name: str, whole: bool = False) -> None:
     """Copies what a function of one field returned to where the daemon wants it."""
     def hint(array: Any) -> str:
         shape = ":".join(str(n) for n in array.shape)
-        return f"python({name}, dtype={array.dtype}{f', shape={shape}' if shape else ''})"
-    put(result, output, "", hint)
+        more = f", shape={shape}" if shape else ""
+        return f"python({name}, dtype={array.dtype}{more}{', batch=true' if whole else ''})"
+    put(result, output, "", hint, whole)
 
 
 class Applier:
@@ -118,6 +120,8 @@ class Applier:
     def __init__(self, functions: Dict[str, Function]) -> None:
         self._calls = {name.encode(): Call(function) for name, function in functions.items()}
         self._several: Dict[Tuple[bytes, Tuple[str, ...]], Several] = {}
+        self._whole_calls: Dict[bytes, Call] = {}  # of functions that get whole batches, likewise the next
+        self._whole_several: Dict[Tuple[bytes, Tuple[str, ...]], Several] = {}
         self._draws = Draws()
 
     def _call(self, name: bytes) -> Call:
@@ -139,14 +143,18 @@ class Applier:
     def apply(self, name: bytes, seed: int, epoch: int, sample: int, given: Any, output: Optional[Any]) -> None:
         """`output` None: the function changes the array in place, or returns another one of its form."""
         call = self._call(name)
-        result = call.function(given, **self._more(call.wants, seed, epoch, sample))
+        self._call_with_one(call, name.decode(), self._more(call.wants, seed, epoch, sample), given, output)
+
+    def _call_with_one(self, call: Call, name: str, more: Dict[str, Any], given: Any, output: Optional[Any],
+                       whole: bool = False) -> None:
+        result = call.function(given, **more)
         if result is None or (result is given and not isinstance(output, Room)):
             if output is not None:
                 form = output.form if isinstance(output, Room) else f"{output.dtype} {output.shape}"
                 raise Wrong(f"returned {'its input' if result is given else 'None'}, and what it delivers has another "
                             f"form than its input: return an array of {form}")
             return
-        _put(result, given if output is None else output, name.decode())
+        _put(result, given if output is None else output, name, whole)
 
     def writer_of(self, name: bytes) -> Optional[Writer]:
         """Does it write all fields itself?"""
@@ -165,3 +173,25 @@ class Applier:
         if several is None:
             several = self._several[key] = Several(name.decode(), self._call(name).function, key[1])
         several.apply(fields, self._more(several.wants, seed, epoch, sample))
+
+    def _more_whole(self, wants: Tuple[str, ...], seed: int, epoch: int, samples: Any) -> Dict[str, Any]:
+        """What is drawn belongs to the first sample of the batch."""
+        more = self._more(tuple(want for want in wants if want != "samples"), seed, epoch, int(samples[0]))
+        return {**more, "samples": samples} if "samples" in wants else more
+
+    def apply_to_whole(self, name: bytes, seed: int, epoch: int, samples: Any,
+                       fields: Dict[str, Tuple[Any, Any]]) -> None:
+        """The same for a whole batch: what is given of a field is an array of all samples, or a list of theirs."""
+        if len(fields) > 1:
+            key = name, tuple(fields)
+            several = self._whole_several.get(key)
+            if several is None:
+                several = self._whole_several[key] = Several(name.decode(), self._call(name).function, key[1], True)
+            several.apply(fields, self._more_whole(several.wants, seed, epoch, samples))
+            return
+        call = self._whole_calls.get(name)
+        if call is None:
+            call = self._whole_calls[name] = Call(self._call(name).function, True)
+        (given, output), = fields.values()
+        more = self._more_whole(call.wants, seed, epoch, samples)
+        self._call_with_one(call, name.decode(), more, given, output, True)

@@ -3,14 +3,15 @@ from __future__ import annotations
 
 import abc
 import inspect
-from typing import Any, Callable, Dict, Mapping, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, Iterable, Mapping, Optional, Sequence, Tuple
 
 import numpy
 
 from .kinds import Unfit, check_dtype, of_tensor
 from .room import Misfit, Room
 
-GIVEN = ("rng", "sample", "epoch")  # parameters that a function may have beside its fields
+GIVEN = ("rng", "sample", "epoch")          # parameters that a function may have beside its fields,
+GIVEN_WHOLE = ("rng", "samples", "epoch")   # and one that gets whole batches
 
 
 class Wrong(Exception):
@@ -24,6 +25,13 @@ def form_of(array: Any) -> str:
     return f"{array.dtype}[{':'.join(str(n) for n in array.shape)}]"
 
 
+def of_single(parameters: Iterable[inspect.Parameter]) -> None:
+    """Raises Wrong if a function that gets whole batches wants what only a single sample has."""
+    if any(parameter.name == "sample" and parameter.default is parameter.empty for parameter in parameters):
+        raise Wrong("it has the parameter sample, and with batch=true it gets a whole batch: the numbers of its "
+                    "samples are the parameter samples, an int64 array [n]")
+
+
 class Writer(abc.ABC):
     """What makes samples by their numbers and writes all fields of its part itself: from_dataset()."""
 
@@ -34,10 +42,12 @@ class Writer(abc.ABC):
 class Several:
     """What a function wants of the fields of a part of a pipeline, which has this name for it."""
 
-    def __init__(self, name: str, function: Callable[..., Any], fields: Sequence[str]) -> None:
+    def __init__(self, name: str, function: Callable[..., Any], fields: Sequence[str], whole: bool = False) -> None:
         self.name = name
         self.function = function
         self.fields = tuple(fields)
+        self._whole = whole
+        given = GIVEN_WHOLE if whole else GIVEN
         self.wants: Tuple[str, ...] = ()    # of GIVEN
         self.takes: Tuple[str, ...] = ()    # of the fields, in the sequence of a tuple that it returns
         try:
@@ -45,6 +55,8 @@ class Several:
         except (TypeError, ValueError):
             raise Wrong(f"its parameters are not known, and the part names {self._listed()}: write a function that has "
                         f"parameters with these names and calls it") from None
+        if whole and "sample" not in fields:
+            of_single(parameters)
         takes, takes_all = [], False
         for parameter in parameters:
             takes_all |= parameter.kind is parameter.VAR_KEYWORD
@@ -52,13 +64,13 @@ class Several:
                 continue
             if parameter.name in fields and parameter.kind is not parameter.POSITIONAL_ONLY:
                 takes.append(parameter.name)
-            elif parameter.name in GIVEN:
+            elif parameter.name in given:
                 self.wants += (parameter.name,)
             elif parameter.default is parameter.empty:
                 raise Wrong(f"it has the parameter {parameter.name}, and the part names {self._listed()}: a function "
                             f"that gets several fields has parameters with the fields' names. Rename the parameter, or "
                             f"the field, as in \"{self._example(parameter.name)}\"")
-        both = [field for field in takes if field in GIVEN]
+        both = [field for field in takes if field in given]
         if both:
             raise Wrong(f"a field is called {both[0]}, and a parameter of this name is something else: give the field "
                         f"another name, as in \"{self._example('its_' + both[0], both[0])}\"")
@@ -98,14 +110,17 @@ class Several:
         if result is None or (result is given and not isinstance(output, Room)):
             if output is not None:
                 what = "it was not returned" if result is None else "its input was returned"
-                raise Wrong(f"field {field}: {what}, and what is delivered has another form: return {form_of(output)}")
+                form = form_of(output[0]) + " of each sample" if self._whole else form_of(output)
+                raise Wrong(f"field {field}: {what}, and what is delivered has another form: return {form}")
             return
+        more = ", batch=true" if self._whole else ""
         put(result, given if output is None else output, f"field {field}: ",
-            lambda array: f"python({self.name}, {field}={form_of(array)})")
+            lambda array: f"python({self.name}, {field}={form_of(array)}{more})", self._whole)
 
 
-def put(result: Any, output: Any, where: str, hint: Callable[[Any], str]) -> None:
-    """Copies what a function returned to where the daemon wants it. `hint`: what to write to get such an array."""
+def put(result: Any, output: Any, where: str, hint: Callable[[Any], str], whole: bool = False) -> None:
+    """Copies what a function returned to where the daemon wants it. `hint`: what to write to get such an array, of a
+    single sample."""
     if isinstance(output, Room):
         try:
             text = output.text_of(result)
@@ -114,6 +129,11 @@ def put(result: Any, output: Any, where: str, hint: Callable[[Any], str]) -> Non
             raise Wrong(f"{where}what was returned {misfit}") from None
         return
     array = _array_of(result, where)
+    if whole and array.shape[:1] != output.shape[:1]:
+        raise Wrong(f"{where}returned {array.dtype} {array.shape}, and the batch has {len(output)} samples: return "
+                    f"{output.dtype} {output.shape}")
+    if whole and (array.shape != output.shape or array.dtype != output.dtype):
+        _refuse(array, output, where, lambda all_samples: hint(all_samples[0]))
     if array.shape != output.shape or array.dtype != output.dtype:
         _refuse(array, output, where, hint)
     output[...] = array

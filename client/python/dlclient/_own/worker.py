@@ -13,6 +13,8 @@ import time
 import traceback
 from typing import Any, Dict, List, Optional, Tuple
 
+import numpy
+
 from .. import _library
 from .board import Board
 from .functions import Applier, Function, as_array, described
@@ -109,6 +111,30 @@ class Worker:
             return array, self._rooms[i]
         return array, None if given == output else self._array(output + k * self._strides[1][i], output_form)
 
+    @staticmethod
+    def _whole_field(order: Any, i: int) -> Tuple[Any, Any]:
+        """The same of a whole batch: an array of all samples, or a list where they differ in size."""
+        def made(one: Any) -> Any:
+            return as_array(one.data, one.dtype, tuple(one.shape[:one.n_dims]))
+        given, output = order.steps[i].input, order.steps[i].output
+        if order.lists[i]:
+            return [made(order.lists[i][k]) for k in range(order.n_samples)], made(output)
+        return made(given), None if given.data == output.data else made(output)
+
+    def _apply_to_whole(self, order: Any, done: List[int]) -> None:
+        """Orders for whole batches have steps of their own, and what they draw takes longer than looking at these."""
+        samples = numpy.array(order.samples[:order.n_samples], numpy.int64)
+        self._board.begin(self._place, order.sample, order.epoch, self._n_orders + 1, time.monotonic())
+        i = 0
+        while i < order.n_steps:
+            step = order.steps[i]
+            fields = {order.steps[j].parameter.decode(): self._whole_field(order, j)
+                      for j in range(i, i + step.n_fields)}
+            self._applier.apply_to_whole(step.function, step.seed, order.epoch, samples, fields)
+            i += max(step.n_fields, 1)
+        if os.getpid() == self._pid:
+            done[0] = 1
+
     def _apply(self, seeds: List[int], epoch: int, k: int, sample: int) -> None:
         """`seeds`: of the steps of sample k."""
         applier = self._applier
@@ -179,20 +205,26 @@ class Worker:
                 return
             done[0] = k + 1
 
+    def _work_on_samples(self, work: Any, run: Any, order: Any, done: List[int]) -> None:
+        if self._mark is None:
+            self._learn(work, run, order)
+        for i, room in self._rooms.items():
+            room.address = order.steps[i].output.data
+        if self._writer is not None:
+            self._write(run, order, self._writer, done)
+        else:
+            self._apply_to_all(run, order, done)
+        if self._rooms:
+            self._tell_sizes(work, done)
+
     def _work_on(self, work: Any, run: Any) -> Tuple[int, Any]:
         """How many samples are done, and what is wrong with the next one, in a line; None: nothing is."""
         order, done, text = run.first.contents, [0], None
         try:
-            if self._mark is None:
-                self._learn(work, run, order)
-            for i, room in self._rooms.items():
-                room.address = order.steps[i].output.data
-            if self._writer is not None:
-                self._write(run, order, self._writer, done)
+            if order.n_samples:
+                self._apply_to_whole(order, done)
             else:
-                self._apply_to_all(run, order, done)
-            if self._rooms:
-                self._tell_sizes(work, done)
+                self._work_on_samples(work, run, order, done)
         except BaseException as error:  # pylint: disable=broad-except
             if os.getpid() != self._pid:  # raised in a child that the function forked
                 os._exit(1)

@@ -1,0 +1,100 @@
+#include "daemon/pipeline/whole.h"
+
+#include <errno.h>
+
+#include "daemon/pipeline/batch.h"
+#include "daemon/pipeline/desk/desk.h"
+#include "daemon/pipeline/failure/failure.h"
+
+/* The task is with this sample of its batch, and with what was served of it. */
+static void go_to(struct task *task, uint32_t idx_sample) {
+        const struct batch_sample *sample = &task->batch->samples[idx_sample];
+        const struct task_row row = { .position = sample->position, .index = sample->index };
+
+        task_begin(task, task->batch, idx_sample, &row);
+        task->is_copied = false;
+        task->candidate = sample->candidate;
+        task->n_tries = sample->n_tries;
+}
+
+/* The function is told which samples these are. */
+static void write_numbers(const struct batch *batch) {
+        int64_t *numbers = (void *)(batch->slot->base + batch->stream->layout.numbers_offset);
+
+        for (uint32_t i = 0; i < batch->n_kept; i++)
+                numbers[i] = (int64_t)batch->samples[i].candidate;
+}
+
+static void put(struct worker *worker, struct task *task) {
+        struct stream *stream = task->batch->stream;
+        const struct planner_options *options = &worker->planner->options;
+
+        write_numbers(task->batch);
+        go_to(task, 0);
+        task->program = programs_with(stream->programs, task->candidate);
+        task->own.n_tries = task->carried.n_tries;
+        task->carried.is_again = false;
+        if (desk_put(stream->desk, task)) /* the stream may be gone after that if its rank has left: see desk_filled */
+                options->desk_filled(options->userdata, stream);
+}
+
+static void end(struct worker *worker, struct task *task) {
+        const struct job *job = task->batch->stream->job;
+
+        task->carried = (struct carried){ 0 };
+        batch_whole_done(task->batch, worker->counters);
+        if (atomic_load_explicit(&job->failed, memory_order_relaxed))
+                planner_wake(worker->planner); /* so that the other ranks of the job learn of it */
+        planner_return(worker->planner, task);
+}
+
+void whole_begin(struct worker *worker, struct task *task) {
+        task->carried = (struct carried){ .is_whole = true };
+        task->n_rows = 1; /* the others that it had have ended as well */
+        task->idx_row = 0;
+        put(worker, task);
+}
+
+static void make_again(struct worker *worker, struct task *task, uint32_t idx_sample) {
+        go_to(task, idx_sample);
+        planner_retry(worker->planner, task);
+}
+
+void whole_came_back(struct worker *worker, struct task *task) {
+        enum own_state state = task->own.state;
+        struct batch *batch = task->batch;
+
+        fair_item_done(&task->ready, 0);
+        if (!batch_is_wanted(batch)) {
+                end(worker, task);
+                return;
+        }
+        if (state == OWN_AGAIN) {
+                task->carried.n_tries = task->own.n_tries;
+                task->carried.is_again = true;
+                make_again(worker, task, 0);
+                return;
+        }
+        if (state == OWN_FAILED)
+                failure_of_batch(task, &task->own.why, worker->counters);
+        else if (state == OWN_ENDED)
+                batch_failed(batch, 0, EINVAL, &task->own.why);
+        end(worker, task);
+}
+
+void whole_next(struct worker *worker, struct task *task) {
+        struct batch *batch = task->batch;
+
+        if (!batch->failed && batch_is_wanted(batch)) {
+                if (task->idx_sample + 1 < batch->n_kept) {
+                        make_again(worker, task, task->idx_sample + 1);
+                        return;
+                }
+                batch_close_gaps(batch);
+                if (batch->n_kept > 0) {
+                        put(worker, task);
+                        return;
+                }
+        }
+        end(worker, task);
+}
