@@ -184,6 +184,76 @@ def _(box):
     """, seconds=180)
 
 
+@case("texts are a list of str, as of torch's DataLoader, and what differs in length is ragged where fields= says so")
+def _(box):
+    run(box, """
+        def text_of(i):
+            return "\u00e4" * (i % 3) + "x" * (i * 5 % 17)
+        def make(i):
+            return {"caption": text_of(i), "x": numpy.full(3, i, "f4"), "more": (text_of(i + 1), i)}
+        source = dlclient.from_dataset(Numbers(21, make))
+        assert "caption text of up to 16384 bytes" in repr(source), repr(source)
+        def taken(loader):
+            with loader:
+                return [(batch["caption"], batch["x"].tolist(), batch["more"][0], batch["more"][1].tolist()) for batch in loader]
+        def plain(caption, x, text, number):
+            return list(caption), x, list(text), number
+        for n in (1, 3):
+            batches = [plain(*batch) for batch in taken(L(source, 4, n_workers=n, shuffle=False))]
+            assert [len(batch[0]) for batch in batches] == [4] * 5 + [1]
+            for caption, x, text, numbers in batches:
+                assert all(type(one) is str for one in caption + text)
+                assert caption == [text_of(i) for i in numbers] and text == [text_of(i + 1) for i in numbers]
+        try:
+            from torch.utils.data import DataLoader
+        except ImportError:
+            pass
+        else:
+            theirs = [(batch["caption"], batch["x"].tolist(), batch["more"][0], batch["more"][1].tolist())
+                      for batch in DataLoader(Numbers(21, make), 4)]
+            assert [plain(*batch) for batch in theirs] == batches
+        only = dlclient.from_dataset([text_of(i) for i in range(9)])
+        with L(only, 4, n_workers=2, shuffle=False) as loader:
+            assert [list(batch) for batch in loader] == [[text_of(i) for i in range(k, min(k + 4, 9))] for k in (0, 4, 8)]
+        assert dlclient.check_steps(source, 16) == 16
+        def boxes_of(i):
+            return numpy.arange(i % 4 * 4, dtype="f4").reshape(-1, 4) + i
+        def detection(i):
+            return {"image": numpy.full((3, 4), i, "u1"), "boxes": boxes_of(i), "labels": numpy.arange(i % 4), "name": f"n{i}"}
+        source = dlclient.from_dataset(Numbers(21, detection), fields={
+            "image": ("uint8", (3, 4)), "boxes": ("float32", (-1, 4), 3), "labels": ("int64", -1, 3), "name": (str, 8)})
+        for n in (1, 3):
+            with L(source, 4, n_workers=n, seed=3) as loader:
+                for batch in loader:
+                    for i, sample in enumerate(batch.indices.tolist()):
+                        assert (batch["boxes"][i] == boxes_of(sample)).all() and batch["boxes"][i].shape == (sample % 4, 4)
+                        assert batch["labels"][i].tolist() == list(range(sample % 4)) and (batch["image"][i] == sample).all()
+                    assert list(batch["name"]) == [f"n{i}" for i in batch.indices.tolist()]
+        def damaged(dataset, *words, **more):
+            with L(dlclient.from_dataset(dataset, **more), 1, n_workers=1, shuffle=False) as loader:
+                refused(dlclient.SampleDamaged, lambda: list(loader), *words)
+        damaged(["a", "b" * 20], "list[1]", "it is 20 bytes of text, and text[..16] is declared", "max_bytes=", max_bytes=16)
+        damaged(["a", 5], "it is int64 (), and text of up to 16384 bytes is expected")
+        damaged([(1, "a"), (1, None)], "[1] is None")
+        damaged([1, "a"], "is text")
+        damaged([{"x": numpy.zeros((2, 4), "f4")}, {"x": numpy.zeros((9, 4), "f4")}],
+                "['x'] is float32 (9, 4), and float32[..3:4] is declared", fields={"x": ("float32", (-1, 4), 3)})
+        damaged([{"x": numpy.zeros((2, 4), "f4")}, {"x": numpy.zeros((2, 4), "f8")}],
+                "['x'] is float64 (2, 4), and float32[..3:4] is expected", fields={"x": ("float32", (-1, 4), 3)})
+        damaged([{"x": numpy.zeros((2, 4), "f4")}, {"x": numpy.zeros(4, "f4")}],
+                "['x'] is float32 (4,), and float32[..3:4] is expected", fields={"x": ("float32", (-1, 4), 3)})
+        def no(form, *words):
+            refused(E, lambda: dlclient.from_dataset([1], fields={"x": form}), *words)
+        no(("float32", (-1, 4)), "write the most that it has after the shape")
+        no(("float32", (4, -1), 5), "only the first dimension may be -1")
+        no(("float32", (-1, -1), 5), "only the first dimension may be -1")
+        no(("float32", (3, 4), 5), "a sample's shape is needed")
+        no((str, "many"), "expected str, or (str, 1000)")
+        no(("float32", (-1, 4), 0), "the most that it has")
+        refused(E, lambda: dlclient.from_dataset(["a"], max_bytes=0), "max_bytes")
+    """, seconds=180)
+
+
 @case("tensors that NumPy cannot have are refused with their place and what to return instead")
 def _(box):
     need("torch")
@@ -230,7 +300,7 @@ def _(box):
         no(Long(2**40 + 1), "1099511627776 samples are the limit")
         no(Long(2**70), "OverflowError")
         no(Numbers(3, lambda i: 1 / 0), "the first sample, Numbers[0], fails: ZeroDivisionError")
-        no(["text"], "list[0] is text: return numbers in its place")
+        no([b"text"], "list[0] is bytes: return numbers in its place")
         no([(1, None)], "list[0][1] is None")
         no([{"a": object()}], "list[0]['a'] is a object")
         no([2**70], "more than 64 bits")
@@ -259,7 +329,8 @@ def _(box):
         no([(1, 2)], "expected names", fields="ab")
         no([1], "expected a dtype and a shape", fields={"a": 3})
         no([1], "expected a dtype and a shape", fields={"a": ("float33", ())})
-        no([1], "without that of the batch", fields={"a": ("float32", (-1, 3))})
+        no([1], "without that of the batch", fields={"a": ("float32", (-2, 3))})
+        no([1], "'max' cannot be the name", fields={"max": ("float32", (3,))})
         source = dlclient.from_dataset([1, 2])
         refused(E, lambda: L(source, 1, pipeline="center_crop(8)"), "pipeline: ", "what list.__getitem__ returns")
         refused(E, lambda: L(source, 1, workers={}), "workers: ")

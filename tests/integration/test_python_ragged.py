@@ -245,7 +245,28 @@ def _(box):
     """)
 
 
-@case("kill -9 at random moments, functions that fail, and isolation of the decoders: the same bits")
+@case("with decoders in processes of their own the bits are the same, also where what varies is padded")
+def _(box):
+    run(box, daemon_of(box, isolation="process"), """
+        def cut(image, sample):
+            return image[:8 + sample % 9, :9 + sample % 4]
+        whole = {}
+        with load("image: center_crop(16)", None, batch_size=1) as loader:
+            whole.update((int(batch.indices[0]), batch["image"][0].copy()) for batch in loader)
+        with load("image: decode(max_pixels=2000) python(f, shape=..40:..40:3) pad", {"f": lambda image: image[:, :20]},
+                  n_workers=2) as loader:
+            assert all(batch["image"].shape[1:] == (32, 20, 3) for batch in loader)
+        with load("image: center_crop(16) python(f, shape=..16:..16:3) pad", {"f": cut}, n_workers=2) as loader:
+            for batch in loader:
+                for i, sample in enumerate(batch.indices.tolist()):
+                    h, w = 8 + sample % 9, 9 + sample % 4
+                    assert (batch["image"][i][:h, :w] == whole[sample][:h, :w]).all()
+        wanted = {i: ("int32", tokens_of(i).shape, tokens_of(i).tobytes()) for i in range(N)}
+        assert samples_of(load("text: raw python(f, dtype=int32, shape=..64)", {"f": tokens}, n_workers=3), "text") == wanted
+    """)
+
+
+@case("kill -9 in the middle of a sample, functions that fail, and two runs that are compared: the same bits")
 def _(box):
     run(box, daemon_of(box), """
         import random

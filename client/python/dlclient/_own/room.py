@@ -49,8 +49,8 @@ class Room:
         return numpy.frombuffer(result, numpy.uint8)
 
     def put(self, result: Any, hint: Callable[[Any], str]) -> None:
-        """Copies an array there. `hint`: what to write to get such an array. Misfit: another dtype or number of dimensions,
-        or more elements than declared."""
+        """Copies an array there. `hint`: what to write to get such an array. Misfit: another dtype or number of
+        dimensions, or more elements than declared."""
         if result.dtype != self.dtype or result.ndim != len(self.most):
             raise Misfit(f"is {result.dtype} {result.shape}, and {self.form} is declared: write {hint(result)}, or "
                          f"convert it")

@@ -9,6 +9,7 @@ import numpy
 
 from .._errors import OptionError
 from .kinds import TEXT, Unfit, check_dtype, of_tensor
+from .room import Misfit, Room
 
 Path = Tuple[Any, ...]      # keys and places from the result to one of its leaves
 
@@ -18,24 +19,33 @@ SIDE_MAX = 2**31 - 1
 FIELDS_MAX = 32
 DEPTH_MAX = 8
 ONE = "data"                # the field of a result that is one array
-RESERVED = ("dtype", "shape")  # python(f) has arguments of these names
+RESERVED = ("dtype", "shape", "max")  # python(f) has arguments of these names
+MAX_BYTES = 16384           # of a text, if the caller says nothing
 
 class Field(NamedTuple):
-    """A leaf of the result. `dtype` is NumPy's name, or bfloat16, whose elements are 16 bits here."""
+    """A leaf of the result. `dtype` is NumPy's name, or bfloat16, whose elements are 16 bits here, or text. A dimension
+    of -1 differs from sample to sample, and has up to `most` elements."""
 
     name: str
     path: Path
     dtype: str
     shape: Tuple[int, ...]
+    most: int = 0
+
+    @property
+    def varies(self) -> bool:
+        return -1 in self.shape
 
     @property
     def form(self) -> str:
         """As a pipeline has it."""
-        return f"{self.dtype}[{':'.join(str(n) for n in self.shape)}]"
+        return f"{self.dtype}[{':'.join(f'..{self.most}' if n < 0 else str(n) for n in self.shape)}]"
 
     @property
     def told(self) -> str:
-        return f"{self.dtype} {self.shape}"
+        if self.dtype == "text":
+            return f"text of up to {self.most} bytes"
+        return self.form if self.varies else f"{self.dtype} {self.shape}"
 
 
 def shown(path: Path) -> str:
@@ -120,7 +130,7 @@ def _name(path: Path, value: Any, taken: Sequence[str]) -> str:
     return name
 
 
-def fields_of(result: Any, names: Optional[Sequence[str]] = None) -> List[Field]:
+def fields_of(result: Any, names: Optional[Sequence[str]] = None, max_bytes: int = MAX_BYTES) -> List[Field]:
     """The leaves of a result. `names` are theirs, in its sequence. Unfit: what cannot be a field, with its place."""
     leaves: List[Tuple[Path, Any]] = []
     _walk(result, (), leaves)
@@ -134,12 +144,15 @@ def fields_of(result: Any, names: Optional[Sequence[str]] = None) -> List[Field]
                           f"{', '.join(shown(path) or 'itself' for path, _ in leaves)}")
     fields: List[Field] = []
     for i, (path, value) in enumerate(leaves):
+        name = names[i] if names is not None else _name(path, result, [field.name for field in fields])
+        if isinstance(value, str):
+            fields.append(Field(name, path, "text", (-1,), max_bytes))
+            continue
         try:
             array, dtype = as_array(value)
             check_shape(tuple(array.shape))
         except Unfit as unfit:
             raise Unfit(f"{shown(path)} {unfit}".strip()) from None
-        name = names[i] if names is not None else _name(path, result, [field.name for field in fields])
         fields.append(Field(name, path, dtype, tuple(array.shape)))
     return fields
 
@@ -150,7 +163,7 @@ class _Leaf:
     def __init__(self, field: Field) -> None:
         self.field = field
         self.path = field.path
-        self.dtype = numpy.dtype("uint16" if field.dtype == "bfloat16" else field.dtype)
+        self.dtype = numpy.dtype({"bfloat16": "uint16", "text": "uint8"}.get(field.dtype, field.dtype))
         self.shape = field.shape
         number = {"int64": int, "float64": float, "bool": bool}.get(field.dtype)
         self.number = number if field.shape == () else None  # the type of Python's that it may be, too
@@ -162,6 +175,9 @@ class _Leaf:
         kind = type(value)
         if kind is self.number:
             out[()] = value
+            return
+        if type(out) is Room:
+            self._put_into_room(value, out)
             return
         array = value
         if kind is not numpy.ndarray and not self.is_bfloat16 and kind.__name__ == "Tensor":
@@ -183,6 +199,22 @@ class _Leaf:
         if array.shape != self.shape or dtype != self.field.dtype:
             raise Unfit(f"{shown(self.path) or 'it'} is {dtype} {array.shape}, and {self.field.told} is expected")
         out[...] = array
+
+
+    def _put_into_room(self, value: Any, room: Room) -> None:
+        """The same of what differs in size. Misfit: it is too large."""
+        where = shown(self.path) or "it"
+        try:
+            array = room.text_of(value) if isinstance(value, str) and room.is_text else as_array(value)[0]
+        except Unfit as unfit:
+            raise Unfit(f"{where} {unfit}") from None
+        if not (isinstance(value, str) and room.is_text) and (array.dtype != self.dtype or array.ndim != len(self.shape)
+                                                              or room.is_text):
+            raise Unfit(f"{where} is {array.dtype} {array.shape}, and {self.field.told} is expected")
+        try:
+            room.put(array, str)
+        except Misfit as misfit:
+            raise Misfit(f"{where} {misfit}") from None
 
 
 def _items(n: int) -> str:
