@@ -657,6 +657,7 @@ START_TEST(a_function_may_get_whole_batches_and_then_only_mixing_follows) {
                 { "center_crop(8) python(f, batch=true) pad", { "its part is stacked: leave pad out", "as a list" } },
                 { "image: python(f, batch=true, shape=4) ragged", { "its part is stacked: leave ragged out" } },
                 { "python(f, batch=true)", { "has samples of several shapes" } },
+                { "center_crop(8) python(f, dtype=int32, shape=..9, batch=true)", { "varies from sample to sample" } },
         };
         const struct codec_terms terms = { .source = &PICTURES, .batch_size = 2, .max_pixels = 1000 };
         struct program *program;

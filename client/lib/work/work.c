@@ -204,6 +204,8 @@ static int keep(struct dlc_work *work, const Dlp__Working *working) {
                 first->n_fields++;
                 if (told->whole)
                         r = keep_whole(work, (uint32_t)i);
+                else if (i > 0 && work->steps[i - 1].is_whole) /* those for samples are the first ones */
+                        r = damaged(work);
                 if (r < 0)
                         return r;
         }

@@ -525,10 +525,11 @@ int own_step_apply(const struct own_step *step, struct field_form *form, struct 
         if (r < 0)
                 return r;
         if (step->is_whole && own_step_varies(step))
-                return refuse(step, form,
-                              "varies from sample to sample, and with batch=true it is one array of all of them: declare "
-                              "one shape, and pad to it",
-                              why);
+                return refuse(
+                        step, form,
+                        "varies from sample to sample, and with batch=true it is one array of all of them: declare "
+                        "one shape, and pad to it",
+                        why);
         form->is_whole = made.is_whole = step->is_whole;
         if (is_fixed(form) && is_same(step, form))
                 return 0;
