@@ -98,7 +98,10 @@ class Loader(Loops):
         worker_timeout  seconds that a function may take for a sample; then its process is killed and another one tries.
                         None: no limit
         worker_start    "fork": the processes are forked when the loader opens, so any function can be used; "spawn":
-                        they begin with a fresh interpreter, and the functions are sent by cloudpickle, or by pickle
+                        they begin with a fresh interpreter, and the functions are sent by cloudpickle, or by pickle;
+                        "threads": there is one process, forked, with n_workers threads, and a function draws from its
+                        parameter rng only. None: "threads" in an interpreter without a global lock, if all functions
+                        have rng, else "fork"
 
     Ranks
         rank, world_size    None: from torch.distributed if it is initialised, else from the environment (torchrun, MPI,
@@ -154,7 +157,7 @@ class Loader(Loops):
                  columns: Optional[Mapping[str, Any]] = None, indices: Any = None, targets: Any = None,
                  as_tuple: Union[bool, Sequence[str], None] = None, views: Optional[int] = None, device: Any = None,
                  into: Any = None, workers: Optional[Mapping[str, Any]] = None, n_workers: Optional[int] = None,
-                 worker_timeout: Optional[float] = 60.0, worker_start: str = "fork") -> None:
+                 worker_timeout: Optional[float] = 60.0, worker_start: Optional[str] = None) -> None:
         self._closed = "the loader was never opened"
         self._crews = []
         source, dataset = (dataset, dataset.source) if isinstance(dataset, FromDataset) else (None, dataset)

@@ -179,12 +179,6 @@ def _n_workers(value: object) -> int:
     return integer("n_workers", value, 1, 256)
 
 
-def _start(value: object) -> str:
-    if value not in ("fork", "spawn"):
-        raise OptionError(f"worker_start: {value!r}; \"fork\" and \"spawn\" are allowed")
-    return str(value)
-
-
 def encoded(value: Optional[str]) -> Optional[bytes]:
     return None if value is None else value.encode("utf-8", "surrogateescape")
 
@@ -199,7 +193,7 @@ class Wish:
                  on_error: object, max_errors: object, on_restart: object, restart_timeout: object, slots: object,
                  open_timeout: object, sampler: object = None, columns: object = None,
                  is_seed_drawn: bool = False, workers: object = None, n_workers: object = None,
-                 worker_timeout: object = 60.0, worker_start: object = "fork") -> None:
+                 worker_timeout: object = 60.0, worker_start: object = None) -> None:
         self.dataset = dataset_names(dataset)
         self.batch_size = integer("batch_size", batch_size, 1, 65536)
         self.pipeline = pipeline_text(pipeline)
@@ -230,7 +224,7 @@ class Wish:
         self.functions = _functions.checked(workers)
         self.n_workers = _n_workers(n_workers)
         self.worker_timeout = seconds("worker_timeout", worker_timeout)
-        self.worker_start = _start(worker_start)
+        self.worker_start = _functions.start_of(worker_start, self.functions)
         self.devices: Optional[List[str]] = None  # bus ids of those on which the ranks' batches are finished
 
     def settle(self, library: _library.Library) -> None:

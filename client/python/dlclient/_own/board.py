@@ -1,4 +1,5 @@
-"""A piece of memory that the trainer, its foreman and its worker processes share.
+"""A piece of memory that the trainer, its foreman and its worker processes share. A place belongs to a
+worker process, or to one of the threads of the only one.
 
 The trainer writes where the daemon is and the ticket of its rank, which change when the daemon restarts. Each worker
 process writes at which sample it is and since when, so that the foreman sees one that hangs, and the traceback of the
@@ -9,6 +10,7 @@ import fcntl
 import mmap
 import os
 import struct
+import time
 from typing import Iterator, Optional, Tuple
 
 TRACEBACK_BYTES = 8192
@@ -17,6 +19,8 @@ _PLACE_BYTES = 4096 + TRACEBACK_BYTES
 _TEXT = 1024            # of the header: where a text begins
 _TEXT_BYTES = 3000
 _AT = struct.Struct("<dQQQ")        # of a worker: since when, sample, epoch, orders so far
+_THREAD = 128                       # of a worker: the kernel's number of its thread, if it is one of several
+_BEAT = 16                          # of the header: when the main thread of a process with several was last at work
 _FAILED = struct.Struct("<QQI")     # at 64: sample, epoch, bytes of the traceback
 _GENERATION = struct.Struct("<QB")  # of the header: of the text, and whether the end is asked for
 
@@ -73,6 +77,21 @@ class Board:
     def clear(self, place: int) -> None:
         """Before another process takes the place."""
         _AT.pack_into(self._memory, self._place(place), 0.0, 0, 0, 0)
+        self.introduce(place, 0)
+
+    def introduce(self, place: int, thread: int) -> None:
+        struct.pack_into("<Q", self._memory, self._place(place) + _THREAD, thread)
+
+    def thread_of(self, place: int) -> int:
+        """0: its process has one thread."""
+        return int(struct.unpack_from("<Q", self._memory, self._place(place) + _THREAD)[0])
+
+    def beat(self) -> None:
+        """The interpreter of a process with several threads runs: none of them holds it up."""
+        struct.pack_into("<d", self._memory, _BEAT, time.monotonic())
+
+    def last_beat(self) -> float:
+        return float(struct.unpack_from("<d", self._memory, _BEAT)[0])
 
     def begin(self, place: int, sample: int, epoch: int, n_orders: int, now: float) -> None:
         """`now`: of time.monotonic()."""

@@ -2,8 +2,9 @@
 
 A foreman is forked by default, as torch's DataLoader does on Linux: then functions of a notebook, of __main__ and with
 closures work as they are. With "spawn" it is a fresh interpreter, to which the functions are sent by cloudpickle if
-that is installed, else by pickle. Whichever way, it is done when the loader opens; worker processes that end later are
-replaced by the foreman, never by the trainer."""
+that is installed, else by pickle. With "threads" the foreman forks one process, which has as many threads as there
+would be processes: then a crash still ends neither the trainer nor the loop. Whichever way, it is done when the loader
+opens; worker processes that end later are replaced by the foreman, never by the trainer."""
 from __future__ import annotations
 
 import ctypes
@@ -76,7 +77,8 @@ class _Fork:
             os.kill(self.pid, signal.SIGKILL)
 
 
-def _fork(board: Board, functions: Dict[str, Function], timeout: Optional[float], pidfd: int, wake: int) -> _Fork:
+def _fork(board: Board, functions: Dict[str, Function], timeout: Optional[float], pidfd: int, wake: int,
+          has_threads: bool) -> _Fork:
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()  # else both processes would print what is in the buffer
@@ -88,7 +90,7 @@ def _fork(board: Board, functions: Dict[str, Function], timeout: Optional[float]
     if pid:
         return _Fork(pid)
     try:
-        foreman.main(board, functions, timeout, pidfd, wake)
+        foreman.main(board, functions, timeout, pidfd, wake, has_threads)
     except BaseException:  # pylint: disable=broad-except
         sys.excepthook(*sys.exc_info())
     finally:
@@ -139,8 +141,10 @@ class Crew:
         self._wake = os.eventfd(0, 0x80800) if hasattr(os, "eventfd") else _eventfd()
         pidfd = os.pidfd_open(os.getpid())
         try:
-            begin = _fork if start == "fork" else _spawn
-            self._process = begin(self._board, functions, timeout, pidfd, self._wake)
+            if start == "spawn":
+                self._process = _spawn(self._board, functions, timeout, pidfd, self._wake)
+            else:
+                self._process = _fork(self._board, functions, timeout, pidfd, self._wake, start == "threads")
         except BaseException:
             self._board.close()
             os.close(self._wake)

@@ -53,9 +53,11 @@ def sample_rng(seed: int, epoch: int, sample: int, draws: int = 0, part: int = 0
 
 
 class Draws:
-    """The generators of one worker process. Setting a state takes a quarter of the time of making a generator."""
+    """The generators of one worker process, or of one thread of it: those that all threads share are not its to seed.
+    Setting a state takes a quarter of the time of making a generator."""
 
-    def __init__(self) -> None:
+    def __init__(self, is_thread: bool = False) -> None:
+        self._is_thread = is_thread
         self._bits = numpy.random.Philox(0)
         self._generator = numpy.random.Generator(self._bits)
         self._counter = numpy.zeros(4, dtype=numpy.uint64)
@@ -73,6 +75,8 @@ class Draws:
 
     def seed_all(self, seed: int, epoch: int, sample: int) -> None:
         """Python's, NumPy's and, if it is in use, torch's own generators, for functions that draw from these."""
+        if self._is_thread:
+            return
         self.rng(seed, epoch, sample)
         number = int(self._bits.random_raw())
         random.seed(number)

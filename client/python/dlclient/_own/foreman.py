@@ -3,7 +3,9 @@
 The trainer starts it once, before anything else is in its process (or with a fresh interpreter), so nothing is forked
 from a trainer that uses its GPU or has threads. It is one thread and applies no function itself. It ends with the
 trainer, and its worker processes end with it. To the daemon it says how a process ended; a process that stays with one
-sample for too long it asks where it is, and kills it."""
+sample for too long it asks where it is, and kills it.
+
+With threads there is one process that has all places, and which of its samples ended it is found out: see _blame()."""
 from __future__ import annotations
 
 import ctypes
@@ -21,16 +23,20 @@ import time
 from typing import Any, Dict, List, Optional
 
 from .. import _library
-from . import worker
+from . import threads, worker
 from .board import Board
 from .functions import PLACES_SHOWN, Function
+from .turns import Sample
 
 TICK_MS = 100
 F_SEAL_FUTURE_WRITE = 0x10  # linux/fcntl.h; fcntl does not have it
 STACK_SECONDS = 0.5     # for a process that is asked where it is
 PAUSE_SECONDS = 5.0     # before another one is started where EARLY_ENDS have ended and other processes are at work
 EARLY_ENDS = 10         # processes in a row that ended without having had a sample: no other one is started
+SUSPECTS_MAX = 4096     # samples that ended a process together with others, and are made alone
+HELD_UP_SECONDS = 2.0   # after which a thread keeps the interpreter from all others
 _PR_SET_PDEATHSIG = 1
+_LIBC = getattr(ctypes.CDLL(None), "tgkill", None)
 _PACKAGE = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "")
 _FRAME = re.compile(r'^  File "(.*)", line (\d+) in (.*)$')
 
@@ -80,30 +86,34 @@ def place_in_stack(text: str) -> str:
 
 
 class Place:
-    """A worker process, and after it the next one."""
+    """A worker process, and after it the next one. One with threads has several places on the board."""
 
-    def __init__(self, number: int) -> None:
+    def __init__(self, number: int, n_threads: int = 1) -> None:
         self.number = number
+        self.n_threads = n_threads
         self.pid = 0                # 0: none runs
-        self.worker = 0             # the number that the daemon knows
+        self.worker = 0             # the number that the daemon knows; a second thread has the next one
         self.generation = 0         # of the ticket that it has
         self.not_before = 0.0
         self.asked_at = 0.0         # when it was asked where it hangs; 0: it was not
         self.says = ""              # what is told beside how it ended
+        self.guilty: List[int] = []     # threads because of whose samples it is killed
         self.stack: Any = None      # the file where it says it
 
 
 class Foreman:
     """`pidfd`: of the trainer; `wake`: a descriptor that becomes readable when the board has changed."""
 
-    def __init__(self, board: Board, functions: Dict[str, Function], timeout: Optional[float], pidfd: int,
-                 wake: int) -> None:
+    def __init__(self, board: Board, functions: Dict[str, Function], timeout: Optional[float], pidfd: int, wake: int,
+                 has_threads: bool) -> None:
         self._board = board
         self._functions = functions
         self._timeout = timeout
         self._wake = wake
         self._library = _library.load()
-        self._places = [Place(i) for i in range(board.n_workers)]
+        self._has_threads = has_threads
+        self._places = [Place(0, board.n_workers)] if has_threads else [Place(i) for i in range(board.n_workers)]
+        self._suspects: Dict[Sample, None] = {}     # each is made alone in its process; in the sequence of the ends
         self._n_started = 0
         self._n_early = 0
         self._handle: Any = None
@@ -132,18 +142,19 @@ class Foreman:
         self._n_early = 0
         self._has_given_up = False
 
-    def _say(self, place: Place, text: str, is_last: bool = False) -> bool:
-        """Is the daemon there to be told?"""
+    def _say(self, number: int, text: Optional[str], is_last: bool = False) -> bool:
+        """Is the daemon there to be told? `text` None: the sample is not why its process ended."""
         return self._handle is not None and self._library.work_ended(
-            self._handle, place.worker, text.encode("utf-8", "replace"), is_last) == 0
+            self._handle, number, None if text is None else text.encode("utf-8", "replace"), is_last) == 0
 
     # -- processes
 
     def _start(self, place: Place) -> None:
-        self._n_started += 1
-        place.worker, place.says, place.asked_at = self._n_started, "", 0.0
+        place.worker, place.says, place.asked_at, place.guilty = self._n_started + 1, "", 0.0, []
+        self._n_started += place.n_threads
         place.generation, _, _ = self._board.told()
-        self._board.clear(place.number)
+        for i in range(place.n_threads):
+            self._board.clear(place.number + i)
         if place.stack is None:
             place.stack = tempfile.TemporaryFile()
         place.stack.seek(0)
@@ -158,10 +169,15 @@ class Foreman:
             die_with_parent(parent)
             if self._handle is not None:  # a function that writes to all descriptors must not reach it
                 self._library.work_close(self._handle)
-            status = worker.main(self._functions, self._board, place.number, place.worker, place.stack,
-                                 self._timeout)
+            status = self._work(place)
         finally:
             os._exit(status)
+
+    def _work(self, place: Place) -> int:
+        if self._has_threads:
+            return threads.main(self._functions, self._board, place.worker, place.stack, self._timeout,
+                                frozenset(self._suspects))
+        return worker.main(self._functions, self._board, place.number, place.worker, place.stack, self._timeout)
 
     def _start_missing(self) -> None:
         generation, _, ticket = self._board.told()
@@ -175,14 +191,34 @@ class Foreman:
         """Has the rank left whose ticket it had? Then the next one comes with another ticket."""
         return place.says == "gone"
 
+    def _begun(self, place: Place) -> List[int]:
+        """The threads of it that are at a sample."""
+        return [i for i in range(place.n_threads) if self._board.at(place.number + i)[0]]
+
+    def _blame(self, place: Place, text: str) -> bool:
+        """Says of each thread whether it is to blame for the end. If several were at a sample, none is: the samples are
+        suspects from now on, and each is made alone, so that it counts the ends that it is the reason for. What was at
+        none may have answered a moment ago, or its function closed the connection: the daemon knows. Is it there?"""
+        begun = self._begun(place)
+        guilty = place.guilty or (begun if len(begun) == 1 else [] if begun else list(range(place.n_threads)))
+        if not guilty:
+            self._suspects.update((self._board.at(place.number + i)[1:3], None) for i in begun)
+            for old in list(self._suspects)[:-SUSPECTS_MAX]:
+                del self._suspects[old]
+        is_told = True
+        for i in range(place.n_threads):
+            is_told &= self._say(place.worker + i, text if i in guilty else None)
+        return is_told
+
     def _note_end(self, place: Place, status: int) -> None:
-        since, _, _, n_orders = self._board.at(place.number)
+        n_orders = sum(self._board.at(place.number + i)[3] for i in range(place.n_threads))
         place.pid = 0
         text = place.says or ended_text(status)
-        is_gone = os.WIFEXITED(status) and os.WEXITSTATUS(status) == worker.GONE and not since
-        if is_gone:  # else a function ended it
+        has_closed = os.WIFEXITED(status) and os.WEXITSTATUS(status) == worker.GONE
+        is_gone = has_closed and not self._begun(place)
+        if is_gone or (has_closed and self._has_threads):  # else a function ended it
             text = "its connection ended: a function may have closed it"
-        if not self._say(place, text) and is_gone:
+        if not self._blame(place, text) and is_gone:
             place.says = "gone"
             return
         place.says = ""
@@ -200,7 +236,7 @@ class Foreman:
         for sample, reason in self._board.tracebacks():
             if sample == 2**64 - 1:
                 text = reason
-        self._say(place, f"worker processes end before they have begun: {text}", True)
+        self._say(place.worker, f"worker processes end before they have begun: {text}", True)
 
     def _reap(self) -> None:
         for place in self._places:
@@ -215,21 +251,42 @@ class Foreman:
         place.stack.seek(0)
         return place_in_stack(place.stack.read().decode("utf-8", "replace"))
 
+    def _overdue(self, place: Place, timeout: float) -> List[int]:
+        """The threads of it that are with a sample for too long, the longest first."""
+        late = [(self._board.at(place.number + i)[0], i) for i in self._begun(place)]
+        return [i for since, i in sorted(late) if since and time.monotonic() - since > timeout]
+
+    def _ask(self, place: Place, thread: int) -> None:
+        """faulthandler shows the thread that has the signal, with or without a global lock."""
+        number = self._board.thread_of(place.number + thread)
+        if number == 0 or _LIBC is None or _LIBC(place.pid, number, int(signal.SIGUSR1)) != 0:
+            os.kill(place.pid, signal.SIGUSR1)
+
+    def _end_hanging(self, place: Place, overdue: List[int]) -> None:
+        """One thread is known to hang if it is the only one that is overdue, and does not keep the interpreter from the
+        others: then the main thread would not come to write when it was last at work."""
+        is_held_up = time.monotonic() - self._board.last_beat() > HELD_UP_SECONDS
+        if len(self._begun(place)) == 1 or (len(overdue) == 1 and not is_held_up):
+            place.guilty = overdue[:1]
+        where = self._where(place)
+        place.says = (f"it did not come back within worker_timeout={self._timeout:g} s"
+                      f"{' and was at ' + where if where else ''}")
+        os.kill(place.pid, signal.SIGKILL)
+
     def _look_for_hanging(self) -> None:
-        now = time.monotonic()
         for place in self._places:
-            since, _, _, _ = self._board.at(place.number)
-            if not place.pid or self._timeout is None:
+            if not place.pid or self._timeout is None or place.says:
                 continue
-            if place.asked_at:
-                if now - place.asked_at >= STACK_SECONDS or self._where(place):
-                    where = self._where(place)
-                    place.says = (f"it did not come back within worker_timeout={self._timeout:g} s"
-                                  f"{' and was at ' + where if where else ''}")
-                    os.kill(place.pid, signal.SIGKILL)
-            elif since and now - since > self._timeout:
-                place.asked_at = now
-                os.kill(place.pid, signal.SIGUSR1)
+            overdue = self._overdue(place, self._timeout)
+            if overdue and not place.asked_at:
+                place.asked_at = time.monotonic()
+                self._ask(place, overdue[0])
+            elif overdue and (time.monotonic() - place.asked_at >= STACK_SECONDS or self._where(place)):
+                self._end_hanging(place, overdue)
+            elif place.asked_at and not overdue:  # it came back
+                place.asked_at = 0.0
+                place.stack.seek(0)
+                place.stack.truncate()
 
     # -- the loop
 
@@ -259,7 +316,8 @@ class Foreman:
             self._look_for_hanging()
 
 
-def main(board: Board, functions: Dict[str, Function], timeout: Optional[float], pidfd: int, wake: int) -> None:
+def main(board: Board, functions: Dict[str, Function], timeout: Optional[float], pidfd: int, wake: int,
+         has_threads: bool = False) -> None:
     """The process from its beginning to its end, in the child of a fork or in an interpreter of its own."""
     signal.set_wakeup_fd(-1)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -276,4 +334,4 @@ def main(board: Board, functions: Dict[str, Function], timeout: Optional[float],
         pass  # Linux before 5.1
     _, socket, _ = board.told()
     leave_sockets(socket)
-    Foreman(board, functions, timeout, pidfd, wake).run()
+    Foreman(board, functions, timeout, pidfd, wake, has_threads).run()

@@ -6,6 +6,7 @@ import difflib
 import inspect
 import os
 import re
+import sys
 import traceback
 from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple, cast
 
@@ -42,6 +43,24 @@ def checked(workers: object) -> Dict[str, Function]:
         if not callable(function):
             raise OptionError(f"workers: {name!r} is {function!r}, which cannot be called")
     return dict(workers)
+
+
+def start_of(value: object, functions: Dict[str, Function]) -> str:
+    """The loader's option worker_start. Without a global lock threads are the default, if all functions draw from their
+    own generator: the common ones cannot be seeded for each of several threads."""
+    if value is None:
+        is_locked = getattr(sys, "_is_gil_enabled", lambda: True)()
+        return "threads" if not is_locked and functions and all(map(_takes_rng, functions.values())) else "fork"
+    if value not in ("fork", "spawn", "threads"):
+        raise OptionError(f"worker_start: {value!r}; \"fork\", \"spawn\" and \"threads\" are allowed")
+    return str(value)
+
+
+def _takes_rng(function: Function) -> bool:
+    try:
+        return not isinstance(function, Writer) and "rng" in inspect.signature(function).parameters
+    except (TypeError, ValueError):
+        return False
 
 
 def needed(functions: Dict[str, Function], pipeline: str) -> None:
@@ -115,14 +134,14 @@ def _put(result: Any, output: Any, name: str, whole: bool = False) -> None:
 
 
 class Applier:
-    """Applies functions, in one worker process."""
+    """Applies functions, in one worker process or one thread of it."""
 
-    def __init__(self, functions: Dict[str, Function]) -> None:
+    def __init__(self, functions: Dict[str, Function], is_thread: bool = False) -> None:
         self._calls = {name.encode(): Call(function) for name, function in functions.items()}
         self._several: Dict[Tuple[bytes, Tuple[str, ...]], Several] = {}
         self._whole_calls: Dict[bytes, Call] = {}  # of functions that get whole batches, likewise the next
         self._whole_several: Dict[Tuple[bytes, Tuple[str, ...]], Several] = {}
-        self._draws = Draws()
+        self._draws = Draws(is_thread)
 
     def _call(self, name: bytes) -> Call:
         call = self._calls.get(name)

@@ -20,6 +20,7 @@ from .board import Board
 from .functions import Applier, Function, as_array, described
 from .room import Room
 from .several import Writer, Wrong
+from .turns import Turn
 
 GONE = 75        # exit status: the rank has left or the daemon has ended
 REFUSED = 74     # exit status: the daemon does not let it connect, or no more
@@ -58,9 +59,11 @@ _FORM = struct.Struct("=II8q")            # dtype, n_dims and shape of _library.
 class Worker:
     """`stack`: a file that faulthandler writes to when the foreman asks where it hangs."""
 
-    def __init__(self, library: _library.Library, functions: Dict[str, Function], board: Board, place: int) -> None:
+    def __init__(self, library: _library.Library, functions: Dict[str, Function], board: Board, place: int,
+                 turn: Optional[Turn] = None) -> None:
         self._library = library
-        self._applier = Applier(functions)
+        self._applier = Applier(functions, turn is not None)
+        self._turn = turn       # of a thread beside others
         self._board = board
         self._place = place
         self._pid = os.getpid()
@@ -124,6 +127,8 @@ class Worker:
     def _apply_to_whole(self, order: Any, done: List[int]) -> None:
         """Orders for whole batches have steps of their own, and what they draw takes longer than looking at these."""
         samples = numpy.array(order.samples[:order.n_samples], numpy.int64)
+        if self._turn is not None:
+            self._take(self._turn, order.sample, order.epoch)
         self._board.begin(self._place, order.sample, order.epoch, self._n_orders + 1, time.monotonic())
         i = 0
         while i < order.n_steps:
@@ -172,6 +177,14 @@ class Worker:
                 done[0] = 0
                 raise Wrong(self._library.error_text())
 
+    def _take(self, turn: Turn, sample: int, epoch: int) -> float:
+        """Another thread may have to be alone before: meanwhile this one is at no sample. Returns when it may begin."""
+        if turn.is_needed:
+            self._board.end(self._place)
+            turn.end()
+            turn.begin(sample, epoch)
+        return time.monotonic()
+
     def _write(self, run: Any, order: Any, writer: Writer, done: List[int]) -> None:
         """All samples of a run, in as few steps as can be: each may take microseconds. `done` has their number."""
         n, number, epoch, n_orders = run.n_samples, order.number, order.epoch, self._n_orders
@@ -179,11 +192,13 @@ class Worker:
         write, monotonic, getpid = self._applier.write, time.monotonic, os.getpid
         seeds = run.seeds[:n * order.n_steps:order.n_steps]
         data, stride = order.steps[self._key].output.data, self._strides[1][self._key]
-        until = monotonic() + RUN_SECONDS
+        until, turn = monotonic() + RUN_SECONDS, self._turn
         for k, sample in enumerate(run.samples[:n]):
             now = monotonic()
             if now > until and k:
                 return
+            if turn is not None:
+                now = self._take(turn, sample, epoch)
             mark.value = number + k
             begin(place, sample, epoch, n_orders + k + 1, now)
             write(writer, seeds[k], epoch, sample, found.get(data + k * stride) or self._places_of(k))
@@ -194,10 +209,13 @@ class Worker:
     def _apply_to_all(self, run: Any, order: Any, done: List[int]) -> None:
         """The same for other functions."""
         number, epoch, n_steps, until = order.number, order.epoch, order.n_steps, time.monotonic() + RUN_SECONDS
+        turn = self._turn
         for k, sample in enumerate(run.samples[:run.n_samples]):
             now = time.monotonic()
             if now > until and k:
                 return
+            if turn is not None:
+                now = self._take(turn, sample, epoch)
             self._mark.value = number + k
             self._board.begin(self._place, sample, epoch, self._n_orders + k + 1, now)
             self._apply(run.seeds[k * n_steps:(k + 1) * n_steps], epoch, k, sample)
@@ -233,7 +251,8 @@ class Worker:
         if os.getpid() != self._pid:  # the function forked, and its child came back from it
             os._exit(0)
         self._n_orders += done[0] + (text is not None)
-        self._board.end(self._place)
+        if self._turn is None:
+            self._board.end(self._place)
         return done[0], text
 
     def _told(self, error: BaseException, sample: int, epoch: int) -> str:
@@ -253,20 +272,23 @@ class Worker:
         while True:
             result = library.work_next_run(work, SLICE_MS, reference)
             if result in (-errno.ETIMEDOUT, -errno.EINTR):
-                _flush()
+                flush()
                 continue
             if result < 0:
                 return GONE if result == -errno.ECONNRESET else REFUSED
             if self._n_orders - self._n_flushed >= FLUSH_EVERY:
                 self._n_flushed = self._n_orders
-                _flush()
+                flush()
             n, text = self._work_on(work, _library.Run.from_address(out.value or 0))
             result = library.quick.work_run_done(work, n, None if text is None else text.encode("utf-8", "replace"))
             if result < 0:  # refused: the function has closed the socket, as one does that closes all descriptors
                 return GONE if result in (-errno.ECONNRESET, -errno.ESHUTDOWN) else REFUSED
+            if self._turn is not None:  # not before: a function that closes its connection is at fault
+                self._board.end(self._place)
+                self._turn.end()
 
 
-def _flush() -> None:
+def flush() -> None:
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()
@@ -281,14 +303,19 @@ def _one_thread() -> None:
         torch.set_num_threads(1)
 
 
-def main(functions: Dict[str, Function], board: Board, place: int, number: int, stack: Any,
-         timeout: Optional[float]) -> int:
-    """The process from its beginning to its end."""
+def prepare(stack: Any) -> None:
+    """What a process is to do with signals and threads of libraries. `stack`: the file that faulthandler writes to."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the trainer's; it ends its worker processes itself
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     faulthandler.register(signal.SIGUSR1, file=stack, all_threads=False, chain=False)
-    _, socket, ticket = board.told()
     _one_thread()
+
+
+def main(functions: Dict[str, Function], board: Board, place: int, number: int, stack: Any,
+         timeout: Optional[float]) -> int:
+    """The process from its beginning to its end."""
+    prepare(stack)
+    _, socket, ticket = board.told()
     library = _library.load()
     try:
         work = open_work(library, socket, ticket, number, False, timeout)
@@ -300,4 +327,4 @@ def main(functions: Dict[str, Function], board: Board, place: int, number: int, 
     try:
         return Worker(library, functions, board, place).run(work)
     finally:
-        _flush()
+        flush()
