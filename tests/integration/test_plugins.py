@@ -7,39 +7,18 @@ import random
 import shutil
 import signal
 import struct
-import subprocess
 import sys
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
-from harness import (ROOT, Table, case, contains, equal, identity_pixels, indices, main, philox, png, within,
+from harness import (Table, case, contains, equal, identity_pixels, indices, main, philox, png, within,
                      write)
+from plugins import PARALLEL, PER_WORKER, SERIAL, SOURCES, WHERE, blk, blocks, compiled
 
-HEADER = os.path.join(ROOT, "daemon", "plugin", "include")
-EXAMPLE = os.path.join(ROOT, "docs", "plugins", "blocks.c")
-SOURCES = os.path.join(ROOT, "tests", "plugins")
 WIDTH, HEIGHT = 20, 12
 WHOLE = f"center_crop({HEIGHT}:{WIDTH})"
-# Where decoders are isolated, a plug-in in the daemon is refused: test_isolation.py.
-WHERE = ("process",) if os.environ.get("DLP_ISOLATION") == "process" else ("process", "daemon")
-PARALLEL, SERIAL, PER_WORKER = 1, 2, 3
 ODD = {"no symbol": 1, "future": 2, "wrong size": 3, "small": 4, "other name": 5, "no threads": 6, "bad step": 7,
        "twice": 8, "fails": 9, "crashes": 10, "hangs": 11, "no run": 12, "bad default": 13, "no version": 14}
-
-
-def compiled(box, name, source, *flags, header=HEADER):
-    """Compiles a plug-in as its users do; returns its folder."""
-    folder = box.path("plugins")
-    os.makedirs(folder, exist_ok=True)
-    subprocess.run(["cc", "-std=gnu11", "-O2", "-fPIC", "-shared", "-I", header, *flags,
-                    "-o", os.path.join(folder, f"{name}.so"), source], check=True)
-    os.chmod(folder, 0o755)
-    os.chmod(os.path.join(folder, f"{name}.so"), 0o644)
-    return folder
-
-
-def blocks(box):
-    return compiled(box, "blocks", EXAMPLE, "-Wall", "-Wextra", "-Werror")
 
 
 def daemon_of(box, folder, plugins, n=12, **settings):
@@ -196,11 +175,21 @@ def _(box):
         daemon.stop()
 
 
+@case("a plug-in of version 2 runs in this daemon as it is, its codec too")
+def _(box):
+    folder = compiled(box, "old2", os.path.join(SOURCES, "v2", "old2.c"), header=os.path.join(SOURCES, "v2"))
+    pixels = [identity_pixels(number, WIDTH, HEIGHT) for number in range(12)]
+    for where in WHERE:
+        daemon = daemon_of(box, folder, "old2", plugins_in=where)
+        equal(hashes(served(daemon, f"{WHOLE} plugin(old2.exclusive, 170)")),
+              [sha256(bytes(value ^ 170 for value in each)) for each in pixels], where)
+        lengths = [len(png(WIDTH, HEIGHT, each)) for each in pixels]
+        equal(hashes(served(daemon, "plugin(old2.lengths, n=3)")),
+              [sha256(struct.pack("=I", length) * 3) for length in lengths], where)
+        daemon.stop()
+
+
 # ---- codecs --------------------------------------------------------------------------------------------------------
-
-def blk(number, width, height):
-    return b"BLK1" + struct.pack("<II", height, width) + identity_pixels(number, width, height)
-
 
 def daemon_of_files(box, folder, plugins, contents, **settings):
     """A dataset of these files, whatever they are, called pictures; another of the same pixels as PNG, if they are BLK1."""
