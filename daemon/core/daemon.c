@@ -492,6 +492,7 @@ static int daemon_start(struct daemon *daemon, struct why *why) {
         r = start_plugins(daemon, why);
         if (r < 0)
                 return r;
+        daemon->catalog.plugins = daemon->plugins;
         r = start_pipeline(daemon, why);
         if (r < 0)
                 return r;
@@ -536,9 +537,9 @@ static int daemon_stop(struct daemon *daemon) {
         listener_close(&daemon->listener);
         if (daemon->catalog_started)
                 catalog_cancel(&daemon->catalog);
+        plugins_stop(daemon->plugins); /* neither workers nor an indexing wait for a process of theirs */
         if (daemon->background && background_stop(daemon->background) < 0)
                 leave("work in the background");
-        plugins_stop(daemon->plugins); /* workers wait for no process of theirs */
         if (pipeline_stop(daemon->pipeline) < 0)
                 leave("a read");
         if (daemon->server_started)

@@ -7,6 +7,7 @@
 #include "daemon/base/fair_queue.h"
 #include "daemon/core/settings.h"
 #include "daemon/data/format_tell.h"
+#include "daemon/data/scanner.h"
 #include "daemon/staging/record/origin_kind.h"
 #include "daemon/staging/record/place.h"
 #include "daemon/staging/record/steps.h"
@@ -62,8 +63,8 @@ static int check_allow(const char *text, struct why *why) {
 const struct setting DATASET_SETTINGS[] = {
         { "path", SETTING_TEXT, AT(path), NULL, 0, PATH_MAX - 1, NULL, "path", true,
           "the folder, or the files of a webdataset; with an origin, where it is staged to", check_path },
-        { "format", SETTING_TEXT, AT(format), "auto", 0, 31, NULL, "", true,
-          "how it is read; auto: told by its content", check_format },
+        { "format", SETTING_TEXT, AT(format), "auto", 0, 255, NULL, "", true,
+          "how it is read; auto: told by its content; plugin(NAME.FORMAT): as a plug-in says", check_format },
         { "annotations", SETTING_OPTIONAL, AT(annotations), "", 0, PATH_MAX - 1, NULL, "path", true,
           "coco: the file with boxes and categories" },
         { "files", SETTING_OPTIONAL, AT(files), "", 0, 1023, NULL, "fields", true,
@@ -223,6 +224,10 @@ int dataset_setting_complete(struct dataset_setting *dataset, struct why *why) {
                 r = groups_parse(dataset->allow, &dataset->groups, why);
         if (r < 0 || !*dataset->origin)
                 return r;
+        if (strncmp(dataset->format, SCANNER_PREFIX, strlen(SCANNER_PREFIX)) == 0)
+                return why_set(why, -EINVAL,
+                               "format: a dataset with an origin is indexed where it is staged, and a plug-in's format "
+                               "by the daemon; leave out origin, or stage the files by other means");
         if (dataset->stream[0] && dataset->stream[0] != 'n')
                 return why_set(why, -EINVAL,
                                "stream: a dataset with an origin is served when it is complete; leave out "

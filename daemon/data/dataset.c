@@ -337,8 +337,10 @@ static int dataset_new(const struct dataset_spec *spec, struct dataset **ret_dat
                 r = refuse_pipe(spec, why);
         if (r < 0)
                 return r;
-        r = format_options_stamp(&dataset->options, dataset->format->file_option, dataset->root_fd,
-                                 dataset->options_digest);
+        r = spec->scanner ? format_options_take_scanner(&dataset->options, spec->scanner) : 0;
+        if (r == 0)
+                r = format_options_stamp(&dataset->options, dataset->format->file_option, dataset->root_fd,
+                                         dataset->options_digest);
         if (r < 0)
                 return why_set(why, r, "no memory to open dataset %s", spec->name);
         look_at_split_file(dataset, &dataset->split_status); /* before it is read */
@@ -401,6 +403,7 @@ int dataset_open(const struct dataset_spec *spec, const char *index_dir, const s
                 report.how = (enum dataset_how)r;
                 r = build(dataset, format, index_dir, index_path, spec->budget, watch, &report, why);
         }
+        dataset->options.scanner = NULL;
         if (r == 0 && format->extend)
                 format->extend(dataset->index);
         if (r == 0)

@@ -17,9 +17,10 @@
 struct dataset;
 
 struct dataset_spec {
-        const char *name;   /* dataset_file_name() makes file names of it: not beginning with '.' */
-        const char *path;   /* a folder, or files (data/files/files.h) where the format takes them */
-        const char *format; /* the name of an existing format (data/format.h), or "auto" */
+        const char *name;        /* dataset_file_name() makes file names of it: not beginning with '.' */
+        const char *path;        /* a folder, or files (data/files/files.h) where the format takes them */
+        const char *format;      /* the name of an existing format (data/format.h), or "auto" */
+        struct scanner *scanner; /* of the format of a plug-in (data/scanner.h), while it is opened; else NULL */
 
         /* What else the configuration says: lines "KEY=VALUE" (data/format_options.h). NULL: nothing. */
         const char *options;

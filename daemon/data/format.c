@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "daemon/data/scanner.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/nearest.h"
 
@@ -19,6 +20,10 @@ int format_find(const char *name, const struct format **ret_format, struct why *
         char known[256] = "auto";
         struct nearest nearest;
 
+        if (strncmp(name, SCANNER_PREFIX, strlen(SCANNER_PREFIX)) == 0) {
+                *ret_format = &FORMAT_PLUGIN;
+                return 0;
+        }
         for (size_t i = 0; i < ARRAY_SIZE(FORMATS); i++) {
                 size_t n = strlen(known);
 
@@ -28,7 +33,7 @@ int format_find(const char *name, const struct format **ret_format, struct why *
                 }
                 snprintf(known + n, sizeof(known) - n, "%s%s", n ? ", " : "", FORMATS[i]->name);
         }
-        return why_set(why, -EINVAL, "unknown format \"%s\"%s; choose one of: %s", name,
+        return why_set(why, -EINVAL, "unknown format \"%s\"%s; choose one of: %s, " SCANNER_PREFIX "NAME.FORMAT)", name,
                        nearest_in(&nearest, name, strlen(name), known), known);
 }
 

@@ -86,6 +86,7 @@ extern const struct format FORMAT_NPY;
 extern const struct format FORMAT_NUMBERS;
 extern const struct format FORMAT_PACKED;
 extern const struct format FORMAT_PARQUET;
+extern const struct format FORMAT_PLUGIN; /* not in the table: it needs a scanner, and is named "plugin(...)" */
 extern const struct format FORMAT_TEXT;
 extern const struct format FORMAT_TFRECORD;
 extern const struct format FORMAT_WEBDATASET;

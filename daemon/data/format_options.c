@@ -11,6 +11,7 @@
 
 #include "daemon/data/format.h"
 #include "daemon/data/index/index_stamp.h"
+#include "daemon/data/scanner.h"
 #include "daemon/data/view/split.h"
 
 /* A view of the dataset takes them (data/dataset.h), whatever its format is. */
@@ -39,6 +40,11 @@ static int refuse(const struct format *format, const char *key, struct why *why)
                        keys[0] ? "; it takes " : "", keys);
 }
 
+static void print_digest(const unsigned char digest[32], char ret_text[65]) {
+        for (size_t i = 0; i < 32; i++)
+                snprintf(ret_text + 2 * i, 3, "%02x", digest[i]);
+}
+
 static int make_digest(struct format_options *options, const char *revision, struct why *why) {
         unsigned char digest[EVP_MAX_MD_SIZE];
         EVP_MD_CTX *context = EVP_MD_CTX_new();
@@ -53,8 +59,7 @@ static int make_digest(struct format_options *options, const char *revision, str
         EVP_MD_CTX_free(context);
         if (!is_fine)
                 return why_set(why, -ENOMEM, "no memory for the options of a format");
-        for (size_t i = 0; i < 32; i++)
-                snprintf(options->digest + 2 * i, 3, "%02x", digest[i]);
+        print_digest(digest, options->digest);
         return 0;
 }
 
@@ -210,8 +215,24 @@ int format_options_stamp(const struct format_options *options, const char *key, 
         EVP_MD_CTX_free(context);
         if (!is_fine)
                 return -ENOMEM;
-        for (size_t i = 0; i < 32; i++)
-                snprintf(ret_digest + 2 * i, 3, "%02x", digest[i]);
+        print_digest(digest, ret_digest);
+        return 0;
+}
+
+int format_options_take_scanner(struct format_options *options, struct scanner *scanner) {
+        const char *const parts[] = { options->digest, scanner->text, scanner->version };
+        EVP_MD_CTX *context = EVP_MD_CTX_new();
+        unsigned char digest[EVP_MAX_MD_SIZE];
+        int is_fine = context && EVP_DigestInit_ex(context, EVP_sha256(), NULL);
+
+        for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
+                is_fine = is_fine && EVP_DigestUpdate(context, parts[i], strlen(parts[i]) + 1);
+        is_fine = is_fine && EVP_DigestFinal_ex(context, digest, NULL);
+        EVP_MD_CTX_free(context);
+        if (!is_fine)
+                return -ENOMEM;
+        options->scanner = scanner;
+        print_digest(digest, options->digest);
         return 0;
 }
 

@@ -13,6 +13,7 @@
 #define FORMAT_OPTIONS_MAX 16u
 
 struct format;
+struct scanner;
 
 struct format_options {
         char *text; /* of which all strings below are parts */
@@ -21,6 +22,7 @@ struct format_options {
                 const char *key, *value;
         } options[FORMAT_OPTIONS_MAX];
         const char *fields, *split; /* of every dataset: data/view/view.h. NULL: not set */
+        struct scanner *scanner;    /* of the format of a plug-in, while it is opened; else NULL (data/scanner.h) */
         char digest[65];            /* of all keys and values: 64 hexadecimal digits; "" without any */
 };
 
@@ -28,6 +30,9 @@ struct format_options {
  * refused: -EINVAL, naming it and those that the format takes. -ENOMEM. */
 int format_options_parse(const char *text, const struct format *format, struct format_options *ret_options,
                          struct why *why);
+
+/* The format is a plug-in's: the digest is from now on that of what this scanner does, too. -ENOMEM. */
+int format_options_take_scanner(struct format_options *options, struct scanner *scanner);
 
 /* Takes a struct of zeroes. */
 void format_options_fini(struct format_options *options);

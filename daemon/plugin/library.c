@@ -4,13 +4,13 @@
 #include <errno.h>
 #include <link.h>
 #include <pthread.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/plugin/calling.h"
+#include "daemon/plugin/scanning.h"
 #include "proto/base/cleanup.h"
-#include "proto/order/philox.h"
 
 #define SYMBOL "dlplugin"
 #define KEPT   16u /* settled steps of a worker: those of a few pipelines */
@@ -39,55 +39,8 @@ struct library_worker {
         bool is_open;
         uint64_t n_asked;
         struct kept kept[KEPT];
+        struct scanning *scanning; /* of a format; else NULL */
 };
-
-/* ---- calls ---------------------------------------------------------------------------------------------------------
- */
-
-/* A call that is under way; `call` is what the plug-in sees of it. */
-struct calling {
-        struct dlplugin_call call;
-        struct dlp_philox philox;
-        char text[PLUGIN_REPLY_TEXT_MAX]; /* "": it has not failed */
-        struct dlplugin_value values[DLPLUGIN_ARGUMENTS_MAX];
-};
-
-static int on_fail(struct dlplugin_call *call, const char *format, ...) {
-        struct calling *calling = call->daemon;
-        va_list arguments;
-
-        if (calling->text[0])
-                return -1;
-        va_start(arguments, format);
-        vsnprintf(calling->text, sizeof(calling->text), format, arguments);
-        va_end(arguments);
-        return -1;
-}
-
-static uint32_t on_random_bits(struct dlplugin_call *call) {
-        struct calling *calling = call->daemon;
-
-        return dlp_philox_u32(&calling->philox);
-}
-
-static double on_random(struct dlplugin_call *call) {
-        struct calling *calling = call->daemon;
-
-        return dlp_philox_f64(&calling->philox);
-}
-
-static void calling_begin(struct calling *calling, const struct library *library) {
-        *calling = (struct calling){
-                .call = { .version = DLPLUGIN_VERSION,
-                          .plugin = library->opened,
-                          .daemon = calling,
-                          .fail = on_fail,
-                          .random_bits = on_random_bits,
-                          .random = on_random },
-        };
-        calling->call.values = calling->values;
-        dlp_philox_init(&calling->philox, 0, 0, 0, 0);
-}
 
 static void lock(struct library *library) {
         if (library->plugin.threads == DLPLUGIN_SERIAL)
@@ -106,7 +59,8 @@ static void unlock(struct library *library) {
  * yet; once they do, their arrays are to be copied, too. */
 static const size_t SIZES[DLPLUGIN_VERSION + 1] = {
         [1] = offsetof(struct dlplugin, codecs),
-        [2] = sizeof(struct dlplugin),
+        [2] = offsetof(struct dlplugin, formats),
+        [3] = sizeof(struct dlplugin),
 };
 
 /* The symbol, if it is an object of at least this many bytes. */
@@ -152,7 +106,7 @@ static int call_open(struct library *library, struct why *why) {
         struct calling calling;
         void *opened = NULL;
 
-        calling_begin(&calling, library);
+        calling_begin(&calling, library->opened);
         if (library->plugin.open && library->plugin.open(&calling.call, &opened) != 0)
                 return why_set(why, -EINVAL, "could not begin: %s",
                                calling.text[0] ? calling.text : "it does not say why");
@@ -218,7 +172,7 @@ int library_worker_new(struct library *library, struct library_worker **ret_work
         if (!worker)
                 return why_errno(why, -ENOMEM, "plug-in");
         worker->library = library;
-        calling_begin(&calling, library);
+        calling_begin(&calling, library->opened);
         if (library->plugin.worker_open) {
                 lock(library);
                 r = library->plugin.worker_open(&calling.call, &worker->state);
@@ -247,6 +201,7 @@ void library_worker_free(struct library_worker *worker) {
         lock(worker->library);
         for (unsigned i = 0; i < KEPT; i++)
                 forget(&worker->kept[i]);
+        scanning_free(worker->scanning);
         if (worker->is_open && worker->library->plugin.worker_close)
                 worker->library->plugin.worker_close(worker->state);
         unlock(worker->library);
@@ -280,15 +235,6 @@ size_t plugin_dtype_bytes(uint32_t dtype) {
         }
 }
 
-static int answer(struct calling *calling, int result, struct plugin_reply *reply) {
-        if (result == 0)
-                return 0;
-        reply->result = -EBADMSG;
-        snprintf(reply->text, sizeof(reply->text), "%s",
-                 calling->text[0] ? calling->text : "failed without saying why");
-        return reply->result;
-}
-
 bool plugin_is_any_picture(const struct dlplugin_form *form) {
         return form->dtype == DLPLUGIN_UINT8 && form->n_dims == 3 && form->shape[0] == -1 && form->shape[1] == -1 &&
                form->shape[2] == 3;
@@ -316,18 +262,32 @@ static struct kept *find_kept(struct library_worker *worker, uint64_t serial) {
         return oldest;
 }
 
+/* They are in the table one after the other. */
 static const struct dlplugin_codec *codec_of(const struct library *library, const struct plugin_request *request) {
-        return request->idx_step < library->plugin.n_steps
-                       ? NULL
-                       : &library->plugin.codecs[request->idx_step - library->plugin.n_steps];
+        uint32_t idx = request->idx_step - library->plugin.n_steps;
+
+        return request->idx_step >= library->plugin.n_steps && idx < library->plugin.n_codecs
+                       ? &library->plugin.codecs[idx]
+                       : NULL;
+}
+
+static const struct dlplugin_format *format_of(const struct library *library, const struct plugin_request *request) {
+        uint32_t n_before = library->plugin.n_steps + library->plugin.n_codecs;
+
+        return request->idx_step >= n_before ? &library->plugin.formats[request->idx_step - n_before] : NULL;
 }
 
 static int call_settle(const struct library *library, struct calling *calling, const struct plugin_request *request,
                        struct kept *kept) {
         const struct dlplugin_codec *codec = codec_of(library, request);
+        const struct dlplugin_format *format = format_of(library, request);
         const struct dlplugin_step *step = &library->plugin.steps[request->idx_step];
 
         kept->output = request->input;
+        if (format) {
+                kept->forget = format->forget;
+                return format->settle ? format->settle(&calling->call, &kept->state) : 0;
+        }
         if (codec) {
                 kept->output = (struct dlplugin_form){ DLPLUGIN_UINT8, 3, { -1, -1, 3 } };
                 kept->forget = codec->forget;
@@ -345,7 +305,7 @@ static int settle(struct library_worker *worker, struct calling *calling, const 
         if (kept->serial == 0) {
                 struct kept made = { .serial = request->serial, .input = request->input };
 
-                if (answer(calling, call_settle(worker->library, calling, request, &made), reply) < 0)
+                if (calling_answer(calling, call_settle(worker->library, calling, request, &made), reply) < 0)
                         return reply->result;
                 for (uint32_t i = made.output.n_dims; i < DLPLUGIN_DIMS_MAX; i++)
                         made.output.shape[i] = 0; /* so that equal forms have equal bytes */
@@ -358,7 +318,7 @@ static int settle(struct library_worker *worker, struct calling *calling, const 
 
 static int fail_with(struct calling *calling, struct plugin_reply *reply, const char *text) {
         snprintf(calling->text, sizeof(calling->text), "%s", text);
-        return answer(calling, -1, reply);
+        return calling_answer(calling, -1, reply);
 }
 
 static void measure(const struct dlplugin_codec *codec, struct calling *calling, const struct plugin_request *request,
@@ -369,7 +329,8 @@ static void measure(const struct dlplugin_codec *codec, struct calling *calling,
                 fail_with(calling, reply, "delivers pictures of any size and cannot measure them");
                 return;
         }
-        if (answer(calling, codec->measure(&calling->call, input, request->n_input_bytes, &height, &width), reply) < 0)
+        if (calling_answer(calling, codec->measure(&calling->call, input, request->n_input_bytes, &height, &width),
+                           reply) < 0)
                 return;
         reply->output.shape[0] = height;
         reply->output.shape[1] = width;
@@ -399,6 +360,11 @@ static void ask(struct library_worker *worker, struct calling *calling, const st
         /* Only now: whether this worker had to settle the step must not change what is drawn. */
         dlp_philox_init(&calling->philox, request->seed, request->epoch, request->sample, (uint16_t)request->place);
         call->state = kept->state;
+        if (request->question == PLUGIN_SCAN) {
+                calling->scanning = worker->scanning;
+                scanning_scan(format_of(worker->library, request), calling, request, input, output, reply);
+                return;
+        }
         if (request->question == PLUGIN_MEASURE) {
                 measure(codec, calling, request, input, reply);
                 return;
@@ -410,7 +376,7 @@ static void ask(struct library_worker *worker, struct calling *calling, const st
         r = codec ? codec->decode(call, input, request->n_input_bytes, &request->output, output)
                   : worker->library->plugin.steps[request->idx_step].run(call, &kept->input, input, &kept->output,
                                                                          output);
-        answer(calling, r, reply);
+        calling_answer(calling, r, reply);
 }
 
 void library_ask(struct library_worker *worker, const struct plugin_request *request, const void *input, void *output,
@@ -419,7 +385,13 @@ void library_ask(struct library_worker *worker, const struct plugin_request *req
         struct calling calling;
 
         *ret_reply = (struct plugin_reply){ 0 };
-        calling_begin(&calling, library);
+        if (format_of(library, request) && scanning_prepare(&worker->scanning, ret_reply) < 0)
+                return;
+        if (request->question == PLUGIN_SCAN_MORE) {
+                scanning_more(worker->scanning, request, output, ret_reply);
+                return;
+        }
+        calling_begin(&calling, library->opened);
         calling.call.worker = worker->state;
         calling.call.sample = request->sample;
         calling.call.epoch = request->epoch;

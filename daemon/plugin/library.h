@@ -17,6 +17,11 @@ enum plugin_question {
         PLUGIN_SETTLE = 1,
         PLUGIN_MEASURE, /* a codec: the size of the picture in the bytes that are the input */
         PLUGIN_RUN,     /* a step, or a codec that decodes */
+
+        /* A format: what is in the window that is the input, with the file's name and a NUL after it? The output gets
+         * records (scanning.h), as much of them as it has room for; the other question asks for the rest. */
+        PLUGIN_SCAN,
+        PLUGIN_SCAN_MORE,
 };
 
 struct plugin_request {
@@ -34,6 +39,11 @@ struct plugin_request {
         uint32_t epoch, place;
 
         uint64_t n_input_bytes, n_output_bytes;
+
+        struct {
+                uint64_t n_file_bytes, offset, n_bytes;
+                uint32_t idx_file, n_files;
+        } window; /* of PLUGIN_SCAN */
 };
 
 struct plugin_reply {
@@ -41,6 +51,10 @@ struct plugin_reply {
         uint32_t zero;
         struct dlplugin_form output; /* of PLUGIN_SETTLE; of PLUGIN_MEASURE with the picture's size */
         char text[PLUGIN_REPLY_TEXT_MAX];
+        struct {
+                uint64_t next_offset, n_wanted;
+                uint64_t n_bytes, n_left; /* of the records: in the output, and that are still to come */
+        } scanned;
 };
 
 struct library;

@@ -29,6 +29,7 @@ struct plugin {
         struct process_terms terms; /* in processes */
         struct library *library;    /* in the daemon; else NULL */
         struct plugins *described;  /* it is only described, by these; else NULL */
+        char digest[65];            /* of its file: 64 hexadecimal digits */
 
         /* The main thread's, for settling. */
         struct library_worker *worker;
@@ -44,6 +45,19 @@ struct plugin_use {
         struct plugin *plugin;
         struct plugin_request request; /* all but what belongs to a sample */
 };
+
+/* A question about it, with these values: all but what belongs to a sample. It is PLUGIN_SETTLE. */
+void use_begin(struct plugin_use *use, struct plugin *plugin, uint32_t idx_step, const struct plugin_values *values);
+
+/* These seats share no process with others: what a plug-in keeps from one question to the next stays there. To be
+ * called before anything is reserved. */
+void plugin_seats_be_alone(struct plugin_seats *seats);
+
+/* Asks, once: the input is where plugin_use_input() says, and the output then lies in plugin_seats_output(). Errors as
+ * plugin_use_run(). */
+int plugin_seats_ask(struct plugin_seats *seats, const struct plugin_use *use, const struct plugin_request *request,
+                     struct plugin_reply *ret_reply, struct why *why);
+const uint8_t *plugin_seats_output(struct plugin_seats *seats, const struct plugin_use *use);
 
 /* Starts the process if it does not run, and asks. Errors as process_ask(). */
 int plugin_ask(struct process *process, const struct plugin_request *request, struct plugin_reply *ret_reply,

@@ -1,6 +1,8 @@
 #include "daemon/plugin/plugins.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <openssl/evp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -36,9 +38,31 @@ static int load_beside(struct plugin *plugin, struct why *why) {
         return r;
 }
 
+/* Before it is loaded: if the file is replaced in between, it is not the one that was found, and not used. */
+static int digest_file(struct plugin *plugin, struct why *why) {
+        _cleanup_(closep) int fd = open(plugin->path, O_RDONLY | O_CLOEXEC);
+        EVP_MD_CTX *context = fd >= 0 ? EVP_MD_CTX_new() : NULL;
+        bool is_fine = context && EVP_DigestInit_ex(context, EVP_sha256(), NULL);
+        unsigned char digest[EVP_MAX_MD_SIZE], bytes[65536];
+        ssize_t n = 0;
+
+        while (is_fine && (n = read(fd, bytes, sizeof(bytes))) > 0)
+                is_fine = EVP_DigestUpdate(context, bytes, (size_t)n);
+        is_fine = is_fine && n == 0 && EVP_DigestFinal_ex(context, digest, NULL);
+        EVP_MD_CTX_free(context);
+        if (!is_fine)
+                return why_set(why, -EIO, "cannot be read: %s", plugin->path);
+        for (size_t i = 0; i < 32; i++)
+                snprintf(plugin->digest + 2 * i, 3, "%02x", digest[i]);
+        return 0;
+}
+
 static int plugin_load(struct plugins *plugins, struct plugin *plugin, struct why *why) {
         int r = library_find(plugins->folders, plugin->name, &plugin->path, &plugin->terms.status, why);
 
+        if (r < 0)
+                return r;
+        r = digest_file(plugin, why);
         if (r < 0)
                 return r;
         plugin->terms.path = plugin->path;
@@ -235,6 +259,6 @@ int plugin_find_step(const struct plugin *plugin, const char *name, size_t n, ui
                 nearest_offer(&nearest, step);
                 list_name(names, step);
         }
-        return why_set(why, -EINVAL, "the plug-in %s has no step \"%.*s\"%s; it has %s", plugin->name, (int)n, name,
-                       nearest_hint(&nearest), names[0] ? names : "none");
+        return why_set(why, -EINVAL, "the plug-in %s has nothing called \"%.*s\"%s; it has %s", plugin->name, (int)n,
+                       name, nearest_hint(&nearest), names[0] ? names : "none");
 }

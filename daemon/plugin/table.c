@@ -102,16 +102,39 @@ static int describe_codec(const struct dlplugin_codec *from, struct plugin_step 
                 return why_set(why, -EINVAL, "has a codec %s that cannot decode", to->name);
         if (!from->settle && !from->measure)
                 return why_set(why, -EINVAL, "has a codec %s for pictures that cannot measure them", to->name);
-        to->is_codec = true;
+        to->kind = PLUGIN_CODEC;
         copy_text(from->about, to->about);
         return describe_arguments(from->arguments, from->n_arguments, to, why);
+}
+
+static int describe_format(const struct dlplugin_format *from, struct plugin_step *to, struct why *why) {
+        int r = copy_name(from->name, "a format", to->name, why);
+
+        if (r < 0)
+                return r;
+        if (!from->scan)
+                return why_set(why, -EINVAL, "has a format %s that cannot scan", to->name);
+        if (from->endings && strlen(from->endings) >= DLPLUGIN_TEXT_MAX)
+                return why_set(why, -EINVAL, "has a format %s whose endings are too long", to->name);
+        to->kind = PLUGIN_FORMAT;
+        copy_text(from->about, to->about);
+        copy_text(from->endings, to->endings);
+        return describe_arguments(from->arguments, from->n_arguments, to, why);
+}
+
+const char *table_kind(const struct plugin_step *step) {
+        static const char *const KINDS[] = {
+                [PLUGIN_STEP] = "a step", [PLUGIN_CODEC] = "a codec", [PLUGIN_FORMAT] = "a format"
+        };
+
+        return KINDS[step->kind];
 }
 
 static int check_twice(const struct plugin_table *table, struct why *why) {
         for (uint32_t i = 0; i < table->n_steps; i++)
                 for (uint32_t k = 0; k < i; k++)
                         if (strcmp(table->steps[i].name, table->steps[k].name) == 0)
-                                return why_set(why, -EINVAL, "has two steps or codecs called %s", table->steps[i].name);
+                                return why_set(why, -EINVAL, "has two things called %s", table->steps[i].name);
         return 0;
 }
 
@@ -122,11 +145,12 @@ static int check(const struct dlplugin *plugin, struct why *why) {
                                "DLPLUGIN_SERIAL or DLPLUGIN_PER_WORKER");
         if (plugin->threads == DLPLUGIN_PER_WORKER && !plugin->worker_open)
                 return why_set(why, -EINVAL, "says DLPLUGIN_PER_WORKER and has no worker_open()");
-        if (plugin->n_steps > DLPLUGIN_STEPS_MAX || plugin->n_codecs > DLPLUGIN_STEPS_MAX - plugin->n_steps)
-                return why_set(why, -EINVAL, "has %u steps and %u codecs: up to %u are possible together",
-                               plugin->n_steps, plugin->n_codecs, DLPLUGIN_STEPS_MAX);
-        if ((plugin->n_steps > 0 && !plugin->steps) || (plugin->n_codecs > 0 && !plugin->codecs))
-                return why_set(why, -EINVAL, "says how many steps or codecs it has, and not where they are");
+        if ((uint64_t)plugin->n_steps + plugin->n_codecs + plugin->n_formats > DLPLUGIN_STEPS_MAX)
+                return why_set(why, -EINVAL, "has %u steps, %u codecs and %u formats: up to %u are possible together",
+                               plugin->n_steps, plugin->n_codecs, plugin->n_formats, DLPLUGIN_STEPS_MAX);
+        if ((plugin->n_steps > 0 && !plugin->steps) || (plugin->n_codecs > 0 && !plugin->codecs) ||
+            (plugin->n_formats > 0 && !plugin->formats))
+                return why_set(why, -EINVAL, "says how many steps, codecs or formats it has, and not where they are");
         return 0;
 }
 
@@ -144,11 +168,12 @@ int table_describe(const struct dlplugin *plugin, struct plugin_table *ret_table
         copy_text(plugin->about, table->about);
         table->version = plugin->version;
         table->threads = plugin->threads;
-        table->n_steps = plugin->n_steps + plugin->n_codecs;
         for (uint32_t i = 0; i < plugin->n_steps && r == 0; i++)
-                r = describe_step(&plugin->steps[i], &table->steps[i], why);
+                r = describe_step(&plugin->steps[i], &table->steps[table->n_steps++], why);
         for (uint32_t i = 0; i < plugin->n_codecs && r == 0; i++)
-                r = describe_codec(&plugin->codecs[i], &table->steps[plugin->n_steps + i], why);
+                r = describe_codec(&plugin->codecs[i], &table->steps[table->n_steps++], why);
+        for (uint32_t i = 0; i < plugin->n_formats && r == 0; i++)
+                r = describe_format(&plugin->formats[i], &table->steps[table->n_steps++], why);
         if (r == 0)
                 r = check_twice(table, why);
         if (r == 0)
@@ -172,7 +197,8 @@ static bool is_argument(const struct plugin_argument *argument) {
 
 static bool is_step(const struct plugin_step *step) {
         bool is = is_text(step->name, sizeof(step->name)) && plugin_is_name(step->name, strlen(step->name)) &&
-                  is_text(step->about, sizeof(step->about)) && step->n_arguments <= DLPLUGIN_ARGUMENTS_MAX;
+                  is_text(step->about, sizeof(step->about)) && is_text(step->endings, sizeof(step->endings)) &&
+                  step->kind <= PLUGIN_FORMAT && step->n_arguments <= DLPLUGIN_ARGUMENTS_MAX;
 
         for (uint32_t i = 0; is && i < step->n_arguments; i++)
                 is = is_argument(&step->arguments[i]);

@@ -17,10 +17,18 @@ struct plugin_argument {
         bool must_be_given;
 };
 
+enum plugin_kind {
+        PLUGIN_STEP,
+        PLUGIN_CODEC,
+        PLUGIN_FORMAT,
+};
+
+/* Whatever a plug-in has that is named and has arguments. */
 struct plugin_step {
         char name[DLPLUGIN_NAME_MAX];
         char about[DLPLUGIN_TEXT_MAX];
-        bool is_codec;
+        uint32_t kind;                   /* enum plugin_kind */
+        char endings[DLPLUGIN_TEXT_MAX]; /* of a format; "": any */
         uint32_t n_arguments;
         struct plugin_argument arguments[DLPLUGIN_ARGUMENTS_MAX];
 };
@@ -30,12 +38,15 @@ struct plugin_table {
         char about[DLPLUGIN_TEXT_MAX];
         uint32_t version; /* of the header that it was compiled with */
         uint32_t threads; /* enum dlplugin_threads */
-        uint32_t n_steps; /* steps, and codecs after them */
+        uint32_t n_steps; /* steps, codecs after them, then formats */
         struct plugin_step steps[DLPLUGIN_STEPS_MAX];
 };
 
 /* Letters, digits and "_", not beginning with a digit, and short enough? */
 bool plugin_is_name(const char *name, size_t n);
+
+/* "a codec": for messages. */
+const char *table_kind(const struct plugin_step *step);
 
 /* Copies what a plug-in says, which is in this daemon's form already. -EINVAL: something of it is impossible; `why`
  * continues "the plug-in ". */

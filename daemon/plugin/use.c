@@ -50,21 +50,26 @@ static void plugin_use_freep(struct plugin_use **use) {
         plugin_use_free(*use);
 }
 
+void use_begin(struct plugin_use *use, struct plugin *plugin, uint32_t idx_step, const struct plugin_values *values) {
+        static _Atomic uint64_t n_made;
+
+        use->plugin = plugin;
+        use->request = (struct plugin_request){ .question = PLUGIN_SETTLE, .idx_step = idx_step };
+        use->request.serial = atomic_fetch_add_explicit(&n_made, 1, memory_order_relaxed) + 1;
+        memcpy(use->request.values, values->values, sizeof(use->request.values));
+}
+
 int plugin_use_new(struct plugin *plugin, uint32_t idx_step, const struct plugin_values *values,
                    const struct dlplugin_form *input, struct plugin_use **ret_use, struct why *why) {
-        static _Atomic uint64_t n_made;
         _cleanup_(plugin_use_freep) struct plugin_use *use = calloc(1, sizeof(*use));
         struct plugin_reply reply;
         int r;
 
         if (!use)
                 return why_errno(why, -ENOMEM, "pipeline");
-        use->plugin = plugin;
-        use->request = (struct plugin_request){ .question = PLUGIN_SETTLE, .idx_step = idx_step };
+        use_begin(use, plugin, idx_step, values);
         if (input)
                 use->request.input = *input;
-        use->request.serial = atomic_fetch_add_explicit(&n_made, 1, memory_order_relaxed) + 1;
-        memcpy(use->request.values, values->values, sizeof(use->request.values));
         r = settle(use, &reply, why);
         if (r < 0)
                 return r;
@@ -123,6 +128,7 @@ struct seat {
 
 struct plugin_seats {
         struct seat *first;
+        bool are_alone; /* no process is shared */
 };
 
 int plugin_seats_new(struct plugin_seats **ret_seats) {
@@ -195,12 +201,12 @@ static struct seat *find_seat(struct plugin_seats *seats, const struct plugin *p
         return seat;
 }
 
-static int equip(struct seat *seat, struct why *why) {
+static int equip(struct seat *seat, bool is_alone, struct why *why) {
         struct plugin *plugin = seat->plugin;
 
         if (plugin->library)
                 return library_worker_new(plugin->library, &seat->worker, why);
-        return plugin->shared ? 0 : process_new(&plugin->terms, &seat->process, why);
+        return plugin->shared && !is_alone ? 0 : process_new(&plugin->terms, &seat->process, why);
 }
 
 /* The worker's seat, which is made when it is needed for the first time. */
@@ -217,7 +223,7 @@ static int take_seat(struct plugin_seats *seats, struct plugin *plugin, struct s
         if (!seat)
                 return why_errno(why, -ENOMEM, "the plug-in %s", plugin->name);
         seat->plugin = plugin;
-        r = equip(seat, &what);
+        r = equip(seat, seats->are_alone, &what);
         if (r < 0) {
                 seat_free(seat);
                 return why_set(why, r == -EINVAL ? -EBADMSG : r, "%s", what.text);
@@ -320,25 +326,43 @@ static int error_of(int r) {
         return r == -EPIPE || r == -ETIMEDOUT ? -EBADMSG : r == -ECANCELED ? r : -ENOMEM;
 }
 
-/* Asks about a sample whose input lies in the seat. */
-static int ask_about(const struct plugin_use *use, struct seat *seat, const struct plugin_draws *draws,
-                     struct plugin_request *request, struct plugin_reply *reply, struct why *why) {
+static int ask_tries(const struct plugin_use *use, struct seat *seat, const struct plugin_request *request,
+                     unsigned n_tries, struct plugin_reply *reply, struct why *why) {
         const struct plugin_step *step = &use->plugin->table->steps[use->request.idx_step];
-        const char *kind = step->is_codec ? "codec" : "step";
+        const char *kind = table_kind(step) + 2; /* without "a " */
         struct why what;
         int r = -EPIPE;
 
-        request->seed = draws->seed;
-        request->sample = draws->sample;
-        request->epoch = draws->epoch;
-        request->place = draws->place;
-        for (unsigned i = 0; i < TRIES && r == -EPIPE; i++)
+        for (unsigned i = 0; i < n_tries && r == -EPIPE; i++)
                 r = ask(seat, request, reply, &what);
         if (r < 0)
                 return why_set(why, error_of(r), "plug-in %s %s.%s %s", kind, use->plugin->name, step->name, what.text);
         if (reply->result < 0)
                 return why_set(why, -EBADMSG, "plug-in %s %s.%s: %s", kind, use->plugin->name, step->name, reply->text);
         return 0;
+}
+
+/* Asks about a sample whose input lies in the seat. */
+static int ask_about(const struct plugin_use *use, struct seat *seat, const struct plugin_draws *draws,
+                     struct plugin_request *request, struct plugin_reply *reply, struct why *why) {
+        request->seed = draws->seed;
+        request->sample = draws->sample;
+        request->epoch = draws->epoch;
+        request->place = draws->place;
+        return ask_tries(use, seat, request, TRIES, reply, why);
+}
+
+void plugin_seats_be_alone(struct plugin_seats *seats) {
+        seats->are_alone = true;
+}
+
+int plugin_seats_ask(struct plugin_seats *seats, const struct plugin_use *use, const struct plugin_request *request,
+                     struct plugin_reply *ret_reply, struct why *why) {
+        return ask_tries(use, find_seat(seats, use->plugin), request, 1, ret_reply, why);
+}
+
+const uint8_t *plugin_seats_output(struct plugin_seats *seats, const struct plugin_use *use) {
+        return output_of(find_seat(seats, use->plugin));
 }
 
 int plugin_use_run(const struct plugin_use *use, struct plugin_seats *seats, const struct plugin_draws *draws,

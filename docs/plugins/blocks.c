@@ -11,6 +11,10 @@
  * and a codec for pictures in files of a format of its own, after which the daemon's steps may follow:
  *
  *      plugin(blocks.unpack) random_resized_crop(224)
+ *
+ * and a format for datasets, whose files hold many such pictures with their labels:
+ *
+ *      format = "plugin(blocks.album)"
  */
 #include <dlplugin.h>
 
@@ -150,6 +154,59 @@ static const struct dlplugin_codec CODECS[] = {
         { .name = "unpack", .about = "pictures that begin with BLK1", .measure = measure, .decode = unpack },
 };
 
+/* ---- album ------------------------------------------------------------------------------------------------------ */
+
+/* The file: "ALB1", then for each picture its label and its length, as 32 bits each, and the picture. */
+#define RECORD 8u
+
+static int add_fields(struct dlplugin_call *call, struct dlplugin_window *window) {
+        static const struct dlplugin_field IMAGE = { .name = "image", .kind = DLPLUGIN_FIELD_PICTURE };
+        static const struct dlplugin_field LABEL = { .name = "label",
+                                                     .kind = DLPLUGIN_FIELD_ARRAY,
+                                                     .flags = DLPLUGIN_FIELD_IS_VALUE,
+                                                     .form = { .dtype = DLPLUGIN_INT64 } };
+        int r = window->add_field(call, &IMAGE);
+
+        return r < 0 ? r : window->add_field(call, &LABEL);
+}
+
+/* The window holds whole records, and perhaps the beginning of another one, with which the next window begins. Of the
+ * pictures themselves only the place counts: one that is longer than the window is jumped over. */
+static int album(struct dlplugin_call *call, struct dlplugin_window *window) {
+        const uint8_t *bytes = window->bytes;
+        uint64_t at = 0, rest = window->n_file_bytes - window->offset; /* of the file, from the window on */
+
+        if (window->offset == 0) {
+                if (rest < 4 || memcmp(bytes, "ALB1", 4) != 0)
+                        return call->fail(call, "does not begin with ALB1");
+                if (window->idx_file == 0 && add_fields(call, window) < 0)
+                        return -1;
+                at = 4;
+        }
+        while (at < window->n_bytes && window->n_bytes - at >= RECORD) {
+                int64_t label = number_at(bytes + at);
+                struct dlplugin_cell cells[] = {
+                        { .offset = window->offset + at + RECORD, .n_bytes = number_at(bytes + at + 4) },
+                        { .n_bytes = sizeof(label), .value = &label },
+                };
+
+                if (cells[0].n_bytes > rest - at - RECORD)
+                        return call->fail(call, "ends within the picture at byte %llu",
+                                          (unsigned long long)cells[0].offset);
+                if (window->add_sample(call, NULL, cells, 2) < 0)
+                        return -1;
+                at += RECORD + cells[0].n_bytes;
+        }
+        if (at < rest && rest - at < RECORD)
+                return call->fail(call, "ends within a record");
+        window->next_offset = window->offset + at;
+        return 0;
+}
+
+static const struct dlplugin_format FORMATS[] = {
+        { .name = "album", .about = "files of many BLK1 pictures", .endings = ".alb", .scan = album },
+};
+
 /* ---- the plug-in ------------------------------------------------------------------------------------------------ */
 
 static const struct dlplugin_step STEPS[] = {
@@ -164,10 +221,12 @@ static const struct dlplugin_step STEPS[] = {
 DLPLUGIN_EXPORT const struct dlplugin dlplugin = {
         DLPLUGIN_HEAD,
         .name = "blocks",
-        .about = "An example: mosaics, salt, brightness.",
+        .about = "An example: mosaics, salt, brightness, albums.",
         .threads = DLPLUGIN_PARALLEL, /* it uses nothing but what it is given */
         .steps = STEPS,
         .n_steps = sizeof(STEPS) / sizeof(STEPS[0]),
         .codecs = CODECS,
         .n_codecs = sizeof(CODECS) / sizeof(CODECS[0]),
+        .formats = FORMATS,
+        .n_formats = sizeof(FORMATS) / sizeof(FORMATS[0]),
 };

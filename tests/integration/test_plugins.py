@@ -294,7 +294,7 @@ def _(box):
     daemon, table = daemon_of(box, folder, "blocks odd"), Table()
     for text, *parts in (
             (f"{WHOLE} plugin(block.mosaic)", "column 27", 'there is no plug-in "block"', 'did you mean "blocks"', "has blocks"),
-            (f"{WHOLE} plugin(blocks.mosiac)", "column 34", 'no step "mosiac"', 'did you mean "mosaic"', "mosaic, salt, luma, unpack"),
+            (f"{WHOLE} plugin(blocks.mosiac)", "column 34", 'nothing called "mosiac"', 'did you mean "mosaic"', "mosaic, salt, luma, unpack, album"),
             (f"{WHOLE} plugin(blocks.mosaic, sice=3)", 'no argument "sice"', 'did you mean "size"'),
             (f"{WHOLE} plugin(blocks.mosaic, size=0)", 'size="0"', "a whole number from 1 to 256"),
             (f"{WHOLE} plugin(blocks.mosaic, size=2.5)", 'size="2.5"', "a whole number from 1 to 256"),
@@ -306,7 +306,7 @@ def _(box):
             (f"{WHOLE} plugin(blocks.salt, p=0.1, p=0.2)", "each argument once"),
             (f"{WHOLE} plugin(blocks.salt, color=white, 0.2)", "NAME=VALUE"),
             (f"{WHOLE} plugin(blocks)", '"."', "the name of one of its steps"),
-            (f"{WHOLE} plugin(blocks.)", 'no step ""'),
+            (f"{WHOLE} plugin(blocks.)", 'nothing called ""'),
             (f"{WHOLE} plugin()", "the names of a plug-in and its step"),
             (f"{WHOLE} plugin", "blocks.mosaic, size=8"),
             (f"{WHOLE} plugin(blocks.mosaic", '"," or ")"'),
@@ -346,14 +346,14 @@ def _(box):
     for where in WHERE:
         for kind, *parts in (
                 ("no symbol", 'has no variable "dlplugin"', "DLPLUGIN_EXPORT"),
-                ("future", "compiled with version 7 of dlplugin.h", "knows versions up to 2", "update the daemon"),
+                ("future", "compiled with version 8 of dlplugin.h", "knows versions up to 3", "update the daemon"),
                 ("wrong size", "which no version has", "DLPLUGIN_HEAD"),
                 ("no version", "version 0", "which no version has"),
                 ("small", "smaller than the"),
                 ("other name", 'calls itself "somebody"'),
                 ("no threads", "how many threads"),
                 ("bad step", 'a step called "no name"'),
-                ("twice", "two steps or codecs called step"),
+                ("twice", "two things called step"),
                 ("no run", "a step step that cannot be run"),
                 ("fails", "could not begin: the licence of 1999 has run out"),
                 ("crashes", "has ended its process, which was ended by signal 6"),
@@ -367,7 +367,8 @@ def _(box):
                 daemon.refused("p", "column 27", "the plug-in odd", *parts, pipeline=f"{WHOLE} plugin(odd.step)")
                 equal({fact["name"]: fact["value"] for fact in daemon.status()["plugins"]},
                       {"odd": "refused", "blocks": "loaded", "blocks.mosaic": "size=8", "blocks.luma": "scale=255",
-                       "blocks.salt": "p=0.02, color=both", "blocks.unpack": ""})
+                       "blocks.salt": "p=0.02, color=both", "blocks.unpack": "",
+                       "blocks.album": ""})
                 served(daemon, f"{WHOLE} plugin(blocks.mosaic)")
                 daemon.stop()
     table.done()

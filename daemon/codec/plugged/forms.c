@@ -18,6 +18,15 @@ uint32_t forms_dtype(enum dlp_dtype dtype) {
         return DTYPES[dtype];
 }
 
+bool forms_find_dtype(uint32_t number, uint32_t *ret_dtype) {
+        for (uint32_t dtype = 0; dtype < DLP_N_DTYPES; dtype++)
+                if (DTYPES[dtype] == number && number != 0) {
+                        *ret_dtype = dtype;
+                        return true;
+                }
+        return false;
+}
+
 void forms_to_field(const struct dlplugin_form *form, struct field_form *ret_form) {
         enum dlp_dtype dtype = 0;
 

@@ -11,6 +11,9 @@
 /* The number of a dtype for plug-ins; 0: they have none like it. */
 uint32_t forms_dtype(enum dlp_dtype dtype);
 
+/* The dtype that has such a number for plug-ins. false: none has. */
+bool forms_find_dtype(uint32_t number, uint32_t *ret_dtype);
+
 /* An array of one shape, which is stacked. */
 void forms_to_field(const struct dlplugin_form *form, struct field_form *ret_form);
 

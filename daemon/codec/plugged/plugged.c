@@ -134,7 +134,7 @@ int plugged_choose(struct codec *codec, const struct source *source, const char 
         r = plugin_step_parse(text, at, named ? named->plugins : NULL, &first, &after, why);
         if (r < 0)
                 return r;
-        if (!plugin_table(first.plugin)->steps[first.idx_step].is_codec)
+        if (plugin_table(first.plugin)->steps[first.idx_step].kind != PLUGIN_CODEC)
                 return choose_steps(codec, source, text, at, named, why);
         next = plugin_steps_find(text, (size_t)(after - text));
         return next ? choose_steps(codec, source, text, next, named, why)

@@ -56,11 +56,10 @@ static size_t value_length(const char *text) {
 }
 
 static int refuse_value(const struct reading *reading, size_t n, const char *expected) {
-        return why_set(reading->reader->why, -EINVAL,
-                       "pipeline, column %zu: %s=\"%.*s\" of %s is not allowed; expected %s",
-                       step_text_column(reading->reader, reading->reader->at), reading->argument->name, word_shown(n),
-                       reading->reader->at, plugin_table(reading->step->plugin)->steps[reading->step->idx_step].name,
-                       expected);
+        return why_set(reading->reader->why, -EINVAL, "%s, column %zu: %s=\"%.*s\" of %s is not allowed; expected %s",
+                       reading->reader->what, step_text_column(reading->reader, reading->reader->at),
+                       reading->argument->name, word_shown(n), reading->reader->at,
+                       plugin_table(reading->step->plugin)->steps[reading->step->idx_step].name, expected);
 }
 
 static int read_number(const struct reading *reading, const char *value, size_t n, double *ret_number) {
@@ -173,7 +172,7 @@ static int refuse_key(const struct step_text *reader, const struct plugin_step *
                 snprintf(names + strlen(names), sizeof(names) - strlen(names), "%s%s", i ? ", " : "",
                          table->arguments[i].name);
         }
-        return why_set(reader->why, -EINVAL, "pipeline, column %zu: %s has no argument \"%.*s\"%s; it has %s",
+        return why_set(reader->why, -EINVAL, "%s, column %zu: %s has no argument \"%.*s\"%s; it has %s", reader->what,
                        step_text_column(reader, reader->at), table->name, word_shown(n), reader->at,
                        nearest_hint(&nearest), names[0] ? names : "none");
 }
@@ -230,16 +229,15 @@ static int fill_in(struct step_text *reader, struct plugin_step_text *step, unsi
                 if (seen & 1u << i)
                         continue;
                 if (argument->must_be_given)
-                        return why_set(reader->why, -EINVAL, "pipeline, column %zu: %s needs %s=", step->column,
+                        return why_set(reader->why, -EINVAL, "%s, column %zu: %s needs %s=", reader->what, step->column,
                                        table->name, argument->name);
                 r = take_value(&reading, argument->by_default, strlen(argument->by_default), step, i);
                 if (r < 0)
-                        return why_set(
-                                reader->why, -EINVAL,
-                                "pipeline, column %zu: the plug-in %s has a default for %s of %s that it does not "
-                                "allow itself: \"%s\"",
-                                step->column, plugin_name(step->plugin), argument->name, table->name,
-                                argument->by_default);
+                        return why_set(reader->why, -EINVAL,
+                                       "%s, column %zu: the plug-in %s has a default for %s of %s that it does not "
+                                       "allow itself: \"%s\"",
+                                       reader->what, step->column, plugin_name(step->plugin), argument->name,
+                                       table->name, argument->by_default);
         }
         return 0;
 }
@@ -258,7 +256,7 @@ static int read_name(struct step_text *reader, struct plugins *plugins, struct p
                 return step_text_refuse_here(reader, "the names of a plug-in and its step, as in " EXAMPLE);
         r = plugins_find(plugins, reader->at, n_plugin, &step->plugin, &what);
         if (r < 0)
-                return why_set(reader->why, r, "pipeline, column %zu: %s", step->column, what.text);
+                return why_set(reader->why, r, "%s, column %zu: %s", reader->what, step->column, what.text);
         reader->at += n_plugin;
         if (*reader->at != '.')
                 return step_text_refuse_here(reader, "\".\" and the name of one of its steps, as in " EXAMPLE);
@@ -266,7 +264,7 @@ static int read_name(struct step_text *reader, struct plugins *plugins, struct p
         n_step = word_length(reader->at);
         r = plugin_find_step(step->plugin, reader->at, n_step, &step->idx_step, &what);
         if (r < 0)
-                return why_set(reader->why, r, "pipeline, column %zu: %s", step_text_column(reader, reader->at),
+                return why_set(reader->why, r, "%s, column %zu: %s", reader->what, step_text_column(reader, reader->at),
                                what.text);
         reader->at += n_step;
         return 0;
@@ -300,12 +298,39 @@ static int read_step(struct step_text *reader, struct plugins *plugins, struct p
         return fill_in(reader, step, seen);
 }
 
+static int refuse_format(const struct plugin_step_text *step, struct why *why) {
+        return why_set(why, -EINVAL,
+                       "pipeline, column %zu: %s.%s is a format: a dataset names it, as in format = \"" NAME
+                       "(%s.%s)\"",
+                       step->column, plugin_name(step->plugin), table_of(step)->name, plugin_name(step->plugin),
+                       table_of(step)->name);
+}
+
+int plugin_format_parse(const char *text, struct plugins *plugins, struct plugin_step_text *ret_format,
+                        struct why *why) {
+        struct step_text reader = { .what = "format", .text = text, .at = text, .why = why };
+        struct plugin_step_text format = { 0 };
+        int r = read_step(&reader, plugins, &format);
+
+        if (r < 0)
+                return r;
+        if (*reader.at)
+                return step_text_refuse_here(&reader, "the end: a dataset has one format");
+        if (table_of(&format)->kind != PLUGIN_FORMAT)
+                return why_set(why, -EINVAL, "format, column %zu: %s.%s is %s, which a pipeline names", format.column,
+                               plugin_name(format.plugin), table_of(&format)->name, table_kind(table_of(&format)));
+        *ret_format = format;
+        return 0;
+}
+
 int plugin_step_parse(const char *text, const char *at, struct plugins *plugins, struct plugin_step_text *ret_step,
                       const char **ret_after, struct why *why) {
         struct step_text reader = { .what = "pipeline", .text = text, .at = at, .why = why };
         struct plugin_step_text step = { 0 };
         int r = read_step(&reader, plugins, &step);
 
+        if (r == 0 && table_of(&step)->kind == PLUGIN_FORMAT)
+                r = refuse_format(&step, why);
         if (r < 0)
                 return r;
         *ret_step = step;
@@ -336,8 +361,10 @@ int plugin_steps_parse(const char *text, const char *at, struct plugins *plugins
                         return why_set(why, -EINVAL, "pipeline, column %zu: a field has up to %u steps of plug-ins",
                                        step_text_column(&reader, reader.at), PLUGIN_STEPS_A_FIELD_MAX);
                 r = read_step(&reader, plugins, &step);
-                if (r == 0 && table_of(&step)->is_codec)
+                if (r == 0 && table_of(&step)->kind == PLUGIN_CODEC)
                         r = refuse_codec(&step, why);
+                if (r == 0 && table_of(&step)->kind == PLUGIN_FORMAT)
+                        r = refuse_format(&step, why);
                 if (r < 0)
                         return r;
                 ret_steps[n++] = step;

@@ -39,5 +39,9 @@ int plugin_step_parse(const char *text, const char *at, struct plugins *plugins,
 int plugin_steps_parse(const char *text, const char *at, struct plugins *plugins,
                        struct plugin_step_text ret_steps[PLUGIN_STEPS_A_FIELD_MAX], uint32_t *ret_n, struct why *why);
 
+/* Reads the one that is a dataset's format, "plugin(blocks.album)". Errors as above. */
+int plugin_format_parse(const char *text, struct plugins *plugins, struct plugin_step_text *ret_format,
+                        struct why *why);
+
 /* In its one normal spelling. */
 void plugin_step_print(const struct plugin_step_text *step, FILE *stream);

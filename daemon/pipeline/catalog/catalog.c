@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "daemon/base/log.h"
+#include "daemon/codec/plugged/format_scanner.h"
 #include "daemon/pipeline/catalog/catalog_private.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/clock.h"
@@ -116,6 +117,21 @@ static uint64_t doubt_ns(const struct dataset_report *report) {
         return part < DOUBT_LEAST_NS ? DOUBT_LEAST_NS : part < DOUBT_MOST_NS ? part : DOUBT_MOST_NS;
 }
 
+/* A plug-in may be the one that reads it. */
+static int open_dataset(struct opening *opening, struct dataset_spec *spec, const struct index_watch *watch) {
+        const struct catalog *catalog = opening->entry->catalog;
+        struct scanner *scanner = NULL;
+        int r = 0;
+
+        if (strncmp(spec->format, SCANNER_PREFIX, strlen(SCANNER_PREFIX)) == 0)
+                r = format_scanner_new(spec->format, catalog->plugins, &scanner, &opening->why);
+        spec->scanner = scanner;
+        if (r == 0)
+                r = dataset_open(spec, catalog->index_dir, watch, &opening->dataset, &opening->report, &opening->why);
+        format_scanner_free(scanner);
+        return r;
+}
+
 void opening_work(void *userdata) {
         struct opening *opening = userdata;
         struct catalog_entry *entry = opening->entry;
@@ -135,8 +151,7 @@ void opening_work(void *userdata) {
         entry->has_parts = false;
         opening->result = opening_lock(opening);
         if (opening->result == 0)
-                opening->result = dataset_open(&spec, entry->catalog->index_dir, &watch, &opening->dataset,
-                                               &opening->report, &opening->why);
+                opening->result = open_dataset(opening, &spec, &watch);
         if (opening->result == 0)
                 opening_doubt(opening, doubt_ns(&opening->report));
         if (opening->result == 0 && ledger_open(entry->catalog->ledgers, opening->dataset, &opening->ledger) < 0) {

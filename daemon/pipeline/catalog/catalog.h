@@ -57,6 +57,8 @@ struct catalog_dataset {
         struct why last_error;
 };
 
+#define CATALOG_FORMAT_MAX 256u /* bytes with NUL of a format's name, or of a plug-in's with its arguments */
+
 struct catalog_entry {
         TAILQ_ENTRY(catalog_entry) entry;
         char *name;       /* of the configuration; or of a path: as in catalog_paths.c */
@@ -64,7 +66,7 @@ struct catalog_entry {
         uint64_t used_ns; /* of a path: when it was last asked for, or served from */
         char *path;
         char *options; /* of the dataset (struct dataset_spec) */
-        char format[32];
+        char format[CATALOG_FORMAT_MAX];
         struct groups allow; /* who may use it; no group: everybody */
         uint32_t weight;     /* of each of its jobs */
         enum catalog_state state;
@@ -119,8 +121,9 @@ struct catalog {
         struct background *background;
         struct ledgers *ledgers;
         char *index_dir;
-        struct budget *budget; /* of memory_limit; NULL: memory is not counted */
-        bool is_ending;        /* starts no new work */
+        struct budget *budget;   /* of memory_limit; NULL: memory is not counted */
+        struct plugins *plugins; /* whose formats datasets may have; NULL: none. Set before the first dataset */
+        bool is_ending;          /* starts no new work */
 };
 
 struct catalog_wish {

@@ -1,10 +1,11 @@
 /* dlplugin.h: plug-ins for dataloaderd, in C or whatever can be called from C.
  *
  * A plug-in is a shared library, NAME.so, with a variable of this header in it. It brings steps and codecs, which
- * pipelines name:
+ * pipelines name, and formats, which datasets name:
  *
  *      random_resized_crop(224) hflip(0.5) plugin(blocks.mosaic, size=8)
  *      plugin(blocks.unpack) random_resized_crop(224)
+ *      format = "plugin(blocks.album)"
  *
  * A whole plug-in, of which docs/plugins/blocks.c is the long form:
  *
@@ -32,7 +33,7 @@
  * Loading. The administrator names plug-ins and the folders in which they lie; no pipeline and no client can have
  * another file loaded. Folder and file must belong to root or to the daemon's user, and nobody else may be able to
  * write to them. A plug-in that cannot be used is refused with a sentence when the daemon starts, which goes on without
- * it; a job whose pipeline names it gets that sentence.
+ * it; a job whose pipeline or dataset names it gets that sentence.
  *
  * Where it runs. By default in processes of its own beside the daemon: one that crashes, hangs or exits costs the
  * sample that it had. With plugins_in = "daemon" in the daemon itself, which saves some microseconds a sample and has
@@ -62,13 +63,15 @@
 extern "C" {
 #endif
 
-#define DLPLUGIN_VERSION 2u
+#define DLPLUGIN_VERSION 3u
 
 #define DLPLUGIN_NAME_MAX      32u  /* bytes with NUL: of plug-ins, steps and arguments. Letters, digits, "_" */
 #define DLPLUGIN_TEXT_MAX      160u /* bytes with NUL: of what is said about them, and of values */
-#define DLPLUGIN_STEPS_MAX     32u  /* of steps and codecs together */
+#define DLPLUGIN_STEPS_MAX     32u  /* of steps, codecs and formats together */
 #define DLPLUGIN_ARGUMENTS_MAX 8u
 #define DLPLUGIN_DIMS_MAX      8u
+#define DLPLUGIN_FIELDS_MAX    64u         /* of a format's samples */
+#define DLPLUGIN_WINDOW_MAX    (64u << 20) /* bytes of a file that a format gets at once */
 
 #define DLPLUGIN_EXPORT __attribute__((visibility("default")))
 #define DLPLUGIN_HEAD   .version = DLPLUGIN_VERSION, .size = sizeof(struct dlplugin)
@@ -149,7 +152,7 @@ struct dlplugin_call {
 
         void *plugin; /* what open() gave; else NULL */
         void *worker; /* what worker_open() gave; else NULL */
-        void *state;  /* what the step's settle() gave; else NULL */
+        void *state;  /* what settle() gave; else NULL */
 
         const struct dlplugin_value *values; /* of the step's arguments, in the sequence of its table */
 
@@ -234,6 +237,105 @@ struct dlplugin_codec {
                       const struct dlplugin_form *output_form, void *output);
 };
 
+/* ---- formats, since version 3 ------------------------------------------------------------------------------------ */
+
+/* A format says what is in the files of a dataset:
+ *
+ *      [dataset photos]
+ *      path = "/data/photos"
+ *      format = "plugin(NAME.FORMAT, ARGUMENT)"
+ *
+ * It is asked when the dataset is indexed, and never again: it says which fields the samples have and where in the
+ * files their bytes lie, and all that follows is the daemon's own: order, reading, decoding, worlds, resuming. Short
+ * values may be given instead of a place. They are then part of the index.
+ *
+ * It gets the bytes of the files, one window after the other, and no path and no descriptor. What it says is checked as
+ * a stranger's word. A dataset that is indexed by a plug-in which fails, crashes or hangs cannot be used; its sentence
+ * says at which byte of which file. The index is made anew when a file of the dataset, the arguments or the plug-in
+ * have changed. */
+
+enum dlplugin_field_kind {
+        DLPLUGIN_FIELD_PICTURE = 1, /* a file of a picture, of any kind that the daemon or a codec decodes */
+        DLPLUGIN_FIELD_SOUND,       /* likewise */
+        DLPLUGIN_FIELD_TEXT,        /* UTF-8 without NUL */
+        DLPLUGIN_FIELD_BYTES,       /* anything */
+        DLPLUGIN_FIELD_ARRAY        /* elements, low byte first, the last dimension fastest */
+};
+
+/* Flags of a field. */
+#define DLPLUGIN_FIELD_IS_VALUE      1u /* text, bytes, array: given with each sample; else it lies in the file */
+#define DLPLUGIN_FIELD_MAY_BE_ABSENT 2u /* some samples do not have it */
+#define DLPLUGIN_FIELD_BIG_ENDIAN    4u /* array in the file: high byte first */
+
+struct dlplugin_field {
+        const char *name; /* of at most 31 bytes; different from those of the other fields. Numbers called "label" are
+                           * what pipelines expect under this name */
+        uint32_t kind;    /* enum dlplugin_field_kind */
+        uint32_t flags;
+        struct dlplugin_form form; /* of arrays: of each sample; the first dimension may be -1: it varies */
+};
+
+/* A field of a sample. */
+struct dlplugin_cell {
+        uint64_t offset;   /* in the file; DLPLUGIN_ABSENT: the sample does not have it */
+        uint64_t n_bytes;  /* of an array: whole rows, or all of them */
+        const void *value; /* of DLPLUGIN_FIELD_IS_VALUE: these bytes, which are copied; the offset does not count */
+};
+
+#define DLPLUGIN_ABSENT UINT64_MAX
+
+/* A part of a file. The daemon makes it; it is valid until scan() returns. */
+struct dlplugin_window {
+        const char *file; /* its name in the dataset's folder, for what a format makes of names */
+        uint32_t idx_file, n_files;
+        uint64_t n_file_bytes;
+
+        const void *bytes; /* those from `offset` on; 0 of an empty file. They begin at a multiple of 64 */
+        uint64_t offset, n_bytes;
+
+        /* What scan() wants next: the first byte, and how many at least. It gets as many unless the file ends before.
+         * As it is called these are the byte after the window, and 0: any number, a mebibyte or so. A record that is
+         * not whole begins the next window. n_file_bytes or more: this file is done, the next one follows. To go back
+         * and forth is allowed, as long as all windows of a file are not much more than the file. */
+        uint64_t next_offset, n_wanted;
+
+        /* Adds a field: for the first file (idx_file 0), before its first sample. All samples have the same fields. */
+        int (*add_field)(struct dlplugin_call *call, const struct dlplugin_field *field);
+
+        /* Adds a sample of this file, whose cells are as many as there are fields, in their sequence. Samples of the
+         * dataset are in the sequence in which they are added, file after file. `name`: for messages and the ledger,
+         * printable, as a path in a folder: "cats/7"; either all samples have one, or none, which are called FILE:7
+         * then.
+         *
+         * Both functions return 0; or a negative number after they have called call->fail(), which scan() returns. */
+        int (*add_sample)(struct dlplugin_call *call, const char *name, const struct dlplugin_cell *cells,
+                          uint32_t n_cells);
+};
+
+struct dlplugin_format {
+        const char *name; /* no step and no codec has it */
+        const char *about;
+        const struct dlplugin_argument *arguments;
+        uint32_t n_arguments;
+        uint32_t zero; /* 0 */
+
+        /* Of a dataset that is a folder: the files that belong to it, by what their names end with, with blanks
+         * between: ".alb .album". NULL: all but those that begin with ".". They are read in the order of their names'
+         * bytes; folders in the folder are not looked into. A path that names files is read as it says. */
+        const char *endings;
+
+        /* Is it possible with these values? May leave in *state what scan() needs; here scan() may also keep what it
+         * has learnt from one window, or one file, to the next. NULL: always possible. */
+        int (*settle)(struct dlplugin_call *call, void **state);
+
+        void (*forget)(void *state);
+
+        /* Looks at the window; adds what it finds; says what it wants next. It is called at least once for each file,
+         * by one thread, in a process or worker of its own, and has plugin_timeout for each window. A window has up to
+         * DLPLUGIN_WINDOW_MAX bytes. A file cannot have more samples than bytes. */
+        int (*scan)(struct dlplugin_call *call, struct dlplugin_window *window);
+};
+
 /* ---- the plug-in ------------------------------------------------------------------------------------------------ */
 
 enum dlplugin_threads {
@@ -242,8 +344,8 @@ enum dlplugin_threads {
         DLPLUGIN_PARALLEL = 1,
 
         /* At any moment one thread at most is in its functions; all steps of all samples run in one process, one after
-         * the other. (Another process may settle() steps meanwhile.) For libraries that cannot do otherwise: all
-         * workers wait for each other. */
+         * the other. (Other processes may settle() steps and scan() files meanwhile.) For libraries that cannot do
+         * otherwise: all workers wait for each other. */
         DLPLUGIN_SERIAL,
 
         /* Each worker has a state of its own, made by worker_open(), that no other thread uses at the same time: for
@@ -272,6 +374,11 @@ struct dlplugin {
         const struct dlplugin_codec *codecs;
         uint32_t n_codecs;
         uint32_t zero; /* 0 */
+
+        /* Since version 3. */
+        const struct dlplugin_format *formats;
+        uint32_t n_formats;
+        uint32_t zero_3; /* 0 */
 };
 
 /* The one symbol of a plug-in: the name under which the daemon looks for it. */

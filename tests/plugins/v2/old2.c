@@ -1,4 +1,5 @@
-/* A plug-in as it was written for version 2 of dlplugin.h, with a codec beside a step. It must go on to run as it is. */
+/* A plug-in as it was written for version 2 of dlplugin.h, with a codec beside a step. It must go on to run as it is.
+ */
 #include "dlplugin.h"
 
 #include <string.h>
@@ -42,7 +43,11 @@ static const struct dlplugin_step STEPS[] = {
         { .name = "exclusive", .about = "bits are turned over", .arguments = BY, .n_arguments = 1, .run = run },
 };
 static const struct dlplugin_codec CODECS[] = {
-        { .name = "lengths", .about = "how long the file is", .arguments = N, .n_arguments = 1, .settle = settle,
+        { .name = "lengths",
+          .about = "how long the file is",
+          .arguments = N,
+          .n_arguments = 1,
+          .settle = settle,
           .decode = decode },
 };
 
