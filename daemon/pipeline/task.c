@@ -217,7 +217,8 @@ static int task_locate(struct planner *planner, struct task *task) {
 /* ---- reading --------------------------------------------------------------------------------------------------- */
 
 void task_begin(struct task *task, struct batch *batch, uint32_t idx_sample, const struct task_row *row) {
-        task->batch = batch;
+        if (task->batch != batch) /* the planner, which looks at all tasks, reads it: a worker never changes it */
+                task->batch = batch;
         task->is_replay = false;
         task->idx_sample = idx_sample;
         task->position = row->position;
