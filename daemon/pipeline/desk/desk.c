@@ -208,6 +208,8 @@ struct seat *desk_next_seat(struct desk *desk, uint32_t *ret_n) {
         }
         share = (n_waiting + n_workers - 1) / n_workers; /* so that no process waits beside one that has several */
         *ret_n = desk_room_of(best) < share ? desk_room_of(best) : share;
+        if (*ret_n > desk_packet_max(desk))
+                *ret_n = desk_packet_max(desk);
         return best;
 }
 

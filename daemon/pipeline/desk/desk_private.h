@@ -23,6 +23,9 @@ uint32_t desk_find_sample(const struct task *task, uint64_t number);
 uint32_t desk_orders_max(const struct desk *desk);
 uint32_t desk_room_of(const struct seat *seat);
 
+/* Samples for one packet of orders, about. */
+uint32_t desk_packet_max(const struct desk *desk);
+
 /* How many samples a run should have, as far as it is known how long the functions take. */
 uint32_t desk_choose_run(const struct desk *desk);
 

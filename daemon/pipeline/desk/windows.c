@@ -11,9 +11,13 @@
 #define SOME     4u         /* and all others this many */
 #define MORE     16u
 #define RUN_NS   500000ull /* that a run should take */
-#define RUNS     4u        /* for each process that a ring has room for: else the others wait for the last one */
-#define OUTLIER  4u
-#define MANY     8u /* steps: with more, fewer samples fit into a packet */
+#define AHEAD_NS                                                                                                       \
+        8000000ull      /* of runs that a process has: on a busy machine the daemon may wait that long for a CPU       \
+                         */
+#define RUNS      4u    /* for each process that a ring has room for: else the others wait for the last one */
+#define AHEAD_MAX 1024u /* samples */
+#define OUTLIER   4u
+#define MANY      8u /* steps: with more, fewer samples fit into a packet */
 
 uint32_t desk_run(const struct desk *desk) {
         return atomic_load_explicit(&desk->n_run, memory_order_relaxed);
@@ -23,9 +27,15 @@ uint32_t desk_orders_max(const struct desk *desk) {
         return desk->n_steps > MANY ? MORE : DLP_ORDERS_MAX;
 }
 
+/* And one run more: they fit into a packet, with a seed for each step. */
+uint32_t desk_packet_max(const struct desk *desk) {
+        return desk->n_steps > MANY ? 2 * MORE : 2 * DLP_RUN_MAX;
+}
+
 /* Where a function is quick, the next orders are with the process before it asks: of runs, the next one. */
 static uint32_t window_of(const struct seat *seat) {
         uint32_t n_run = desk_run(seat->desk);
+        uint64_t n_ahead;
 
         if (seat->supervises)
                 return 0;
@@ -33,7 +43,10 @@ static uint32_t window_of(const struct seat *seat) {
                 return 1;
         if (seat->usual_ns > TINY_NS)
                 return seat->usual_ns > QUICK_NS ? SOME : MORE;
-        return 2 * n_run > desk_orders_max(seat->desk) ? 2 * n_run : desk_orders_max(seat->desk);
+        if (n_run == 1)
+                return desk_orders_max(seat->desk);
+        n_ahead = AHEAD_NS / seat->usual_ns;
+        return n_ahead < 2 * n_run ? 2 * n_run : n_ahead < AHEAD_MAX ? (uint32_t)n_ahead : AHEAD_MAX;
 }
 
 uint32_t desk_room_of(const struct seat *seat) {
