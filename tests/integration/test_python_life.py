@@ -140,6 +140,29 @@ def _(box):
     """)
 
 
+@case("a slot that two threads give back goes back once: the other one leaves the batch that has it by then alone")
+def _(box):
+    daemon = box.daemon({"f": box.folder_of_files("f", 200)})
+    trainer(box, daemon, """
+        from dlclient._lease import give_back
+        loader = dlclient.Loader("f", batch_size=2, slots=2, epochs=None, copy=False)
+        iterator = iter(loader)
+        batch = next(iterator)
+        handle, token, address = batch._source.lease.handle, batch._source.lease.token, batch._source.lease.address
+        batch.release()
+        for batch in iterator:
+            if batch._source.lease.address == address: break
+            batch.release()
+        give_back(handle, token, address)                              # of a thread that was slow, without the GIL
+        assert loader.stats().held == 1
+        label = batch.label.copy()
+        assert batch.label.tolist() == label.tolist()
+        batch.release()
+        assert loader.stats().held == 0
+        assert len([1 for _, batch in zip(range(20), iterator)]) == 20
+    """)
+
+
 @case("a loader that nobody refers to any more gives its rank back")
 def _(box):
     daemon = box.daemon({"f": box.folder_of_files("f", 20)})

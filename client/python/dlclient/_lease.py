@@ -66,8 +66,8 @@ class Handle:
         self.info: Info = library.get_info(pointer).contents  # lives as long as the pointer; some of it changes
         self.refusal: Optional[str] = None  # why it cannot be used any more
         self.detached = False
-        self.leases: Dict[int, weakref.ref[Lease]] = {}  # batches delivered and not released, by address
-        self.ending = (functools.partial(library.quick.release, pointer), functools.partial(self.leases.pop))
+        self.leases: Dict[object, Tuple[weakref.ref[Lease], int]] = {}  # delivered and not released: lease, address
+        self.ending = self.ending_by(functools.partial(library.quick.release, pointer))
         self.forks = _Forks.n
         self.teller: Optional[Teller] = None  # the library tells it what it waits for
         self.freed: Any = None  # a queue: a thread waits for a slot (_slots.py)
@@ -122,9 +122,16 @@ class Handle:
                     self.device.close()
                 self.library.detach(self.pointer)
 
+    def ending_by(self, release: functools.partial[int]) -> Tuple[functools.partial[Any], functools.partial[Any]]:
+        """What give_back() calls, in this sequence."""
+        return functools.partial(self.leases.pop), release
+
+    def held(self) -> List[Lease]:
+        """The leases of batches that are alive, themselves or an array of them."""
+        return [lease for lease in [reference() for reference, _ in list(self.leases.values())] if lease is not None]
+
     def is_held(self) -> bool:
-        """Is a batch, or an array of one, alive?"""
-        return any(reference() is not None for reference in list(self.leases.values()))
+        return len(self.held()) > 0
 
     def __del__(self) -> None:
         if self.pointer and self.device is not None:
@@ -136,11 +143,12 @@ class Handle:
 class Lease:
     """Holds one slot. `views` are the arrays over its memory, each with its field."""
 
-    __slots__ = ("handle", "address", "epoch", "step", "views", "__weakref__")
+    __slots__ = ("handle", "address", "token", "epoch", "step", "views", "__weakref__")
 
     def __init__(self, handle: Handle, address: int, epoch: int, step: int) -> None:
         self.handle = handle
         self.address = address
+        self.token = object()  # its key: another batch has the same address later
         self.epoch = epoch
         self.step = step
         self.views: List[Tuple[weakref.ref[Any], str]] = []
@@ -155,13 +163,12 @@ class Lease:
 
     @property
     def released(self) -> bool:
-        reference = self.handle.leases.get(self.address)
-        return reference is None or reference() is not self
+        return self.token not in self.handle.leases
 
     def release(self) -> None:
         """Releases the slot, once. Before it was delivered it is not ours to release."""
         if not self.released:
-            give_back(self.handle, self.address)
+            give_back(self.handle, self.token, self.address)
 
     def __del__(self) -> None:
         try:
@@ -170,10 +177,14 @@ class Lease:
             pass
 
 
-def give_back(handle: Handle, address: int) -> None:
+def give_back(handle: Handle, token: object, address: int) -> None:
     """Releases a slot and removes it from the list. Both steps are C functions that map() calls: no signal comes
-    between."""
-    list(map(_call, handle.ending, (address, address)))
+    between. Of several threads that do it the one that removes it releases: without a lock of the interpreter the
+    slot may be another batch's as soon as it is released."""
+    try:
+        list(map(_call, handle.ending, (token, address)))
+    except KeyError:  # another thread has done it
+        return
     handle.released_by = threading.get_ident()
     if handle.freed is not None:
         handle.freed.put(None)
@@ -181,15 +192,15 @@ def give_back(handle: Handle, address: int) -> None:
 
 def deliver(lease: Lease) -> None:
     """From here on the lease owns the slot."""
-    lease.handle.leases[lease.address] = weakref.ref(lease)
+    lease.handle.leases[lease.token] = weakref.ref(lease), lease.address
     lease.handle.out.value = None
 
 
 def sweep(handle: Handle) -> None:
     """Releases slots whose lease died without releasing them."""
-    for address, reference in list(handle.leases.items()):
-        if reference() is None and handle.leases.get(address) is reference:
-            give_back(handle, address)
+    for token, (reference, address) in list(handle.leases.items()):
+        if reference() is None:
+            give_back(handle, token, address)
 
 
 class Memory:

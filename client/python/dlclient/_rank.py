@@ -198,8 +198,7 @@ class Rank:
             self._look_for_hold()
 
     def _ring_full(self) -> RingFull:
-        leases = [reference() for reference in list(self.handle.leases.values())]
-        held = [lease for lease in leases if lease is not None and not lease.released]
+        held = [lease for lease in self.handle.held() if not lease.released]
         return RingFull(f"{len(held)} of {self.slots} slots are held by batches and arrays that are alive: "
                         f"{held_by(held)}. To collect batches, as list(loader) does, open the loader with copy=True; "
                         f"else del them, keep copies (batch.copy()), or open the loader with "

@@ -60,7 +60,7 @@ class Device:
             handle.device = self
         if result < 0:
             raise device_error_of(result, library.error_text())
-        handle.ending = (functools.partial(library.quick.release, self.pointer), functools.partial(handle.leases.pop))
+        handle.ending = handle.ending_by(functools.partial(library.quick.release, self.pointer))
         info = CudaInfo()
         library.get_info(self.pointer, ctypes.byref(info), ctypes.sizeof(info))
         self.index, self.name = int(info.device), _library.text_of(info.name)

@@ -134,8 +134,7 @@ class DeviceRank(Rank):
         return super()._error(result)
 
     def _ring_full(self) -> RingFull:
-        leases = [reference() for reference in list(self.handle.leases.values())]
-        held = [lease for lease in leases if lease is not None]
+        held = self.handle.held()
         most = self._device.memory.n_batches
         return RingFull(f"{len(held)} of {most} batches on the device are held by batches and arrays that are alive: "
                         f"{held_by(held)}. del them, or open the loader with framework=\"torch\" or \"jax\", whose "
