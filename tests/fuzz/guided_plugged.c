@@ -9,6 +9,8 @@
 
 #include "daemon/codec/plugged/plugin_step.h"
 #include "daemon/plugin/plugin.h"
+#include "daemon/plugin/scan.h"
+#include "daemon/plugin/scanning.h"
 #include "daemon/plugin/wire.h"
 #include "tests/fuzz/input.h"
 
@@ -124,6 +126,33 @@ static struct dlplugin_form any_form(void) {
         return form;
 }
 
+/* What a format has found: a field and samples, of which a few bytes are others. Returns how many bytes. */
+static size_t write_records(const struct cell *cell, const struct plugin_order *asked) {
+        struct {
+                struct scanned_field field;
+                struct {
+                        struct scanned_sample sample;
+                        struct scanned_cell cells[2];
+                        char name[8], value[8];
+                } found[2];
+        } records;
+
+        memset(&records, 0, sizeof(records));
+        records.field.head = (struct scanned_head){ SCANNED_FIELD, sizeof(records.field) };
+        strcpy(records.field.name, "image");
+        for (int i = 0; i < 2; i++) {
+                records.found[i].sample = (struct scanned_sample){ .head = { SCANNED_SAMPLE, sizeof(records.found[i]) },
+                                                                   .n_cells = 2,
+                                                                   .n_name_bytes = 3 };
+                records.found[i].cells[0] = (struct scanned_cell){ 0, 100 };
+                records.found[i].cells[1] = (struct scanned_cell){ SCANNED_VALUE, 5 };
+                strcpy(records.found[i].name, "ab");
+        }
+        edit(&records, sizeof(records));
+        write_output(cell, asked, &records, sizeof(records));
+        return sizeof(records);
+}
+
 ssize_t cell_ask(struct cell *cell, void *order, size_t n_order, void *answer, const struct cell_patience *patience) {
         const struct plugin_order *asked = order;
         struct plugin_answer reply = { .head = { .word = CELL_ANSWER } };
@@ -137,6 +166,9 @@ ssize_t cell_ask(struct cell *cell, void *order, size_t n_order, void *answer, c
         if (asked->request.question == 0) {
                 edit(&table, sizeof(table));
                 write_output(cell, asked, &table, sizeof(table));
+        } else if (asked->request.question == PLUGIN_SCAN || asked->request.question == PLUGIN_SCAN_MORE) {
+                reply.reply.scanned.n_bytes = write_records(cell, asked);
+                reply.reply.scanned.n_left = input_below(&input, 2) * reply.reply.scanned.n_bytes;
         } else {
                 reply.reply.output = any_form();
                 memset(reply.reply.text, 'x', sizeof(reply.reply.text));
@@ -174,6 +206,12 @@ static int measure(struct dlplugin_call *call, const void *bytes, size_t n, uint
         return 0;
 }
 
+static int scan(struct dlplugin_call *call, struct dlplugin_window *window) {
+        (void)call;
+        (void)window;
+        return 0;
+}
+
 static void make_plain(void) {
         static const struct dlplugin_argument ARGUMENTS[] = {
                 { .name = "size", .kind = DLPLUGIN_WHOLE, .by_default = "8", .minimum = 1, .maximum = 256 },
@@ -188,10 +226,13 @@ static void make_plain(void) {
         static const struct dlplugin_codec CODECS[] = {
                 { .name = "three", .about = "a codec", .measure = measure, .decode = decode },
         };
-        static const struct dlplugin PLUGIN = { DLPLUGIN_HEAD,        .name = "p",
-                                                .about = "a plug-in", .threads = DLPLUGIN_PARALLEL,
-                                                .steps = STEPS,       .n_steps = 2,
-                                                .codecs = CODECS,     .n_codecs = 1 };
+        static const struct dlplugin_format FORMATS[] = {
+                { .name = "four", .about = "a format", .scan = scan, .endings = ".bin" },
+        };
+        static const struct dlplugin PLUGIN = {
+                DLPLUGIN_HEAD, .name = "p",      .about = "a plug-in", .threads = DLPLUGIN_PARALLEL, .steps = STEPS,
+                .n_steps = 2,  .codecs = CODECS, .n_codecs = 1,        .formats = FORMATS,           .n_formats = 1
+        };
         struct why why;
 
         if (plain.name[0] == '\0' && table_describe(&PLUGIN, &plain, &why) < 0)
@@ -270,11 +311,51 @@ static void use_codec(struct plugin_use *use, struct plugin_seats *seats) {
                 abort();
 }
 
+/* Every byte that is handed on is there. */
+static void look_at_added(const struct plugin_added *added) {
+        if (added->field[0] != '\0') {
+                (void)strnlen(added->field, sizeof(added->field));
+                return;
+        }
+        if (added->n_cells > DLPLUGIN_FIELDS_MAX || (added->name && strlen(added->name) > SCANNED_BYTES_MAX))
+                abort();
+        for (uint32_t i = 0; i < added->n_cells; i++)
+                for (uint64_t k = 0; added->cells[i].value && k < added->cells[i].n_bytes; k++)
+                        (void)*(const volatile uint8_t *)(added->cells[i].value + k);
+}
+
+static void use_format(struct plugin *plugin, uint32_t idx_format) {
+        static const struct plugin_values VALUES;
+        const struct plugin_window window = { .n_file_bytes = 5, .n_bytes = 5, .n_files = 1 };
+        struct plugin_scan *it;
+        struct plugin_added added;
+        struct plugin_wish wish;
+        struct why why = { .text = "" };
+        uint8_t *room;
+        int r = plugin_scan_new(plugin, idx_format, &VALUES, &it, &why);
+
+        if (r == 0) {
+                room = plugin_scan_room(it, "a.bin", 5, &why);
+                r = room ? 0 : -ENOMEM;
+                if (room)
+                        memcpy(room, "bytes", 5);
+                if (r == 0)
+                        r = plugin_scan_ask(it, &window, &wish, &why);
+                while (r == 0 && (r = plugin_scan_next(it, &added, &why)) > 0) {
+                        look_at_added(&added);
+                        r = 0;
+                }
+                plugin_scan_free(it);
+        }
+        if (r < 0 && !why.text[0])
+                abort();
+}
+
 static void use_plugin(struct plugin *plugin, uint32_t idx_step) {
         static const struct plugin_values VALUES;
         static const struct dlplugin_form FORM = { DLPLUGIN_UINT8, 3, { 4, 5, 3 } };
         static uint8_t out[ROOM_MAX];
-        bool is_codec = plugin->table->steps[idx_step].is_codec;
+        bool is_codec = plugin->table->steps[idx_step].kind == PLUGIN_CODEC;
         struct plugin_seats *seats;
         struct plugin_use *use;
         struct why why = { .text = "" };
@@ -294,6 +375,13 @@ static void use_plugin(struct plugin *plugin, uint32_t idx_step) {
                 use_step(use, seats, out);
         plugin_seats_free(seats);
         plugin_use_free(use);
+}
+
+static void use_any(struct plugin *plugin, uint32_t idx_step) {
+        if (plugin->table->steps[idx_step].kind == PLUGIN_FORMAT)
+                use_format(plugin, idx_step);
+        else
+                use_plugin(plugin, idx_step);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes) {
@@ -317,7 +405,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes) {
                         abort();
                 plugin.table = &table;
                 if (table.n_steps > 0)
-                        use_plugin(&plugin, input_below(&input, table.n_steps));
+                        use_any(&plugin, input_below(&input, table.n_steps));
                 read_text(&table, input_text(&input, text, sizeof(text)));
         } else if (!why.text[0]) {
                 abort();
