@@ -3,6 +3,7 @@
 daemon; any number of these gives the same bits, and whatever a function does harms nothing but its own sample."""
 import json
 import os
+import struct
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
@@ -587,6 +588,53 @@ out(sorted(seen))
     daemon.kill()
     daemon.start()
     equal(program.finish(120)[1], list(range(200)), "samples, each once")
+
+
+@case("parts of a joined dataset have room for the largest sample of all, and a function is told one form of what it gets")
+def _(box):
+    files = {}
+    for name, dtype, code in ("i", "<i4", "i"), ("f", "<f4", "f"):
+        head = f"{{'descr': '{dtype}', 'fortran_order': False, 'shape': (6, 4), }}".encode()
+        files[name] = {"path": box.path(f"{code}.npy"), "format": "npy"}
+        write(files[name]["path"], b"\x93NUMPY\x01\x00\x76\x00" + head.ljust(117) + b"\n" +
+              struct.pack(f"<24{code}", *range(24)))
+    daemon = box.daemon({"small": box.folder_of_files("small", 6, size=100),
+                         "large": box.folder_of_files("large", 6, size=50000), **files})
+    trainer(box, daemon, """
+        import numpy as np
+        def f(image):
+            return np.array([len(image), int(image.sum())], np.int64)
+        def sums(*names):
+            return [row for batch in dlclient.Loader(list(names), 4, pipeline="image: raw python(f, dtype=int64, shape=2)",
+                                                     workers={"f": f}, n_workers=2, shuffle=False, copy=True)
+                    for row in batch["image"].tolist()]
+        small, large = sums("small"), sums("large")
+        assert small[0][0] < 1000 and large[0][0] == 50000, (small, large)
+        assert sums("small", "large") == small + large and sums("large", "small") == large + small
+    """)
+    trainer(box, daemon, f"""
+        import numpy as np
+        refused(dlclient.OptionError, lambda: dlclient.Loader(["i", "f"], 2, workers={{"f": lambda x: x.astype(float)}},
+            pipeline="data: python(f, dtype=float64)"), "a function gets field data as int32 [4] in", "and as float32 [4] in")
+        found = [batch["data"].tolist() for batch in dlclient.Loader(["i", "f"], 12, shuffle=False, copy=True,
+            workers={{"f": lambda x: x.astype(float)}}, pipeline="data: to(float32) python(f, dtype=float64)")]
+        assert found == [2 * np.arange(24.).reshape(6, 4).tolist()], found
+    """)
+
+
+@case("a number alone in its part is converted before its function; beside a picture the steps are for that")
+def _(box):
+    run(box, pictures(box), """
+        import numpy as np
+        def f(label):
+            return np.array([label.dtype == dtype, label.dtype.itemsize], np.int64)
+        for text, dtype in ("", "int64"), ("to(float32) ", "float32"), ("to(float64) ", "float64"):
+            got = next(iter(load(f"label: {text}python(f, dtype=int64, shape=2)", workers={"f": f}, copy=True)))["label"]
+            assert got.tolist() == [[1, np.dtype(dtype).itemsize]] * len(got), (text, got.tolist())
+        def both(image, label):
+            assert image.dtype == np.float32 and label.dtype == np.int64, (image.dtype, label.dtype)
+        next(iter(load("image, label: center_crop(8) to(float32) python(both)", workers={"both": both})))
+    """)
 
 
 @case("options and texts that make no sense are refused with what to write")

@@ -163,11 +163,11 @@ void programs_leave_forms(struct programs *programs, bool with_operations) {
 /* ---- one form for all parts ------------------------------------------------------------------------------------ */
 
 /* "float32 [-1, 4]" */
-static void print_form(const struct field_form *form, char text[160]) {
-        size_t n = (size_t)snprintf(text, 160, "%s [", dlp_dtype_name(form->dtype));
+static void print_shape(enum dlp_dtype dtype, uint32_t n_dims, const int64_t *shape, char text[160]) {
+        size_t n = (size_t)snprintf(text, 160, "%s [", dlp_dtype_name(dtype));
 
-        for (uint32_t i = 0; i < form->n_dims && n < 140; i++)
-                n += (size_t)snprintf(text + n, 160 - n, "%s%" PRId64, i > 0 ? ", " : "", form->shape[i]);
+        for (uint32_t i = 0; i < n_dims && n < 140; i++)
+                n += (size_t)snprintf(text + n, 160 - n, "%s%" PRId64, i > 0 ? ", " : "", shape[i]);
         snprintf(text + n, 160 - n, "]");
 }
 
@@ -175,12 +175,32 @@ static int refuse_form(const struct programs *programs, uint32_t part, const str
                        const struct field_form *form, struct why *why) {
         char first[160], other[160];
 
-        print_form(all, first);
-        print_form(form, other);
+        print_shape(all->dtype, all->n_dims, all->shape, first);
+        print_shape(form->dtype, form->n_dims, form->shape, other);
         return why_set(why, -EINVAL,
                        "pipeline: field %s is %s in %s and %s in %s, which cannot stand in one batch; let steps make "
                        "them alike, such as to(int64), or name the fields without it",
                        form->name, first, part_name(programs, 0), other, part_name(programs, part));
+}
+
+static int refuse_input(const struct programs *programs, uint32_t part, const struct field_form *all,
+                        const struct field_form *form, struct why *why) {
+        char first[160], other[160];
+
+        print_shape(all->input.dtype, all->input.n_dims, all->input.shape, first);
+        print_shape(form->input.dtype, form->input.n_dims, form->input.shape, other);
+        return why_set(why, -EINVAL,
+                       "pipeline: a function gets field %s as %s in %s and as %s in %s, and it is told one form; let "
+                       "steps before it make them alike, such as to(float32)",
+                       form->name, first, part_name(programs, 0), other, part_name(programs, part));
+}
+
+/* A process is told one form of what its function gets; only what varies in all parts may differ. */
+static bool has_like_input(const struct field_form *all, const struct field_form *form) {
+        const struct field_input *one = &all->input, *other = &form->input;
+
+        return (one->n_bytes > 0) == (other->n_bytes > 0) && one->dtype == other->dtype &&
+               one->n_dims == other->n_dims && memcmp(one->shape, other->shape, one->n_dims * sizeof(*one->shape)) == 0;
 }
 
 /* The dimensions in which samples may differ must be so in all parts: for a stack because its room is planned
@@ -224,6 +244,8 @@ static void add_form(struct field_form *all, const struct field_form *form) {
         all->max_bytes = larger(all->max_bytes, form->max_bytes);
         all->asked_bytes = larger(all->asked_bytes, form->asked_bytes);
         all->more_bytes = larger(all->more_bytes, form->more_bytes);
+        all->input.n_bytes = larger(all->input.n_bytes, form->input.n_bytes);
+        all->result.n_bytes = larger(all->result.n_bytes, form->result.n_bytes);
         all->fails_late |= form->fails_late;
         all->takes_share |= form->takes_share;
         all->is_gathered |= form->is_gathered;
@@ -245,6 +267,8 @@ int programs_form(const struct programs *programs, uint32_t idx, const struct co
                         return r;
                 if (k > 0 && !is_alike(&all, &form))
                         return refuse_form(programs, k, &all, &form, why);
+                if (k > 0 && !has_like_input(&all, &form))
+                        return refuse_input(programs, k, &all, &form, why);
                 if (k == 0)
                         all = form;
                 else
