@@ -51,7 +51,7 @@ struct adding {
         size_t column; /* of the name in the text */
         uint32_t group;
         struct views views;
-        bool has_function;
+        bool has_function_on_picture;      /* a function gets the fields of the part, of which one is a picture */
         uint32_t view;                     /* the one that is added */
         const struct collation *collation; /* NULL: none */
 };

@@ -84,7 +84,7 @@ static int check_twice(const struct program *program, const char *field, const s
 static bool is_for_function_alone(const struct schema_field *field, const struct adding *adding) {
         bool is_fixed = field->kind != FIELD_VALUE || field->n_dims == 0 || field->shape[0] >= 0;
 
-        return adding->has_function && is_fixed && is_beside_picture(field, adding->steps);
+        return adding->has_function_on_picture && is_fixed && is_beside_picture(field, adding->steps);
 }
 
 int add_field(struct program *program, const struct source *source, uint32_t idx_field, const struct adding *adding,

@@ -71,6 +71,26 @@ static size_t take_name(struct step_text *reader, size_t n_word, const char *nam
         return reader->at < names_end ? name_length(reader->at) : 0;
 }
 
+/* Does the part name a picture, or bytes that may be one? Its steps are for that. */
+static bool names_picture(const struct source *source, const char *text, const struct part *part) {
+        const char *end = text + (part->steps < part->end ? part->steps - 1 : part->end);
+
+        for (const char *at = text + part->begin; at < end;) {
+                size_t n = name_length(at);
+
+                for (uint32_t i = 0; n > 0 && i < source->schema.n_fields; i++) {
+                        const struct schema_field *field = &source->schema.fields[i];
+
+                        if (word_is(at, n, field->name) &&
+                            (field->kind == FIELD_PICTURE || field->kind == FIELD_BYTES) &&
+                            at[n + strspn(at + n, BLANKS)] != '=')
+                                return true;
+                }
+                at += n > 0 ? n : 1;
+        }
+        return false;
+}
+
 /* Adds one view of the fields that the part names. */
 static int add_part(struct program *program, const struct source *source, const char *text, const struct part *part,
                     uint32_t group, uint32_t view, struct why *why) {
@@ -79,7 +99,7 @@ static int add_part(struct program *program, const struct source *source, const 
         _cleanup_(freep) char *steps = blank_but(text, part->steps, part->steps_end);
         struct adding adding = { .group = group,
                                  .views = part->views,
-                                 .has_function = part->own.function[0],
+                                 .has_function_on_picture = part->own.function[0] && names_picture(source, text, part),
                                  .view = view,
                                  .collation = &part->collation };
 
