@@ -64,10 +64,10 @@ def _(box):
         for ending, shown in (("", ""), (" ragged", " ragged(joined=false)"),
                               (" ragged(joined=true)", " ragged(joined=true)")):
             for n in (1, 3):
-                loader = load("text: raw python(f, dtype=int32, shape=..64)" + ending, {"f": tokens}, n_workers=n)
+                loader = load("text: python(f, dtype=int32, shape=..64)" + ending, {"f": tokens}, n_workers=n)
                 assert loader.pipeline == "text: python(f, dtype=int32, shape=..64)" + shown, loader.pipeline
                 assert samples_of(loader, "text") == wanted, (ending, n)
-        with load("text: raw python(f, dtype=int32, shape=-1, max=64) ragged(joined=true)", {"f": tokens}, shuffle=False,
+        with load("text: python(f, dtype=int32, shape=-1, max=64) ragged(joined=true)", {"f": tokens}, shuffle=False,
                   n_workers=2) as loader:
             assert "shape=..64" in loader.pipeline
             for batch in loader:
@@ -81,7 +81,7 @@ def _(box):
 def _(box):
     run(box, daemon_of(box), """
         def check(ending, length_of, most=64, left=False, cut=64):
-            text = f"text: raw python(f, dtype=int32, shape=..{most}) pad({ending})"
+            text = f"text: python(f, dtype=int32, shape=..{most}) pad({ending})"
             with load(text, {"f": tokens}, n_workers=2, seed=5) as loader:
                 n = 0
                 for batch in loader:
@@ -102,11 +102,11 @@ def _(box):
         check("value=-7, to=50, side=left", lambda n: 50, left=True)
         check("value=-7, side=left", lambda n: max(n, 1), left=True)
         check("value=-7, max=10, truncate=true", lambda n: max(n, 1), cut=10)
-        is_damaged(load("text: raw python(f, dtype=int32, shape=..64) pad(max=10)", {"f": tokens}, n_workers=1,
+        is_damaged(load("text: python(f, dtype=int32, shape=..64) pad(max=10)", {"f": tokens}, n_workers=1,
                         shuffle=False, on_error="fail"), "python(f): field text: has 18 elements; pad has room for 10")
-        with load("text: raw python(f, dtype=int64, shape=..64) mlm(mask=1, vocab=9) pad", {
+        with load("text: python(f, dtype=int64, shape=..64) mlm(mask=1, vocab=9) pad", {
                 "f": lambda text: text.astype("i8") % 9}, n_workers=3, seed=1) as loader, load(
-                "text: raw python(f, dtype=int64, shape=..64) mlm(mask=1, vocab=9) pad", {
+                "text: python(f, dtype=int64, shape=..64) mlm(mask=1, vocab=9) pad", {
                 "f": lambda text: text.astype("i8") % 9}, n_workers=1, seed=1) as other:
             for one, two in zip(loader, other):
                 assert all((one[name] == two[name]).all() for name in ("text", "text_labels", "text_mask"))
@@ -158,7 +158,7 @@ def _(box):
         def louder(text, sample):
             return bytes(text).decode().upper() + "!" * (sample % 4)
         for n in (1, 3):
-            with load("text: raw python(f, dtype=text, shape=..200)", {"f": louder}, n_workers=n) as loader:
+            with load("text: python(f, dtype=text, shape=..200)", {"f": louder}, n_workers=n) as loader:
                 for batch in loader:
                     assert list(batch["text"]) == [text_of(i).upper() + "!" * (i % 4) for i in batch.indices.tolist()]
         def cut(image, sample):
@@ -176,16 +176,16 @@ def _(box):
                     assert batch["image_mask"][i].sum() == h * w
         def features(text, sample):
             return (numpy.arange(3 * (sample % 6 + 1), dtype="f4") + sample).reshape(3, -1)
-        with load("text: raw python(f, dtype=float32, shape=3:..6) pad(value=-2)", {"f": features}, n_workers=2) as loader:
+        with load("text: python(f, dtype=float32, shape=3:..6) pad(value=-2)", {"f": features}, n_workers=2) as loader:
             for batch in loader:
                 for i, sample in enumerate(batch.indices.tolist()):
                     n = sample % 6 + 1
                     assert (batch["text"][i][:, :n] == features(None, sample)).all()
                     assert (batch["text"][i][:, n:] == -2).all()
-        with load("text: raw python(f, dtype=float32, shape=3:..6)", {"f": lambda text: numpy.ones((3, 5), "f4")},
+        with load("text: python(f, dtype=float32, shape=3:..6)", {"f": lambda text: numpy.ones((3, 5), "f4")},
                   n_workers=2) as loader:
             assert all(batch["text"].shape[1:] == (3, 5) for batch in loader)
-        is_damaged(load("text: raw python(f, dtype=float32, shape=3:..6)", {"f": features}, n_workers=1, on_error="fail"),
+        is_damaged(load("text: python(f, dtype=float32, shape=3:..6)", {"f": features}, n_workers=1, on_error="fail"),
                    "python(f): field text: dimension 1 has", "in another sample of its batch")
     """)
 
@@ -196,9 +196,9 @@ def _(box):
         def bad(result, *needles, form="dtype=int32, shape=..8"):
             def f(text, sample):
                 return result if sample == 5 else numpy.zeros((3, 4)[:1 + form.count(":")], form.split(",")[0][6:])
-            with load(f"text: raw python(f, {form})", {"f": f}, n_workers=1, on_error="skip", shuffle=False) as loader:
+            with load(f"text: python(f, {form})", {"f": f}, n_workers=1, on_error="skip", shuffle=False) as loader:
                 assert sorted(i for batch in loader for i in batch.indices.tolist()) == [i for i in range(N) if i != 5]
-            error = is_damaged(load(f"text: raw python(f, {form})", {"f": f}, n_workers=1, on_error="fail",
+            error = is_damaged(load(f"text: python(f, {form})", {"f": f}, n_workers=1, on_error="fail",
                                     shuffle=False), "sample 5", "python(f): ", *needles)
         bad(numpy.zeros(9, "i4"), "what was returned is int32 (9,), and int32[..8] is declared: declare more")
         bad(numpy.zeros(3, "i8"), "is int64 (3,), and int32[..8] is declared: write python(f, dtype=int64")
@@ -208,12 +208,12 @@ def _(box):
         bad("text", "is text, and int32[..8] is declared: write dtype=text, or return an array")
         bad(None, "returned None", "return an array of int32[..8]")
         bad(7, "int64 ()")
-        with load("text: raw python(f, dtype=text, shape=..8)", {"f": lambda text, sample: "x" * (sample + 3)},
+        with load("text: python(f, dtype=text, shape=..8)", {"f": lambda text, sample: "x" * (sample + 3)},
                   n_workers=2, on_error="skip") as loader:
             assert sorted(i for batch in loader for i in batch.indices.tolist()) == list(range(6))
-        is_damaged(load("text: raw python(f, dtype=text, shape=..8)", {"f": lambda text: "\\ud800"}, n_workers=1,
+        is_damaged(load("text: python(f, dtype=text, shape=..8)", {"f": lambda text: "\\ud800"}, n_workers=1,
                         on_error="fail"), "is text that UTF-8 does not have")
-        is_damaged(load("text: raw python(f, dtype=text, shape=..8)", {"f": lambda text: text}, n_workers=1,
+        is_damaged(load("text: python(f, dtype=text, shape=..8)", {"f": lambda text: text}, n_workers=1,
                         on_error="fail"), "is a ndarray, and text[..8] is declared: return a str")
     """)
 
@@ -229,19 +229,19 @@ def _(box):
                     assert needle in str(error), (needle, str(error))
             else:
                 raise AssertionError(pipeline)
-        no("text: raw python(f, dtype=int32, shape=-1)", "say how many elements it has at most, as in shape=..512")
-        no("text: raw python(f, dtype=int32, shape=5, max=7)", "max= is for a dimension of -1")
-        no("text: raw python(f, dtype=int32, shape=5) pad", "column 43: what python(f) delivers has one shape")
-        no("text: raw python(f, dtype=int32, shape=..5) pack(9)", "pack fills rows before a sample is read")
-        no("text: raw python(f, dtype=text, shape=5)", "is text, whose length varies")
-        no("text: raw python(f, dtype=text)", "is text, whose length varies")
-        no("text: raw python(f, dtype=text, shape=..5) pad", "only numbers can be padded")
+        no("text: python(f, dtype=int32, shape=-1)", "say how many elements it has at most, as in shape=..512")
+        no("text: python(f, dtype=int32, shape=5, max=7)", "max= is for a dimension of -1")
+        no("text: python(f, dtype=int32, shape=5) pad", "column 39: what python(f) delivers has one shape")
+        no("text: python(f, dtype=int32, shape=..5) pack(9)", "pack fills rows before a sample is read")
+        no("text: python(f, dtype=text, shape=5)", "is text, whose length varies")
+        no("text: python(f, dtype=text)", "is text, whose length varies")
+        no("text: python(f, dtype=text, shape=..5) pad", "only numbers can be padded")
         no("image: center_crop(8) python(f, shape=..8:8:3) hflip", "varies in size, and steps after a function are for")
         no("image, y: center_crop(8) python(f, image=float32[..8:8:3]) mixup(alpha=1, num_classes=99)",
            "only what all samples have in one size can be mixed")
-        no("text: raw python(f, dtype=uint8, shape=..2000000000:2000000000)", "is declared larger than a batch may be")
-        no("text: raw python(f, dtype=uint8, shape=..0)", "of 1 to")
-        no("text: raw python(f, dtype=uint8, shape=..)", "the most of one that varies")
+        no("text: python(f, dtype=uint8, shape=..2000000000:2000000000)", "is declared larger than a batch may be")
+        no("text: python(f, dtype=uint8, shape=..0)", "of 1 to")
+        no("text: python(f, dtype=uint8, shape=..)", "the most of one that varies")
     """)
 
 
@@ -262,7 +262,7 @@ def _(box):
                     h, w = 8 + sample % 9, 9 + sample % 4
                     assert (batch["image"][i][:h, :w] == whole[sample][:h, :w]).all()
         wanted = {i: ("int32", tokens_of(i).shape, tokens_of(i).tobytes()) for i in range(N)}
-        assert samples_of(load("text: raw python(f, dtype=int32, shape=..64)", {"f": tokens}, n_workers=3), "text") == wanted
+        assert samples_of(load("text: python(f, dtype=int32, shape=..64)", {"f": tokens}, n_workers=3), "text") == wanted
     """)
 
 
@@ -278,7 +278,7 @@ def _(box):
                 open(mark, "w").close()
                 os.kill(os.getpid(), signal.SIGKILL)
             return tokens(text, sample)
-        loader = load("text: raw python(f, dtype=int32, shape=..64) ragged", {"f": f}, n_workers=3)
+        loader = load("text: python(f, dtype=int32, shape=..64) ragged", {"f": f}, n_workers=3)
         assert samples_of(loader, "text") == wanted
         import glob
         assert len(glob.glob(flag + "*")) == 6
@@ -289,10 +289,10 @@ def _(box):
                 raise ValueError("no")
             return tokens(text, sample)
         for ending in (" ragged", " ragged(joined=true)"):
-            loader = load("text: raw python(f, dtype=int32, shape=..64)" + ending, {"f": g}, n_workers=3, on_error="skip")
+            loader = load("text: python(f, dtype=int32, shape=..64)" + ending, {"f": g}, n_workers=3, on_error="skip")
             assert samples_of(loader, "text") == {i: wanted[i] for i in range(N) if i % 4 != 1}
         n = 0
-        with load("text: raw python(f, dtype=int32, shape=..64) pad", {"f": g}, n_workers=3, on_error="substitute"
+        with load("text: python(f, dtype=int32, shape=..64) pad", {"f": g}, n_workers=3, on_error="substitute"
                   ) as loader:
             for batch in loader:
                 for i in range(batch.n_samples):
@@ -301,9 +301,9 @@ def _(box):
                         sample, n = int(batch.substitutes[i]), n + 1
                     assert (batch["text"][i][batch["text_mask"][i]] == tokens_of(sample)).all()
         assert n == 8, n
-        assert dlclient.check_steps("t", 24, pipeline="text: raw python(f, dtype=int32, shape=..64)",
+        assert dlclient.check_steps("t", 24, pipeline="text: python(f, dtype=int32, shape=..64)",
                                     workers={"f": tokens}) == 24
-        assert dlclient.check_steps("t", 24, pipeline="text: raw python(f, dtype=text, shape=..99)",
+        assert dlclient.check_steps("t", 24, pipeline="text: python(f, dtype=text, shape=..99)",
                                     workers={"f": lambda text: bytes(text).decode()}) == 24
     """)
 
