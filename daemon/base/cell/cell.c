@@ -335,7 +335,7 @@ static bool is_ending(int r) {
 
 int cell_start(struct cells *cells, const struct cell_terms *terms, struct cell **ret_cell,
                struct cell_ending *ret_ending, struct why *why) {
-        struct cell *cell;
+        struct cell *cell = NULL;
         int r = start(cells, terms, &cell, why);
 
         if (r < 0)
