@@ -149,6 +149,33 @@ def _(box):
     """, seconds=120)
 
 
+@case("fields may be exchanged, and one may be made of the array of another, for samples and for batches")
+def _(box):
+    run(box, box.daemon({"p": {"path": "/", "format": "numbers", "count": "33"}}, workers=2), """
+        def fill(x, y, samples):
+            x[...], y[...] = 2 * samples, 3 * samples + 1
+        def exchanged(x, y, sample):
+            fill(x, y, sample)
+            return y, x
+        def in_a_dict(x, y, sample):
+            fill(x, y, sample)
+            return {"y": x.reshape(()), "x": y.view()}
+        def of_batch(x, y, samples):
+            fill(x, y, samples)
+            return {"x": y, "y": x[::-1]}
+        def to_another(x, y, sample):
+            fill(x, y, sample)
+            return numpy.int64(3 * sample + 1), x.reshape(1)
+        for function, more in ((exchanged, ""), (in_a_dict, ""), (of_batch, ", batch=true"), (to_another, ", y=int64[1]")):
+            with load(f"x=index, y=index: python(f{more})", {"f": function}, n_workers=2, copy=True) as loader:
+                for batch in loader:
+                    samples = batch.indices
+                    x, y = batch["x"].tolist(), batch["y"].reshape(-1).tolist()
+                    assert x == (3 * samples + 1).tolist(), (function, x)
+                    assert y == (2 * (samples[::-1] if function is of_batch else samples)).tolist(), (function, y)
+    """)
+
+
 @case("a process that ends over a sample of two fields loses nothing: both are made again")
 def _(box):
     run(box, pictures(box), """

@@ -87,6 +87,8 @@ class Several:
         """`arrays`: what is given of each field, and where it is to go if that is another place."""
         result = self.function(**{field: arrays[field][0] for field in self.takes}, **more)
         results = self._by_field(result)
+        if len(results) > 1:
+            self._set_apart(results, arrays)
         for field in self.fields:
             given, output = arrays[field]
             self._deliver(field, results.get(field), given, output)
@@ -105,6 +107,21 @@ class Several:
             raise Wrong(f"returned {what}, and gets {', '.join(self.takes) or 'no field'}: return a tuple of as many, "
                         f"in this sequence, or a dict such as {{\"{self.fields[0]}\": array}}, or change them in place")
         return dict(zip(self.takes, result))
+
+    @staticmethod
+    def _set_apart(results: Dict[str, Any], arrays: Mapping[str, Tuple[Any, Any]]) -> None:
+        """What was returned of one field may lie in the array of another, as where two are exchanged: it is copied
+        before that is written to."""
+        for field, result in results.items():
+            if not hasattr(result, "__array__") or result is arrays[field][0]:
+                continue
+            for other, (place, output) in arrays.items():
+                if other == field or output is not None or results.get(other) is None or results[other] is place:
+                    continue
+                array = _array_of(result, f"field {field}: ")
+                if numpy.may_share_memory(array, place):
+                    results[field] = array.copy()
+                    break
 
     def _deliver(self, field: str, result: Any, given: Any, output: Any) -> None:
         if result is None or (result is given and not isinstance(output, Room)):
