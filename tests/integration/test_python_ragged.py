@@ -77,6 +77,23 @@ def _(box):
     """)
 
 
+@case("results of the other byte order are taken as the numbers that they are, of any size, one size, and whole batches")
+def _(box):
+    run(box, daemon_of(box), """
+        def other(text, sample):
+            return tokens(text, sample).astype(">i4")
+        wanted = {i: ("int32", tokens_of(i).shape, tokens_of(i).tobytes()) for i in range(N)}
+        assert samples_of(load("text: raw python(f, dtype=int32, shape=..64)", {"f": other}, n_workers=2), "text") == wanted
+        def two(y, sample):
+            return numpy.array([y, sample], ">i4")
+        def of_batch(y, samples):
+            return numpy.stack([y, samples], 1).astype(">i4")
+        for function, more in ((two, ""), (of_batch, ", batch=true")):
+            found = samples_of(load(f"y: python(f, dtype=int32, shape=2{more})", {"f": function}, n_workers=2), "y")
+            assert found == {i: ("int32", (2,), numpy.array([i, i], "i4").tobytes()) for i in range(N)}, found
+    """)
+
+
 @case("pad fills what the function did not make: to the longest of the batch, to a length, on the left, cut")
 def _(box):
     run(box, daemon_of(box), """

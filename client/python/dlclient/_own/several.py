@@ -159,7 +159,8 @@ def put(result: Any, output: Any, where: str, hint: Callable[[Any], str], whole:
 def _array_of(result: Any, where: str) -> Any:
     try:
         if not hasattr(result, "detach"):
-            return numpy.asarray(result)
+            array = numpy.asarray(result)
+            return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
         array, dtype = of_tensor(result)
     except Unfit as unfit:
         raise Wrong(f"{where}what it returned {unfit}") from None
