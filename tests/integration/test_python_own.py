@@ -192,6 +192,41 @@ def _(box):
     contains(json.dumps(daemon.objects("errors", "p")), "python(bad): ValueError: no way, at ", " in helper")
 
 
+@case("a function that sets the shape, the dtype or the strides of its array changes nothing of what is declared")
+def _(box):
+    run(box, pictures(box, 5), """
+        def refuses(text, *functions):
+            for function in functions:
+                make = lambda: [0 for _ in load(text, {"f": function}, n_workers=1)]
+                refused(dlclient.SampleDamaged, make, "is declared")
+        def other_shape(image):
+            image.shape = image.shape[:-3] + (3, 8, 8)
+            return numpy.zeros(image.shape, "u1")
+        def own_shape(image):
+            image.shape = image.shape[:-3] + (3, 8, 8)
+            return image
+        def dtype(image):
+            image.dtype = "i1"
+            return -numpy.ones(image.shape, "i1")
+        def both(image, label):
+            image.shape = image.shape[:-3] + (3, 8, 8)
+            return {"image": image if int(label.flat[0]) else numpy.zeros(image.shape, "u1")}
+        for more in ("", ", batch=true"):
+            refuses(f"center_crop(8) python(f{more})", other_shape, own_shape, dtype)
+            refuses(f"image, label: center_crop(8) python(f{more})", both)
+        def row(image):
+            image.shape = (-1,)
+            image[:] = 5
+        def strides(image):
+            image.strides = (0,) * image.ndim
+            return numpy.full(image.shape, 5, "u1")
+        for more in ("", ", batch=true"):
+            for function in (row, strides):
+                with load(f"center_crop(8) python(f{more})", {"f": function}, n_workers=1) as loader:
+                    assert all((batch["image"] == 5).all() for batch in loader), function
+    """)
+
+
 @case("what a function returns must be what is declared, and the error says what to write")
 def _(box):
     run(box, pictures(box), """

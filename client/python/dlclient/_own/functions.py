@@ -16,7 +16,7 @@ from .._errors import OptionError
 from .._lease import TYPES
 from .draws import Draws
 from .room import Room
-from .several import GIVEN, GIVEN_WHOLE, Several, Writer, Wrong, of_single, put
+from .several import GIVEN, GIVEN_WHOLE, Several, Writer, Wrong, is_in_place, of_single, put
 
 Function = Callable[..., Any]
 
@@ -166,14 +166,15 @@ class Applier:
 
     def _call_with_one(self, call: Call, name: str, more: Dict[str, Any], given: Any, output: Optional[Any],
                        whole: bool = False) -> None:
+        place = given.view() if output is None else output
         result = call.function(given, **more)
-        if result is None or (result is given and not isinstance(output, Room)):
+        if result is None or (result is given and is_in_place(given, output, place)):
             if output is not None:
                 form = output.form if isinstance(output, Room) else f"{output.dtype} {output.shape}"
                 raise Wrong(f"returned {'its input' if result is given else 'None'}, and what it delivers has another "
                             f"form than its input: return an array of {form}")
             return
-        _put(result, given if output is None else output, name, whole)
+        _put(result, place, name, whole)
 
     def writer_of(self, name: bytes) -> Optional[Writer]:
         """Does it write all fields itself?"""

@@ -32,6 +32,14 @@ def of_single(parameters: Iterable[inspect.Parameter]) -> None:
                     "samples are the parameter samples, an int64 array [n]")
 
 
+def is_in_place(given: Any, output: Any, place: Any) -> bool:
+    """Is what a function returned, which is the array that it was given, what it changed there? `place`: a view of it
+    from before the call, since the function may have set its shape or dtype; if `output` is not None, that."""
+    if output is not None:
+        return not isinstance(output, Room)
+    return bool(given.shape == place.shape and given.strides == place.strides and given.dtype == place.dtype)
+
+
 class Writer(abc.ABC):
     """What makes samples by their numbers and writes all fields of its part itself: from_dataset()."""
 
@@ -85,13 +93,14 @@ class Several:
 
     def apply(self, arrays: Mapping[str, Tuple[Any, Any]], more: Mapping[str, Any]) -> None:
         """`arrays`: what is given of each field, and where it is to go if that is another place."""
+        places = {field: given.view() if output is None else output for field, (given, output) in arrays.items()}
         result = self.function(**{field: arrays[field][0] for field in self.takes}, **more)
         results = self._by_field(result)
         if len(results) > 1:
             self._set_apart(results, arrays)
         for field in self.fields:
             given, output = arrays[field]
-            self._deliver(field, results.get(field), given, output)
+            self._deliver(field, results.get(field), given, output, places[field])
 
     def _by_field(self, result: Any) -> Dict[str, Any]:
         if result is None:
@@ -123,15 +132,15 @@ class Several:
                     results[field] = array.copy()
                     break
 
-    def _deliver(self, field: str, result: Any, given: Any, output: Any) -> None:
-        if result is None or (result is given and not isinstance(output, Room)):
+    def _deliver(self, field: str, result: Any, given: Any, output: Any, place: Any) -> None:
+        if result is None or (result is given and is_in_place(given, output, place)):
             if output is not None:
                 what = "it was not returned" if result is None else "its input was returned"
                 form = form_of(output[0]) + " of each sample" if self._whole else form_of(output)
                 raise Wrong(f"field {field}: {what}, and what is delivered has another form: return {form}")
             return
         more = ", batch=true" if self._whole else ""
-        put(result, given if output is None else output, f"field {field}: ",
+        put(result, place, f"field {field}: ",
             lambda array: f"python({self.name}, {field}={form_of(array)}{more})", self._whole)
 
 
