@@ -163,6 +163,40 @@ def _(box):
     """)
 
 
+@case("a loader and its batches that only the garbage collector finds end in whichever sequence")
+def _(box):
+    daemon = box.daemon({"f": box.folder_of_files("f", 20)})
+    lines = trainer(box, daemon, """
+        import functools
+        given_back = []
+        def leave():
+            loader = dlclient.Loader("f", batch_size=2, copy=False)
+            for batch in loader:
+                break
+            loader.close()
+            handle = batch._source.lease.handle
+            handle.ending = handle.ending_by(functools.partial(given_back.append))
+            cycle = [loader, batch]
+            cycle.append(cycle)
+        def end_first():
+            with dlclient.Loader("f", batch_size=2, copy=False) as loader:
+                batch = next(iter(loader))
+                handle = batch._source.lease.handle
+            handle.ending = handle.ending_by(functools.partial(given_back.append))
+            handle.__del__()                            # as the collector does, whichever sequence it finds them in
+            handle.pointer = None
+            batch.release()
+        gc.disable()
+        leave()
+        gc.collect()
+        end_first()
+        assert given_back == [], "slots of a rank that has ended"
+        out("alive")
+    """)
+    equal(lines, ["alive"], "the trainer")
+    within(20, lambda: daemon.objects("jobs") == [], "the ranks are given back")
+
+
 @case("a loader that nobody refers to any more gives its rank back")
 def _(box):
     daemon = box.daemon({"f": box.folder_of_files("f", 20)})

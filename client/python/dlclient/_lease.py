@@ -134,6 +134,9 @@ class Handle:
         return len(self.held()) > 0
 
     def __del__(self) -> None:
+        """The garbage collector may end it before the leases of batches that were unreachable together with it: their
+        slots went with the memory."""
+        self.leases.clear()
         if self.pointer and self.device is not None:
             self.device.leave(self.pointer)
         elif self.pointer:
