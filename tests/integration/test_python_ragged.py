@@ -83,7 +83,7 @@ def _(box):
         def other(text, sample):
             return tokens(text, sample).astype(">i4")
         wanted = {i: ("int32", tokens_of(i).shape, tokens_of(i).tobytes()) for i in range(N)}
-        assert samples_of(load("text: raw python(f, dtype=int32, shape=..64)", {"f": other}, n_workers=2), "text") == wanted
+        assert samples_of(load("text: python(f, dtype=int32, shape=..64)", {"f": other}, n_workers=2), "text") == wanted
         def two(y, sample):
             return numpy.array([y, sample], ">i4")
         def of_batch(y, samples):
