@@ -821,14 +821,15 @@ DLC_API int dlc_work_open(const struct dlc_work_options *options, struct dlc_wor
  * The sample before it must have been answered with dlc_work_done(). */
 DLC_API int dlc_work_next(struct dlc_work *work, int timeout_ms, const struct dlc_order **ret_order);
 
-/* A pipeline may let the size of what a function delivers vary: "text: raw python(tokens, dtype=int32, shape=..512)".
+/* A pipeline may let the size of what a function delivers vary: "text: python(tokens, dtype=int32, shape=..512)".
  * Then output.shape is the largest that there may be, and the function writes its elements to output.data, in C order
  * without gaps, of the shape that this call says, output.n_dims numbers. Before dlc_work_done(), which takes the
  * largest shape for what nothing is said of. -EINVAL: more elements than declared, or others in a dimension that does
  * not vary. Never blocks. */
 DLC_API int dlc_work_deliver(struct dlc_work *work, uint32_t idx_step, const int64_t *shape);
 
-/* Does this dimension of what is delivered for a step vary? The same for all samples. */
+/* Does this dimension of what is delivered for a step vary? The same for all samples. Of orders for samples only, as
+ * dlc_work_deliver(): what is made of a whole batch has one shape. */
 DLC_API bool dlc_work_varies(const struct dlc_work *work, uint32_t idx_step, uint32_t dim);
 
 /* The sample that dlc_work_next() returned is done; or, with `error`, it is damaged for this reason, of which the first

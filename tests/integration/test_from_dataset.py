@@ -300,6 +300,10 @@ def _(box):
         no(Long(2**40 + 1), "1099511627776 samples are the limit")
         no(Long(2**70), "OverflowError")
         no(Numbers(3, lambda i: 1 / 0), "the first sample, Numbers[0], fails: ZeroDivisionError")
+        class Unwilling:
+            def __array__(self, *more, **yet_more):
+                raise RuntimeError("not today")
+        no([Unwilling()], "the first sample, list[0], cannot be made into arrays: RuntimeError: not today")
         no([b"text"], "list[0] is bytes: return numbers in its place")
         no([(1, None)], "list[0][1] is None")
         no([{"a": object()}], "list[0]['a'] is a object")

@@ -656,7 +656,7 @@ START_TEST(a_function_may_get_whole_batches_and_then_only_mixing_follows) {
                   { "column 38", "only mixup, cutmix and mix may follow" } },
                 { "center_crop(8) python(f, batch=true) pad", { "its part is stacked: leave pad out", "as a list" } },
                 { "image: python(f, batch=true, shape=4) ragged", { "its part is stacked: leave ragged out" } },
-                { "python(f, batch=true)", { "has samples of several shapes" } },
+                { "python(f, batch=true)", { "has samples of several shapes", "label=int64[]" } },
                 { "center_crop(8) python(f, dtype=int32, shape=..9, batch=true)", { "varies from sample to sample" } },
         };
         const struct codec_terms terms = { .source = &PICTURES, .batch_size = 2, .max_pixels = 1000 };

@@ -533,6 +533,13 @@ int own_step_apply(const struct own_step *step, struct field_form *form, struct 
         form->is_whole = made.is_whole = step->is_whole;
         if (is_fixed(form) && is_same(step, form))
                 return 0;
+        if (!is_fixed(form) && !step->form.has_shape && step->is_whole)
+                return refuse(
+                        step, form,
+                        "has samples of several shapes: say which shape the function delivers of each, as in "
+                        "shape=224:224:3, or with the field's name, as in image=uint8[224:224:3] or label=int64[], or "
+                        "let steps before it give them one",
+                        why);
         if (!is_fixed(form) && !step->form.has_shape)
                 return refuse(
                         step, form,

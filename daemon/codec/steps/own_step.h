@@ -4,7 +4,7 @@
  *      image: random_resized_crop(224) python(my); label       my changes the picture in place
  *      image: raw python(read, dtype=float32, shape=3:64:64)   read makes an array of the stored bytes
  *      image, boxes: hflip(0.5) python(my, boxes=float32[100:4])   my gets both, and delivers boxes in another form
- *      text: raw python(tokens, dtype=int32, shape=..512) pad      samples of up to 512 elements, which are then
+ *      text: python(tokens, dtype=int32, shape=..512) pad      samples of up to 512 elements, which are then
  *                                                                  collated as other fields whose samples vary
  *      image: center_crop(224) python(my, batch=true)  my gets the pictures of a whole batch
  *

@@ -196,6 +196,9 @@ class FromDataset:
         except Unfit as unfit:
             raise OptionError(f"from_dataset: the first sample, {self.title}[0]{'' if str(unfit)[0] == '[' else ' '}"
                               f"{unfit}") from None
+        except Exception as error:  # of an object that says how it becomes an array
+            raise OptionError(f"from_dataset: the first sample, {self.title}[0], cannot be made into arrays: "
+                              f"{type(error).__name__}: {error}") from error
         self.rebuild = rebuilder(result, self.fields)
         torch = sys.modules.get("torch")
         if torch is not None:
