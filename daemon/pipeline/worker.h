@@ -77,6 +77,9 @@ void worker_join(struct worker *worker);
 
 #define SAMPLE_WAITS 1 /* the task is no longer this worker's */
 
+/* Has it, or the task, as much scratch memory already? Its own thread. */
+bool worker_has_scratch(const struct worker *worker, const struct task *task, uint64_t need);
+
 /* Lets the worker use so much memory for its sample. Returns 0; SAMPLE_WAITS: the task comes back once there is as
  * much; -EFBIG: there never is. worker_settle() gives it back. Its own thread. */
 int worker_reserve(struct worker *worker, struct task *task, uint64_t need);
