@@ -220,6 +220,7 @@ void fair_item_done(struct fair_item *item, uint64_t taken_ns) {
         atomic_store_explicit(&share->usual_ns, usual_ns, memory_order_relaxed);
         owe(share, (int64_t)taken_ns - item->charged_ns);
         atomic_fetch_add_explicit(&share->taken_ns, taken_ns, memory_order_relaxed);
+        item->charged_ns = 0; /* what else is done with it before it is pushed again comes in addition */
 }
 
 void fair_item_refund(struct fair_item *item) {

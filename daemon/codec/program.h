@@ -45,6 +45,15 @@ const struct own_step *program_own(const struct program *program, uint32_t idx);
 struct after;
 const struct after *program_after(const struct program *program, uint32_t idx);
 
+/* The collation of a plug-in that makes the field's tensor (codec/plugged/plugin_collation.h); NULL: none does. Belongs
+ * to the program. */
+struct plugin_collation;
+const struct plugin_collation *program_plugged(const struct program *program, uint32_t idx);
+
+/* Whatever of plug-ins the field uses, in the sequence in which it was settled. */
+#define PROGRAM_USES_MAX (CODEC_USES_MAX + 1u)
+uint32_t program_uses(const struct program *program, uint32_t idx, const struct plugin_use *ret_uses[PROGRAM_USES_MAX]);
+
 /* The same as codec_can_leave_form(), codec_leave_form() and so on for a field of the program. Only pictures that are
  * stacked can be left: padding has its value after these steps. Before anybody asks for a form. */
 bool program_can_leave_form(const struct program *program, uint32_t idx);

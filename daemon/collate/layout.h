@@ -117,7 +117,8 @@ struct field_form {
         struct field_input input;
         struct field_input result; /* what a function delivers, if steps make the field of it (then none of its samples
                                     * varies), or if it varies (collate/delivered.h): then the field is a copy of it */
-        bool is_whole; /* a function gets it of all samples of a batch at once: they and its input lie without gaps */
+        bool is_whole; /* a function or a plug-in gets it of all samples of a batch at once: they and its input lie */
+                       /* without gaps */
 
         struct mix_terms mix; /* stack: its samples are mixed with one another, by the size of the pictures of that */
         uint32_t mix_picture; /* field; FIELD_NONE: there are none */
@@ -161,7 +162,7 @@ struct layout {
         uint32_t n_fields;
         uint32_t n_tensors;      /* those of the fields, and those that are added to them */
         uint32_t n_ragged;       /* arrays of places */
-        bool has_whole;          /* functions get whole batches: */
+        bool has_whole;          /* functions or plug-ins get whole batches: */
         uint64_t numbers_offset; /* where the numbers of its samples are in the slot, int64_t [batch_size] */
         bool is_sparse;          /* room is more than most batches use: pages are to come as they are written */
         uint32_t batch_size;

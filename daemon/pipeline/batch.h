@@ -49,7 +49,8 @@ void batch_failed(struct batch *batch, uint32_t idx_sample, uint32_t code, const
 /* Workers: one sample has ended, or several. The last one publishes. */
 void batch_sample_done(struct batch *batch, struct counters *counters);
 
-/* The same, but true if the last one was among them and functions get the batch whole before it is published. Then it
+/* The same, but true if the last one was among them and functions or plug-ins get the batch whole before it is
+ * published. Then it
  * is the caller's, with its gaps closed, until batch_whole_done(). */
 bool batch_samples_are_last(struct batch *batch, uint32_t n_samples, struct counters *counters);
 void batch_whole_done(struct batch *batch, struct counters *counters);

@@ -14,6 +14,7 @@
 #include "daemon/collate/packing.h"
 #include "daemon/data/growth.h"
 #include "daemon/pipeline/desk/desk.h"
+#include "daemon/pipeline/plugged.h"
 #include "daemon/pipeline/rows.h"
 #include "daemon/pipeline/task.h"
 #include "proto/base/amounts.h"
@@ -86,7 +87,8 @@ static int stream_plan_layout(struct stream *stream, const struct stream_options
                 if (memory->isolation && forms[i].how == COLLATE_RAGGED && is_for_cells(options->programs, i))
                         limits.is_spread = true;
         }
-        return layout_plan(forms, n_fields, &limits, &stream->layout, why);
+        r = layout_plan(forms, n_fields, &limits, &stream->layout, why);
+        return r < 0 ? r : plugged_check(options->programs, stream->batch_samples, memory->large_bytes, why);
 }
 
 static int stream_make_ring(struct stream *stream, const struct stream_options *options,

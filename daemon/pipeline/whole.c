@@ -5,6 +5,7 @@
 #include "daemon/pipeline/batch.h"
 #include "daemon/pipeline/desk/desk.h"
 #include "daemon/pipeline/failure/failure.h"
+#include "daemon/pipeline/plugged.h"
 
 /* The task is with this sample of its batch, and with what was served of it. */
 static void go_to(struct task *task, uint32_t idx_sample) {
@@ -38,9 +39,31 @@ static void put(struct worker *worker, struct task *task) {
                 options->desk_filled(options->userdata, stream);
 }
 
+/* Plug-ins make their tensors last, of samples that nobody changes any more. Returns false if the task waits for memory
+ * first: it comes back as from the desk. */
+static bool collate(struct worker *worker, struct task *task) {
+        struct batch *batch = task->batch;
+        struct why why;
+        int r;
+
+        if (batch->failed || batch->n_kept == 0 || !batch_is_wanted(batch))
+                return true;
+        r = plugged_collate(worker, task, &why);
+        if (r == SAMPLE_WAITS)
+                return false;
+        if (r == -EBADMSG)
+                failure_of_batch(task, &why, worker->counters);
+        else if (r < 0)
+                batch_failed(batch, 0, (uint32_t)-r, &why);
+        return true;
+}
+
 static void end(struct worker *worker, struct task *task) {
         const struct job *job = task->batch->stream->job;
 
+        if (!collate(worker, task))
+                return;
+        worker_settle(worker, task);
         task->carried = (struct carried){ 0 };
         batch_whole_done(task->batch, worker->counters);
         if (atomic_load_explicit(&job->failed, memory_order_relaxed))
@@ -52,7 +75,12 @@ void whole_begin(struct worker *worker, struct task *task) {
         task->carried = (struct carried){ .is_whole = true };
         task->n_rows = 1; /* the others that it had have ended as well */
         task->idx_row = 0;
-        put(worker, task);
+        if (desk_has_batches(task->batch->stream->desk)) {
+                put(worker, task);
+                return;
+        }
+        go_to(task, 0);
+        end(worker, task);
 }
 
 static void make_again(struct worker *worker, struct task *task, uint32_t idx_sample) {

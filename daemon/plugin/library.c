@@ -274,25 +274,42 @@ static const struct dlplugin_codec *codec_of(const struct library *library, cons
 static const struct dlplugin_format *format_of(const struct library *library, const struct plugin_request *request) {
         uint32_t n_before = library->plugin.n_steps + library->plugin.n_codecs;
 
-        return request->idx_step >= n_before ? &library->plugin.formats[request->idx_step - n_before] : NULL;
+        return request->idx_step >= n_before && request->idx_step - n_before < library->plugin.n_formats
+                       ? &library->plugin.formats[request->idx_step - n_before]
+                       : NULL;
+}
+
+static const struct dlplugin_collation *collation_of(const struct library *library,
+                                                     const struct plugin_request *request) {
+        uint32_t n_before = library->plugin.n_steps + library->plugin.n_codecs + library->plugin.n_formats;
+
+        return request->idx_step >= n_before ? &library->plugin.collations[request->idx_step - n_before] : NULL;
 }
 
 static int call_settle(const struct library *library, struct calling *calling, const struct plugin_request *request,
                        struct kept *kept) {
         const struct dlplugin_codec *codec = codec_of(library, request);
         const struct dlplugin_format *format = format_of(library, request);
-        const struct dlplugin_step *step = &library->plugin.steps[request->idx_step];
+        const struct dlplugin_collation *collation = collation_of(library, request);
+        const struct dlplugin_step *step;
 
         kept->output = request->input;
         if (format) {
                 kept->forget = format->forget;
                 return format->settle ? format->settle(&calling->call, &kept->state) : 0;
         }
+        if (collation) {
+                kept->forget = collation->forget;
+                return collation->settle
+                               ? collation->settle(&calling->call, &request->input, &kept->output, &kept->state)
+                               : 0;
+        }
         if (codec) {
                 kept->output = (struct dlplugin_form){ DLPLUGIN_UINT8, 3, { -1, -1, 3 } };
                 kept->forget = codec->forget;
                 return codec->settle ? codec->settle(&calling->call, &kept->output, &kept->state) : 0;
         }
+        step = &library->plugin.steps[request->idx_step];
         kept->forget = step->forget;
         return step->settle ? step->settle(&calling->call, &request->input, &kept->output, &kept->state) : 0;
 }
@@ -345,12 +362,36 @@ static bool is_as_settled(const struct kept *kept, const struct dlplugin_form *o
         return memcmp(&kept->output, &form, sizeof(form)) == 0;
 }
 
+/* n samples, or rows, one after the other. One dimension more is possible: plugin_is_form(). */
+static struct dlplugin_form form_of_batch(const struct dlplugin_form *one, uint32_t n) {
+        struct dlplugin_form all = { .dtype = one->dtype, .n_dims = one->n_dims + 1, .shape = { n } };
+
+        for (uint32_t i = 0; i < one->n_dims; i++)
+                all.shape[i + 1] = one->shape[i];
+        return all;
+}
+
+/* Makes the output. What is settled does not change any more. */
+static int run(const struct library *library, struct dlplugin_call *call, const struct plugin_request *request,
+               const struct kept *kept, const void *input, void *output) {
+        const struct dlplugin_codec *codec = codec_of(library, request);
+        const struct dlplugin_collation *collation = collation_of(library, request);
+
+        if (codec)
+                return codec->decode(call, input, request->n_input_bytes, &request->output, output);
+        if (collation) {
+                struct dlplugin_form samples = form_of_batch(&kept->input, request->n_samples),
+                                     rows = form_of_batch(&kept->output, request->n_samples);
+
+                return collation->collate(call, &samples, input, &rows, output);
+        }
+        return library->plugin.steps[request->idx_step].run(call, &kept->input, input, &kept->output, output);
+}
+
 static void ask(struct library_worker *worker, struct calling *calling, const struct plugin_request *request,
                 const void *input, void *output, struct plugin_reply *reply) {
-        const struct dlplugin_codec *codec = codec_of(worker->library, request);
         struct dlplugin_call *call = &calling->call;
         struct kept *kept = NULL;
-        int r;
 
         if (settle(worker, calling, request, &kept, reply) < 0)
                 return;
@@ -366,17 +407,14 @@ static void ask(struct library_worker *worker, struct calling *calling, const st
                 return;
         }
         if (request->question == PLUGIN_MEASURE) {
-                measure(codec, calling, request, input, reply);
+                measure(codec_of(worker->library, request), calling, request, input, reply);
                 return;
         }
         if (!is_as_settled(kept, &request->output)) {
                 fail_with(calling, reply, "wants to deliver another form than at first");
                 return;
         }
-        r = codec ? codec->decode(call, input, request->n_input_bytes, &request->output, output)
-                  : worker->library->plugin.steps[request->idx_step].run(call, &kept->input, input, &kept->output,
-                                                                         output);
-        calling_answer(calling, r, reply);
+        calling_answer(calling, run(worker->library, call, request, kept, input, output), reply);
 }
 
 void library_ask(struct library_worker *worker, const struct plugin_request *request, const void *input, void *output,

@@ -16,7 +16,7 @@
 enum plugin_question {
         PLUGIN_SETTLE = 1,
         PLUGIN_MEASURE, /* a codec: the size of the picture in the bytes that are the input */
-        PLUGIN_RUN,     /* a step, or a codec that decodes */
+        PLUGIN_RUN,     /* a step, a collation, or a codec that decodes */
 
         /* A format: what is in the window that is the input, with the file's name and a NUL after it? The output gets
          * records (scanning.h), as much of them as it has room for; the other question asks for the rest. */
@@ -32,13 +32,16 @@ struct plugin_request {
                 double number;
                 char text[DLPLUGIN_TEXT_MAX];
         } values[DLPLUGIN_ARGUMENTS_MAX];
-        struct dlplugin_form input, output; /* output: of PLUGIN_RUN, as the answers before have said */
+        struct dlplugin_form input,
+                output; /* output: of PLUGIN_RUN, as the answers before have said. Of a collation: */
+                        /* of one sample, and of one row */
 
         /* Of what is drawn. */
         uint64_t seed, sample;
         uint32_t epoch, place;
 
-        uint64_t n_input_bytes, n_output_bytes;
+        uint64_t n_input_bytes, n_output_bytes; /* of a collation: of all samples and rows */
+        uint32_t n_samples;                     /* of a collation */
 
         struct {
                 uint64_t n_file_bytes, offset, n_bytes;

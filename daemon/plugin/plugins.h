@@ -124,6 +124,9 @@ int plugin_use_reserve(const struct plugin_use *use, struct plugin_seats *seats,
 uint64_t plugin_use_need(const struct plugin_use *use);
 uint64_t plugin_use_need_for(size_t n_bytes, const struct dlplugin_form *output);
 
+/* Of a collation, for a batch of so many samples. */
+uint64_t plugin_use_need_of_batch(const struct plugin_use *use, uint32_t n_samples);
+
 /* Where the input of a step is to be put, after the last plugin_use_reserve(). */
 uint8_t *plugin_use_input(const struct plugin_use *use, struct plugin_seats *seats);
 
@@ -141,3 +144,8 @@ int plugin_use_measure(const struct plugin_use *use, struct plugin_seats *seats,
 int plugin_use_decode(const struct plugin_use *use, struct plugin_seats *seats, const struct plugin_draws *draws,
                       const uint8_t *bytes, size_t n_bytes, const struct dlplugin_form *output,
                       const uint8_t **ret_elements, struct why *why);
+
+/* The same for a collation: its input are n_samples samples, one after the other, and `out` gets as many rows. It
+ * reserves the memory itself. draws->sample is the place of the batch in its epoch. */
+int plugin_use_collate(const struct plugin_use *use, struct plugin_seats *seats, const struct plugin_draws *draws,
+                       uint32_t n_samples, const uint8_t *samples, uint8_t *out, struct why *why);

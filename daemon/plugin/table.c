@@ -122,9 +122,24 @@ static int describe_format(const struct dlplugin_format *from, struct plugin_ste
         return describe_arguments(from->arguments, from->n_arguments, to, why);
 }
 
+static int describe_collation(const struct dlplugin_collation *from, struct plugin_step *to, struct why *why) {
+        int r = copy_name(from->name, "a collation", to->name, why);
+
+        if (r < 0)
+                return r;
+        if (!from->collate)
+                return why_set(why, -EINVAL, "has a collation %s that cannot collate", to->name);
+        to->kind = PLUGIN_COLLATION;
+        copy_text(from->about, to->about);
+        return describe_arguments(from->arguments, from->n_arguments, to, why);
+}
+
 const char *table_kind(const struct plugin_step *step) {
         static const char *const KINDS[] = {
-                [PLUGIN_STEP] = "a step", [PLUGIN_CODEC] = "a codec", [PLUGIN_FORMAT] = "a format"
+                [PLUGIN_STEP] = "a step",
+                [PLUGIN_CODEC] = "a codec",
+                [PLUGIN_FORMAT] = "a format",
+                [PLUGIN_COLLATION] = "a collation",
         };
 
         return KINDS[step->kind];
@@ -145,12 +160,16 @@ static int check(const struct dlplugin *plugin, struct why *why) {
                                "DLPLUGIN_SERIAL or DLPLUGIN_PER_WORKER");
         if (plugin->threads == DLPLUGIN_PER_WORKER && !plugin->worker_open)
                 return why_set(why, -EINVAL, "says DLPLUGIN_PER_WORKER and has no worker_open()");
-        if ((uint64_t)plugin->n_steps + plugin->n_codecs + plugin->n_formats > DLPLUGIN_STEPS_MAX)
-                return why_set(why, -EINVAL, "has %u steps, %u codecs and %u formats: up to %u are possible together",
-                               plugin->n_steps, plugin->n_codecs, plugin->n_formats, DLPLUGIN_STEPS_MAX);
+        if ((uint64_t)plugin->n_steps + plugin->n_codecs + plugin->n_formats + plugin->n_collations >
+            DLPLUGIN_STEPS_MAX)
+                return why_set(why, -EINVAL,
+                               "has %u steps, %u codecs, %u formats and %u collations: up to %u are possible together",
+                               plugin->n_steps, plugin->n_codecs, plugin->n_formats, plugin->n_collations,
+                               DLPLUGIN_STEPS_MAX);
         if ((plugin->n_steps > 0 && !plugin->steps) || (plugin->n_codecs > 0 && !plugin->codecs) ||
-            (plugin->n_formats > 0 && !plugin->formats))
-                return why_set(why, -EINVAL, "says how many steps, codecs or formats it has, and not where they are");
+            (plugin->n_formats > 0 && !plugin->formats) || (plugin->n_collations > 0 && !plugin->collations))
+                return why_set(why, -EINVAL,
+                               "says how many steps, codecs, formats or collations it has, and not where they are");
         return 0;
 }
 
@@ -174,6 +193,8 @@ int table_describe(const struct dlplugin *plugin, struct plugin_table *ret_table
                 r = describe_codec(&plugin->codecs[i], &table->steps[table->n_steps++], why);
         for (uint32_t i = 0; i < plugin->n_formats && r == 0; i++)
                 r = describe_format(&plugin->formats[i], &table->steps[table->n_steps++], why);
+        for (uint32_t i = 0; i < plugin->n_collations && r == 0; i++)
+                r = describe_collation(&plugin->collations[i], &table->steps[table->n_steps++], why);
         if (r == 0)
                 r = check_twice(table, why);
         if (r == 0)
@@ -198,7 +219,7 @@ static bool is_argument(const struct plugin_argument *argument) {
 static bool is_step(const struct plugin_step *step) {
         bool is = is_text(step->name, sizeof(step->name)) && plugin_is_name(step->name, strlen(step->name)) &&
                   is_text(step->about, sizeof(step->about)) && is_text(step->endings, sizeof(step->endings)) &&
-                  step->kind <= PLUGIN_FORMAT && step->n_arguments <= DLPLUGIN_ARGUMENTS_MAX;
+                  step->kind <= PLUGIN_COLLATION && step->n_arguments <= DLPLUGIN_ARGUMENTS_MAX;
 
         for (uint32_t i = 0; is && i < step->n_arguments; i++)
                 is = is_argument(&step->arguments[i]);

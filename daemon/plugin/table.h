@@ -21,6 +21,7 @@ enum plugin_kind {
         PLUGIN_STEP,
         PLUGIN_CODEC,
         PLUGIN_FORMAT,
+        PLUGIN_COLLATION,
 };
 
 /* Whatever a plug-in has that is named and has arguments. */
@@ -38,7 +39,7 @@ struct plugin_table {
         char about[DLPLUGIN_TEXT_MAX];
         uint32_t version; /* of the header that it was compiled with */
         uint32_t threads; /* enum dlplugin_threads */
-        uint32_t n_steps; /* steps, codecs after them, then formats */
+        uint32_t n_steps; /* steps, codecs after them, then formats, then collations */
         struct plugin_step steps[DLPLUGIN_STEPS_MAX];
 };
 

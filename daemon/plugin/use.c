@@ -285,6 +285,10 @@ uint64_t plugin_use_need_for(size_t n_bytes, const struct dlplugin_form *output)
         return n_bytes + plugin_form_bytes(output) + NEED_MORE;
 }
 
+uint64_t plugin_use_need_of_batch(const struct plugin_use *use, uint32_t n_samples) {
+        return n_samples * (use->request.n_input_bytes + use->request.n_output_bytes) + NEED_MORE;
+}
+
 uint8_t *plugin_use_input(const struct plugin_use *use, struct plugin_seats *seats) {
         struct seat *seat = find_seat(seats, use->plugin);
 
@@ -428,5 +432,27 @@ int plugin_use_decode(const struct plugin_use *use, struct plugin_seats *seats, 
         r = ask_codec(use, seats, draws, bytes, &request, &reply, why);
         if (r == 0)
                 *ret_elements = output_of(find_seat(seats, use->plugin));
+        return r;
+}
+
+/* ---- collations ----------------------------------------------------------------------------------------------------
+ */
+
+int plugin_use_collate(const struct plugin_use *use, struct plugin_seats *seats, const struct plugin_draws *draws,
+                       uint32_t n_samples, const uint8_t *samples, uint8_t *out, struct why *why) {
+        struct plugin_request request = use->request;
+        struct plugin_reply reply;
+        int r;
+
+        request.n_samples = n_samples;
+        request.n_input_bytes *= n_samples;
+        request.n_output_bytes *= n_samples;
+        r = reserve_for(use, seats, request.n_input_bytes, request.n_output_bytes, why);
+        if (r < 0)
+                return r;
+        memcpy(plugin_use_input(use, seats), samples, request.n_input_bytes);
+        r = ask_about(use, find_seat(seats, use->plugin), draws, &request, &reply, why);
+        if (r == 0)
+                memcpy(out, output_of(find_seat(seats, use->plugin)), request.n_output_bytes);
         return r;
 }

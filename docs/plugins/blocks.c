@@ -15,6 +15,11 @@
  * and a format for datasets, whose files hold many such pictures with their labels:
  *
  *      format = "plugin(blocks.album)"
+ *
+ * and a collation, which makes float32 [n, height, width, 3] of the n pictures of a batch: what each differs from their
+ * mean, divided by scale
+ *
+ *      center_crop(224) plugin(blocks.centered, scale=255)
  */
 #include <dlplugin.h>
 
@@ -207,6 +212,45 @@ static const struct dlplugin_format FORMATS[] = {
         { .name = "album", .about = "files of many BLK1 pictures", .endings = ".alb", .scan = album },
 };
 
+/* ---- centered --------------------------------------------------------------------------------------------------- */
+
+static const struct dlplugin_argument CENTERED[] = {
+        { .name = "scale", .kind = DLPLUGIN_NUMBER, .by_default = "255", .minimum = 1, .maximum = 65535 },
+};
+
+/* Of a sample, and of a row of what becomes of the batch. */
+static int settle_centered(struct dlplugin_call *call, const struct dlplugin_form *sample, struct dlplugin_form *row,
+                           void **state) {
+        (void)state;
+        row->dtype = DLPLUGIN_FLOAT32;
+        return check_picture(call, sample);
+}
+
+/* Both forms are those of the batch, [n, height, width, 3]. */
+static int centered(struct dlplugin_call *call, const struct dlplugin_form *form, const void *input,
+                    const struct dlplugin_form *output_form, void *output) {
+        size_t n = (size_t)form->shape[0], n_elements = dlplugin_elements(form) / n;
+        const uint8_t *from = input;
+        float *to = output;
+
+        (void)output_form;
+        for (size_t i = 0; i < n_elements; i++) {
+                uint64_t sum = 0;
+
+                for (size_t k = 0; k < n; k++)
+                        sum += from[k * n_elements + i];
+                for (size_t k = 0; k < n; k++)
+                        to[k * n_elements + i] = (float)((from[k * n_elements + i] - (double)sum / (double)n) /
+                                                         call->values[0].number);
+        }
+        return 0;
+}
+
+static const struct dlplugin_collation COLLATIONS[] = {
+        { .name = "centered", .about = "what pictures differ from the mean of their batch",
+          .arguments = CENTERED, .n_arguments = 1, .settle = settle_centered, .collate = centered },
+};
+
 /* ---- the plug-in ------------------------------------------------------------------------------------------------ */
 
 static const struct dlplugin_step STEPS[] = {
@@ -221,7 +265,7 @@ static const struct dlplugin_step STEPS[] = {
 DLPLUGIN_EXPORT const struct dlplugin dlplugin = {
         DLPLUGIN_HEAD,
         .name = "blocks",
-        .about = "An example: mosaics, salt, brightness, albums.",
+        .about = "An example: mosaics, salt, brightness, albums, batches.",
         .threads = DLPLUGIN_PARALLEL, /* it uses nothing but what it is given */
         .steps = STEPS,
         .n_steps = sizeof(STEPS) / sizeof(STEPS[0]),
@@ -229,4 +273,6 @@ DLPLUGIN_EXPORT const struct dlplugin dlplugin = {
         .n_codecs = sizeof(CODECS) / sizeof(CODECS[0]),
         .formats = FORMATS,
         .n_formats = sizeof(FORMATS) / sizeof(FORMATS[0]),
+        .collations = COLLATIONS,
+        .n_collations = sizeof(COLLATIONS) / sizeof(COLLATIONS[0]),
 };

@@ -18,7 +18,8 @@ from plugins import PARALLEL, PER_WORKER, SERIAL, SOURCES, WHERE, blk, blocks, c
 WIDTH, HEIGHT = 20, 12
 WHOLE = f"center_crop({HEIGHT}:{WIDTH})"
 ODD = {"no symbol": 1, "future": 2, "wrong size": 3, "small": 4, "other name": 5, "no threads": 6, "bad step": 7,
-       "twice": 8, "fails": 9, "crashes": 10, "hangs": 11, "no run": 12, "bad default": 13, "no version": 14}
+       "twice": 8, "fails": 9, "crashes": 10, "hangs": 11, "no run": 12, "bad default": 13, "no version": 14, "no collate": 15,
+       "nowhere": 16}
 
 
 def daemon_of(box, folder, plugins, n=12, **settings):
@@ -355,6 +356,8 @@ def _(box):
                 ("bad step", 'a step called "no name"'),
                 ("twice", "two things called step"),
                 ("no run", "a step step that cannot be run"),
+                ("no collate", "a collation batch that cannot collate"),
+                ("nowhere", "says how many steps, codecs, formats or collations it has, and not where they are"),
                 ("fails", "could not begin: the licence of 1999 has run out"),
                 ("crashes", "has ended its process, which was ended by signal 6"),
                 ("hangs", "did not come back within 5 seconds")):
@@ -368,7 +371,7 @@ def _(box):
                 equal({fact["name"]: fact["value"] for fact in daemon.status()["plugins"]},
                       {"odd": "refused", "blocks": "loaded", "blocks.mosaic": "size=8", "blocks.luma": "scale=255",
                        "blocks.salt": "p=0.02, color=both", "blocks.unpack": "",
-                       "blocks.album": ""})
+                       "blocks.album": "", "blocks.centered": "scale=255"})
                 served(daemon, f"{WHOLE} plugin(blocks.mosaic)")
                 daemon.stop()
     table.done()

@@ -18,7 +18,9 @@ enum {
         HANGS,
         NO_RUN,
         BAD_DEFAULT,
-        NO_VERSION
+        NO_VERSION,
+        NO_COLLATE,
+        NOWHERE
 };
 
 #if KIND == 11
@@ -57,6 +59,9 @@ static const struct dlplugin_step STEPS[] = {
         { .name = KIND == TWICE ? "step" : "other", .run = run },
 };
 
+static const struct dlplugin_collation COLLATIONS[] = { { .name = "batch",
+                                                          .collate = KIND == NO_COLLATE ? NULL : run } };
+
 #if KIND == 4
 DLPLUGIN_EXPORT const uint32_t dlplugin_small[2] = { DLPLUGIN_VERSION, sizeof(struct dlplugin) };
 __asm__(".globl dlplugin\n.set dlplugin, dlplugin_small\n.type dlplugin, @object\n.size dlplugin, 8");
@@ -76,5 +81,7 @@ DLPLUGIN_EXPORT const struct dlplugin VARIABLE = {
         .open = begin,
         .steps = STEPS,
         .n_steps = 2,
+        .collations = KIND == NOWHERE ? NULL : COLLATIONS,
+        .n_collations = 1,
 };
 #endif

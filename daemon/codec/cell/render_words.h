@@ -28,7 +28,7 @@ struct render_program {
         uint32_t n_classes;
         uint32_t n_plugins, n_outputs;
         uint64_t plugins_offset; /* from the beginning of this: the struct plugin_tables, and after them the outputs, */
-                                 /* each a struct dlplugin_form, in the sequence of codec_uses() */
+                                 /* each a struct dlplugin_form, in the sequence of program_uses() */
         uint32_t left_forms, left_operations; /* bit i: those of field i are left to the client */
         char text[];                          /* with NUL */
 };

@@ -39,6 +39,39 @@ void forms_to_field(const struct dlplugin_form *form, struct field_form *ret_for
                 ret_form->shape[i] = form->shape[i];
 }
 
+static int refuse(const struct codec *codec, size_t column, const char *what, struct why *why) {
+        return why_set(why, -EINVAL, "pipeline, column %zu: plugin: field %s %s", column, codec->field.name, what);
+}
+
+int forms_of_codec(const struct codec *codec, const struct source *source, size_t column,
+                   struct dlplugin_form *ret_form, struct why *why) {
+        const struct codec_terms terms = { .source = source, .batch_size = 1, .max_pixels = 1 };
+        struct field_form form;
+        int r;
+
+        if (codec_is_gathered(codec))
+                return refuse(codec, column, "is put together from several places: no plug-in can be applied to it",
+                              why);
+        if (codec->field.may_be_absent)
+                return refuse(codec, column, "is not in all samples: no plug-in can be applied to it", why);
+        r = codec_form(codec, &terms, &form, why);
+        if (r < 0)
+                return r;
+        *ret_form = (struct dlplugin_form){ .dtype = forms_dtype(form.dtype), .n_dims = form.n_dims };
+        for (uint32_t i = 0; i < form.n_dims; i++) {
+                ret_form->shape[i] = form.shape[i];
+                if (form.shape[i] < 0 || form.how != COLLATE_STACK)
+                        return refuse(
+                                codec, column,
+                                "has samples of several shapes: let steps before the plug-in give them one, such as "
+                                "center_crop(224)",
+                                why);
+        }
+        if (form.how != COLLATE_STACK || ret_form->dtype == 0)
+                return refuse(codec, column, "is not an array: no plug-in can be applied to it", why);
+        return 0;
+}
+
 int forms_seats(struct codec_tools *tools, struct why *why) {
         int r = tools->seats ? 0 : plugin_seats_new(&tools->seats);
 

@@ -8,6 +8,8 @@
 #define FORMS_CODEC_PLACE   0x7000u
 #define FORMS_STEP_PLACE(i) (0x8000u + (i)*0x1000u)
 
+#define FORMS_COLLATION_PLACE 0x6000u
+
 /* The number of a dtype for plug-ins; 0: they have none like it. */
 uint32_t forms_dtype(enum dlp_dtype dtype);
 
@@ -16,6 +18,11 @@ bool forms_find_dtype(uint32_t number, uint32_t *ret_dtype);
 
 /* An array of one shape, which is stacked. */
 void forms_to_field(const struct dlplugin_form *form, struct field_form *ret_form);
+
+/* The form of what `codec` delivers, for a plug-in that comes after it: of a field of one shape it depends on the steps
+ * alone. -EINVAL with the column: it has no form that is known before a sample is read. */
+int forms_of_codec(const struct codec *codec, const struct source *source, size_t column,
+                   struct dlplugin_form *ret_form, struct why *why);
 
 /* The worker's seats are there from now on. -ENOMEM. */
 int forms_seats(struct codec_tools *tools, struct why *why);

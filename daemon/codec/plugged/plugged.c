@@ -10,43 +10,6 @@
 #include "proto/base/amounts.h"
 #include "proto/base/cleanup.h"
 
-/* ---- forms ---------------------------------------------------------------------------------------------------------
- */
-
-static int refuse(const struct codec *codec, size_t column, const char *what, struct why *why) {
-        return why_set(why, -EINVAL, "pipeline, column %zu: plugin: field %s %s", column, codec->field.name, what);
-}
-
-/* The form that the first plug-in gets. Of a field of one shape it depends on the steps alone. */
-static int form_before(const struct codec *codec, const struct source *source, size_t column,
-                       struct dlplugin_form *ret_form, struct why *why) {
-        const struct codec_terms terms = { .source = source, .batch_size = 1, .max_pixels = 1 };
-        struct field_form form;
-        int r;
-
-        if (codec_is_gathered(codec->plugged.before))
-                return refuse(codec, column, "is put together from several places: no plug-in can be applied to it",
-                              why);
-        if (codec->field.may_be_absent)
-                return refuse(codec, column, "is not in all samples: no plug-in can be applied to it", why);
-        r = codec_form(codec->plugged.before, &terms, &form, why);
-        if (r < 0)
-                return r;
-        *ret_form = (struct dlplugin_form){ .dtype = forms_dtype(form.dtype), .n_dims = form.n_dims };
-        for (uint32_t i = 0; i < form.n_dims; i++) {
-                ret_form->shape[i] = form.shape[i];
-                if (form.shape[i] < 0 || form.how != COLLATE_STACK)
-                        return refuse(
-                                codec, column,
-                                "has samples of several shapes: let steps before the plug-in give them one, such as "
-                                "center_crop(224)",
-                                why);
-        }
-        if (form.how != COLLATE_STACK || ret_form->dtype == 0)
-                return refuse(codec, column, "is not an array: no plug-in can be applied to it", why);
-        return 0;
-}
-
 /* ---- making --------------------------------------------------------------------------------------------------------
  */
 
@@ -64,7 +27,7 @@ static int settle(struct codec *codec, const struct source *source, const struct
                   struct why *why) {
         struct codec_plugged *plugged = &codec->plugged;
         struct dlplugin_form form;
-        int r = form_before(codec, source, steps[0].column, &form, why);
+        int r = forms_of_codec(codec->plugged.before, source, steps[0].column, &form, why);
 
         plugged->before_form = form;
         for (uint32_t i = 0; i < n && r == 0; i++) {

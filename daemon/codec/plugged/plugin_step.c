@@ -344,6 +344,36 @@ static int refuse_codec(const struct plugin_step_text *step, struct why *why) {
                        step->column, plugin_name(step->plugin), table_of(step)->name);
 }
 
+static int refuse_collation(const struct plugin_step_text *step, struct why *why) {
+        return why_set(
+                why, -EINVAL,
+                "pipeline, column %zu: %s.%s is a collation, which makes the batch of all its samples: it stands "
+                "last in its part, without another collation or a function, and only views may follow it",
+                step->column, plugin_name(step->plugin), table_of(step)->name);
+}
+
+bool plugin_collation_take(const char *text, size_t begin, size_t end, struct plugins *plugins,
+                           struct plugin_step_text *ret_collation, size_t *ret_steps_end) {
+        struct step_word word = { .end = begin }, last = { 0 };
+        struct plugin_step_text collation = { 0 };
+        struct why ignored;
+        struct step_text reader = { .what = "pipeline", .text = text, .why = &ignored };
+
+        while (step_text_next_word(text, word.end, end, &word))
+                last = word;
+        if (!word_is(text + last.begin, last.n, NAME))
+                return false;
+        reader.at = text + last.begin;
+        if (read_step(&reader, plugins, &collation) < 0 || table_of(&collation)->kind != PLUGIN_COLLATION)
+                return false;
+        step_text_skip_blanks(&reader);
+        if (reader.at != text + end)
+                return false;
+        *ret_collation = collation;
+        *ret_steps_end = last.begin;
+        return true;
+}
+
 int plugin_steps_parse(const char *text, const char *at, struct plugins *plugins,
                        struct plugin_step_text ret_steps[PLUGIN_STEPS_A_FIELD_MAX], uint32_t *ret_n, struct why *why) {
         struct step_text reader = { .what = "pipeline", .text = text, .at = at, .why = why };
@@ -365,6 +395,8 @@ int plugin_steps_parse(const char *text, const char *at, struct plugins *plugins
                         r = refuse_codec(&step, why);
                 if (r == 0 && table_of(&step)->kind == PLUGIN_FORMAT)
                         r = refuse_format(&step, why);
+                if (r == 0 && table_of(&step)->kind == PLUGIN_COLLATION)
+                        r = refuse_collation(&step, why);
                 if (r < 0)
                         return r;
                 ret_steps[n++] = step;

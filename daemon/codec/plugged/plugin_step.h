@@ -30,7 +30,7 @@ const char *plugin_steps_find(const char *text, size_t begin);
  * says what to write. */
 int plugin_steps_check_bare(const char *text, const struct plugins *plugins, struct why *why);
 
-/* Reads one, and says where it ends; it may be a codec. Errors as below. */
+/* Reads one, and says where it ends; it may be a codec, or a collation. Errors as below. */
 int plugin_step_parse(const char *text, const char *at, struct plugins *plugins, struct plugin_step_text *ret_step,
                       const char **ret_after, struct why *why);
 
@@ -42,6 +42,11 @@ int plugin_steps_parse(const char *text, const char *at, struct plugins *plugins
 /* Reads the one that is a dataset's format, "plugin(blocks.album)". Errors as above. */
 int plugin_format_parse(const char *text, struct plugins *plugins, struct plugin_step_text *ret_format,
                         struct why *why);
+
+/* Is a collation of a plug-in the last step of text[begin] to text[end - 1]? Then says where it begins. What is wrong
+ * with one that cannot be read is said by who reads the steps. */
+bool plugin_collation_take(const char *text, size_t begin, size_t end, struct plugins *plugins,
+                           struct plugin_step_text *ret_collation, size_t *ret_steps_end);
 
 /* In its one normal spelling. */
 void plugin_step_print(const struct plugin_step_text *step, FILE *stream);

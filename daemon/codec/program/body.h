@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "daemon/codec/after/after.h"
+#include "daemon/codec/plugged/plugin_collation.h"
 #include "daemon/codec/program.h"
 #include "daemon/codec/steps/own_step.h"
 #include "daemon/codec/steps/views_step.h"
@@ -21,16 +22,24 @@
 struct program {
         uint32_t n_fields;
         struct codec *codecs[DLP_TENSORS_MAX];
-        struct collation collations[DLP_TENSORS_MAX]; /* of each field */
-        struct own_step owns[DLP_TENSORS_MAX];        /* likewise, if a function gets it */
-        struct after *afters[DLP_TENSORS_MAX];        /* steps after the function; NULL: none */
-        struct views views[DLP_TENSORS_MAX];          /* of each field's part */
-        uint32_t mix_pictures[DLP_TENSORS_MAX];       /* the one with which each field is mixed, or FIELD_NONE */
-        size_t renamed[DLP_TENSORS_MAX];              /* the column of its name, if the part gives it one; 0: none */
-        uint32_t serving[DLP_TENSORS_MAX];            /* program_serving() */
-        uint32_t sharers[DLP_TENSORS_MAX];            /* program_sharer() */
-        const struct codec_named *named;              /* while it is parsed */
+        struct collation collations[DLP_TENSORS_MAX];      /* of each field */
+        struct own_step owns[DLP_TENSORS_MAX];             /* likewise, if a function gets it */
+        struct after *afters[DLP_TENSORS_MAX];             /* steps after the function; NULL: none */
+        struct views views[DLP_TENSORS_MAX];               /* of each field's part */
+        struct plugin_collation *plugged[DLP_TENSORS_MAX]; /* a plug-in makes its batch; NULL: none does */
+        uint32_t mix_pictures[DLP_TENSORS_MAX];            /* the one with which each field is mixed, or FIELD_NONE */
+        size_t renamed[DLP_TENSORS_MAX];   /* the column of its name, if the part gives it one; 0: none */
+        uint32_t serving[DLP_TENSORS_MAX]; /* program_serving() */
+        uint32_t sharers[DLP_TENSORS_MAX]; /* program_sharer() */
+        const struct codec_named *named;   /* while it is parsed */
         char *text;
+};
+
+/* What follows the steps of a part. */
+struct ending {
+        struct own_call own;
+        struct collation collation;
+        struct plugin_step_text plugged; /* a collation of a plug-in; without a plug-in: none */
 };
 
 /* A part of the text, and where its steps begin. */
@@ -38,8 +47,7 @@ struct part {
         size_t begin, end; /* of the whole text */
         size_t steps;      /* after the ':', or `end` */
         size_t steps_end;  /* where the collation or views begin, or `end` */
-        struct own_call own;
-        struct collation collation;
+        struct ending ending;
         struct views views;
 };
 
@@ -67,8 +75,16 @@ int parse_unnamed(struct program *program, const struct source *source, const ch
 /* ---- ending.c */
 
 /* A function and a collation at the end of a part, and where the steps before them end. */
-int take_ending(const char *text, size_t begin, size_t *steps_end, struct own_call *ret_own,
-                struct collation *ret_collation, struct why *why);
+int take_ending(const struct program *program, const char *text, size_t begin, size_t *steps_end,
+                struct ending *ret_ending, struct why *why);
+
+/* Is anything said of the part beside steps of the daemon and of plug-ins? */
+bool has_ending(const struct ending *ending);
+
+/* The last field of the program is the only one of its part, or of a view of it, that begins at `begin`: a plug-in
+ * makes its batch. */
+int bind_plugged(struct program *program, const struct source *source, uint32_t begin,
+                 const struct plugin_step_text *plugged, struct why *why);
 
 /* The function of the part, if it has one, gets the fields from `begin` on: a view of the part, whose first one begins
  * at `first`. */

@@ -42,6 +42,13 @@ int settle_packing(struct program *program, struct why *why) {
                                        "each, and python(%s, batch=true) gets one row for each sample: let it get "
                                        "single samples, without batch=true",
                                        collation->column, program->owns[idx_whole].function);
+                for (uint32_t k = 0; k < program->n_fields; k++)
+                        if (program->plugged[k])
+                                return why_set(why, -EINVAL,
+                                               "pipeline, column %zu: the samples of a packed batch lie in rows, "
+                                               "several in each, and the collation of a plug-in for field %s makes "
+                                               "one row of each sample: leave one of them out",
+                                               collation->column, codec_name(program->codecs[k]));
                 if (!first) {
                         first = collation;
                         first->pack.has_seqlens = true;

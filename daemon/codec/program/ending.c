@@ -6,26 +6,72 @@
 
 #include "daemon/codec/labels/one_hot.h"
 
-int take_ending(const char *text, size_t begin, size_t *steps_end, struct own_call *ret_own,
-                struct collation *ret_collation, struct why *why) {
-        int r = collation_take(text, begin, *steps_end, ret_collation, steps_end, why);
-
-        if (r == 0)
-                r = own_step_take(text, begin, *steps_end, ret_own, steps_end, why);
-        if (r == 0 && ret_own->is_whole && !collation_is_stack(ret_collation) && !collation_mixes(ret_collation))
+static int check_function(const struct own_call *own, const struct collation *collation, struct why *why) {
+        if (own->is_whole && !collation_is_stack(collation) && !collation_mixes(collation))
                 return why_set(
                         why, -EINVAL,
                         "pipeline, column %zu: python(%s, batch=true) gets and delivers arrays of a whole batch, "
                         "[n, ...], so its part is stacked: leave %s out. Samples that differ in size before the "
                         "function are given as a list",
-                        ret_collation->column, ret_own->function, collation_name(ret_collation));
-        if (r == 0 && ret_own->function[0] && collation_is_pack(ret_collation))
-                r = why_set(
+                        collation->column, own->function, collation_name(collation));
+        if (own->function[0] && collation_is_pack(collation))
+                return why_set(
                         why, -EINVAL,
                         "pipeline, column %zu: pack fills rows before a sample is read, and how long it is is known "
                         "only after python(%s): use ragged(joined=true) or pad",
-                        ret_collation->column, ret_own->function);
-        return r;
+                        collation->column, own->function);
+        return 0;
+}
+
+static int check_alone(const struct ending *ending, struct why *why) {
+        const struct plugin_step_text *plugged = &ending->plugged;
+        const char *name = plugged->plugin ? plugin_table(plugged->plugin)->steps[plugged->idx_step].name : NULL;
+
+        if (name && ending->collation.type)
+                return why_set(why, -EINVAL,
+                               "pipeline, column %zu: %s and the collation %s.%s of a plug-in would both make the "
+                               "batch: leave one of them out",
+                               ending->collation.column, collation_name(&ending->collation),
+                               plugin_name(plugged->plugin), name);
+        if (name && ending->own.function[0])
+                return why_set(why, -EINVAL,
+                               "pipeline, column %zu: the collation %s.%s of a plug-in gets what steps make, and not "
+                               "what python(%s) delivers: leave one of them out",
+                               plugged->column, plugin_name(plugged->plugin), name, ending->own.function);
+        return 0;
+}
+
+int take_ending(const struct program *program, const char *text, size_t begin, size_t *steps_end,
+                struct ending *ret_ending, struct why *why) {
+        struct plugins *plugins = program->named ? program->named->plugins : NULL;
+        int r;
+
+        *ret_ending = (struct ending){ 0 };
+        plugin_collation_take(text, begin, *steps_end, plugins, &ret_ending->plugged, steps_end);
+        r = collation_take(text, begin, *steps_end, &ret_ending->collation, steps_end, why);
+        if (r == 0)
+                r = own_step_take(text, begin, *steps_end, &ret_ending->own, steps_end, why);
+        if (r == 0)
+                r = check_function(&ret_ending->own, &ret_ending->collation, why);
+        return r < 0 ? r : check_alone(ret_ending, why);
+}
+
+bool has_ending(const struct ending *ending) {
+        return ending->collation.type || ending->own.function[0] || ending->plugged.plugin;
+}
+
+int bind_plugged(struct program *program, const struct source *source, uint32_t begin,
+                 const struct plugin_step_text *plugged, struct why *why) {
+        uint32_t idx = program->n_fields - 1;
+
+        if (!plugged->plugin)
+                return 0;
+        if (idx != begin)
+                return why_set(why, -EINVAL,
+                               "pipeline, column %zu: a collation of a plug-in is for one field, and a part names %s "
+                               "with %s: give each field a part of its own",
+                               plugged->column, codec_name(program->codecs[begin]), codec_name(program->codecs[idx]));
+        return plugin_collation_new(plugged, program->codecs[idx], source, &program->plugged[idx], why);
 }
 
 int check_collated(const struct program *program, uint32_t begin, const struct collation *collation, struct why *why) {

@@ -99,16 +99,16 @@ static int add_part(struct program *program, const struct source *source, const 
         _cleanup_(freep) char *steps = blank_but(text, part->steps, part->steps_end);
         struct adding adding = { .group = group,
                                  .views = part->views,
-                                 .has_function_on_picture = part->own.function[0] && names_picture(source, text, part),
+                                 .has_function_on_picture = part->ending.own.function[0] &&
+                                                            names_picture(source, text, part),
                                  .view = view,
-                                 .collation = &part->collation };
+                                 .collation = &part->ending.collation };
 
         if (!steps)
                 return why_errno(why, -ENOMEM, "pipeline");
         if (strspn(steps, BLANKS) < strlen(steps))
                 adding.steps = steps;
-        if (part->steps < part->end && !adding.steps && !part->collation.type && part->views.n == 0 &&
-            !part->own.function[0])
+        if (part->steps < part->end && !adding.steps && part->views.n == 0 && !has_ending(&part->ending))
                 return why_set(why, -EINVAL,
                                "pipeline, column %zu: expected steps after \":\"; without it the field is "
                                "handed out as it is stored",
@@ -151,20 +151,22 @@ static int parse_part(struct program *program, const struct source *source, cons
 
                 if (r < 0)
                         return r;
-                r = bind_own(program, first, begin, &part->own, why);
+                r = bind_own(program, first, begin, &part->ending.own, why);
                 if (r == 0)
-                        r = check_collated(program, begin, &part->collation, why);
+                        r = check_collated(program, begin, &part->ending.collation, why);
                 if (r == 0)
                         r = check_plugged(program, begin, why);
+                if (r == 0)
+                        r = bind_plugged(program, source, begin, &part->ending.plugged, why);
                 if (r < 0)
                         return r;
-                collate_part(program, begin, &part->collation);
+                collate_part(program, begin, &part->ending.collation);
                 find_masks(program, source, begin);
                 r = lead_fields(program, source, begin, why);
                 if (r == 0)
-                        r = bind_after(program, begin, &part->own, text, why);
-                if (r == 0 && collation_mixes(&part->collation))
-                        r = check_mixed(program, begin, view, &part->collation, why);
+                        r = bind_after(program, begin, &part->ending.own, text, why);
+                if (r == 0 && collation_mixes(&part->ending.collation))
+                        r = check_mixed(program, begin, view, &part->ending.collation, why);
                 if (r == 0)
                         r = check_mask_dtype(program, source, begin, why);
                 if (r == 0 && view == 0)
@@ -189,7 +191,7 @@ int parse_named(struct program *program, const struct source *source, const char
                 if (colon < part_end)
                         r = views_take(text, part.steps, part_end, &part.views, &part.steps_end, why);
                 if (r == 0 && colon < part_end)
-                        r = take_ending(text, part.steps, &part.steps_end, &part.own, &part.collation, why);
+                        r = take_ending(program, text, part.steps, &part.steps_end, &part.ending, why);
                 if (r == 0)
                         r = parse_part(program, source, text, &part, n_with_steps, why);
                 if (r < 0)
@@ -198,7 +200,8 @@ int parse_named(struct program *program, const struct source *source, const char
                         parts[i] = n_parts;
                 n_parts++;
                 /* A part without steps must not change what the others draw. */
-                n_with_steps += part.collation.has_mlm || part.own.function[0] || collation_mixes(&part.collation) ||
+                n_with_steps += part.ending.collation.has_mlm || part.ending.own.function[0] ||
+                                part.ending.plugged.plugin || collation_mixes(&part.ending.collation) ||
                                 part.steps + strspn(text + part.steps, BLANKS) < part.steps_end;
                 begin = part_end + 1;
                 if (part_end < end && begin + strspn(text + begin, BLANKS) == end) /* "a;" is the field a */

@@ -9,11 +9,31 @@
 #include "daemon/augment/recipe.h"
 #include "proto/base/cleanup.h"
 
+/* The collation of a part, one of the daemon's or of a plug-in; "": the text says none. The caller frees it. NULL: no
+ * memory. */
+static char *print_collation(const struct program *program, uint32_t idx, const struct collation *collation) {
+        char *text = NULL;
+        size_t size;
+        FILE *stream;
+
+        if (collation && collation->type)
+                return collation_text(collation);
+        stream = open_memstream(&text, &size);
+        if (!stream)
+                return NULL;
+        if (program->plugged[idx])
+                plugin_collation_print(program->plugged[idx], stream);
+        if (fclose(stream) == 0)
+                return text;
+        free(text);
+        return NULL;
+}
+
 /* What follows the steps of a part whose first view has the fields from idx_first to idx_last, if the text says it; the
  * caller frees it. NULL: no memory. */
 static char *print_ending(const struct program *program, uint32_t idx_first, uint32_t idx_last,
                           const struct collation *collation) {
-        _cleanup_(freep) char *last = collation && collation->type ? collation_text(collation) : strdup("");
+        _cleanup_(freep) char *last = print_collation(program, idx_first, collation);
         const struct own_step *owns[DLP_TENSORS_MAX];
         const struct after *after = NULL;
         const struct views *views = &program->views[idx_last];

@@ -20,6 +20,7 @@ void program_free(struct program *program) {
         for (uint32_t i = 0; i < program->n_fields; i++) {
                 codec_free(program->codecs[i]);
                 after_free(program->afters[i]);
+                plugin_collation_free(program->plugged[i]);
         }
         free(program->text);
         free(program);
@@ -37,9 +38,22 @@ const struct after *program_after(const struct program *program, uint32_t idx) {
         return program->afters[idx];
 }
 
+const struct plugin_collation *program_plugged(const struct program *program, uint32_t idx) {
+        return program->plugged[idx];
+}
+
+uint32_t program_uses(const struct program *program, uint32_t idx,
+                      const struct plugin_use *ret_uses[PROGRAM_USES_MAX]) {
+        uint32_t n = codec_uses(program->codecs[idx], ret_uses);
+
+        if (program->plugged[idx])
+                ret_uses[n++] = plugin_collation_use(program->plugged[idx]);
+        return n;
+}
+
 /* Does nothing come after the steps of the codec that needs their result here? */
 static bool is_last_to_change(const struct program *program, uint32_t idx) {
-        return collation_is_stack(&program->collations[idx]) && !program_own(program, idx);
+        return collation_is_stack(&program->collations[idx]) && !program_own(program, idx) && !program->plugged[idx];
 }
 
 bool program_can_leave_form(const struct program *program, uint32_t idx) {
@@ -91,6 +105,8 @@ int program_form(const struct program *program, uint32_t idx, const struct codec
                 r = own_step_apply(program_own(program, idx), ret_form, why);
         if (r == 0 && program->afters[idx])
                 r = after_form(program->afters[idx], ret_form, why);
+        if (r == 0 && program->plugged[idx])
+                plugin_collation_apply(program->plugged[idx], ret_form);
         if (r == 0)
                 r = check_cut(program, idx, ret_form, why);
         if (r < 0)

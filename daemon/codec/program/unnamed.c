@@ -76,7 +76,8 @@ static bool is_raw(const char *text) {
 
 /* The field that the steps are for, in all its views. */
 static int add_main(struct program *program, const struct source *source, struct adding *adding, const char *text,
-                    const struct own_call *own, const struct collation *collation, struct why *why) {
+                    const struct ending *ending, struct why *why) {
+        const struct own_call *own = &ending->own;
         uint32_t idx_main = 0;
         int r = find_main(&source->schema, &idx_main, why);
 
@@ -85,7 +86,9 @@ static int add_main(struct program *program, const struct source *source, struct
         if (r == 0)
                 r = bind_own(program, 0, 0, own, why);
         if (r == 0)
-                r = check_collated(program, 0, collation, why);
+                r = check_collated(program, 0, &ending->collation, why);
+        if (r == 0)
+                r = bind_plugged(program, source, 0, &ending->plugged, why);
         if (r == 0)
                 r = bind_after(program, 0, own, text, why);
         if (r == 0 && codec_drops_boxes(program->codecs[0]))
@@ -101,10 +104,12 @@ static int add_main(struct program *program, const struct source *source, struct
                 if (r == 0)
                         r = bind_own(program, 0, program->n_fields - 1, own, why);
                 if (r == 0)
+                        r = bind_plugged(program, source, program->n_fields - 1, &ending->plugged, why);
+                if (r == 0)
                         r = bind_after(program, program->n_fields - 1, own, text, why);
         }
         for (uint32_t i = 0; i < program->n_fields; i++)
-                program->collations[i] = *collation;
+                program->collations[i] = ending->collation;
         return r;
 }
 
@@ -113,31 +118,31 @@ int parse_unnamed(struct program *program, const struct source *source, const ch
         bool no_main = is_raw(text) && is_table(&source->schema);
         uint32_t idx_main = source->schema.n_fields, idx_label = idx_main;
         struct adding adding = { 0 };
-        struct own_call own;
-        struct collation collation;
+        struct ending ending;
         _cleanup_(freep) char *steps = NULL;
         size_t steps_end;
         int r = views_take(text, 0, strlen(text), &adding.views, &steps_end, why);
 
         if (r == 0)
-                r = take_ending(text, 0, &steps_end, &own, &collation, why);
+                r = take_ending(program, text, 0, &steps_end, &ending, why);
         if (r < 0)
                 return r;
         steps = strndup(text, steps_end);
         if (!steps)
                 return why_errno(why, -ENOMEM, "pipeline");
-        if ((!collation.type && adding.views.n == 0 && !own.function[0]) || strspn(steps, BLANKS) < steps_end)
+        if ((adding.views.n == 0 && !has_ending(&ending)) || strspn(steps, BLANKS) < steps_end)
                 adding.steps = steps;
-        adding.collation = &collation;
-        r = find_label(source, &collation, &idx_label, why);
+        adding.collation = &ending.collation;
+        r = find_label(source, &ending.collation, &idx_label, why);
         if (!no_main && r == 0) {
-                r = add_main(program, source, &adding, text, &own, &collation, why);
+                r = add_main(program, source, &adding, text, &ending, why);
                 idx_main = r == 0 ? codec_field(program->codecs[0]) : idx_main;
         }
         if (idx_label < source->schema.n_fields && idx_label != idx_main && r == 0)
                 r = add_label(program, source, idx_label, &adding, why);
-        for (uint32_t view = 0; (view == 0 || view < adding.views.n) && collation_mixes(&collation) && r == 0; view++)
-                r = check_mixed(program, 0, view, &collation, why);
+        for (uint32_t view = 0; (view == 0 || view < adding.views.n) && collation_mixes(&ending.collation) && r == 0;
+             view++)
+                r = check_mixed(program, 0, view, &ending.collation, why);
         for (uint32_t i = 0; i < source->schema.n_fields && r == 0; i++)
                 if (no_main ? source->schema.fields[i].kind != FIELD_NAME &&
                                       source->schema.fields[i].kind != FIELD_MASKS &&

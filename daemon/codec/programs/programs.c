@@ -189,13 +189,14 @@ static int refuse_input(const struct programs *programs, uint32_t part, const st
 
         print_shape(all->input.dtype, all->input.n_dims, all->input.shape, first);
         print_shape(form->input.dtype, form->input.n_dims, form->input.shape, other);
-        return why_set(why, -EINVAL,
-                       "pipeline: a function gets field %s as %s in %s and as %s in %s, and it is told one form; let "
-                       "steps before it make them alike, such as to(float32)",
-                       form->name, first, part_name(programs, 0), other, part_name(programs, part));
+        return why_set(
+                why, -EINVAL,
+                "pipeline: a plug-in or a function gets field %s as %s in %s and as %s in %s, and it is told one form; let "
+                "steps before it make them alike, such as to(float32)",
+                form->name, first, part_name(programs, 0), other, part_name(programs, part));
 }
 
-/* A process is told one form of what its function gets; only what varies in all parts may differ. */
+/* A process is told one form of what its function or plug-in gets; only what varies in all parts may differ. */
 static bool has_like_input(const struct field_form *all, const struct field_form *form) {
         const struct field_input *one = &all->input, *other = &form->input;
 

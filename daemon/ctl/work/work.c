@@ -314,7 +314,7 @@ void handle_work(struct session *session, const Dlp__Request *request) {
                                "started anew");
                 return;
         }
-        if (rank->stream->layout.has_whole && !work->supervises && !work->takes_batches) {
+        if (desk_has_batches(rank->stream->desk) && !work->supervises && !work->takes_batches) {
                 session_refuse(session, request->id, -EPROTONOSUPPORT,
                                "work: a function of this rank gets whole batches (batch=true), and the libdlclient of "
                                "this worker process is too old for that: install the version of the daemon's");

@@ -64,6 +64,10 @@ bool desk_has_samples(const struct desk *desk) {
         return desk && desk->n_of_samples > 0;
 }
 
+bool desk_has_batches(const struct desk *desk) {
+        return desk && desk->n_steps > desk->n_of_samples;
+}
+
 bool desk_is_whole(const struct task *task) {
         return task->carried.is_whole && !task->carried.is_again;
 }

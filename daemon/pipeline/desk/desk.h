@@ -117,6 +117,9 @@ void desk_free(struct desk *desk);
 /* Are functions applied to single samples? NULL: none are applied. */
 bool desk_has_samples(const struct desk *desk);
 
+/* The same for whole batches. */
+bool desk_has_batches(const struct desk *desk);
+
 /* Is the order that the task is one for a whole batch? */
 bool desk_is_whole(const struct task *task);
 

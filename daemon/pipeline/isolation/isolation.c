@@ -67,8 +67,8 @@ static void describe_left(const struct program *program, struct render_program *
 /* What a pipeline uses of plug-ins. */
 struct plugged {
         uint32_t n_plugins, n_outputs;
-        const struct plugin *plugins[DLP_TENSORS_MAX * CODEC_USES_MAX];
-        struct dlplugin_form outputs[DLP_TENSORS_MAX * CODEC_USES_MAX];
+        const struct plugin *plugins[DLP_TENSORS_MAX * PROGRAM_USES_MAX];
+        struct dlplugin_form outputs[DLP_TENSORS_MAX * PROGRAM_USES_MAX];
 };
 
 static void note_plugin(struct plugged *plugged, const struct plugin *plugin) {
@@ -79,10 +79,10 @@ static void note_plugin(struct plugged *plugged, const struct plugin *plugin) {
 }
 
 static void find_plugged(const struct program *program, struct plugged *plugged) {
-        const struct plugin_use *uses[CODEC_USES_MAX];
+        const struct plugin_use *uses[PROGRAM_USES_MAX];
 
         for (uint32_t i = 0; i < program_n_fields(program); i++) {
-                uint32_t n = codec_uses(program_codec(program, i), uses);
+                uint32_t n = program_uses(program, i, uses);
 
                 for (uint32_t k = 0; k < n; k++) {
                         note_plugin(plugged, plugin_use_plugin(uses[k]));
@@ -155,13 +155,13 @@ static bool is_for_cells(const struct programs *programs) {
 
 /* Plug-ins that would do their work in the daemon all the same. */
 static int refuse_others(const struct programs *programs, struct why *why) {
-        const struct plugin_use *uses[CODEC_USES_MAX];
+        const struct plugin_use *uses[PROGRAM_USES_MAX];
 
         for (uint32_t k = 0; k < programs_n_parts(programs); k++) {
                 const struct program *program = programs_part(programs, k);
 
                 for (uint32_t i = 0; i < program_n_fields(program); i++)
-                        for (uint32_t n = codec_uses(program_codec(program, i), uses); n > 0; n--)
+                        for (uint32_t n = program_uses(program, i, uses); n > 0; n--)
                                 if (plugin_is_in_daemon(plugin_use_plugin(uses[n - 1])))
                                         return why_set(why, -EINVAL,
                                                        "pipeline: the plug-in %s is loaded into the daemon, which "

@@ -1,10 +1,11 @@
 /* dlplugin.h: plug-ins for dataloaderd, in C or whatever can be called from C.
  *
- * A plug-in is a shared library, NAME.so, with a variable of this header in it. It brings steps and codecs, which
- * pipelines name, and formats, which datasets name:
+ * A plug-in is a shared library, NAME.so, with a variable of this header in it. It brings steps, codecs and
+ * collations, which pipelines name, and formats, which datasets name:
  *
  *      random_resized_crop(224) hflip(0.5) plugin(blocks.mosaic, size=8)
  *      plugin(blocks.unpack) random_resized_crop(224)
+ *      center_crop(224) plugin(blocks.centered)
  *      format = "plugin(blocks.album)"
  *
  * A whole plug-in, of which docs/plugins/blocks.c is the long form:
@@ -67,7 +68,7 @@ extern "C" {
 
 #define DLPLUGIN_NAME_MAX      32u  /* bytes with NUL: of plug-ins, steps and arguments. Letters, digits, "_" */
 #define DLPLUGIN_TEXT_MAX      160u /* bytes with NUL: of what is said about them, and of values */
-#define DLPLUGIN_STEPS_MAX     32u  /* of steps, codecs and formats together */
+#define DLPLUGIN_STEPS_MAX     32u  /* of steps, codecs, formats and collations together */
 #define DLPLUGIN_ARGUMENTS_MAX 8u
 #define DLPLUGIN_DIMS_MAX      8u
 #define DLPLUGIN_FIELDS_MAX    64u         /* of a format's samples */
@@ -148,7 +149,7 @@ struct dlplugin_value {
 struct dlplugin_call {
         uint32_t version; /* of the daemon's dlplugin.h: that of the plug-in or a later one */
         uint32_t epoch;
-        uint64_t sample; /* its number in the dataset */
+        uint64_t sample; /* its number in the dataset; of a batch: the place of its first sample in the epoch's order */
 
         void *plugin; /* what open() gave; else NULL */
         void *worker; /* what worker_open() gave; else NULL */
@@ -336,6 +337,40 @@ struct dlplugin_format {
         int (*scan)(struct dlplugin_call *call, struct dlplugin_window *window);
 };
 
+/* ---- collations, since version 3 --------------------------------------------------------------------------------- */
+
+/* A collation makes the tensor of a batch of all its samples. It stands last in a part that names one field, where the
+ * daemon's pad or mixup would stand; only views may follow it:
+ *
+ *      image: center_crop(224) plugin(NAME.COLLATION, ARGUMENT)
+ *
+ * It gets the samples of a batch in one array, [n, ...], in the batch's order, and makes one of as many rows. All
+ * samples have one form, and all rows have one. n is the batch size or less: of the last batch of an epoch, and where
+ * damaged samples are left out. It is called once for each batch, when all samples of the batch are there, and never
+ * for a batch without samples. If it fails, crashes or hangs, the job ends with its sentence: there is no other batch
+ * to take.
+ *
+ * Both arrays of the largest batch must fit into a quarter of memory_limit, 1 GiB at most; else the job is refused. */
+struct dlplugin_collation {
+        const char *name; /* no step, no codec and no format has it */
+        const char *about;
+        const struct dlplugin_argument *arguments;
+        uint32_t n_arguments;
+        uint32_t zero; /* 0 */
+
+        /* Is it possible with these values, for such samples? *row is a copy of *sample; a collation whose rows have
+         * another type or shape changes it. The rest as for a step. */
+        int (*settle)(struct dlplugin_call *call, const struct dlplugin_form *sample, struct dlplugin_form *row,
+                      void **state);
+
+        void (*forget)(void *state);
+
+        /* Makes all elements of `output`, [n, row...], from `input`, [n, sample...]: input_form->shape[0] is n. What it
+         * draws belongs to the batch: call->sample is the place of its first sample in the epoch's order. */
+        int (*collate)(struct dlplugin_call *call, const struct dlplugin_form *input_form, const void *input,
+                       const struct dlplugin_form *output_form, void *output);
+};
+
 /* ---- the plug-in ------------------------------------------------------------------------------------------------ */
 
 enum dlplugin_threads {
@@ -378,7 +413,8 @@ struct dlplugin {
         /* Since version 3. */
         const struct dlplugin_format *formats;
         uint32_t n_formats;
-        uint32_t zero_3; /* 0 */
+        uint32_t n_collations;
+        const struct dlplugin_collation *collations;
 };
 
 /* The one symbol of a plug-in: the name under which the daemon looks for it. */
