@@ -245,7 +245,7 @@ bool plugin_is_form(const struct dlplugin_form *form) {
         bool is = n_bytes > 0 && form->n_dims < DLPLUGIN_DIMS_MAX;
 
         for (uint32_t i = 0; is && i < form->n_dims; i++)
-                is = form->shape[i] >= 0 && !__builtin_mul_overflow(n_bytes, (uint64_t)form->shape[i], &n_bytes);
+                is = form->shape[i] > 0 && !__builtin_mul_overflow(n_bytes, (uint64_t)form->shape[i], &n_bytes);
         return is && n_bytes < UINT64_C(1) << 40;
 }
 

@@ -138,6 +138,7 @@ def _(box):
         ("dtype", 'the field "x" of an unknown type'),
         ("dims", 'the field "x" of 4000000000 dimensions'),
         ("shape", 'the field "x" has an impossible shape'),
+        ("zero", 'the field "x" has an impossible shape'),
         ("huge", 'the field "x" has an impossible shape'),
         ("size", 'the field "x" has 9 bytes, which its shape and type cannot'),
         ("late", 'the field "late" after a sample'),

@@ -532,7 +532,7 @@ def _(box):
 def _(box):
     daemon, table = bad(box, workers=1), Table()
     for form, part in (("negative", "impossible or too large"), ("huge", "impossible or too large"),
-                       ("unknown", "impossible or too large"), ("dims", "impossible or too large"),
+                       ("unknown", "impossible or too large"), ("dims", "impossible or too large"), ("none", "impossible or too large"),
                        ("refuses", "bad.odd: does not like this input"), ("crash", "signal 6"),
                        ("hang", "did not come back within 5 seconds")):
         with table.row(form):

@@ -150,6 +150,8 @@ static int bad_fields(struct dlplugin_call *call, struct dlplugin_window *window
                 r = field(call, window, "x", DLPLUGIN_FIELD_ARRAY, 0, DLPLUGIN_UINT8, 4000000000u, 1);
         if (r == 0 && IS("shape"))
                 r = field(call, window, "x", DLPLUGIN_FIELD_ARRAY, 0, DLPLUGIN_UINT8, 1, -5);
+        if (r == 0 && IS("zero"))
+                r = field(call, window, "x", DLPLUGIN_FIELD_ARRAY, DLPLUGIN_FIELD_IS_VALUE, DLPLUGIN_UINT8, 1, 0);
         if (r == 0 && IS("huge"))
                 r = field(call, window, "x", DLPLUGIN_FIELD_ARRAY, 0, DLPLUGIN_UINT8, 2, INT64_MAX);
         if (r == 0 && IS("size"))
@@ -164,7 +166,8 @@ static int bad_sample(struct dlplugin_call *call, struct dlplugin_window *window
                 { .offset = 1, .n_bytes = 9, .value = "nine bytes" }, /* of `size`: no multiple of two int32 */
         };
         uint32_t n_cells = IS("size") || IS("twice") || IS("control") || IS("key") || IS("kind") || IS("flags") ||
-                                           IS("stored") || IS("dtype") || IS("dims") || IS("shape") || IS("huge")
+                                           IS("stored") || IS("dtype") || IS("dims") || IS("shape") || IS("huge") ||
+                                           IS("zero")
                                    ? 3
                                    : 2;
 

@@ -191,7 +191,7 @@ struct dlplugin_step {
         uint32_t zero; /* 0 */
 
         /* Is this step possible with these values, for such an input? *output is a copy of *input; a step that delivers
-         * another type or shape changes it; no dimension may be negative. May prepare what run() needs, a table for
+         * another type or shape changes it; each dimension is at least 1. May prepare what run() needs, a table for
          * instance, and leave it in *state. It is called when a client attaches and again by each worker, more than
          * once for one pipeline, and should take a few milliseconds at most. NULL: always possible, the form stays. */
         int (*settle)(struct dlplugin_call *call, const struct dlplugin_form *input, struct dlplugin_form *output,
@@ -222,7 +222,7 @@ struct dlplugin_codec {
         uint32_t zero; /* 0 */
 
         /* What does it deliver, with these values? The rest as for a step. *output is uint8 [-1, -1, 3], a picture of
-         * any size; a codec for arrays changes it, to dimensions of which none is negative. NULL: pictures. */
+         * any size; a codec for arrays changes it, to dimensions of at least 1. NULL: pictures. */
         int (*settle)(struct dlplugin_call *call, struct dlplugin_form *output, void **state);
 
         void (*forget)(void *state);
@@ -273,7 +273,8 @@ struct dlplugin_field {
                            * what pipelines expect under this name */
         uint32_t kind;    /* enum dlplugin_field_kind */
         uint32_t flags;
-        struct dlplugin_form form; /* of arrays: of each sample; the first dimension may be -1: it varies */
+        struct dlplugin_form form; /* of arrays: of each sample; each dimension is at least 1, or the first is
+                                    * -1: it varies */
 };
 
 /* A field of a sample. */

@@ -85,14 +85,13 @@ static int check_field(const struct pass *pass, const struct schema_field *field
                 return 0;
         if (field->n_dims > SCHEMA_DIMS_MAX)
                 return refuse_field(field, "has too many dimensions", why);
-        for (uint32_t i = 0; i < field->n_dims; i++)
-                if (field->shape[i] < (i == 0 ? -1 : 0) || field->shape[i] > UINT32_MAX ||
-                    (field->shape[i] > 0 && (n_elements *= (uint64_t)field->shape[i]) > UINT32_MAX))
+        for (uint32_t i = 0; i < field->n_dims; i++) {
+                if (i == 0 && field->shape[i] == -1)
+                        continue;
+                if (field->shape[i] < 1 || field->shape[i] > UINT32_MAX ||
+                    (n_elements *= (uint64_t)field->shape[i]) > UINT32_MAX)
                         return refuse_field(field, "has an impossible shape", why);
-        if (field->n_dims > 0 && field->shape[0] == -1)
-                for (uint32_t i = 1; i < field->n_dims; i++)
-                        if (field->shape[i] == 0)
-                                return refuse_field(field, "has an impossible shape", why);
+        }
         return 0;
 }
 
