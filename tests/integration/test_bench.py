@@ -104,7 +104,8 @@ def _(box):
     finally:
         process.kill()
         process.wait()
-    equal((process.returncode, errors), (130, ""), output)
+    said = [line for line in errors.splitlines() if not line.startswith("dlctl: waiting:")]  # for the index, if that is slow
+    equal((process.returncode, said), (130, []), output)
     for line in output.splitlines():
         equal(0 < json.loads(line)["seconds"] < 600, True, line)
     equal((daemon.objects("jobs"), daemon.objects("workers")[0]["n_workers"]), ([], 2), "what is left")

@@ -220,8 +220,8 @@ def _(box):
     check_raw(daemon, "d", samples, ["cls"])
     lines = daemon.read("d", pipeline="txt: raw", batch=40, on_error="substitute")
     equal(sorted(indices(lines)), list(range(40)), "samples of one batch, whose room is that of 40 texts")
-    daemon.refused("d", "10485760 bytes in the fields asked for", "memory_limit", pipeline="mp4: raw", batch=1)
-    daemon.refused("d", "bytes in the fields asked for", "memory_limit", pipeline="cls; txt: raw", batch=1)  # what lies between
+    daemon.refused("d", "10.0 MiB in the fields asked for", "memory_limit", pipeline="mp4: raw", batch=1)
+    daemon.refused("d", "MiB in the fields asked for", "memory_limit", pipeline="cls; txt: raw", batch=1)  # what lies between
 
 
 @case("numbers that are none are damage with the field's name")
