@@ -174,6 +174,8 @@ class Lease:
             give_back(self.handle, self.token, self.address)
 
     def __del__(self) -> None:
+        if give_back is None:  # the interpreter ends and has taken this module down, while a daemon thread had a batch
+            return
         try:
             self.release()
         except AttributeError:  # a signal's exception kept it from being made
