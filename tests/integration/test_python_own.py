@@ -9,6 +9,7 @@ import sys
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
 import tars
 from harness import case, contains, equal, identity_pixels, main, png, within, write
+from own_functions import BEGIN
 from pyclient import Trainer, trainer
 
 VECTORS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "vectors")
@@ -16,26 +17,9 @@ CUT = "random_resized_crop(16) hflip(0.5)"
 # Samples of the campaign in which worker processes are killed: OWN_KILL_SAMPLES=10000 for the whole of it.
 KILL_SAMPLES = int(os.environ.get("OWN_KILL_SAMPLES", "400"))
 
-HELP = """
-import hashlib
-def hashes(loader, name="image", epochs=1):
-    lines = []
-    for epoch in range(epochs):
-        loader.set_epoch(epoch)
-        for batch in loader:
-            for index, array in zip(batch.indices.tolist(), batch[name]):
-                lines.append((epoch, index, str(array.dtype), list(array.shape), hashlib.sha256(array.tobytes()).hexdigest()))
-    loader.close()
-    return lines
+HELP = BEGIN + """
 def load(pipeline, workers=None, batch_size=4, **more):
     return dlclient.Loader("p", batch_size=batch_size, pipeline=pipeline, workers=workers, **more)
-def processes():
-    return [int(pid) for pid in os.listdir("/proc") if pid.isdigit() and group_of(pid) == os.getpgid(0)]
-def group_of(pid):
-    try:
-        return os.getpgid(int(pid))
-    except ProcessLookupError:
-        return 0
 """
 
 
