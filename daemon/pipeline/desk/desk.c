@@ -161,7 +161,6 @@ static void note_limit(const struct desk *desk, const struct seat *seat, struct 
                                      .is_run = task_n_samples(seat->dealt[0]) > 1 };
 }
 
-/* Called after a change of any seat. */
 void desk_count_seats(struct desk *desk) {
         uint32_t n_room = 0, n_workers = 0;
         struct overdue overdue = { 0 };
