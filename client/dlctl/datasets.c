@@ -1,6 +1,7 @@
 /* dlctl datasets */
 
 #include <stdio.h>
+#include <string.h>
 
 #include "client/dlctl/listing.h"
 
@@ -87,6 +88,19 @@ static void add_fields(cJSON *record, const Dlp__Dataset *dataset) {
         }
 }
 
+/* As JSON each is a record of its own, after that of the dataset (datasets_run()). */
+static void add_refused(cJSON *record, const Dlp__Dataset *dataset) {
+        cJSON *list = record_list(record, "columns");
+
+        for (size_t i = 0; i < dataset->n_refused; i++) {
+                cJSON *row = list_record(list);
+
+                record_text(row, "kind", "column");
+                record_text(row, "name", dataset->refused[i]->name);
+                record_text(row, "refused", dataset->refused[i]->reason);
+        }
+}
+
 void dataset_record(cJSON *list, const Dlp__Dataset *dataset) {
         cJSON *record = list_record(list);
 
@@ -112,6 +126,12 @@ void dataset_record(cJSON *list, const Dlp__Dataset *dataset) {
         record_progress(record, dataset->progress);
         if (dataset->n_fields > 0)
                 add_fields(record, dataset);
+        if (dataset->n_more_fields > 0)
+                record_number(record, "n_more_fields", dataset->n_more_fields);
+        if (dataset->n_refused > 0)
+                add_refused(record, dataset);
+        if (dataset->n_more_refused > 0)
+                record_number(record, "n_more_columns", dataset->n_more_refused);
         if (!*dataset->origin)
                 return;
         record_text(record, "origin", dataset->origin);
@@ -141,12 +161,21 @@ static int ask_page(struct control *control, const char *operand, uint64_t first
         return r;
 }
 
+/* Who asks for one dataset is told whether it can be served. */
+static int check(const cJSON *list) {
+        const cJSON *state = cJSON_GetObjectItemCaseSensitive(cJSON_GetArrayItem(list, 0), "state");
+
+        return state && strcmp(cJSON_GetStringValue(state), "failed") == 0 ? EXIT_REFUSED : EXIT_DONE;
+}
+
 int datasets_run(struct context *context, const struct command *command, int argc, char **argv) {
         static const struct listing LISTING = {
                 .name = "datasets",
                 .columns = COLUMNS,
                 .empty = "No datasets: the configuration names none.",
                 .ask_page = ask_page,
+                .apart = "columns",
+                .check = check,
         };
 
         return listing_run(&LISTING, context, command, argc, argv);

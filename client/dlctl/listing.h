@@ -11,6 +11,11 @@ struct listing {
         /* Asks for one page and adds its records; *ret_next is where the next one begins, 0 after the last. `operand`
          * limits the list, or is NULL. Returns an exit code; an error has been printed. */
         int (*ask_page)(struct control *control, const char *operand, uint64_t first, cJSON *list, uint64_t *ret_next);
+
+        const char *apart; /* a list within the records, whose own records are lines after them as JSON; NULL: none */
+
+        /* With an operand: the exit code that the list means, after it was printed. NULL: EXIT_DONE. */
+        int (*check)(const cJSON *list);
 };
 
 /* Runs such a command: it has no options of its own, and takes an operand only if the operand is optional. Returns an

@@ -56,7 +56,12 @@ static void fill_open(struct row *row, struct catalog_dataset *open) {
 
 /* ---- the fields of one dataset --------------------------------------------------------------------------------- */
 
+#define FIELDS_BYTES  (40u << 10) /* in a reply, which is a packet, */
+#define REFUSED_BYTES (12u << 10) /* beside the row */
+#define REFUSED_MAX   512u
+
 struct fields {
+        Dlp__RefusedColumn refused[REFUSED_MAX], *refused_pointers[REFUSED_MAX];
         Dlp__Field messages[SCHEMA_FIELDS_MAX], *pointers[SCHEMA_FIELDS_MAX];
         int64_t shapes[SCHEMA_FIELDS_MAX][SCHEMA_DIMS_MAX];
 };
@@ -97,11 +102,42 @@ static void fill_field(struct fields *fields, uint32_t idx, const struct schema_
         fields->pointers[idx] = message;
 }
 
+#define MESSAGE_BYTES 8u /* around one in a list, at most */
+
+static void fill_refused(struct fields *fields, struct row *row, const struct source *source) {
+        size_t n_bytes = 0;
+        uint32_t n = 0;
+
+        for (; n < source->n_refused && n < REFUSED_MAX; n++) {
+                Dlp__RefusedColumn *column = &fields->refused[n];
+
+                dlp__refused_column__init(column);
+                column->name = (char *)(uintptr_t)source->refused[n].name;
+                column->reason = (char *)(uintptr_t)source->refused[n].reason;
+                n_bytes += dlp__refused_column__get_packed_size(column) + MESSAGE_BYTES;
+                if (n_bytes > REFUSED_BYTES)
+                        break;
+                fields->refused_pointers[n] = column;
+        }
+        row->message.refused = fields->refused_pointers;
+        row->message.n_refused = n;
+        row->message.n_more_refused = source->n_refused - n;
+}
+
 static void fill_fields(struct fields *fields, struct row *row, const struct source *source) {
-        for (uint32_t i = 0; i < source->schema.n_fields; i++)
-                fill_field(fields, i, &source->schema.fields[i]);
+        size_t n_bytes = 0;
+        uint32_t n = 0;
+
+        for (; n < source->schema.n_fields; n++) {
+                fill_field(fields, n, &source->schema.fields[n]);
+                n_bytes += dlp__field__get_packed_size(&fields->messages[n]) + MESSAGE_BYTES;
+                if (n_bytes > FIELDS_BYTES)
+                        break;
+        }
         row->message.fields = fields->pointers;
-        row->message.n_fields = source->schema.n_fields;
+        row->message.n_fields = n;
+        row->message.n_more_fields = source->schema.n_fields - n;
+        fill_refused(fields, row, source);
 }
 
 /* ---- a row ------------------------------------------------------------------------------------------------------ */

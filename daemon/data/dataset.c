@@ -210,7 +210,7 @@ static int build(struct dataset *dataset, const struct format *format, const cha
 
         r = files_check(&dataset->files, dataset->root_fd, why);
         if (r == 0)
-                r = format->build(dataset->root_fd, &dataset->files, &dataset->options, watch, &builder, why);
+                r = format_build(format, dataset->root_fd, &dataset->files, &dataset->options, watch, &builder, why);
         if (r < 0)
                 return r;
         index_builder_set_options(builder, dataset->options_digest);

@@ -51,6 +51,42 @@ bool format_option_is_known(const char *key) {
         return false;
 }
 
+static int note_refusals(struct index_builder *builder, const struct refusals *refusals, struct why *why) {
+        struct refusal one = { 0 };
+        int r = 0;
+
+        while (r == 0 && refusals_next(refusals, &one))
+                r = index_builder_refuse(builder, &one);
+        return r < 0 ? why_set(why, r, "no memory for its index") : 0;
+}
+
+int format_build(const struct format *format, int root_fd, const struct files *files,
+                 const struct format_options *options, const struct index_watch *watch,
+                 struct index_builder **ret_builder, struct why *why) {
+        _cleanup_(refusals_fini) struct refusals refusals = { 0 };
+        _cleanup_(index_builder_freep) struct index_builder *builder = NULL;
+        struct format_options ours = options ? *options : (struct format_options){ 0 };
+        struct why first = { 0 };
+        int r, error = 0;
+
+        ours.refusals = &refusals;
+        while ((r = format->build(root_fd, files, &ours, watch, &builder, why)) < 0 &&
+               refusals_settle(&refusals, r, why))
+                if (error == 0) {
+                        error = r;
+                        first = *why;
+                }
+        if (r == -ENODATA && refusals.n == 1 && error < 0) { /* the one column that there is */
+                *why = first;
+                return error;
+        }
+        if (r == 0)
+                r = note_refusals(builder, &refusals, why);
+        if (r == 0)
+                *ret_builder = TAKE_PTR(builder);
+        return r;
+}
+
 int format_check_files(const struct format *format, const struct files *files, struct why *why) {
         if (files->n_names == 0 || format->takes_files)
                 return 0;

@@ -11,6 +11,7 @@
 #include "daemon/data/files/files.h"
 #include "daemon/data/format_options.h"
 #include "daemon/data/index/index_builder.h"
+#include "daemon/data/refusals.h"
 #include "proto/base/why.h"
 
 /* An observer that is called while an index is built. */
@@ -96,6 +97,12 @@ const struct format *format_at(size_t idx);
 
 /* Returns 0, or -EINVAL with `why`, which lists the known formats. */
 int format_find(const char *name, const struct format **ret_format, struct why *why);
+
+/* As `build` of the format, and once more without each column that it could not serve (data/refusals.h). The columns
+ * that were left out are in the index, each with its reason. */
+int format_build(const struct format *format, int root_fd, const struct files *files,
+                 const struct format_options *options, const struct index_watch *watch,
+                 struct index_builder **ret_builder, struct why *why);
 
 /* May a dataset of this format be made of these files? Returns 0, or -ENOTDIR with `why`, which says what is
  * allowed. */

@@ -258,6 +258,10 @@ static bool read_number(const char *text, uint64_t *ret_value, const char **ret_
         return text[0] >= '0' && text[0] <= '9' && errno == 0;
 }
 
+struct refusals *format_refusals(const struct format_options *options) {
+        return options ? options->refusals : NULL;
+}
+
 int format_option_u64(const struct format_options *options, const char *key, uint64_t otherwise, uint64_t min,
                       uint64_t max, uint64_t *ret_value, struct why *why) {
         const char *text = format_option(options, key), *rest;

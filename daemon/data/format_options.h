@@ -13,6 +13,7 @@
 #define FORMAT_OPTIONS_MAX 16u
 
 struct format;
+struct refusals;
 struct scanner;
 
 struct format_options {
@@ -23,7 +24,9 @@ struct format_options {
         } options[FORMAT_OPTIONS_MAX];
         const char *fields, *split; /* of every dataset: data/view/view.h. NULL: not set */
         struct scanner *scanner;    /* of the format of a plug-in, while it is opened; else NULL (data/scanner.h) */
-        char digest[65];            /* of all keys and values: 64 hexadecimal digits; "" without any */
+        struct refusals
+                *refusals; /* columns that are left out, while the files are read (data/refusals.h); else NULL */
+        char digest[65];   /* of all keys and values: 64 hexadecimal digits; "" without any */
 };
 
 /* Takes from `text` (NULL: none) what this format wants. A key that neither the format nor every dataset takes is
@@ -39,6 +42,9 @@ void format_options_fini(struct format_options *options);
 
 /* The value of a key; NULL if it is not set. `options` may be NULL. */
 const char *format_option(const struct format_options *options, const char *key);
+
+/* Where columns that cannot be served are noted; NULL: nowhere, such a column is an error. `options` may be NULL. */
+struct refusals *format_refusals(const struct format_options *options);
 
 /* The same for a whole number from `min` to `max`. Without the key: `otherwise`. -EINVAL with `why`, which names the
  * key. */

@@ -13,6 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "daemon/data/refusals.h"
 #include "daemon/data/schema.h"
 #include "proto/base/why.h"
 
@@ -79,6 +80,8 @@ struct source {
         bool has_several_files; /* the stored fields of a sample are not side by side: in several files, or far apart */
         bool has_fixed_lengths; /* a stored field has the same length in all samples */
         struct growth *growth;  /* of a stream: how many samples there are so far; else NULL (data/growth.h) */
+        const struct refusal *refused; /* columns that cannot be served (data/refusals.h) */
+        uint32_t n_refused;
         const struct source_part *parts;
         uint32_t n_parts; /* 0: it is not made of several */
 };

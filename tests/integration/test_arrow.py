@@ -153,7 +153,8 @@ def _(box):
 @case("columns that cannot be served are refused by their names")
 def _(box):
     daemon = box.daemon({"d": arrow(copy(box, "structs.arrow"))})
-    daemon.refused("d", 'column "price" is a decimal', "fields = ")
+    daemon.refused("d", 'field "price" cannot be served', 'column "price" is a decimal', pipeline="number; price")
+    equal([line["fields"]["number"]["value"] for line in daemon.read("d", batch=4, pipeline="number", shuffle=False)], [1, 2, 3], "others")
     daemon = box.daemon({name: arrow(box.path("structs.arrow"), fields=fields) for name, fields in
                          {"struct": "both", "member": "x=both.x, both.y, number"}.items()})
     daemon.refused("struct", 'column "both" is a struct', 'as in "both.x"')
@@ -280,7 +281,7 @@ def _(box):
             equal(lines[i]["fields"]["image"]["sha256"], hashlib.sha256(file.read()).hexdigest(), f"picture {i}")
         equal(lines[i]["fields"]["label"]["value"], i % 2 - (i == 3) * 2, "label")
     equal([len(lines), lines[6]["fields"]["image"]], [7, None], "the row without a picture")
-    daemon.refused("bad", "../0.png", "not within the dataset's folder")
+    daemon.refused("bad", "../0.png", "not within the dataset's folder", pipeline="image: raw")
 
 
 @case("several splits need a name; files that differ, are cut or are missing are refused, naming them")
@@ -300,7 +301,7 @@ def _(box):
     daemon.refused("mixed", "b.arrow", "columns instead of")
     daemon.refused("gone", "../x.arrow", "not a file of the folder")
     daemon.refused("none", "has no Arrow file")
-    daemon.refused("packed", "column \"image\" holds pictures", "without compression")
+    daemon.refused("packed", "column \"image\" holds pictures", "without compression", pipeline="image: raw")
 
 
 @case("batches that unpack to more than an eighth of memory_limit are refused before memory is taken, however many there are")

@@ -87,7 +87,7 @@ def _(box):
         "short": (short, index_of(short, ["bytes", "int"], ["x", "y"]), "item 1", "y has 2 bytes"),
         "lying": (lying, index_of(lying, ["bytes", "int"], ["x", "y"]), "item 1", "longer than itself"),
         "shapes": (shapes, index_of(shapes, ["numpy"], ["m"]), "c.bin: item 1: the array m is uint8 [2, 3], and uint8 [2, 2] before it",
-                   "pad", "write it as bytes", "leave it out with fields"),
+                   "pad", "write it as bytes"),
         "bomb": (bomb, index_of(bomb, ["numpy"], ["m"]), "item 0", "array m"),
         "deep": (deep, index_of(deep, ["numpy"], ["m"]), "item 0", "array m"),
         "pickle": (good, index_of(good, ["pickle", "int"], ["x", "y"]), "leaf 0", "pickled"),
@@ -110,7 +110,7 @@ def _(box):
     shutil.copytree(os.path.join(VECTORS, "pairs"), box.path("d", "blocks"))
     daemon = box.daemon({**datasets, "blocks": litdata(box.path("d", "blocks"), block_size=4)})
     for name, (_, _, *words) in cases.items():
-        daemon.refused(name, *words)
+        daemon.refused(name, *words, pipeline={"pickle": "x;", "unknown": "x;", "short": "y;"}.get(name, ""))
     daemon.refused("blocks", "block_size is for chunks of tokens")
 
 
@@ -120,8 +120,8 @@ def _(box):
     write(box.path("d", "c.bin"), good)
     write(box.path("d", "index.json"), json.dumps(index_of(good, ["pickle", "int"], ["x", "y"])).encode())
     daemon = box.daemon({name: {**litdata(box.path("d")), **more} for name, more in (("all", {}), ("some", {"fields": "n=y"}), ("it", {"fields": "x"}))})
-    for refused in ("all", "it"):
-        daemon.refused(refused, "leaf 0 of an item, x,", "pickled", "leave it out")
+    for refused, pipeline in (("all", "x; y"), ("it", "")):
+        daemon.refused(refused, "leaf 0 of an item, x,", "pickled", pipeline=pipeline)
     equal([line["fields"]["n"]["value"] for line in daemon.read("some", shuffle=False)], [1, 2], "numbers")
 
 

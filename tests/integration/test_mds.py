@@ -99,7 +99,7 @@ def _(box):
     os.makedirs(box.path("d", "empty"))
     daemon = box.daemon({**datasets, **{name: mds(box.path("d", name)) for name in ("longer", "text", "empty")}})
     for name, (_, _, *words) in cases.items():
-        daemon.refused(name, *words)
+        daemon.refused(name, *words, pipeline="x; y")
     daemon.refused("longer", "sample 0")
     daemon.refused("text", "index.json")
     daemon.refused("empty", "index.json", "No such file")
@@ -152,9 +152,10 @@ def _(box):
         write(box.path(name, "s.mds"), content)
         write(box.path(name, "index.json"), json.dumps(index_of(content, column_encodings=[encoding, "int"])).encode())
         daemon = box.daemon({"all": mds(box.path(name)), "some": {**mds(box.path(name)), "fields": "n=y"}, "it": {**mds(box.path(name)), "fields": "y, z=x"}})
-        for refused in ("all", "it"):
-            daemon.refused(refused, *(("s.mds: sample 1: the array x is float32 [1, 2], and float32 [1, 1] before it", "pad", "leave it out with fields")
-                                      if name == "arrays" else ("column x",)))
+        for refused, pipeline in (("all", "x; y"), ("it", "")):
+            daemon.refused(refused, *(("s.mds: sample 1: the array x is float32 [1, 2], and float32 [1, 1] before it", "pad")
+                                      if name == "arrays" else ("column x",)), pipeline=pipeline)
+        equal([line["fields"]["y"]["value"] for line in daemon.read("all", shuffle=False, pipeline="y")], [1, 2, 3], name)
         equal([line["fields"] for line in daemon.read("some", shuffle=False)],
               [{"n": {"dtype": "int64", "shape": [], "value": value}} for value in (1, 2, 3)], name)
 
@@ -176,7 +177,7 @@ def _(box):
     daemon = box.daemon({name: mds(box.path(name)) for name in ("good", "bad")})
     equal([line["fields"]["x"]["shape"] for line in daemon.read("good", batch=1, shuffle=False)],
           [[2 + k, 2] for k in range(8) for _ in range(3)], "shapes")
-    daemon.refused("bad", "s5.mds: sample 0: the array x is float32 [7, 3]")
+    daemon.refused("bad", "s5.mds: sample 0: the array x is float32 [7, 3]", pipeline="x")
 
 
 @case("a changed index.json is another dataset")

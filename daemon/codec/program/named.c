@@ -35,6 +35,7 @@ static char *blank_but(const char *text, size_t begin, size_t end) {
 
 static int find_named(const struct source *source, struct step_text *reader, size_t n_word, uint32_t *ret_idx) {
         char names[256], meant[RECIPE_MEANT_MAX];
+        const char *reason;
         struct nearest nearest;
 
         nearest_begin(&nearest, reader->at, n_word);
@@ -45,6 +46,10 @@ static int find_named(const struct source *source, struct step_text *reader, siz
                 }
                 nearest_offer(&nearest, source->schema.fields[i].name);
         }
+        reason = refusal_of(source->refused, source->n_refused, reader->at, n_word);
+        if (reason)
+                return why_set(reader->why, -ENOTSUP, "pipeline, column %zu: field \"%.*s\" cannot be served: %s",
+                               step_text_column(reader, reader->at), word_shown(n_word), reader->at, reason);
         list_fields(&source->schema, false, names, sizeof(names));
         if (recipe_means(reader->at, meant))
                 return why_set(reader->why, -EINVAL,

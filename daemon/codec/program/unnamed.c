@@ -81,6 +81,12 @@ static int add_main(struct program *program, const struct source *source, struct
         uint32_t idx_main = 0;
         int r = find_main(&source->schema, &idx_main, why);
 
+        if (r < 0 && source->n_refused > 0) {
+                struct why detail = *why;
+
+                return why_set(why, r, "%s; not served is %s: %s", detail.text, source->refused[0].name,
+                               source->refused[0].reason);
+        }
         if (r == 0)
                 r = add_field(program, source, idx_main, adding, why);
         if (r == 0)

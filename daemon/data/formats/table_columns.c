@@ -26,6 +26,16 @@ bool table_column_is_wanted(const char *fields, const char *name) {
         return false;
 }
 
+int table_no_column(const char *fields, const struct refusals *refusals, struct why *why) {
+        struct refusal first = { 0 };
+
+        if (!refusals_next(refusals, &first))
+                return why_set(why, -EINVAL, "has no column%s%s", fields ? " that is named in fields = " : "",
+                               fields ? fields : "");
+        return why_set(why, -ENODATA, "%s%s", refusals->n > 1 ? "none of its columns can be served; the first: " : "",
+                       first.reason);
+}
+
 int table_column_name(const char *name, struct schema_field *field, struct why *why) {
         size_t n = strlen(name);
 

@@ -7,12 +7,17 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "daemon/data/refusals.h"
 #include "daemon/data/schema.h"
 #include "proto/base/why.h"
 
 /* Is the column named in a list as "image=photo|scan, caption" (photo, scan and caption are)? Every one is if `fields`
  * is NULL. */
 bool table_column_is_wanted(const char *fields, const char *name);
+
+/* No column is left. Returns -EINVAL with `why`, if none is named; or -ENODATA with the reason of the first one that
+ * cannot be served. */
+int table_no_column(const char *fields, const struct refusals *refusals, struct why *why);
 
 /* Makes the name of a column that of its field (data/field_name.h). Returns 0; or -EINVAL with `why` for one that is
  * empty or has control characters. */

@@ -33,6 +33,7 @@ struct index {
         const int32_t *labels;
         const uint8_t *values;
         const char *names;
+        struct refusal *refused; /* of the source */
 };
 
 static const struct source_type INDEX_TYPE;
@@ -49,6 +50,7 @@ static void index_close(struct source *source) {
                 munmap(index->map, index->map_bytes);
         if (index->budget)
                 budget_release(index->budget, index->map_bytes);
+        free(index->refused);
         free(index);
 }
 
@@ -213,6 +215,21 @@ static void describe(struct index *index) {
         describe_fields(index, &index->source.schema);
 }
 
+static int list_refused(struct index *index, const struct index_places *places) {
+        const struct index_refused *refused = (const void *)((const uint8_t *)index->map + places->refused);
+        uint32_t n = (uint32_t)index->header->n_refused;
+
+        index->refused = calloc(n + 1, sizeof(*index->refused));
+        if (!index->refused)
+                return -ENOMEM;
+        for (uint32_t i = 0; i < n; i++)
+                index->refused[i] = (struct refusal){ .name = index->names + refused[i].name,
+                                                      .reason = index->names + refused[i].reason };
+        index->source.refused = index->refused;
+        index->source.n_refused = n;
+        return 0;
+}
+
 static int open_as(int fd, enum own_file kind, const char *path, struct budget *budget, struct source **ret_source,
                    struct why *why) {
         _cleanup_(index_closep) struct index *index = NULL;
@@ -235,6 +252,8 @@ static int open_as(int fd, enum own_file kind, const char *path, struct budget *
 
         find_sections(index, &places);
         describe(index);
+        if (list_refused(index, &places) < 0)
+                return why_set(why, -ENOMEM, "%s: no memory to open it", path);
         index->source.max_name_bytes = longest_path;
         *ret_source = &TAKE_PTR(index)->source;
         return 0;

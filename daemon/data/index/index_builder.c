@@ -22,7 +22,7 @@ struct index_builder {
         bool has_fields;                   /* a field was described */
         bool has_absent[INDEX_FIELDS_MAX]; /* a sample without this stored field was added */
         struct index_columns columns;
-        struct growing rows, files, dirs, classes, shards, labels, names;
+        struct growing rows, files, dirs, classes, shards, labels, refused, names;
 };
 
 int index_builder_new(const char *format, uint32_t n_fields, struct index_builder **ret_builder) {
@@ -116,6 +116,7 @@ void index_builder_free(struct index_builder *builder) {
         growing_fini(&builder->classes);
         growing_fini(&builder->shards);
         growing_fini(&builder->labels);
+        growing_fini(&builder->refused);
         growing_fini(&builder->names);
         free(builder);
 }
@@ -149,6 +150,20 @@ int index_builder_add_class(struct index_builder *builder, const char *name) {
         if (r < 0)
                 return r;
         builder->header.n_classes++;
+        return 0;
+}
+
+int index_builder_refuse(struct index_builder *builder, const struct refusal *refusal) {
+        struct index_refused refused;
+        int r = add_name(builder, refusal->name, &refused.name);
+
+        if (r >= 0)
+                r = add_name(builder, refusal->reason, &refused.reason);
+        if (r >= 0)
+                r = growing_append(&builder->refused, &refused, sizeof(refused));
+        if (r < 0)
+                return r;
+        builder->header.n_refused++;
         return 0;
 }
 
@@ -497,8 +512,9 @@ static int write_columns(struct writing *writing, const struct index_columns *co
 static int write_sections(struct index_builder *builder, int fd, const struct index_places *places) {
         const struct growing fields = { .bytes = (uint8_t *)builder->fields,
                                         .n_bytes = builder->header.n_fields * sizeof(builder->fields[0]) };
-        const struct growing *sections[] = { &fields,           &builder->rows,   &builder->files,  &builder->dirs,
-                                             &builder->classes, &builder->shards, &builder->labels, &builder->names };
+        const struct growing *sections[] = { &fields,          &builder->rows,    &builder->files,
+                                             &builder->dirs,   &builder->classes, &builder->shards,
+                                             &builder->labels, &builder->refused, &builder->names };
         struct writing writing = { .fd = fd, .at = places->fields };
         int r = 0;
 

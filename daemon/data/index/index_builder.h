@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 
 #include "daemon/data/index/index_layout.h"
+#include "daemon/data/refusals.h"
 #include "proto/base/why.h"
 
 struct index_builder;
@@ -66,6 +67,9 @@ void index_builder_set_only_names(struct index_builder *builder);
 
 /* Classes get the labels 0, 1, ... Returns 0, -ENOMEM or -E2BIG. */
 int index_builder_add_class(struct index_builder *builder, const char *name);
+
+/* A column that is not served, and why: it is listed, and not part of the digest. -ENOMEM. */
+int index_builder_refuse(struct index_builder *builder, const struct refusal *refusal);
 
 /* The root ("") comes first. `status` is that of the directory from before it was read. NULL: the directory is only a
  * name, of packed files. Returns as above. */

@@ -3,7 +3,7 @@
  * Little-endian. Every section is aligned to 8 bytes, and they follow in this fixed order. So the counts in the header
  * give the place of each section, and no offset of a section is stored:
  *
- *   header | fields | rows | files | directories | class names (offsets) | shards | labels | values | names
+ *   header | fields | rows | files | directories | class names (offsets) | shards | labels | refused | values | names
  *
  * Fields: first the n_fields stored ones, then n_columns columns, whose values are in the index itself. A label comes
  * with the classes, unless the columns have all labels (INDEX_ONLY_NAMES). A row says where a stored field of a sample
@@ -31,10 +31,11 @@
 #include <stdint.h>
 
 #include "daemon/data/index/index.h"
+#include "daemon/data/refusals.h"
 #include "proto/base/why.h"
 
 #define INDEX_MAGIC           "DLDINDEX"
-#define INDEX_VERSION         7u
+#define INDEX_VERSION         8u
 #define INDEX_FORMAT_NAME_MAX 32u                      /* bytes with NUL */
 #define INDEX_FIELDS_MAX      (SCHEMA_FIELDS_MAX - 2u) /* besides the label and the key */
 #define INDEX_NO_FILE         UINT64_MAX               /* of a row: no name; see INDEX_NAMES_ROWS */
@@ -61,6 +62,7 @@ struct index_header {
         uint64_t n_dirs;
         uint64_t n_classes;
         uint64_t n_shards; /* 0: each file lies in the folder directly */
+        uint64_t n_refused;
         uint64_t n_columns;
         uint64_t values_bytes;
         uint64_t flags; /* INDEX_NAMES_ROWS, ... */
@@ -128,7 +130,12 @@ struct index_shard {
         int64_t mtime_ns;
 };
 
-_Static_assert(sizeof(struct index_header) == 336, "the header is part of the file format");
+/* A column that is left out. */
+struct index_refused {
+        uint64_t name, reason; /* offsets into names */
+};
+
+_Static_assert(sizeof(struct index_header) == 344, "the header is part of the file format");
 _Static_assert(sizeof(struct index_field) == 128, "fields are part of the file format");
 _Static_assert(sizeof(struct index_row) == 24, "rows are part of the file format");
 _Static_assert(sizeof(struct index_file) == 16, "files are part of the file format");
@@ -143,7 +150,7 @@ static inline bool index_header_has_labels(const struct index_header *header) {
 
 /* Where the sections begin, in bytes from the beginning of the file. */
 struct index_places {
-        uint64_t fields, rows, files, dirs, classes, shards, labels, values, names, end;
+        uint64_t fields, rows, files, dirs, classes, shards, labels, refused, values, names, end;
 };
 
 /* Computes the places. Returns 0, or -EBADMSG with `why` if a count is above its limit. */

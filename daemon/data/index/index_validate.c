@@ -60,7 +60,7 @@ int index_places(const struct index_header *header, struct index_places *ret_pla
             header->n_columns > INDEX_FIELDS_MAX - header->n_fields || header->values_bytes > INDEX_VALUES_MAX ||
             header->n_files > INDEX_FILES_MAX || header->n_dirs > INDEX_DIRS_MAX ||
             header->n_classes > INDEX_CLASSES_MAX || header->n_shards > INDEX_SHARDS_MAX ||
-            header->names_bytes > INDEX_NAMES_MAX)
+            header->n_refused > REFUSALS_MAX || header->names_bytes > INDEX_NAMES_MAX)
                 return why_set(why, -EBADMSG, "a count is above its limit");
 
         places.fields = sizeof(struct index_header);
@@ -70,8 +70,9 @@ int index_places(const struct index_header *header, struct index_places *ret_pla
         places.classes = places.dirs + header->n_dirs * sizeof(struct index_dir);
         places.shards = places.classes + header->n_classes * sizeof(uint64_t);
         places.labels = places.shards + header->n_shards * sizeof(struct index_shard);
-        places.values = places.labels +
-                        (index_header_has_labels(header) ? align8(header->n_samples * sizeof(int32_t)) : 0);
+        places.refused = places.labels +
+                         (index_header_has_labels(header) ? align8(header->n_samples * sizeof(int32_t)) : 0);
+        places.values = places.refused + header->n_refused * sizeof(struct index_refused);
         places.names = places.values + align8(header->values_bytes);
         places.end = places.names + align8(header->names_bytes);
         *ret_places = places;
@@ -311,6 +312,17 @@ static int check_labels(const struct checked *checked, struct why *why) {
         return 0;
 }
 
+static int check_refused(const struct checked *checked, struct why *why) {
+        const struct index_refused *refused = (const void *)(checked->bytes + checked->places.refused);
+
+        for (uint64_t i = 0; i < checked->header->n_refused; i++)
+                if (refused[i].name >= checked->header->names_bytes ||
+                    refused[i].reason >= checked->header->names_bytes ||
+                    strlen(checked->names + refused[i].name) >= SCHEMA_NAME_MAX)
+                        return why_set(why, -EBADMSG, "column %" PRIu64 " that is left out has no name or reason", i);
+        return 0;
+}
+
 int index_validate(const void *bytes, uint64_t n_bytes, uint64_t *ret_longest_path, struct why *why) {
         struct checked checked = { .header = bytes, .bytes = bytes };
         const struct index_field *fields;
@@ -344,6 +356,8 @@ int index_validate(const void *bytes, uint64_t n_bytes, uint64_t *ret_longest_pa
         if (r < 0)
                 return r;
         r = check_labels(&checked, why);
+        if (r == 0)
+                r = check_refused(&checked, why);
         if (r == 0)
                 r = index_check_columns(checked.header, fields + checked.header->n_fields,
                                         checked.bytes + checked.places.values, why);

@@ -47,9 +47,12 @@ static void view_close(struct source *source) {
 /* ---- what is chosen -------------------------------------------------------------------------------------------- */
 
 static int refuse_field(const struct source *inner, const char *name, size_t n, struct why *why) {
+        const char *reason = refusal_of(inner->refused, inner->n_refused, name, n);
         struct nearest nearest;
         char names[256] = "";
 
+        if (reason)
+                return why_set(why, -ENOTSUP, "fields: %.*s cannot be served: %s", (int)n, name, reason);
         nearest_begin(&nearest, name, n);
         for (uint32_t i = 0; i < inner->schema.n_fields; i++)
                 nearest_offer(&nearest, inner->schema.fields[i].name);

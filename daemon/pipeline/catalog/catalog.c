@@ -217,6 +217,10 @@ static void log_opened(const struct catalog_entry *entry, const struct dataset_r
                          HOW[report->how], report->reason.text[0] ? " because " : "", report->reason.text,
                          (double)report->duration_ns / 1e9, (unsigned long long)index->n_samples, index->n_classes,
                          index->digest);
+        if (index->n_refused > 0)
+                log_warning("dataset", "%s: %u columns cannot be served, %s first: %s; dlctl datasets %s lists them",
+                            entry->name, index->n_refused, index->refused[0].name, index->refused[0].reason,
+                            entry->name);
         if (report->not_taken.text[0])
                 log_warning("dataset", "%s: the staged index cannot be used: %s; a new one was made here", entry->name,
                             report->not_taken.text);

@@ -144,7 +144,7 @@ static int verify(struct converting *converting, uint64_t idx, enum converted ki
         if (r < 0)
                 return r;
         if (format->build)
-                r = format->build(making->folder_fd, &files, &options, &watch, &builder, &inner);
+                r = format_build(format, making->folder_fd, &files, &options, &watch, &builder, &inner);
         else
                 r = format->open(making->folder_fd, &files, &options, &watch, NULL, &source, &inner);
         format_options_fini(&options);

@@ -46,7 +46,7 @@ int index_files(struct run *run, const struct version *version, const struct for
         int fd, r = format_options_parse(run->dataset->options, format, &options, why);
 
         if (r == 0)
-                r = format->build(tree_root_fd(version->tree), &files, &options, &watch, &builder, why);
+                r = format_build(format, tree_root_fd(version->tree), &files, &options, &watch, &builder, why);
         if (r == 0)
                 index_builder_set_options(builder, options.digest);
         format_options_fini(&options);

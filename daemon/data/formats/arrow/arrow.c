@@ -19,7 +19,7 @@ static int build(struct arrow_pass *pass, const char *split, const char *fields,
 static int arrow_build(int root_fd, const struct files *files, const struct format_options *options,
                        const struct index_watch *watch, struct index_builder **ret_builder, struct why *why) {
         _cleanup_(arrow_pass_fini) struct arrow_pass pass = {
-                .root_fd = root_fd, .files = files, .watch = watch, .why = why
+                .root_fd = root_fd, .files = files, .watch = watch, .refusals = format_refusals(options), .why = why
         };
 
         return build(&pass, format_option(options, "split"), format_option(options, "fields"), ret_builder);
@@ -28,7 +28,7 @@ static int arrow_build(int root_fd, const struct files *files, const struct form
 int arrow_host_build(const struct arrow_host *host, int root_fd, const struct files *files,
                      const struct index_watch *watch, struct index_builder **ret_builder, struct why *why) {
         _cleanup_(arrow_pass_fini) struct arrow_pass pass = {
-                .root_fd = root_fd, .files = files, .watch = watch, .why = why, .host = host
+                .root_fd = root_fd, .files = files, .watch = watch, .refusals = host->refusals, .why = why, .host = host
         };
 
         return build(&pass, NULL, host->fields, ret_builder);

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/data/field_name.h"
 #include "daemon/data/formats/arrow/table/texts.h"
 #include "daemon/data/formats/table_columns.h"
 #include "daemon/data/index/index_layout.h"
@@ -17,6 +18,7 @@ struct planning {
         const cJSON *features; /* NULL: nothing is known */
         const char *fields;    /* which are wanted; NULL: all */
         bool is_compressed;
+        struct refusals *refusals;
         struct why *why;
 };
 
@@ -26,9 +28,7 @@ static const char *name_of(const struct planning *planning, uint32_t idx_field) 
 
 static int refuse(const struct planning *planning, const char *name, const char *type) {
         return why_set(planning->why, -ENOTSUP,
-                       "column \"%s\" is %s, which cannot be served (" SERVED
-                       " can); convert it, or leave it out with fields = \"...\", which names the others",
-                       name, type);
+                       "column \"%s\" is %s, which cannot be served (" SERVED " can); convert it", name, type);
 }
 
 static int refuse_field(const struct planning *planning, const char *name, uint32_t idx_field) {
@@ -182,15 +182,34 @@ struct candidate {
         uint32_t n_parents, idx_parents[ARROW_PARENTS_MAX];
 };
 
+/* Neither of them: nobody knows which one is meant. */
+static int refuse_twice(const struct planning *planning, const char *name) {
+        int r = why_set(planning->why, -EINVAL, "two columns have the name \"%s\"; call rename_column()", name);
+
+        return refusals_mark(planning->refusals, name, r);
+}
+
+/* A column that cannot be served is listed. */
+static int leave_out(const struct planning *planning, struct arrow_columns *columns, const char *candidate, int error) {
+        char name[SCHEMA_NAME_MAX];
+
+        if (columns->n < INDEX_FIELDS_MAX)
+                columns->all[columns->n] = (struct arrow_column){ 0 };
+        field_name_from(candidate, strlen(candidate), name);
+        return refusals_add(planning->refusals, name, error, planning->why);
+}
+
 static int plan_column(const struct planning *planning, struct arrow_columns *columns,
                        const struct candidate *candidate) {
         struct arrow_column *column = &columns->all[columns->n];
         int r;
 
-        if (columns->n == INDEX_FIELDS_MAX)
-                return why_set(planning->why, -ENOTSUP,
-                               "has %u columns; %u can be served: choose some with fields = \"...\"",
-                               planning->schema->n_columns, INDEX_FIELDS_MAX);
+        if (columns->n == INDEX_FIELDS_MAX) {
+                r = why_set(planning->why, -ENOTSUP,
+                            "the dataset has more than %u columns; choose this one with fields = \"...\"",
+                            INDEX_FIELDS_MAX);
+                return leave_out(planning, columns, candidate->name, r);
+        }
         column->idx_field = candidate->idx_field;
         column->n_parents = candidate->n_parents;
         memcpy(column->idx_parents, candidate->idx_parents, sizeof(column->idx_parents));
@@ -202,16 +221,17 @@ static int plan_column(const struct planning *planning, struct arrow_columns *co
         r = table_column_name(candidate->name, &column->field, planning->why);
         for (uint32_t i = 0; i < columns->n && r == 0; i++)
                 if (strcmp(columns->all[i].field.name, column->field.name) == 0)
-                        r = why_set(planning->why, -EINVAL, "two columns have the name \"%s\"; call rename_column()",
-                                    column->field.name);
+                        return refuse_twice(planning, column->field.name);
         if (r == 0)
                 r = plan_type(planning, column);
         if (r == 0)
                 plan_feature(planning, candidate->name, column);
         if (r == 0 && planning->is_compressed)
                 r = plan_copy(planning, column);
+        if (r < 0)
+                return leave_out(planning, columns, candidate->name, r);
         columns->n++;
-        return r;
+        return 0;
 }
 
 static bool is_record(const struct planning *planning, uint32_t idx_field) {
@@ -228,16 +248,22 @@ static int plan_candidate(const struct planning *planning, struct arrow_columns 
         const struct arrow_field *field = arrow_schema_field(planning->schema, candidate->idx_field);
         bool is_wanted = table_column_is_wanted(planning->fields, candidate->name);
         struct candidate member = { .idx_field = candidate->idx_field + 1, .n_parents = candidate->n_parents + 1 };
+        char name[SCHEMA_NAME_MAX];
         int r = 0;
 
+        field_name_from(candidate->name, strlen(candidate->name), name);
+        if (refusals_have(planning->refusals, name))
+                return 0;
         if (!is_record(planning, candidate->idx_field))
                 return is_wanted ? plan_column(planning, columns, candidate) : 0;
         if (planning->fields && is_wanted)
                 return why_set(planning->why, -EINVAL,
                                "column \"%s\" is a struct, whose members are fields: name those, as in \"%s.%s\"",
                                candidate->name, candidate->name, name_of(planning, candidate->idx_field + 1));
-        if (candidate->n_parents == ARROW_PARENTS_MAX)
-                return refuse(planning, candidate->name, "a struct within too many others");
+        if (candidate->n_parents == ARROW_PARENTS_MAX) {
+                r = refuse(planning, candidate->name, "a struct within too many others");
+                return is_wanted ? leave_out(planning, columns, candidate->name, r) : 0;
+        }
         memcpy(member.idx_parents, candidate->idx_parents, sizeof(member.idx_parents));
         member.idx_parents[candidate->n_parents] = candidate->idx_field;
         for (uint32_t i = 0; i < field->n_children && r == 0; i++) {
@@ -250,11 +276,12 @@ static int plan_candidate(const struct planning *planning, struct arrow_columns 
 }
 
 int arrow_columns_plan(struct arrow_columns *columns, const struct arrow_schema *schema, const cJSON *info,
-                       const char *fields, bool is_compressed, struct why *why) {
+                       const char *fields, bool is_compressed, struct refusals *refusals, struct why *why) {
         const struct planning planning = { .schema = schema,
                                            .features = find_features(columns, schema, info),
                                            .fields = fields,
                                            .is_compressed = is_compressed,
+                                           .refusals = refusals,
                                            .why = why };
         int r = 0;
 
@@ -267,10 +294,7 @@ int arrow_columns_plan(struct arrow_columns *columns, const struct arrow_schema 
                 snprintf(candidate.name, sizeof(candidate.name), "%s", name_of(&planning, candidate.idx_field));
                 r = plan_candidate(&planning, columns, &candidate);
         }
-        if (r == 0 && columns->n == 0)
-                r = why_set(why, -EINVAL, "has no column%s%s", fields ? " that is named in fields = " : "",
-                            fields ? fields : "");
-        return r;
+        return r == 0 && columns->n == 0 ? table_no_column(fields, refusals, why) : r;
 }
 
 /* ---- after the first pass -------------------------------------------------------------------------------------- */
@@ -284,14 +308,14 @@ static int settle_media(const struct arrow_column *column, struct why *why) {
                        column->field.name, column->n_inside, column->n_outside);
 }
 
-int arrow_columns_settle(struct arrow_columns *columns, struct why *why) {
+int arrow_columns_settle(struct arrow_columns *columns, struct refusals *refusals, struct why *why) {
         int r = 0;
 
         for (uint32_t i = 0; i < columns->n && r == 0; i++) {
                 struct arrow_column *column = &columns->all[i];
 
                 if (column->role == ARROW_ROLE_MEDIA)
-                        r = settle_media(column, why);
+                        r = refusals_mark(refusals, column->field.name, settle_media(column, why));
                 if (column->class_names && column->n_absent == 0 && column->least >= 0 &&
                     column->most < cJSON_GetArraySize(column->class_names))
                         column->role = ARROW_ROLE_CLASS; /* else they are numbers: -1 stands for "unknown" */

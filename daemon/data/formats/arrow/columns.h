@@ -11,6 +11,7 @@
 #include <cjson/cJSON.h>
 
 #include "daemon/data/formats/arrow/table/cells.h"
+#include "daemon/data/refusals.h"
 #include "daemon/data/schema.h"
 
 #define ARROW_PARENTS_MAX 4u /* structs within each other */
@@ -49,13 +50,14 @@ struct arrow_columns {
 };
 
 /* Decides for all columns, or for those that `fields` names (as in fields = "image=photo|scan, caption"; NULL: all).
+ * Columns among `refusals` are passed over; one that cannot be served is added there.
  * `is_compressed`: the batches are. `info` is dataset_info.json, which has to live as long as the columns, or NULL.
  * Returns 0; or -ENOTSUP or -EINVAL with `why`, which names the column that cannot be served; or -ENOMEM. */
 int arrow_columns_plan(struct arrow_columns *columns, const struct arrow_schema *schema, const cJSON *info,
-                       const char *fields, bool is_compressed, struct why *why);
+                       const char *fields, bool is_compressed, struct refusals *refusals, struct why *why);
 
 /* Settles what the first pass has found out. Returns 0, or an errno with `why`, which names the column. */
-int arrow_columns_settle(struct arrow_columns *columns, struct why *why);
+int arrow_columns_settle(struct arrow_columns *columns, struct refusals *refusals, struct why *why);
 
 /* Takes a struct of zeroes. */
 void arrow_columns_fini(struct arrow_columns *columns);

@@ -375,7 +375,8 @@ static int fill_row(struct filling *filling, const struct arrow_rows *rows, uint
         int r = find_label(filling, idx_row, &label, why);
 
         for (uint32_t k = 0; k < filling->pass->columns.n && r == 0; k++)
-                r = fill_value(filling, rows, k, idx_row, stored, why);
+                r = refusals_mark(filling->pass->refusals, filling->pass->columns.all[k].field.name,
+                                  fill_value(filling, rows, k, idx_row, stored, why));
         if (r < 0)
                 return r;
         r = index_builder_add_sample(filling->builder, stored, label);
@@ -393,8 +394,10 @@ static int fill_rows(void *userdata, const struct arrow_rows *rows, struct why *
                 const struct arrow_column *column = &filling->pass->columns.all[i];
 
                 r = gather(column, rows, &filling->gathered[i], &detail);
-                if (r < 0)
-                        return why_set(why, r, "column \"%s\": %s", column->field.name, detail.text);
+                if (r < 0) {
+                        why_set(why, r, "column \"%s\": %s", column->field.name, detail.text);
+                        return refusals_mark(filling->pass->refusals, column->field.name, r);
+                }
         }
         for (uint32_t i = 0; i < rows->n && r == 0; i++)
                 r = fill_row(filling, rows, i, why);

@@ -14,7 +14,8 @@ struct arrow_host {
         struct stat folder, list_status; /* of the root and of that file, from before they were read */
         int64_t settled_ns;              /* as in index_stamp.h */
 
-        const char *names; /* of the files, relative to the root, each with a NUL */
+        struct refusals *refusals; /* of format_refusals() */
+        const char *names;         /* of the files, relative to the root, each with a NUL */
         size_t n_name_bytes;
         uint64_t n_files;
         const uint64_t *n_rows; /* of each file */

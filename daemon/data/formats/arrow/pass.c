@@ -59,7 +59,8 @@ int arrow_pass_open(struct arrow_pass *pass, const char *split, const char *fiel
                 r = arrow_table_next(pass->first, &detail);
         if (r >= 0)
                 r = arrow_columns_plan(&pass->columns, arrow_table_schema(pass->first), pass->folder.info, fields,
-                                       r == 0 && arrow_table_batch(pass->first)->compression != ARROW_PLAIN, &detail);
+                                       r == 0 && arrow_table_batch(pass->first)->compression != ARROW_PLAIN,
+                                       pass->refusals, &detail);
         return r < 0 ? in_file(pass, name, r, &detail) : 0;
 }
 
@@ -177,6 +178,7 @@ static struct part *part_new(const struct running *running, const atomic_bool *i
                 return NULL;
         part->pass = running->copy;
         part->pass.why = &part->why;
+        part->pass.refusals = NULL;
         part->pass.watch = &part->watch;
         part->pass.is_over = is_over;
         if (running->copy.watch)

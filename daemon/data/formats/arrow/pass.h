@@ -17,6 +17,7 @@ struct arrow_pass {
         int root_fd;
         const struct files *files;
         const struct index_watch *watch; /* may be NULL */
+        struct refusals *refusals;       /* NULL in a part */
         struct why *why;
         const struct arrow_host *host; /* NULL: the files are Arrow files */
         struct arrow_folder folder;
@@ -49,7 +50,7 @@ struct arrow_visitor {
                     struct why *why);
 };
 
-/* Fills in a struct of which only the first five members are set. `split` as in folder.h, `fields` as in columns.h.
+/* Fills in a struct of which only the first six members are set. `split` as in folder.h, `fields` as in columns.h.
  * Returns 0 or an errno with `why`. */
 int arrow_pass_open(struct arrow_pass *pass, const char *split, const char *fields);
 

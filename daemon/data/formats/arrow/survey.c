@@ -8,6 +8,7 @@
 struct survey {
         struct arrow_visitor visitor; /* of a part */
         struct arrow_columns *columns;
+        struct refusals *refusals; /* NULL in a part */
         struct arrow_cell cells[ARROW_ROWS_MAX], paths[ARROW_ROWS_MAX];
         int64_t labels[ARROW_ROWS_MAX];
         bool is_valid[ARROW_ROWS_MAX];
@@ -67,8 +68,10 @@ static int survey_rows(void *userdata, const struct arrow_rows *rows, struct why
                 struct arrow_column *column = &survey->columns->all[i];
 
                 r = column->is_surveyed ? survey_column(survey, column, rows, &detail) : 0;
-                if (r < 0)
-                        return why_set(why, r, "column \"%s\": %s", column->field.name, detail.text);
+                if (r < 0) {
+                        why_set(why, r, "column \"%s\": %s", column->field.name, detail.text);
+                        return refusals_mark(survey->refusals, column->field.name, r);
+                }
         }
         return r;
 }
@@ -132,6 +135,7 @@ int arrow_survey(struct arrow_pass *pass) {
         if (!survey)
                 return why_set(pass->why, -ENOMEM, "%s: no memory for its index", pass->files->root);
         survey->columns = &pass->columns;
+        survey->refusals = pass->refusals;
         for (uint32_t i = 0; i < pass->columns.n; i++)
                 is_needed = is_needed || pass->columns.all[i].is_surveyed;
         if (is_needed)
@@ -142,6 +146,6 @@ int arrow_survey(struct arrow_pass *pass) {
                                                                   .take = take_part });
         if (r < 0)
                 return r;
-        r = arrow_columns_settle(&pass->columns, &detail);
+        r = arrow_columns_settle(&pass->columns, pass->refusals, &detail);
         return r < 0 ? why_set(pass->why, r, "%s: %s", pass->files->root, detail.text) : 0;
 }

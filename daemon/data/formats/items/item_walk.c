@@ -120,7 +120,7 @@ static int refuse_shape(const struct item_walk *walk, const struct schema_field 
         return why_set(walk->why, -ENOTSUP,
                        "%s/%s: %s %" PRIu64
                        ": the array %s is %s, and %s before it; only the first dimension may vary: "
-                       "pad it, write it as bytes, or leave it out with fields = \"...\", which names the others",
+                       "pad it, or write it as bytes",
                        walk->root, walk->name, walk->set->item, walk->idx_item, field->name,
                        show_array(array->dtype, array->n_dims, array->shape, here),
                        show_array(field->dtype, field->n_dims, shape, before));
@@ -219,11 +219,18 @@ static int take_column(struct item_walk *walk, uint32_t idx, struct index_row *r
 }
 
 static int take_item(struct item_walk *walk) {
-        struct index_row rows[INDEX_FIELDS_MAX];
+        struct index_row rows[INDEX_FIELDS_MAX]; /* first of all columns, then of those that are served */
+        uint32_t n = 0;
         int r = place_columns(walk, rows);
 
-        for (uint32_t i = 0; i < walk->set->n_columns && r >= 0; i++)
-                r = take_column(walk, i, &rows[i]);
+        for (uint32_t i = 0; i < walk->set->n_columns && r >= 0; i++) {
+                const struct item_column *column = &walk->set->columns[i];
+
+                if (column->is_left_out)
+                        continue;
+                r = refusals_mark(walk->set->refusals, column->field.name, take_column(walk, i, &rows[i]));
+                rows[n++] = rows[i];
+        }
         if (r < 0 || !walk->builder)
                 return r;
         r = index_builder_add_sample(walk->builder, rows, 0);

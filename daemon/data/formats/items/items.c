@@ -37,6 +37,9 @@ const struct item_column *item_set_choose(struct item_set *set, const char *fiel
                 struct item_column *column = &set->columns[i];
                 struct schema_field *field = &column->field;
 
+                column->is_left_out = refusals_have(set->refusals, field->name);
+                if (column->is_left_out)
+                        continue;
                 if (table_column_is_wanted(fields, field->name)) {
                         if (column->refused[0])
                                 return column;
@@ -51,15 +54,24 @@ const struct item_column *item_set_choose(struct item_set *set, const char *fiel
 
 /* ---- the index --------------------------------------------------------------------------------------------------- */
 
+static uint32_t count_served(const struct item_set *set) {
+        uint32_t n = 0;
+
+        for (uint32_t i = 0; i < set->n_columns; i++)
+                n += !set->columns[i].is_left_out;
+        return n;
+}
+
 static int begin_index(const struct item_set *set, struct index_builder **ret_builder) {
         _cleanup_(index_builder_freep) struct index_builder *builder = NULL;
-        uint32_t idx_root;
-        int r = index_builder_new(set->format, set->n_columns, &builder);
+        uint32_t idx_root, n = 0;
+        int r = index_builder_new(set->format, count_served(set), &builder);
 
         if (r < 0)
                 return r;
         for (uint32_t i = 0; i < set->n_columns; i++)
-                index_builder_describe(builder, i, &set->columns[i].field);
+                if (!set->columns[i].is_left_out)
+                        index_builder_describe(builder, n++, &set->columns[i].field);
         index_builder_name_rows(builder);
         r = index_builder_add_dir(builder, "", &set->folder, &idx_root);
         if (r >= 0)
@@ -119,6 +131,7 @@ static void *look_at_shard(void *userdata, uint64_t idx_shard, const atomic_bool
         if (!part)
                 return NULL;
         part->set = walking->set;
+        part->set.refusals = NULL;
         part->walk = walking->copy;
         part->walk.set = &part->set;
         part->walk.why = &part->why;
@@ -221,10 +234,15 @@ int items_build(struct item_set *set, int root_fd, const char *root, const struc
                 struct index_builder **ret_builder, struct why *why) {
         _cleanup_(index_builder_freep) struct index_builder *builder = NULL;
         _cleanup_(freep) struct item_walk *walk = calloc(1, sizeof(*walk));
+        struct why detail;
         int r;
 
         if (!walk)
                 return why_errno(why, -ENOMEM, "%s: its index", root);
+        if (count_served(set) == 0) {
+                r = table_no_column(NULL, set->refusals, &detail);
+                return why_set(why, r, "%s: %s", root, detail.text);
+        }
         *walk = (struct item_walk){ .set = set, .root_fd = root_fd, .root = root, .watch = watch, .why = why };
         r = has_prefixes(set) ? walk_shards(walk) : 0;
         if (r < 0)

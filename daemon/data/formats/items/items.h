@@ -31,6 +31,7 @@ struct item_column {
         uint64_t n_bytes;          /* 0: not fixed */
         enum item_prefix prefix;
         char refused[32]; /* how its values are stored, if they cannot be served; "": they can */
+        bool is_left_out; /* it cannot be served, and is not in the index */
 };
 
 struct item_shard {
@@ -44,7 +45,8 @@ struct item_set {
         const char *item;   /* what an item is called in messages: "sample" */
         struct item_column columns[INDEX_FIELDS_MAX];
         uint32_t n_columns;
-        bool is_bare; /* an item is its one column, without sizes, */
+        struct refusals *refusals; /* of format_refusals(); NULL in a part */
+        bool is_bare;              /* an item is its one column, without sizes, */
         uint64_t
                 n_block_bytes; /* and if this is not 0, samples are not items, but blocks of this size within a shard */
         bool is_resized;       /* the files were decompressed since their sizes were written down */
@@ -64,7 +66,8 @@ void item_set_fini(struct item_set *set);
 int item_set_add_shard(struct item_set *set, const char *name, int64_t n_items, int64_t n_bytes, struct why *why);
 
 /* The columns that `fields` (as in fields = "a=x|y, b") does not name become bytes that nobody asks for, whatever they
- * hold. NULL: all are wanted. Returns the first one that is wanted and refused, or NULL. */
+ * hold. NULL: all are wanted. Columns among the refusals are left out. Returns the first one that is wanted and
+ * refused, and not left out yet; or NULL. */
 const struct item_column *item_set_choose(struct item_set *set, const char *fields);
 
 /* The type of an element, as MDS and LitData number them in a prefix. Returns false for one that no tensor has. */

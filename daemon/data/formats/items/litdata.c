@@ -195,19 +195,21 @@ static int check_flat(struct reading *reading, struct why *why) {
 /* ---- the format -------------------------------------------------------------------------------------------------- */
 
 /* The leaves of an item, unless a table says what they are. */
+static int refuse_leaf(const struct item_column *leaf, ptrdiff_t idx, struct why *why) {
+        return why_set(
+                why, -ENOTSUP,
+                "leaf %td of an item, %s, is stored as \"%s\", which cannot be served%s; store it in another way", idx,
+                leaf->field.name, leaf->refused,
+                strncmp(leaf->refused, "pickle", 6) == 0 ? ": pickled objects run code when they are read" : "");
+}
+
 static int read_leaves(struct reading *reading, const struct json_token *whole, struct why *why) {
         const struct item_column *refused;
         int r = reading->has_rows ? 0 : litdata_leaves_read(&reading->set, whole, why);
 
-        refused = r == 0 ? item_set_choose(&reading->set, format_option(reading->options, "fields")) : NULL;
-        if (refused)
-                return why_set(
-                        why, -ENOTSUP,
-                        "leaf %td of an item, %s, is stored as \"%s\", which cannot be served%s; store it in another way, "
-                        "or leave it out with fields = \"...\", which names the others",
-                        refused - reading->set.columns, refused->field.name, refused->refused,
-                        strncmp(refused->refused, "pickle", 6) == 0 ? ": pickled objects run code when they are read"
-                                                                    : "");
+        while (r == 0 && (refused = item_set_choose(&reading->set, format_option(reading->options, "fields"))))
+                r = refusals_add(reading->set.refusals, refused->field.name,
+                                 refuse_leaf(refused, refused - reading->set.columns, why), why);
         return r == 0 ? check_flat(reading, why) : r;
 }
 
@@ -239,10 +241,12 @@ static int litdata_build(int root_fd, const struct files *files, const struct fo
 
         if (!reading)
                 return why_errno(why, -ENOMEM, "%s: its index", files->root);
-        *reading = (struct reading){ .set = { .format = FORMAT_LITDATA.name, .item = "item" },
-                                     .options = options,
-                                     .root_fd = root_fd,
-                                     .root = files->root };
+        *reading = (struct reading){
+                .set = { .format = FORMAT_LITDATA.name, .item = "item", .refusals = format_refusals(options) },
+                .options = options,
+                .root_fd = root_fd,
+                .root = files->root
+        };
         r = fstatat(root_fd, ".", &reading->set.folder, 0) < 0 ? why_errno(why, -errno, "%s", files->root) : 0;
         if (r == 0)
                 r = index_json_read(&json, root_fd, files->root, &reading->set.settled_ns, why);
@@ -251,8 +255,8 @@ static int litdata_build(int root_fd, const struct files *files, const struct fo
         reading->set.index_status = json.status;
         index_json_fini(&json);
         if (r == 0 && reading->has_rows)
-                r = litdata_rows_build(&reading->set, root_fd, files, format_option(options, "fields"), watch,
-                                       ret_builder, why);
+                r = litdata_rows_build(&reading->set, root_fd, files, format_option(options, "fields"),
+                                       format_refusals(options), watch, ret_builder, why);
         else if (r == 0)
                 r = items_build(&reading->set, root_fd, files->root, watch, ret_builder, why);
         item_set_fini(&reading->set);

@@ -62,13 +62,15 @@ int litdata_has_rows(int root_fd, const char *root, const char *name, int64_t *s
 }
 
 int litdata_rows_build(const struct item_set *set, int root_fd, const struct files *files, const char *fields,
-                       const struct index_watch *watch, struct index_builder **ret_builder, struct why *why) {
+                       struct refusals *refusals, const struct index_watch *watch, struct index_builder **ret_builder,
+                       struct why *why) {
         const struct item_shard *shards = (const void *)set->shards.bytes;
         uint64_t n_files = set->shards.n_bytes / sizeof(*shards);
         _cleanup_(freep) uint64_t *n_rows = calloc(n_files, sizeof(*n_rows));
         const struct arrow_host host = {
                 .format = set->format,
                 .fields = fields,
+                .refusals = refusals,
                 .list = "index.json",
                 .folder = set->folder,
                 .list_status = set->index_status,

@@ -14,4 +14,5 @@ int litdata_has_rows(int root_fd, const char *root, const char *name, int64_t *s
 /* Makes the index of a set of which only the shards are known, as items_build() does. `fields` are those wanted, as the
  * configuration names them; NULL: all. */
 int litdata_rows_build(const struct item_set *set, int root_fd, const struct files *files, const char *fields,
-                       const struct index_watch *watch, struct index_builder **ret_builder, struct why *why);
+                       struct refusals *refusals, const struct index_watch *watch, struct index_builder **ret_builder,
+                       struct why *why);

@@ -175,8 +175,7 @@ static int refuse_column(const struct item_column *column, struct why *why) {
                 return why_set(
                         why, -ENOTSUP,
                         "column %s holds pickled Python objects, which run code when they are read; write it with "
-                        "another encoding, such as bytes, json or ndarray, or leave it out with fields = \"...\", which names "
-                        "the others",
+                        "another encoding, such as bytes, json or ndarray",
                         column->field.name);
         return why_set(why, -ENOTSUP, "column %s has the encoding \"%s\", which is unknown", column->field.name,
                        column->refused);
@@ -211,8 +210,9 @@ static int read_columns(struct reading *reading, const struct json_token *shard,
                 r = index_json_each(shard, "column_sizes", take_size, reading, why);
         if (r == 0 && (reading->idx_column != reading->set.n_columns || reading->set.n_columns == 0))
                 return why_set(why, -EBADMSG, "its columns do not have a size each");
-        refused = r == 0 ? item_set_choose(&reading->set, reading->fields) : NULL;
-        return refused ? refuse_column(refused, why) : r;
+        while (r == 0 && (refused = item_set_choose(&reading->set, reading->fields)))
+                r = refusals_add(reading->set.refusals, refused->field.name, refuse_column(refused, why), why);
+        return r;
 }
 
 /* ---- shards ------------------------------------------------------------------------------------------------------ */
@@ -334,10 +334,12 @@ static int mds_build(int root_fd, const struct files *files, const struct format
 
         if (!reading)
                 return why_errno(why, -ENOMEM, "%s: its index", files->root);
-        *reading = (struct reading){ .set = { .format = FORMAT_MDS.name, .item = "sample" },
-                                     .root_fd = root_fd,
-                                     .root = files->root,
-                                     .fields = format_option(options, "fields") };
+        *reading = (struct reading){
+                .set = { .format = FORMAT_MDS.name, .item = "sample", .refusals = format_refusals(options) },
+                .root_fd = root_fd,
+                .root = files->root,
+                .fields = format_option(options, "fields")
+        };
         r = fstatat(root_fd, ".", &reading->set.folder, 0) < 0 ? why_errno(why, -errno, "%s", files->root) : 0;
         if (r == 0)
                 r = index_json_read(&json, root_fd, files->root, &reading->set.settled_ns, why);

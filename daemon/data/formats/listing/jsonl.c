@@ -416,6 +416,7 @@ static int jsonl_build(int root_fd, const struct files *files, const struct form
                        const struct index_watch *watch, struct index_builder **ret_builder, struct why *why) {
         _cleanup_(table_fini) struct record_table table = {
                 .listing = { .root_fd = root_fd, .files = files, .watch = watch, .why = why, .format = "jsonl" },
+                .refusals = format_refusals(options),
                 .syntax = COLUMNS_JSON,
         };
         int r = table_init(&table, format_option(options, "files"), format_option(options, "raw"),

@@ -229,8 +229,16 @@ static int plan_columns(const struct record_table *table, struct table_plan *pla
 
                 if (is_replaced(table, column) || (column->n_present == 0 && table->syntax == COLUMNS_JSON))
                         continue;
+                if (refusals_have(table->refusals, column->name))
+                        continue;
                 r = describe(table, column, &field);
-                if (r == 0 && field.is_stored == is_stored)
+                if (r < 0) {
+                        r = refusals_add(table->refusals, column->name, r, table->listing.why);
+                        if (r < 0)
+                                return r;
+                        continue;
+                }
+                if (field.is_stored == is_stored)
                         r = plan_field(table, plan, &field, column, NULL);
                 if (r < 0)
                         return r;
@@ -284,6 +292,7 @@ static int plan_samples(const struct record_table *table, struct table_plan *pla
 
 static int plan_index(struct record_table *table, struct table_plan *plan) {
         const struct text_listing *listing = &table->listing;
+        struct refusal first = { 0 };
         int r = table_files_judge(&table->files, &table->columns, listing->root_fd, listing->files->root, listing->why);
 
         if (r == 0)
@@ -307,6 +316,8 @@ static int plan_index(struct record_table *table, struct table_plan *plan) {
         plan->n_stored = plan->n_fields;
         if (r == 0)
                 r = plan_columns(table, plan, false);
+        if (r == 0 && plan->n_fields == 0 && refusals_next(table->refusals, &first))
+                return why_set(table->listing.why, -ENODATA, "%s", first.reason);
         if (r == 0 && plan->n_fields == 0)
                 return why_set(table->listing.why, -ENOENT, "%s: its samples have no values",
                                table->listing.files->root);

@@ -24,8 +24,9 @@ struct record_table {
         struct text_listing listing;
         struct table_columns columns;
         enum columns_syntax syntax;
-        const char *raw;   /* the option; may be NULL */
-        const char *label; /* the option: the column that is the label; may be NULL */
+        struct refusals *refusals; /* of format_refusals() */
+        const char *raw;           /* the option; may be NULL */
+        const char *label;         /* the option: the column that is the label; may be NULL */
         struct class_names classes;
         bool has_classes;                    /* the label is a place among the texts of its column */
         const struct table_samples *samples; /* NULL: samples are the records of listings */

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/data/field_name.h"
 #include "daemon/data/formats/parquet/arrow_note.h"
 #include "daemon/data/index/index_layout.h"
 
@@ -15,6 +16,7 @@ struct planning {
         const struct parquet_schema *schema;
         const cJSON *features; /* NULL: nothing is known */
         const char *fields;    /* which are wanted; NULL: all */
+        struct refusals *refusals;
         struct arrow_schema arrow;
         struct why *why;
 };
@@ -30,9 +32,8 @@ struct candidate {
 
 static int refuse(const struct planning *planning, const struct candidate *candidate, const char *type) {
         return why_set(planning->why, -ENOTSUP,
-                       "column \"%s\" is %s, which cannot be served (" SERVED
-                       " can); convert it, or leave it out with fields = \"...\", which names the others",
-                       candidate->name, type);
+                       "column \"%s\" is %s, which cannot be served (" SERVED " can); convert it", candidate->name,
+                       type);
 }
 
 static int refuse_element(const struct planning *planning, const struct candidate *candidate) {
@@ -44,7 +45,7 @@ static int refuse_element(const struct planning *planning, const struct candidat
         if (element->physical == PARQUET_INT96 && element->meaning == PARQUET_OTHER)
                 return why_set(planning->why, -ENOTSUP,
                                "column \"%s\" is int96, a time as old writers stored it; stage the dataset with "
-                               "prepare = \"convert\", or leave it out with fields = \"...\", which names the others",
+                               "prepare = \"convert\"",
                                candidate->name);
         snprintf(type, sizeof(type), "a %s%s%s%s", element->is_repeated ? "list of " : "", element->type,
                  last != element ? " of " : "", last != element ? last->n_children > 0 ? "structs" : last->type : "");
@@ -165,15 +166,35 @@ static int plan_type(const struct planning *planning, struct parquet_column *col
 
 /* ---- columns --------------------------------------------------------------------------------------------------- */
 
+/* Neither of them: nobody knows which one is meant. */
+static int refuse_twice(const struct planning *planning, const char *name) {
+        int r = why_set(planning->why, -EINVAL, "two columns have the name \"%s\"; call rename_column()", name);
+
+        return refusals_mark(planning->refusals, name, r);
+}
+
+/* A column that cannot be served is listed. */
+static int leave_out(const struct planning *planning, struct parquet_columns *columns,
+                     const struct candidate *candidate, int error) {
+        char name[SCHEMA_NAME_MAX];
+
+        if (columns->n < INDEX_FIELDS_MAX)
+                columns->all[columns->n] = (struct parquet_column){ 0 };
+        field_name_from(candidate->name, strlen(candidate->name), name);
+        return refusals_add(planning->refusals, name, error, planning->why);
+}
+
 static int plan_column(const struct planning *planning, struct parquet_columns *columns,
                        const struct candidate *candidate) {
         struct parquet_column *column = &columns->all[columns->n];
         int r;
 
-        if (columns->n == INDEX_FIELDS_MAX)
-                return why_set(planning->why, -ENOTSUP,
-                               "has %u columns; %u can be served: choose some with fields = \"...\"",
-                               planning->schema->n_columns, INDEX_FIELDS_MAX);
+        if (columns->n == INDEX_FIELDS_MAX) {
+                r = why_set(planning->why, -ENOTSUP,
+                            "the dataset has more than %u columns; choose this one with fields = \"...\"",
+                            INDEX_FIELDS_MAX);
+                return leave_out(planning, columns, candidate, r);
+        }
         r = table_column_name(candidate->name, &column->field, planning->why);
         for (uint32_t i = 0; i <= PARQUET_LEVELS_MAX; i++)
                 column->widths.n[i] = PARQUET_WIDTH_NONE;
@@ -182,12 +203,11 @@ static int plan_column(const struct planning *planning, struct parquet_columns *
         column->field.may_be_absent = true; /* the index finds out whether all samples have it */
         for (uint32_t i = 0; i < columns->n && r == 0; i++)
                 if (strcmp(columns->all[i].field.name, column->field.name) == 0)
-                        r = why_set(planning->why, -EINVAL, "two columns have the name \"%s\"; call rename_column()",
-                                    column->field.name);
+                        return refuse_twice(planning, column->field.name);
         if (r == 0)
                 r = plan_type(planning, column, candidate);
         if (r < 0)
-                return r;
+                return leave_out(planning, columns, candidate, r);
         column->field.kind = table_feature_kind(planning->features, candidate->name, &column->field);
         column->class_names = column->role == PARQUET_ROLE_NUMBER
                                       ? table_feature_classes(planning->features, candidate->name, &column->field)
@@ -212,8 +232,12 @@ static int plan_candidate(const struct planning *planning, struct parquet_column
         const struct parquet_element *element = parquet_element(planning->schema, candidate->idx);
         bool is_wanted = table_column_is_wanted(planning->fields, candidate->name);
         struct candidate member = { .idx = candidate->idx + 1 };
+        char name[SCHEMA_NAME_MAX];
         int r = 0;
 
+        field_name_from(candidate->name, strlen(candidate->name), name);
+        if (refusals_have(planning->refusals, name))
+                return 0;
         if (!is_record(planning, candidate->idx))
                 return is_wanted ? plan_column(planning, columns, candidate) : 0;
         if (planning->fields && is_wanted)
@@ -221,12 +245,12 @@ static int plan_candidate(const struct planning *planning, struct parquet_column
                                "column \"%s\" is a struct, whose members are fields: name those, as in \"%s.%s\"",
                                candidate->name, candidate->name, parquet_element_name(planning->schema, member.idx));
         for (uint32_t i = 0; i < element->n_children && r == 0; i++) {
-                const char *name = parquet_element_name(planning->schema, member.idx);
+                const char *own = parquet_element_name(planning->schema, member.idx);
 
-                snprintf(member.name, sizeof(member.name), "%.120s.%.120s", candidate->name, name);
+                snprintf(member.name, sizeof(member.name), "%.120s.%.120s", candidate->name, own);
                 member.arrow = candidate->arrow == PARQUET_ARROW_NONE
                                        ? PARQUET_ARROW_NONE
-                                       : parquet_arrow_find(&planning->arrow, candidate->arrow, name);
+                                       : parquet_arrow_find(&planning->arrow, candidate->arrow, own);
                 r = plan_candidate(planning, columns, &member);
                 member.idx += 1 + parquet_element(planning->schema, member.idx)->n_below;
         }
@@ -250,16 +274,12 @@ static int plan_all(struct planning *planning, struct parquet_columns *columns, 
                 r = plan_candidate(planning, columns, &candidate);
                 candidate.idx += 1 + parquet_element(&footer->schema, candidate.idx)->n_below;
         }
-        if (r == 0 && columns->n == 0)
-                r = why_set(planning->why, -EINVAL, "has no column%s%s",
-                            planning->fields ? " that is named in fields = " : "",
-                            planning->fields ? planning->fields : "");
-        return r;
+        return r == 0 && columns->n == 0 ? table_no_column(planning->fields, planning->refusals, planning->why) : r;
 }
 
 int parquet_columns_plan(struct parquet_columns *columns, const struct parquet_footer *footer, const char *fields,
-                         struct why *why) {
-        struct planning planning = { .schema = &footer->schema, .fields = fields, .why = why };
+                         struct refusals *refusals, struct why *why) {
+        struct planning planning = { .schema = &footer->schema, .fields = fields, .refusals = refusals, .why = why };
         int r = parquet_arrow_read(footer->arrow, &planning.arrow);
 
         if (r < 0)
@@ -325,11 +345,11 @@ static int settle_column(struct parquet_column *column, struct why *why) {
         return column->role == PARQUET_ROLE_LIST ? settle_list(column, why) : 0;
 }
 
-int parquet_columns_settle(struct parquet_columns *columns, struct why *why) {
+int parquet_columns_settle(struct parquet_columns *columns, struct refusals *refusals, struct why *why) {
         int r = 0;
 
         for (uint32_t i = 0; i < columns->n && r == 0; i++)
-                r = settle_column(&columns->all[i], why);
+                r = refusals_mark(refusals, columns->all[i].field.name, settle_column(&columns->all[i], why));
         return r;
 }
 

@@ -42,13 +42,14 @@ struct parquet_columns {
         cJSON *notes; /* what the schema has noted; NULL: nothing */
 };
 
-/* Decides for all columns, or for those that `fields` names (NULL: all). `footer` is that of the first file. Returns 0;
- * or -ENOTSUP or -EINVAL with `why`, which names the column that cannot be served; or -ENOMEM. */
+/* Decides for all columns, or for those that `fields` names (NULL: all). `footer` is that of the first file. Columns
+ * among `refusals` are passed over; one that cannot be served is added there. Returns 0; or
+ * -ENOTSUP or -EINVAL with `why`, which names the column; or -ENOMEM. */
 int parquet_columns_plan(struct parquet_columns *columns, const struct parquet_footer *footer, const char *fields,
-                         struct why *why);
+                         struct refusals *refusals, struct why *why);
 
-/* Settles what the first pass has found out. Returns 0, or an errno with `why`, which names the column. */
-int parquet_columns_settle(struct parquet_columns *columns, struct why *why);
+/* Settles what the first pass has found out. Returns 0, or an errno with `why`, which names the column and marks it. */
+int parquet_columns_settle(struct parquet_columns *columns, struct refusals *refusals, struct why *why);
 
 /* Are the rows of this column files of their own? Known when it is settled. */
 bool parquet_column_has_own_file(const struct parquet_column *column);

@@ -300,7 +300,10 @@ static int fill_value(struct filling *filling, uint32_t idx_column, struct index
         default:
                 r = fill_number(filling, column, reader, label, &detail);
         }
-        return r < 0 ? why_set(why, r, "column \"%s\": %s", column->field.name, detail.text) : 0;
+        if (r == 0)
+                return 0;
+        why_set(why, r, "column \"%s\": %s", column->field.name, detail.text);
+        return refusals_mark(filling->pass->refusals, column->field.name, r);
 }
 
 static int fill_row(struct filling *filling, struct why *why) {
@@ -329,8 +332,10 @@ static int each_reader(struct filling *filling, const struct parquet_group *grou
 
                 r = is_begin ? parquet_group_begin(group, idx, &filling->readers[i], &detail)
                              : parquet_reader_end(&filling->readers[i], &detail);
-                if (r < 0)
-                        return why_set(why, r, "column \"%s\": %s", column->field.name, detail.text);
+                if (r < 0) {
+                        why_set(why, r, "column \"%s\": %s", column->field.name, detail.text);
+                        return refusals_mark(filling->pass->refusals, column->field.name, r);
+                }
         }
         return 0;
 }

@@ -10,7 +10,11 @@
 static int parquet_build(int root_fd, const struct files *files, const struct format_options *options,
                          const struct index_watch *watch, struct index_builder **ret_builder, struct why *why) {
         _cleanup_(parquet_pass_fini) struct parquet_pass pass = {
-                .root_fd = root_fd, .files = files, .watch = watch, .why = why
+                .root_fd = root_fd,
+                .files = files,
+                .watch = watch,
+                .refusals = format_refusals(options),
+                .why = why,
         };
         int r = parquet_pass_open(&pass, format_option(options, "split"), format_option(options, "fields"));
 

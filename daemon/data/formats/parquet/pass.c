@@ -29,7 +29,7 @@ int parquet_pass_open(struct parquet_pass *pass, const char *split, const char *
                 return fd;
         r = parquet_footer_read(fd, (uint64_t)status.st_size, &pass->first, &detail);
         if (r == 0)
-                r = parquet_columns_plan(&pass->columns, &pass->first, fields, &detail);
+                r = parquet_columns_plan(&pass->columns, &pass->first, fields, pass->refusals, &detail);
         return r < 0 ? in_file(pass, name, r, &detail) : 0;
 }
 
@@ -195,6 +195,7 @@ static struct part *part_new(const struct running *running, const atomic_bool *i
                 return NULL;
         part->pass = running->copy;
         part->pass.why = &part->why;
+        part->pass.refusals = NULL;
         part->pass.watch = &part->watch;
         part->pass.n_rows = 0;
         part->pass.is_over = is_over;

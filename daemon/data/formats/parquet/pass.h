@@ -15,6 +15,7 @@ struct parquet_pass {
         int root_fd;
         const struct files *files;
         const struct index_watch *watch; /* may be NULL */
+        struct refusals *refusals;       /* NULL in a part */
         struct why *why;
         struct parquet_folder folder;
         struct parquet_footer first; /* of the first file */
@@ -55,7 +56,7 @@ struct parquet_visitor {
         int (*take)(void *userdata, struct parquet_visitor *part, struct why *why);
 };
 
-/* Fills in a struct of which only the first four members are set. `split` as in folder.h, `fields` as in columns.h.
+/* Fills in a struct of which only the first five members are set. `split` as in folder.h, `fields` as in columns.h.
  * Returns 0 or an errno with `why`. */
 int parquet_pass_open(struct parquet_pass *pass, const char *split, const char *fields);
 

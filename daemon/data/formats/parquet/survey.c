@@ -102,8 +102,10 @@ static int survey_group(void *userdata, const struct parquet_group *group, struc
                         column->is_compressed = true;
                 if (r == 0 && column->is_surveyed)
                         r = survey_rows(survey, column, group, &detail);
-                if (r < 0)
-                        return why_set(why, r, "column \"%s\": %s", column->field.name, detail.text);
+                if (r < 0) {
+                        why_set(why, r, "column \"%s\": %s", column->field.name, detail.text);
+                        return refusals_mark(survey->pass->refusals, column->field.name, r);
+                }
         }
         return r;
 }
@@ -183,6 +185,6 @@ int parquet_survey(struct parquet_pass *pass) {
                                                               .take = take_part });
         if (r < 0)
                 return r;
-        r = parquet_columns_settle(&pass->columns, &detail);
+        r = parquet_columns_settle(&pass->columns, pass->refusals, &detail);
         return r < 0 ? why_set(pass->why, r, "%s: %s", pass->files->root, detail.text) : 0;
 }

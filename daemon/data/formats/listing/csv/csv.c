@@ -424,6 +424,7 @@ static int csv_build(int root_fd, const struct files *files, const struct format
                 .root_fd = root_fd, .files = files, .watch = watch, .why = why, .format = "csv"
         };
         dataset->table.syntax = COLUMNS_CSV;
+        dataset->table.refusals = format_refusals(options);
         r = read_options(dataset, options);
         if (r == 0)
                 r = join_open(&dataset->join, format_option(options, "join"), dataset->delimiter, dataset->is_by_name,

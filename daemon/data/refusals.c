@@ -1,0 +1,73 @@
+#include "daemon/data/refusals.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "daemon/data/field_name.h"
+
+void refusals_fini(struct refusals *refusals) {
+        if (refusals)
+                growing_fini(&refusals->texts);
+}
+
+bool refusals_next(const struct refusals *refusals, struct refusal *refusal) {
+        const char *begin = refusals ? (const char *)refusals->texts.bytes : NULL;
+
+        refusal->name = refusal->name ? refusal->reason + strlen(refusal->reason) + 1 : begin;
+        if (!begin || (size_t)(refusal->name - begin) == refusals->texts.n_bytes)
+                return false;
+        refusal->reason = refusal->name + strlen(refusal->name) + 1;
+        return true;
+}
+
+bool refusals_have(const struct refusals *refusals, const char *name) {
+        struct refusal one = { 0 };
+
+        while (refusals_next(refusals, &one))
+                if (strcmp(one.name, name) == 0)
+                        return true;
+        return false;
+}
+
+int refusals_add(struct refusals *refusals, const char *name, int error, const struct why *why) {
+        size_t n_before = refusals ? refusals->texts.n_bytes : 0;
+
+        if (refusals_have(refusals, name))
+                return 0;
+        if (!refusals || refusals->n == REFUSALS_MAX)
+                return error;
+        if (growing_append(&refusals->texts, name, strlen(name) + 1) < 0 ||
+            growing_append(&refusals->texts, why->text, strlen(why->text) + 1) < 0) {
+                refusals->texts.n_bytes = n_before;
+                return error;
+        }
+        refusals->n++;
+        return 0;
+}
+
+int refusals_mark(struct refusals *refusals, const char *name, int error) {
+        bool is_of_data = error == -EBADMSG || error == -ENOTSUP || error == -EINVAL || error == -ERANGE;
+
+        if (refusals && is_of_data)
+                field_name_from(name, strlen(name), refusals->marked);
+        return error;
+}
+
+bool refusals_settle(struct refusals *refusals, int error, const struct why *why) {
+        bool is_new = refusals->marked[0] && refusals->n < REFUSALS_AGAIN_MAX &&
+                      !refusals_have(refusals, refusals->marked) &&
+                      refusals_add(refusals, refusals->marked, error, why) == 0;
+
+        refusals->marked[0] = '\0';
+        return is_new;
+}
+
+const char *refusal_of(const struct refusal *refused, uint32_t n, const char *name, size_t n_name) {
+        char wanted[SCHEMA_NAME_MAX];
+
+        field_name_from(name, n_name, wanted);
+        for (uint32_t i = 0; i < n; i++)
+                if (strcmp(refused[i].name, wanted) == 0)
+                        return refused[i].reason;
+        return NULL;
+}

@@ -1,0 +1,50 @@
+/* data/refusals.h: columns of a dataset that cannot be served, each with its reason.
+ *
+ * Nobody may ever ask for such a column, so it is left out and listed, and the dataset opens with the others. A format
+ * that knows it before it reads rows adds the column (refusals_add()) and goes on without it. What only a row shows is
+ * marked (refusals_mark()) while the error goes upward as always: format_build() adds the column with the error's text,
+ * and begins again. Whoever names such a column, in the configuration or in a pipeline, is told the reason. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "daemon/data/growing.h"
+#include "daemon/data/schema.h"
+#include "proto/base/why.h"
+
+#define REFUSALS_MAX       4096u /* that are listed, */
+#define REFUSALS_AGAIN_MAX 256u  /* and for which one begins again */
+
+/* As an opened source lists it. */
+struct refusal {
+        const char *name, *reason;
+};
+
+struct refusals {
+        struct growing texts; /* of each: name and reason, both with a NUL */
+        uint32_t n;
+        char marked[SCHEMA_NAME_MAX]; /* "": none is */
+};
+
+/* All of these take NULL: nothing is kept. Names are those of fields (data/field_name.h). */
+void refusals_fini(struct refusals *refusals);
+
+/* Is it among them? */
+bool refusals_have(const struct refusals *refusals, const char *name);
+
+/* Adds a column, once. Returns 0; or, if there is no place or memory for it, `error` as it is. */
+int refusals_add(struct refusals *refusals, const char *name, int error, const struct why *why);
+
+/* `error` says something about this column and nothing else, if it is one of data: it is left out the next time.
+ * Returns `error`. */
+int refusals_mark(struct refusals *refusals, const char *name, int error);
+
+/* After an error: adds the column that was marked. Returns whether to begin again. */
+bool refusals_settle(struct refusals *refusals, int error, const struct why *why);
+
+/* One after the other, from a `refusal` of zeroes on; false after the last one. */
+bool refusals_next(const struct refusals *refusals, struct refusal *refusal);
+
+/* The reason of a column among the `n` of a source; NULL: it is not there. */
+const char *refusal_of(const struct refusal *refused, uint32_t n, const char *name, size_t n_name);

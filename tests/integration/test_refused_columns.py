@@ -1,0 +1,113 @@
+#!/usr/bin/env python3
+"""A column that cannot be served does not keep the others from being served: `dlctl datasets` lists it with its reason, and only a
+pipeline, or `fields` of the configuration, that names it is refused."""
+import json
+import os
+import shutil
+import struct
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
+from harness import ROOT, case, contains, equal, main, write
+
+VECTORS = os.path.join(ROOT, "tests", "vectors")
+
+
+def auto(path, **more):
+    return {"path": path, "format": "auto", **more}
+
+
+def vector(box, *parts):
+    """A file of the vectors in a folder of its own."""
+    folder = box.path("-".join(parts))
+    os.makedirs(folder, exist_ok=True)
+    return shutil.copy(os.path.join(VECTORS, *parts), folder)
+
+
+def listed(daemon, name):
+    """The dataset's record and the columns that it lists, from the lines of JSON."""
+    done = daemon.dlctl("datasets", name, "--format", "json")
+    lines = [json.loads(line) for line in done.stdout.splitlines()]
+    for line in lines[1:]:
+        equal((set(line), line["kind"]), ({"kind", "name", "refused"}, "column"), line)
+    return lines[0], {line["name"]: line["refused"] for line in lines[1:]}
+
+
+def lines_of(*records):
+    return "".join(json.dumps(record) + "\n" for record in records).encode()
+
+
+def mds(box, encoding):
+    samples = [struct.pack("<I", len(text)) + text + struct.pack("<q", number) for text, number in ((b"one", 1), (b"", 2))]
+    header = json.dumps({}).encode()
+    begin = 4 + 4 * 3 + len(header)
+    table = [begin, begin + len(samples[0]), begin + len(samples[0]) + len(samples[1])]
+    content = struct.pack("<4I", 2, *table) + header + b"".join(samples)
+    write(box.path("mds", "s.mds"), content)
+    shard = {"column_encodings": [encoding, "int"], "column_names": ["x", "y"], "column_sizes": [None, 8], "compression": None,
+             "format": "mds", "hashes": [], "raw_data": {"basename": "s.mds", "bytes": len(content), "hashes": {}}, "samples": 2,
+             "size_limit": 1 << 26, "version": 2, "zip_data": None}
+    write(box.path("mds", "index.json"), json.dumps({"version": 2, "shards": [shard]}).encode())
+    return box.path("mds")
+
+
+@case("each format serves the columns that it can, lists the others with their reasons, and refuses who names one")
+def _(box):
+    write(box.path("mixed.jsonl"), lines_of({"a": 1, "b": "text"}, {"a": 2, "b": 5}))
+    datasets = {
+        "parquet": (vector(box, "parquet", "structs.parquet"), "number", {"price": "a decimal", "map": "a map"}),
+        "arrow": (vector(box, "arrow", "structs.arrow"), "number", {"price": "a decimal"}),
+        "mds": (mds(box, "pkl"), "y", {"x": "pickled"}),
+        "jsonl": (box.path("mixed.jsonl"), "a", {"b": "a string in mixed.jsonl line 1"}),
+    }
+    daemon = box.daemon({**{name: auto(path) for name, (path, _, _) in datasets.items()},
+                         **{f"{name}-named": auto(path, fields=f"{served}, z={next(iter(refused))}")
+                            for name, (path, served, refused) in datasets.items()},
+                         **{f"{name}-some": auto(path, fields=f"n={served}") for name, (path, served, _) in datasets.items()}})
+    for name, (_, served, refused) in datasets.items():
+        values = [line["fields"][served]["value"] for line in daemon.read(name, pipeline=f"{served};", shuffle=False)]
+        equal(values, list(range(1, len(values) + 1)), name)
+        equal([line["fields"]["n"]["value"] for line in daemon.read(f"{name}-some", shuffle=False)], values, f"{name} by fields")
+        record, columns = listed(daemon, name)
+        equal(served in [field["field"] for field in record["fields"]], True, record)
+        text = daemon.dlctl("datasets", name).stdout
+        for column, reason in refused.items():
+            contains(columns[column], reason)
+            equal(column in [field["field"] for field in record["fields"]], False, record)
+            contains(text, column, reason)
+            daemon.refused(name, f'field "{column}" cannot be served', reason, pipeline=f"{served}; {column}")
+        daemon.refused(f"{name}-named", next(iter(refused.values())))
+        contains(daemon.log(), f"dataset: {name}: {len(columns)} columns cannot be served")
+
+
+@case("a column that turns out to be damaged in a row is listed with file and row group; an index that is opened again lists it, too")
+def _(box):
+    path = vector(box, "parquet", "scalars-plain.parquet")
+    with open(path, "r+b") as file:
+        file.seek(4)
+        file.write(bytes(60))
+    daemon = box.daemon({"d": auto(path)})
+    before = listed(daemon, "d")[1]
+    equal(len(before), 1, before)
+    name, reason = next(iter(before.items()))
+    contains(reason, "scalars-plain.parquet: row group 0:", f'column "{name}"')
+    daemon.refused("d", reason, pipeline=f"{name};")
+    equal(len(daemon.read("d")) > 0, True, "samples without it")
+    daemon.stop()
+    daemon.start()
+    equal((listed(daemon, "d")[1], daemon.log().count("d: opened in")), (before, 1), "after a restart")
+
+
+@case("a dataset of which no column can be served is refused with the reason; dlctl datasets of one that cannot be opened exits with 1")
+def _(box):
+    write(box.path("mixed.jsonl"), lines_of({"b": "text"}, {"b": 5}))
+    write(box.path("good.jsonl"), lines_of({"b": 5}))
+    daemon = box.daemon({"d": auto(box.path("mixed.jsonl")), "gone": auto(box.path("nothing")), "good": auto(box.path("good.jsonl"))})
+    daemon.refused("d", '"b" is a number in mixed.jsonl line 2', "raw = ")
+    for name, status in (("d", 1), ("gone", 1), ("good", 0)):
+        for form in ("text", "json"):
+            equal(daemon.dlctl("datasets", name, "--format", form).returncode, status, f"{name} as {form}")
+    equal(daemon.dlctl("datasets").returncode, 0, "the table of all")
+
+
+main()
