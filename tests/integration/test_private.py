@@ -272,7 +272,7 @@ def _(box):
     write(box.path("lines.jsonl"), b'{"text": "a"}\n')
     if not os.path.exists("/etc/dataloaderd/tokenizers"):
         home.refused(box.path("lines.jsonl"), "no tokenizer bert", home.folder + "/.config/dataloaderd/tokenizers",
-                     pipeline="text: tokens(bert)")
+                     pipeline="text: tokens(bert, truncation=none)")
     home.stop()
     write(box.path("broken"), b"#!/nowhere\n")
     home.set(DATALOADERD_PROGRAM=box.path("broken"))

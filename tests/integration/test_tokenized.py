@@ -54,8 +54,8 @@ def parts(kind, ids):
 def _(box):
     daemon = serve(box)
     for kind in KINDS:
-        equal(read(daemon, f"text: tokens({kind})"), arrays(IDS[kind]), kind)
-        equal(read(daemon, f"text: tokens({kind}, special=false) to(int32)"),
+        equal(read(daemon, f"text: tokens({kind}, truncation=none)"), arrays(IDS[kind]), kind)
+        equal(read(daemon, f"text: tokens({kind}, truncation=none, special=false) to(int32)"),
               arrays([parts(kind, ids)[1] for ids in IDS[kind]], "int32"), kind)
 
 
@@ -71,8 +71,8 @@ def check_arrow(box):
         rows = [{"text": lines[i]["fields"][name]["text"]} for i in chosen]
         write(box.path(f"{name}.jsonl"), "".join(json.dumps(row) + "\n" for row in rows).encode())
         again = box.daemon({"d": {"path": box.path(f"{name}.jsonl"), "format": "jsonl"}}, name=f"of_{name}", tokenizers=VECTORS)
-        got = read(daemon, f"{name}: tokens(gpt2)", dataset="a")
-        equal([got[i] for i in chosen], read(again, "text: tokens(gpt2)"), name)
+        got = read(daemon, f"{name}: tokens(gpt2, truncation=none)", dataset="a")
+        equal([got[i] for i in chosen], read(again, "text: tokens(gpt2, truncation=none)"), name)
 
 
 @case("text of JSON Lines, CSV, plain files, Arrow files and members of JSON gives the same tokens")
@@ -80,7 +80,7 @@ def _(box):
     plain = [i for i, text in enumerate(TEXTS) if text.strip() and len(text.splitlines()) == 1 and "\0" not in text]
     daemon = serve(box)
     wanted = arrays(IDS["bert"])
-    equal(read(daemon, "meta: json(caption) text tokens(bert)"), wanted, "member")
+    equal(read(daemon, "meta: json(caption) text tokens(bert, truncation=none)"), wanted, "member")
     folder = box.path("w")
     os.makedirs(folder)
     for i in plain:
@@ -92,7 +92,7 @@ def _(box):
                         "files": {"path": folder, "format": "text"}}, name="other", tokenizers=VECTORS)
     check_arrow(box)
     for name in ("lines", "csv", "files"):
-        equal(read(other, "text: tokens(bert)", dataset=name), [wanted[i] for i in plain], name)
+        equal(read(other, "text: tokens(bert, truncation=none)", dataset=name), [wanted[i] for i in plain], name)
 
 
 def windows(tokens, most, stride, left):
@@ -187,27 +187,30 @@ def _(box):
     write(os.path.join(folder, "bad.json"), b'{"model":{"type":"Unigram"}}')
     write(os.path.join(folder, "cut.json"), b'{"model":')
     daemon = serve(box, ["one", "two"], tokenizers=folder)
-    equal(len(read(daemon, "text: tokens(org/model)")), 2)
+    equal(len(read(daemon, "text: tokens(org/model, truncation=none)")), 2)
     for pipeline, *words in (
             ("text: tokens", "column 13", "expected \"(\" and the name of a tokenizer"),
             ("text: tokens()", "the name of a tokenizer"),
             ("text: tokens(../outside)", "column 14", "no part of which begins with \".\""),
             ("text: tokens(/etc/passwd)", "column 14"),
             ("text: tokens(org/../../outside)", "column 14"),
-            ("text: tokens(other)", "column 14: there is no tokenizer other: neither other.json nor other/tokenizer.json is in"),
-            ("text: tokens(folder)", "is not a file of at most"),
-            ("text: tokens(bad)", "column 14", "bad.json: model: the type \"Unigram\" is not supported; supported: BPE, WordPiece"),
-            ("text: tokens(cut)", "column 14", "cut.json: byte 9"),
+            ("text: tokens(other, max_length=8)", "column 14: there is no tokenizer other: neither other.json nor other/tokenizer.json is in"),
+            ("text: tokens(folder, max_length=8)", "is not a file of at most"),
+            ("text: tokens(bad, max_length=8)", "column 14", "bad.json: model: the type \"Unigram\" is not supported; supported: BPE, WordPiece"),
+            ("text: tokens(cut, max_length=8)", "column 14", "cut.json: byte 9"),
+            ("text: tokens(org/model)", "tokens(org/model) does not say what becomes of long texts: write max_length=N",
+             "truncation=none"),
+            ("text: tokens(org/model, truncation=left)", "does not say what becomes of long texts"),
             ("text: tokens(org/model, max_length=2)", "2 special tokens leave no room for the text"),
             ("text: tokens(org/model, max_length=0)", "\"0\" is not allowed here; expected a whole number from 1"),
             ("text: tokens(org/model, max_length=8, stride=6, window=random)", "a window has 6 tokens of the text, stride must be less"),
-            ("text: tokens(org/model, stride=6)", "is for window=random"),
+            ("text: tokens(org/model, max_length=8, stride=6)", "is for window=random"),
             ("text: tokens(org/model, truncation=none, window=random)", "needs truncation=right or left"),
             ("text: tokens(org/model, truncation=middle)", "expected right, left or none"),
             ("text: tokens(org/model, speed=1)", "has no argument \"speed\"; it has max_length,"),
-            ("text: tokens(org/model) to(float32)", "expected to(int32), to(int64)"),
-            ("text: tokens(org/model, digest=0123456789abcdef)", "the file has changed"),
-            ("label: tokens(org/model)", "field label is not text")):
+            ("text: tokens(org/model, max_length=8) to(float32)", "expected to(int32), to(int64)"),
+            ("text: tokens(org/model, max_length=8, digest=0123456789abcdef)", "the file has changed"),
+            ("label: tokens(org/model, max_length=8)", "field label is not text")):
         refused = daemon.dlctl("read", "d", "--pipeline", pipeline)
         equal(refused.returncode, 1, pipeline)
         contains(refused.stderr, *words)
@@ -220,20 +223,20 @@ def _(box):
     os.makedirs(folder)
     shutil.copy(os.path.join(VECTORS, "bert.json"), os.path.join(folder, "t.json"))
     daemon = serve(box, tokenizers=folder)
-    equal(read(daemon, "text: tokens(t)"), arrays(IDS["bert"]))
-    of_a_job = dict(pipeline="text: tokens(t)", job="j", world=2, batch=4, epochs=1000000)
+    equal(read(daemon, "text: tokens(t, truncation=none)"), arrays(IDS["bert"]))
+    of_a_job = dict(pipeline="text: tokens(t, truncation=none)", job="j", world=2, batch=4, epochs=1000000)
     held = daemon.reader("d", rank=0, **of_a_job)
     held.wait_lines(1)
     shutil.copy(os.path.join(VECTORS, "gpt2.json"), os.path.join(folder, "new"))
     os.rename(os.path.join(folder, "new"), os.path.join(folder, "t.json"))
-    equal(read(daemon, "text: tokens(t)"), arrays(IDS["gpt2"]), "the new file")
+    equal(read(daemon, "text: tokens(t, truncation=none)"), arrays(IDS["gpt2"]), "the new file")
     daemon.refused("d", "pipeline", "digest=", rank=1, **of_a_job)
     held.process.kill()
     held.process.wait()
     daemon.settings["tokenizers"] = VECTORS
     daemon.write_config()
     daemon.signal(signal.SIGHUP)
-    within(10, lambda: daemon.dlctl("read", "d", "--pipeline", "text: tokens(qwen)", "--limit", "1").returncode == 0, "the new folder")
+    within(10, lambda: daemon.dlctl("read", "d", "--pipeline", "text: tokens(qwen, truncation=none)", "--limit", "1").returncode == 0, "the new folder")
 
 
 if __name__ == "__main__":

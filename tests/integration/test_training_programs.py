@@ -83,7 +83,7 @@ def _(box):
     with open(TOKENIZER, "rb") as file:
         write(box.path("tokenizers", "chat.json"), file.read())
     daemon = box.daemon({"chats": {"path": box.path("chats.jsonl"), "format": "jsonl"}}, tokenizers=box.path("tokenizers"))
-    n_tokens = {name: sum(line["fields"][name]["shape"][0] for line in daemon.read("chats", pipeline=f"{name}: tokens(chat)"))
+    n_tokens = {name: sum(line["fields"][name]["shape"][0] for line in daemon.read("chats", pipeline=f"{name}: tokens(chat, truncation=none)"))
                 for name in ("text", "prompt")}
     least_rows = -(-n_tokens["text"] // 256)
     for _ in range(2):      # the second run finds the lengths

@@ -11,8 +11,6 @@
 #include "proto/base/step_text.h"
 #include "proto/base/typed.h"
 
-#define LENGTH_DEFAULT 512u
-
 static const char *const TRUNCATIONS[N_TOKEN_TRUNCATIONS] = { "right", "left", "none" };
 static const char *const WINDOWS[N_TOKEN_WINDOWS] = { "first", "random" };
 static const char *const BOOLS[] = { "false", "true" };
@@ -194,6 +192,11 @@ static int read_arguments(struct step_text *reader, struct token_steps *steps, u
 static int check(const struct token_steps *steps, unsigned seen, struct why *why) {
         bool is_whole = steps->truncation == TOKENS_WHOLE;
 
+        if (!is_whole && steps->max_length == 0)
+                return why_set(why, -EINVAL,
+                               "pipeline: tokens(%s) does not say what becomes of long texts: write max_length=N (a "
+                               "longer text loses its end), or truncation=none (every text stays whole)",
+                               steps->name);
         if (steps->window == TOKENS_RANDOM && is_whole)
                 return why_set(why, -EINVAL, "pipeline: tokens(window=random) needs truncation=right or left");
         if (seen & 1u << STRIDE && steps->window != TOKENS_RANDOM)
@@ -233,8 +236,6 @@ int token_steps_parse(const char *text, const char *at, struct token_steps *ret_
                 r = check(&steps, seen, why);
         if (r < 0)
                 return r;
-        if (!(seen & 1u << MAX_LENGTH) && steps.truncation != TOKENS_WHOLE)
-                steps.max_length = LENGTH_DEFAULT;
         *ret_steps = steps;
         return 0;
 }
