@@ -9,7 +9,7 @@
 
 #include "proto/layout.h"
 
-#define SCHEMA_FIELDS_MAX 130u /* of a dataset; a batch has at most DLP_TENSORS_MAX */
+#define SCHEMA_FIELDS_MAX 1026u /* of a dataset; a batch has at most DLP_TENSORS_MAX */
 #define SCHEMA_NAME_MAX   DLP_TENSOR_NAME_MAX
 #define SCHEMA_DIMS_MAX   (DLP_DIMS_MAX - 1u) /* of one sample */
 

@@ -87,15 +87,36 @@ def _(box):
         file.seek(4)
         file.write(bytes(60))
     daemon = box.daemon({"d": auto(path)})
+    equal(len(daemon.read("d")) > 0, True, "samples without it")
     before = listed(daemon, "d")[1]
     equal(len(before), 1, before)
     name, reason = next(iter(before.items()))
     contains(reason, "scalars-plain.parquet: row group 0:", f'column "{name}"')
     daemon.refused("d", reason, pipeline=f"{name};")
-    equal(len(daemon.read("d")) > 0, True, "samples without it")
     daemon.stop()
     daemon.start()
+    daemon.read("d")
     equal((listed(daemon, "d")[1], daemon.log().count("d: opened in")), (before, 1), "after a restart")
+
+
+@case("wide tables: 785 columns are served, each by its name; a list of them that a reply has no room for says how many are left out")
+def _(box):
+    names = ["label", *(f"pixel{i}" for i in range(784))]
+    rows = [[(row * 31 + i) % 256 for i in range(785)] for row in range(3)]
+    write(box.path("wide.csv"), "\n".join(",".join(map(str, row)) for row in [names, *rows]).encode() + b"\n")
+    write(box.path("wide.jsonl"), lines_of(*(dict(zip(names, row)) for row in rows)))
+    long = [f"{i}-" + "x" * 60 for i in range(1000)]
+    write(box.path("long.jsonl"), lines_of(dict.fromkeys(long, 1)))
+    daemon = box.daemon({name: auto(box.path(name)) for name in ("wide.csv", "wide.jsonl", "long.jsonl")})
+    for name in ("wide.csv", "wide.jsonl"):
+        lines = daemon.read(name, batch=3, pipeline="label; pixel0; pixel783", shuffle=False)
+        equal([[line["fields"][field]["value"] for field in ("label", "pixel0", "pixel783")] for line in lines],
+              [[row[0], row[1], row[784]] for row in rows], name)
+        equal(len(listed(daemon, name)[0]["fields"]), 786, name)
+        daemon.refused(name, "limit of a batch")
+    daemon.refused("long.jsonl", "limit of a batch")
+    record = listed(daemon, "long.jsonl")[0]
+    equal(len(record["fields"]) + record["n_more_fields"], 1001, "fields")
 
 
 @case("a dataset of which no column can be served is refused with the reason; dlctl datasets of one that cannot be opened exits with 1")
@@ -104,6 +125,8 @@ def _(box):
     write(box.path("good.jsonl"), lines_of({"b": 5}))
     daemon = box.daemon({"d": auto(box.path("mixed.jsonl")), "gone": auto(box.path("nothing")), "good": auto(box.path("good.jsonl"))})
     daemon.refused("d", '"b" is a number in mixed.jsonl line 2', "raw = ")
+    daemon.refused("gone", "nothing")
+    equal(len(daemon.read("good")), 1, "samples")
     for name, status in (("d", 1), ("gone", 1), ("good", 0)):
         for form in ("text", "json"):
             equal(daemon.dlctl("datasets", name, "--format", form).returncode, status, f"{name} as {form}")

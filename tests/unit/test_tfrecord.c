@@ -22,7 +22,7 @@ static struct why why;
 /* ---- protobuf, written ------------------------------------------------------------------------------------------ */
 
 struct message {
-        uint8_t bytes[4096];
+        uint8_t bytes[32 << 10];
         size_t n;
 };
 

@@ -25,7 +25,8 @@ struct filling {
         struct copied copied;
         struct arrow_pass *pass;
         struct index_builder *builder;
-        struct gathered *gathered; /* one for each column */
+        struct index_row rows[INDEX_FIELDS_MAX]; /* of the sample that is given */
+        struct gathered *gathered;               /* one for each column */
         struct outside_files outside;
         uint32_t n_stored;
         struct growing copy; /* the value of a row that was unpacked */
@@ -370,7 +371,7 @@ static int find_label(const struct filling *filling, uint32_t idx_row, int32_t *
 
 /* One row: its stored fields, its values, its label. */
 static int fill_row(struct filling *filling, const struct arrow_rows *rows, uint32_t idx_row, struct why *why) {
-        struct index_row stored[INDEX_FIELDS_MAX];
+        struct index_row *stored = filling->rows;
         int32_t label = 0;
         int r = find_label(filling, idx_row, &label, why);
 

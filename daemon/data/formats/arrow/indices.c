@@ -17,6 +17,7 @@ struct ordering {
         struct arrow_pass *pass;
         const struct source *all; /* an index */
         struct index_builder *into;
+        struct index_row rows[INDEX_FIELDS_MAX]; /* of the sample that is given */
         struct growing value;
         uint64_t n_value_bytes; /* of all values */
 };
@@ -53,7 +54,7 @@ static int give_value(struct ordering *ordering, uint64_t sample, uint32_t idx) 
 }
 
 static int give_sample(struct ordering *ordering, uint64_t sample) {
-        struct index_row rows[INDEX_FIELDS_MAX];
+        struct index_row *rows = ordering->rows;
         uint32_t n_stored = index_n_fields(ordering->all), n_columns = index_n_columns(ordering->all);
         int r = 0;
 

@@ -219,7 +219,7 @@ static int take_column(struct item_walk *walk, uint32_t idx, struct index_row *r
 }
 
 static int take_item(struct item_walk *walk) {
-        struct index_row rows[INDEX_FIELDS_MAX]; /* first of all columns, then of those that are served */
+        struct index_row *rows = walk->rows;
         uint32_t n = 0;
         int r = place_columns(walk, rows);
 

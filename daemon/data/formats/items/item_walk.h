@@ -11,8 +11,9 @@ struct item_walk {
         const struct index_watch *watch; /* may be NULL */
         const atomic_bool *is_over;      /* nobody wants what it finds any more; may be NULL */
         struct why *why;
-        struct index_builder *builder; /* NULL: this walk only finds what the arrays are */
-        uint64_t n_items;              /* so far */
+        struct index_builder *builder;           /* NULL: this walk only finds what the arrays are */
+        struct index_row rows[INDEX_FIELDS_MAX]; /* of the item: first of all columns, then of those that are served */
+        uint64_t n_items;                        /* so far */
 
         const char *name; /* of the shard */
         int fd;

@@ -162,6 +162,7 @@ struct table_plan {
                 struct table_files *files; /* NULL: the column itself */
                 uint32_t idx_column;       /* of a column of the index */
         } from[INDEX_FIELDS_MAX];
+        struct index_row rows[INDEX_FIELDS_MAX]; /* of the sample that is given */
         uint32_t n_stored, n_fields;
         struct index_row first_file[INDEX_FIELDS_MAX]; /* of a field of files: for samples that have none */
 };
@@ -398,11 +399,10 @@ static int give_own_file(const struct record_table *table, const struct table_pl
         return 0;
 }
 
-static int give_row(struct record_table *table, const struct table_plan *plan, uint64_t row,
-                    struct index_builder *builder) {
+static int give_row(struct record_table *table, struct table_plan *plan, uint64_t row, struct index_builder *builder) {
         uint64_t offset = ((const uint64_t *)(const void *)table->columns.rows.bytes)[row];
         int32_t label = table->has_classes ? class_names_label(&table->classes, row) : 0;
-        struct index_row rows[INDEX_FIELDS_MAX];
+        struct index_row *rows = plan->rows;
 
         for (uint32_t i = 0; i < plan->n_fields; i++) {
                 struct table_cell cell = { .kind = CELL_ABSENT };
@@ -429,7 +429,7 @@ static int give_row(struct record_table *table, const struct table_plan *plan, u
 }
 
 /* The samples from `row` to before `end`. */
-static int give_rows(struct record_table *table, const struct table_plan *plan, uint64_t row, uint64_t end,
+static int give_rows(struct record_table *table, struct table_plan *plan, uint64_t row, uint64_t end,
                      struct index_builder *builder) {
         struct text_listing *listing = &table->listing;
         int r = 0;
@@ -444,7 +444,7 @@ static int give_rows(struct record_table *table, const struct table_plan *plan, 
 }
 
 /* The samples of one listing. */
-static int give_listing(struct record_table *table, const struct table_plan *plan, size_t idx_file,
+static int give_listing(struct record_table *table, struct table_plan *plan, size_t idx_file,
                         struct index_builder *builder) {
         const struct text_listing *listing = &table->listing;
         uint64_t end = idx_file + 1 < listing_n_files(listing) ? listing_file(listing, idx_file + 1)->first_sample

@@ -18,6 +18,7 @@ struct filling {
         struct copied copied;
         struct parquet_pass *pass;
         struct index_builder *builder;
+        struct index_row rows[INDEX_FIELDS_MAX]; /* of the sample that is given */
         struct parquet_memory memory;
         struct parquet_reader *readers; /* one for each column */
         struct outside_files outside;
@@ -307,7 +308,7 @@ static int fill_value(struct filling *filling, uint32_t idx_column, struct index
 }
 
 static int fill_row(struct filling *filling, struct why *why) {
-        struct index_row stored[INDEX_FIELDS_MAX];
+        struct index_row *stored = filling->rows;
         int32_t label = 0;
         int r = 0;
 

@@ -30,6 +30,7 @@ struct pass {
         const struct files *files;
         const struct index_watch *watch;
         struct scanner *scanner;
+        struct index_row rows[INDEX_FIELDS_MAX]; /* of the sample that is given */
         struct why *why;
 
         struct listed listed;
@@ -246,7 +247,7 @@ static int check_sample(struct pass *pass, const char *name, const struct scanne
 }
 
 static int give(struct pass *pass, const char *name, const struct scanner_cell *cells) {
-        struct index_row rows[INDEX_FIELDS_MAX];
+        struct index_row *rows = pass->rows;
         uint64_t file = INDEX_NO_FILE;
         int r = name ? place_name(pass, name, &file) : 0;
 

@@ -236,6 +236,7 @@ static void describe(const struct pass *pass, const struct found_feature *found,
 struct giving {
         struct pass *pass;
         struct index_builder *builder;
+        struct index_row rows[INDEX_FIELDS_MAX]; /* of the sample that is given */
         uint32_t n_stored;
         uint32_t columns[INDEX_FIELDS_MAX]; /* of each feature that is not stored */
         size_t at[INDEX_FIELDS_MAX];        /* the next of its numbers */
@@ -278,7 +279,7 @@ static int give_numbers(struct giving *giving, uint32_t idx_feature, uint64_t id
 
 static int give_record(struct giving *giving, uint64_t idx_record) {
         struct survey *survey = &giving->pass->survey;
-        struct index_row rows[INDEX_FIELDS_MAX];
+        struct index_row *rows = giving->rows;
         uint32_t n_rows = 0;
         int r = 0;
 

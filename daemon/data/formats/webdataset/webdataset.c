@@ -259,9 +259,9 @@ static int find_field(struct survey *survey, const char *name, size_t shard, uin
                         return check_list(survey, *ret_idx, shard);
         if (survey->n_fields == INDEX_FIELDS_MAX)
                 return why_set(survey->why, -EBADMSG,
-                               "%s: field %s is one too many: its archives together have more than 128 fields",
+                               "%s: field %s is one too many: its archives together have more than 1024 fields",
                                survey->root, name);
-        _Static_assert(INDEX_FIELDS_MAX == 128, "as the message says");
+        _Static_assert(INDEX_FIELDS_MAX == 1024, "as the message says");
         survey->shard_of_field[survey->n_fields++] = shard;
         return 0;
 }
@@ -370,6 +370,7 @@ static int place_key(struct placing *placing, const char *key, uint64_t *ret_fil
 struct giving {
         const struct survey *survey;
         struct placing placing;
+        struct index_row rows[INDEX_FIELDS_MAX];       /* of the sample that is given */
         uint64_t *first_members[1 + FILES_MERGED_MAX]; /* of its samples; of the archive itself not needed */
 };
 
@@ -425,7 +426,7 @@ static int give_samples(struct giving *giving, size_t idx) {
         int r = match(giving, idx);
 
         for (uint64_t i = 0; i < shard->n_keys && r >= 0; i++) {
-                struct index_row rows[INDEX_FIELDS_MAX];
+                struct index_row *rows = giving->rows;
                 uint64_t file = 0;
 
                 r = place_key(&giving->placing, names + keys[i], &file);
