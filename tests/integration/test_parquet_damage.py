@@ -39,6 +39,28 @@ def indices(values, dictionary, n_dictionary=None, width=8, pages=1):
     return column("x", head + page(raw, len(values), RLE_DICTIONARY), len(values), about=about)
 
 
+def named(name, values, form="<q", **more):
+    return column(name, page(numbers(values, form), len(values)), len(values), **more)
+
+
+@case("files may have their columns in another sequence, more or fewer of them, and numbers of other widths; another type is refused by name")
+def _(box):
+    words = {"kind": BYTE_ARRAY, "schema": [element("c", BYTE_ARRAY, s6=i32(0))]}
+    for name, columns in {
+            "a": [named("a", [1, 2], "<i", kind=INT32), named("b", [1 << 40, 4]), column("c", page(texts([b"x", b"y"]), 2), 2, **words),
+                  named("d", [8, 9])],
+            "b": [named("e", [0]), column("c", page(texts([b"z"]), 1), 1, **words), named("a", [-(1 << 40)]), named("b", [-5], "<i", kind=INT32),
+                  column("d", page(texts([b"no"]), 1), 1, kind=BYTE_ARRAY)],
+            "c": [named("b", [6])]}.items():
+        write(box.path("set", f"{name}.parquet"), file(columns, len(columns[0]["pages"]) and {"a": 2, "b": 1, "c": 1}[name]))
+    daemon = box.daemon({"d": {"path": box.path("set"), "format": "parquet"}})
+    lines = daemon.read("d", batch=1, pipeline="a; b; c", shuffle=False)
+    equal([[(field or {}).get("value", (field or {}).get("text")) for field in (line["fields"][name] for name in "abc")] for line in lines],
+          [[1, 1 << 40, "x"], [2, 4, "y"], [-(1 << 40), -5, "z"], [None, 6, None]], "values")
+    equal({line["fields"]["b"]["dtype"] for line in lines}, {"int64"}, "the wider type")
+    daemon.refused("d", 'field "d" cannot be served', "b.parquet: row group 0", "another type than in the first file", pipeline="b; d")
+
+
 @case("what the helper writes is served when nothing in it lies")
 def _(box):
     equal(values_of(box, file([plain([1, -2, 3])], 3)), [{"x": 1}, {"x": -2}, {"x": 3}], "plain")

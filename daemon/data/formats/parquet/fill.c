@@ -207,6 +207,8 @@ static int fill_number(struct filling *filling, const struct parquet_column *col
         if (!is_null(&value) && !parquet_number(reader->element, value.bytes, &number))
                 return why_set(why, -EBADMSG, "has a number that does not fit %s; write the file again",
                                dlp_dtype_name(reader->element->dtype));
+        if (!is_null(&value))
+                number = parquet_widen(reader->element->dtype, &number);
         if (column->role == PARQUET_ROLE_NUMBER) {
                 r = index_builder_set_value(filling->builder, column->idx_index, &number,
                                             dlp_dtype_bytes(column->field.dtype));

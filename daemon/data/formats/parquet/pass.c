@@ -52,12 +52,28 @@ uint64_t parquet_pass_page_bytes(const struct parquet_pass *pass) {
         return pass->is_over ? n_bytes / (COPIED_PARTS * PARTED_THREADS) + 1 : n_bytes;
 }
 
+int parquet_group_leaf(const struct parquet_group *group, uint32_t idx_element, uint32_t *ret_idx_element,
+                       struct why *why) {
+        if (group->map[idx_element] == PARQUET_ELEMENT_OTHER)
+                return why_set(why, -ENOTSUP, "is of another type than in the first file; write all files in one way");
+        *ret_idx_element = group->map[idx_element];
+        return 0;
+}
+
 int parquet_group_begin(const struct parquet_group *group, uint32_t idx_element, struct parquet_reader *reader,
                         struct why *why) {
-        const struct parquet_element *element = parquet_element(&group->footer->schema, idx_element);
+        uint32_t idx;
+        int r = parquet_group_leaf(group, idx_element, &idx, why);
 
+        if (r < 0)
+                return r;
         reader->fd = group->fd;
-        return parquet_reader_begin(reader, group->footer, idx_element, &group->chunks[element->idx_leaf], why);
+        if (idx != PARQUET_ELEMENT_NONE)
+                return parquet_reader_begin(reader, group->footer, idx,
+                                            &group->chunks[parquet_element(&group->footer->schema, idx)->idx_leaf],
+                                            why);
+        parquet_reader_begin_missing(reader);
+        return 0;
 }
 
 /* ---- a piece: some row groups of a file -------------------------------------------------------------------------- */
@@ -100,15 +116,18 @@ static int run_group(const struct parquet_visitor *visitor, const struct parquet
 }
 
 /* The row groups of part `idx` of n_cut. */
-static int run_groups(const struct parquet_visitor *visitor, int fd, const struct parquet_footer *footer, uint64_t idx,
-                      uint64_t n_cut, struct why *why) {
+static int run_groups(const struct parquet_visitor *visitor, int fd, const struct parquet_schema *first,
+                      const struct parquet_footer *footer, uint64_t idx, uint64_t n_cut, struct why *why) {
+        _cleanup_(freep) uint32_t *map = calloc(first->n_elements, sizeof(*map));
         _cleanup_(freep) struct parquet_chunk *chunks = calloc(footer->schema.n_leaves + 1, sizeof(*chunks));
         uint64_t end = (idx + 1) * footer->n_groups / n_cut;
-        struct parquet_group group = { .fd = fd, .footer = footer, .chunks = chunks };
+        struct parquet_group group = { .fd = fd, .footer = footer, .map = map, .chunks = chunks };
         int r = 0;
 
-        if (!chunks)
+        if (!chunks || !map)
                 return why_set(why, -ENOMEM, "no memory for its columns");
+        if (!parquet_schema_map(first, &footer->schema, map))
+                return why_set(why, -EINVAL, "has none of the columns that the first file has");
         for (uint64_t i = 0; i < end && r == 0; i++, group.first_row += group.n_rows) {
                 group.n_rows = parquet_footer_rows(footer, i);
                 if (i >= idx * footer->n_groups / n_cut)
@@ -143,8 +162,6 @@ static int run_footer(const struct running *running, uint64_t piece, int fd, con
         uint64_t idx_file = piece / running->n_cut;
         int r = parquet_footer_read(fd, (uint64_t)status->st_size, &footer, why);
 
-        if (r == 0)
-                r = parquet_schema_compare(&footer.schema, &running->copy.first.schema, running->names[0], why);
         if (r < 0)
                 return r;
         if (ours)
@@ -155,7 +172,9 @@ static int run_footer(const struct running *running, uint64_t piece, int fd, con
                 part->n_file = footer.n_rows;
         if (r == PARQUET_AGAIN)
                 return why_set(why, -ESTALE, "has changed while it was read; try again");
-        return r == 0 ? run_groups(visitor, fd, &footer, piece % running->n_cut, running->n_cut, why) : r;
+        return r == 0 ? run_groups(visitor, fd, &running->copy.first.schema, &footer, piece % running->n_cut,
+                                   running->n_cut, why)
+                      : r;
 }
 
 /* Visits a piece: for `part`, or, in the caller's thread, for the pass itself. */

@@ -1,7 +1,7 @@
 /* data/formats/parquet/pass.h: one pass over all row groups of a dataset, file by file.
  *
- * The dataset is opened first: its files are found, and the first one's schema decides what becomes of the columns. All
- * other files must have the same schema.
+ * The dataset is opened first: its files are found, and the first one's schema decides what becomes of the columns. In
+ * the other files they are found by their names.
  *
  * Several threads go through it (data/files/parted.h): each visits some row groups of a file for itself, in a part. The
  * parts are taken in order; what a part could not read is visited again, by the caller's thread. */
@@ -29,6 +29,7 @@ struct parquet_pass {
 struct parquet_group {
         int fd;
         const struct parquet_footer *footer;
+        const uint32_t *map;                /* of the elements of the first file (parquet_schema_map()) */
         const struct parquet_chunk *chunks; /* one for each leaf */
         uint64_t n_rows;
         uint64_t first_row; /* of the file */
@@ -71,7 +72,12 @@ int parquet_pass_look_up(struct parquet_pass *pass, uint64_t n_rows, struct why 
  * too large for one of them is visited by the caller. */
 uint64_t parquet_pass_page_bytes(const struct parquet_pass *pass);
 
-/* Begins to read the leaf `idx_element` of a group. Returns as parquet_reader_begin(). */
+/* The leaf of this group's file that is the leaf `idx_element` of the first file, which all columns name. Returns 0,
+ * and PARQUET_ELEMENT_NONE if the file does not have it; or -ENOTSUP with `why` if it is of another type there. */
+int parquet_group_leaf(const struct parquet_group *group, uint32_t idx_element, uint32_t *ret_idx_element,
+                       struct why *why);
+
+/* Begins to read such a leaf of a group. Returns as parquet_reader_begin(). */
 int parquet_group_begin(const struct parquet_group *group, uint32_t idx_element, struct parquet_reader *reader,
                         struct why *why);
 

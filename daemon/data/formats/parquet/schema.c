@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "daemon/data/looks_like.h"
+#include "proto/base/cleanup.h"
 #include "proto/layout.h"
 
 /* Numbers of parquet.thrift. */
@@ -384,41 +385,75 @@ uint32_t parquet_schema_level(const struct parquet_schema *schema, uint32_t idx_
         return 0;
 }
 
+/* Whole numbers of one sign, and floats, of which the wider one holds both. */
+static bool is_wider_or_narrower(uint32_t one, uint32_t other) {
+        static const uint32_t FAMILIES[][4] = {
+                { DLP_DTYPE_INT8, DLP_DTYPE_INT16, DLP_DTYPE_INT32, DLP_DTYPE_INT64 },
+                { DLP_DTYPE_UINT8, DLP_DTYPE_UINT16, DLP_DTYPE_UINT32, DLP_DTYPE_UINT64 },
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(FAMILIES); i++) {
+                uint32_t n = 0;
+
+                for (size_t k = 0; k < ARRAY_SIZE(FAMILIES[i]); k++)
+                        n += (FAMILIES[i][k] == one) + (FAMILIES[i][k] == other);
+                if (n == 2)
+                        return true;
+        }
+        return false;
+}
+
 static bool is_same(const struct parquet_element *one, const struct parquet_element *other) {
+        if (one->meaning == PARQUET_NUMBER && other->meaning == PARQUET_NUMBER && one->n_repeated == 0 &&
+            other->n_repeated == 0 && is_wider_or_narrower(one->dtype, other->dtype))
+                return true;
         return one->meaning == other->meaning && one->dtype == other->dtype && one->width == other->width &&
                one->physical == other->physical && one->is_repeated == other->is_repeated &&
                one->n_children == other->n_children && one->n_repeated == other->n_repeated;
 }
 
-/* The column that an element belongs to. */
-static const char *name_of_column(const struct parquet_schema *schema, uint32_t idx) {
-        while (parquet_element(schema, idx)->depth > 1)
-                idx = parquet_element(schema, idx)->idx_parent;
-        return parquet_element_name(schema, idx);
+/* Another column is as good as the same if it has the same elements below it. */
+static bool is_same_tree(const struct parquet_schema *schema, uint32_t idx, const struct parquet_schema *other,
+                         uint32_t idx_other) {
+        uint32_t n = parquet_element(schema, idx)->n_below;
+
+        if (parquet_element(other, idx_other)->n_below != n)
+                return false;
+        for (uint32_t i = 0; i <= n; i++)
+                if (!is_same(parquet_element(schema, idx + i), parquet_element(other, idx_other + i)) ||
+                    (i > 0 &&
+                     strcmp(parquet_element_name(schema, idx + i), parquet_element_name(other, idx_other + i)) != 0))
+                        return false;
+        return true;
 }
 
-int parquet_schema_compare(const struct parquet_schema *schema, const struct parquet_schema *other, const char *name,
-                           struct why *why) {
-        for (uint32_t i = 1; i < schema->n_elements && i < other->n_elements; i++) {
-                const struct parquet_element *one = parquet_element(schema, i), *two = parquet_element(other, i);
-                bool is_column = one->depth == 1 && two->depth == 1;
-
-                if (is_column && strcmp(parquet_element_name(schema, i), parquet_element_name(other, i)) != 0)
-                        return why_set(why, -EINVAL,
-                                       "has a column \"%s\" where %s has \"%s\"; all files must have the "
-                                       "same columns, with the same types and in the same sequence",
-                                       parquet_element_name(schema, i), name, parquet_element_name(other, i));
-                if (one->depth != two->depth || !is_same(one, two) ||
-                    (!is_column && strcmp(parquet_element_name(schema, i), parquet_element_name(other, i)) != 0))
-                        return why_set(why, -EINVAL,
-                                       "its column \"%s\" (%s) has another type than in %s (%s); all "
-                                       "files must have the same columns, with the same types and in the same sequence",
-                                       name_of_column(schema, i), one->type, name, two->type);
-        }
-        if (schema->n_columns != other->n_columns || schema->n_elements != other->n_elements)
-                return why_set(why, -EINVAL,
-                               "has %u columns, but %s has %u; all files must have the same columns, with the same "
-                               "types and in the same sequence",
-                               schema->n_columns, name, other->n_columns);
+/* The column of this name; 0: there is none. It is probably at the same place, or after the last one. */
+static uint32_t find_column(const struct parquet_schema *schema, const char *name, uint32_t *idx_next) {
+        for (uint32_t round = 0; round < 2; round++)
+                for (uint32_t i = round == 0 ? *idx_next : 1; i < schema->n_elements;
+                     i += 1 + parquet_element(schema, i)->n_below)
+                        if (strcmp(parquet_element_name(schema, i), name) == 0) {
+                                *idx_next = i + 1 + parquet_element(schema, i)->n_below;
+                                return i;
+                        }
         return 0;
+}
+
+bool parquet_schema_map(const struct parquet_schema *schema, const struct parquet_schema *other, uint32_t *ret_map) {
+        uint32_t idx_next = 1, n;
+        bool is_any = false;
+
+        ret_map[0] = 0;
+        for (uint32_t i = 1; i < schema->n_elements; i += n) {
+                uint32_t idx = find_column(other, parquet_element_name(schema, i), &idx_next);
+                bool is_there = idx > 0 && (parquet_element(other, idx)->meaning != PARQUET_NOTHING ||
+                                            parquet_element(schema, i)->meaning == PARQUET_NOTHING);
+                bool is_fine = is_there && is_same_tree(schema, i, other, idx);
+
+                is_any = is_any || idx > 0;
+                n = 1 + parquet_element(schema, i)->n_below;
+                for (uint32_t k = 0; k < n; k++)
+                        ret_map[i + k] = is_fine ? idx + k : is_there ? PARQUET_ELEMENT_OTHER : PARQUET_ELEMENT_NONE;
+        }
+        return is_any;
 }

@@ -82,7 +82,12 @@ static inline const char *parquet_element_name(const struct parquet_schema *sche
 /* The definition level from which on a leaf has an element at this level of repetition, from 1 to its n_repeated. */
 uint32_t parquet_schema_level(const struct parquet_schema *schema, uint32_t idx_leaf_element, uint32_t repetition);
 
-/* Have both the same columns, with the same types? Whether values may be missing does not count. Returns 0, or -EINVAL
- * with `why`, which names the first difference; `other` is that of the file that is named `name`. */
-int parquet_schema_compare(const struct parquet_schema *schema, const struct parquet_schema *other, const char *name,
-                           struct why *why);
+/* Of an element of another file's schema that is not in this one, or is of a type that cannot take its place. */
+#define PARQUET_ELEMENT_NONE  UINT32_MAX
+#define PARQUET_ELEMENT_OTHER (UINT32_MAX - 1u)
+
+/* Where the elements of `schema` are in that of another file: columns belong together by their names, in any sequence.
+ * A column without any value has no place, nor has one that is not there. Numbers may differ in width. Whether values
+ * may be missing does not count. `ret_map` has room for each element of `schema`.
+ * Returns false if no column is in both. */
+bool parquet_schema_map(const struct parquet_schema *schema, const struct parquet_schema *other, uint32_t *ret_map);

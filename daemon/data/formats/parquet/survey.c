@@ -26,6 +26,12 @@ static bool is_null(const struct parquet_value *value) {
         return !value->bytes && value->offset == PARQUET_NULL;
 }
 
+/* The numbers of all files fit into the widest of their types. */
+static void widen(struct parquet_column *column, uint32_t dtype) {
+        if (column->role == PARQUET_ROLE_NUMBER && dlp_dtype_bytes(dtype) > dlp_dtype_bytes(column->field.dtype))
+                column->field.dtype = dtype;
+}
+
 static int survey_label(struct survey *survey, struct parquet_column *column, struct why *why) {
         struct parquet_value value;
         int64_t label;
@@ -87,6 +93,21 @@ static int survey_rows(struct survey *survey, struct parquet_column *column, con
         return r;
 }
 
+/* Can its bytes be read, and how wide are its numbers? */
+static int survey_chunk(const struct parquet_group *group, struct parquet_column *column, struct why *why) {
+        const struct parquet_element *element;
+        uint32_t idx;
+        int r = parquet_group_leaf(group, column->idx_value, &idx, why);
+
+        if (r < 0 || idx == PARQUET_ELEMENT_NONE)
+                return r;
+        element = parquet_element(&group->footer->schema, idx);
+        if (!group->chunks[element->idx_leaf].is_verbatim)
+                column->is_compressed = true;
+        widen(column, element->dtype);
+        return parquet_chunk_check(&group->chunks[element->idx_leaf], why);
+}
+
 static int survey_group(void *userdata, const struct parquet_group *group, struct why *why) {
         struct survey *survey = userdata;
         struct parquet_columns *columns = &survey->pass->columns;
@@ -95,11 +116,8 @@ static int survey_group(void *userdata, const struct parquet_group *group, struc
 
         for (uint32_t i = 0; i < columns->n && r == 0; i++) {
                 struct parquet_column *column = &columns->all[i];
-                uint32_t idx_leaf = parquet_element(&group->footer->schema, column->idx_value)->idx_leaf;
 
-                r = parquet_chunk_check(&group->chunks[idx_leaf], &detail);
-                if (!group->chunks[idx_leaf].is_verbatim)
-                        column->is_compressed = true;
+                r = survey_chunk(group, column, &detail);
                 if (r == 0 && column->is_surveyed)
                         r = survey_rows(survey, column, group, &detail);
                 if (r < 0) {
@@ -148,6 +166,7 @@ static bool is_as_wide(const struct parquet_column *column, const struct parquet
 
 static void add_column(struct parquet_column *column, const struct parquet_column *part) {
         column->is_compressed |= part->is_compressed;
+        widen(column, part->field.dtype);
         for (uint32_t i = 0; i <= PARQUET_LEVELS_MAX; i++)
                 if (column->widths.n[i] == PARQUET_WIDTH_NONE)
                         column->widths.n[i] = part->widths.n[i];

@@ -40,9 +40,13 @@ int parquet_reader_begin(struct parquet_reader *reader, const struct parquet_foo
         reader->n_left = chunk->n_values;
         reader->codec = chunk->codec;
         reader->n_page = 0;
-        reader->has_entry = reader->has_dictionary = false;
+        reader->is_missing = reader->has_entry = reader->has_dictionary = false;
         reader->n_window = 0; /* perhaps of another file */
         return 0;
+}
+
+void parquet_reader_begin_missing(struct parquet_reader *reader) {
+        reader->is_missing = true;
 }
 
 void parquet_reader_fini(struct parquet_reader *reader) {
@@ -202,9 +206,10 @@ static int look_for_row(struct parquet_reader *reader, struct why *why) {
 }
 
 int parquet_reader_next(struct parquet_reader *reader, struct parquet_value *ret_value, struct why *why) {
-        int r = look_for_row(reader, why);
+        int r = reader->is_missing ? 0 : look_for_row(reader, why);
 
-        if (r < 0)
+        *ret_value = (struct parquet_value){ .offset = PARQUET_NULL };
+        if (r < 0 || reader->is_missing)
                 return r;
         reader->has_entry = false;
         if (reader->n_defined_now == reader->element->n_defined)
@@ -214,7 +219,7 @@ int parquet_reader_next(struct parquet_reader *reader, struct parquet_value *ret
 }
 
 int parquet_reader_end(const struct parquet_reader *reader, struct why *why) {
-        if (reader->n_left == 0 && reader->n_page == 0 && !reader->has_entry)
+        if (reader->is_missing || (reader->n_left == 0 && reader->n_page == 0 && !reader->has_entry))
                 return 0;
         return why_set(why, -EBADMSG, "has more rows than its row group; write the file again");
 }
@@ -282,9 +287,10 @@ static int end_empty(struct parquet_reader *reader, struct why *why) {
 int parquet_reader_next_list(struct parquet_reader *reader, struct parquet_widths *widths, struct growing *elements,
                              bool *ret_is_null, struct why *why) {
         uint64_t counts[PARQUET_LEVELS_MAX + 1] = { 0 };
-        int r = look_for_row(reader, why);
+        int r = reader->is_missing ? 0 : look_for_row(reader, why);
 
-        if (r < 0)
+        *ret_is_null = true;
+        if (r < 0 || reader->is_missing)
                 return r;
         *ret_is_null = reader->n_defined_now + 1 < reader->levels[1];
         if (reader->n_defined_now < reader->levels[1])
@@ -305,9 +311,10 @@ int parquet_reader_next_texts(struct parquet_reader *reader,
                               void *userdata, bool *ret_is_null, struct why *why) {
         struct parquet_value text;
         bool is_there;
-        int r = look_for_row(reader, why);
+        int r = reader->is_missing ? 0 : look_for_row(reader, why);
 
-        if (r < 0)
+        *ret_is_null = true;
+        if (r < 0 || reader->is_missing)
                 return r;
         *ret_is_null = reader->n_defined_now + 1 < reader->levels[1];
         if (reader->n_defined_now < reader->levels[1])
@@ -343,5 +350,27 @@ bool parquet_number(const struct parquet_element *element, const uint8_t *bytes,
                 return wide >= 0 && wide <= UINT8_MAX;
         default:
                 return wide >= 0 && wide <= UINT16_MAX;
+        }
+}
+
+int64_t parquet_widen(uint32_t dtype, const void *number) {
+        int8_t byte;
+        int16_t two;
+        int32_t four;
+        int64_t all = 0;
+
+        switch (dtype) {
+        case DLP_DTYPE_INT8:
+                memcpy(&byte, number, sizeof(byte));
+                return byte;
+        case DLP_DTYPE_INT16:
+                memcpy(&two, number, sizeof(two));
+                return two;
+        case DLP_DTYPE_INT32:
+                memcpy(&four, number, sizeof(four));
+                return four;
+        default:
+                memcpy(&all, number, (size_t)dlp_dtype_bytes(dtype));
+                return all;
         }
 }

@@ -47,6 +47,7 @@ struct parquet_reader {
         struct parquet_page_bytes values;
         struct parquet_encoded encoded;
         uint32_t bit;                           /* of PLAIN bools: below 8 */
+        bool is_missing;                        /* the file does not have the column: no row has a value */
         bool has_entry;                         /* the next entry was looked at, but not taken */
         uint32_t n_repeated_now, n_defined_now; /* of it */
         uint8_t flag;                           /* a bool that was decoded */
@@ -69,6 +70,9 @@ int parquet_chunk_check(const struct parquet_chunk *chunk, struct why *why);
  * the chunk cannot be read. */
 int parquet_reader_begin(struct parquet_reader *reader, const struct parquet_footer *footer, uint32_t idx_element,
                          const struct parquet_chunk *chunk, struct why *why);
+
+/* The same for a leaf that the file does not have: each row is missing. */
+void parquet_reader_begin_missing(struct parquet_reader *reader);
 
 /* The value of the next row, of a leaf without lists; PARQUET_NULL if it is missing. Returns 0; -EBADMSG, -ENOTSUP,
  * -EFBIG or -ENOMEM with `why`, which does not name the column; or an errno of reading. Blocks for a read, sometimes.
@@ -93,3 +97,6 @@ void parquet_reader_fini(struct parquet_reader *reader);
 
 /* Writes a number as the dtype of its element, from the bytes of its value. Returns false if it does not fit. */
 bool parquet_number(const struct parquet_element *element, const uint8_t *bytes, void *ret_number);
+
+/* Such a number with its sign in 64 bits, of which the first bytes are the same number in any wider dtype. */
+int64_t parquet_widen(uint32_t dtype, const void *number);
