@@ -6,7 +6,7 @@ import signal
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
-from harness import case, contains, equal, identity_bytes, indices, main, within
+from harness import case, contains, equal, identity_bytes, indices, main, within, write
 from tars import archive, check_raw, samples_in, web
 
 
@@ -188,6 +188,33 @@ def _(box):
     daemon.refused("gone", "t.tar cannot be opened: No such file")
     texts(box.path("d", "t.tar"), range(5))
     within(20, lambda: daemon.reader("gone", pipeline="txt").finish(20)[0] == 0, "the archive that came later is served")
+
+
+def numbers_of(lines):
+    return [line["fields"]["n"]["value"] for line in lines]
+
+
+@case("*, ? and ** name the files that are there, in the order of their paths; hidden ones and AppleDouble members do not count")
+def _(box):
+    for number, path in enumerate(("train-0.jsonl", "train-1.jsonl", "test-0.jsonl", "a/train-0.jsonl", "b/x/train-0.jsonl", "b/y/deep/train-7.jsonl")):
+        write(box.path("hub", path), b'{"n": %d}\n' % number)
+    for path in ("._train-0.jsonl", ".hidden/train-9.jsonl", "a/._train-0.jsonl"):
+        write(box.path("hub", path), b"\x00\x05\x16\x07")
+    write(box.path("hub", "odd", "x*.jsonl"), b'{"n": 8}\n')
+    os.makedirs(box.path("hub", "train-2.jsonl"))
+    os.symlink("..", box.path("hub", "a", "loop"))
+    patterns = {"star": ("train-*.jsonl", [0, 1]), "question": ("t???-?.jsonl", [2]), "folders": ("*/train-*.jsonl", [3]),
+                "all": ("**/train-*.jsonl", [3, 4, 5, 0, 1]), "deep": ("b/**/train-?.jsonl", [4, 5]), "braces": ("{test,train}-*.jsonl", [2, 0, 1]),
+                "exact": ("odd/x*.jsonl", [8])}
+    daemon = box.daemon({**{name: {"path": box.path("hub", pattern), "format": "auto"} for name, (pattern, _) in patterns.items()},
+                         "none": {"path": box.path("hub", "nothing-*.jsonl"), "format": "auto"}})
+    for name, (pattern, numbers) in patterns.items():
+        equal(numbers_of(daemon.read(name, pipeline="n;", shuffle=False)), numbers, pattern)
+    daemon.refused("none", "no file matches the pattern")
+    write(box.path("hub", "train-5.jsonl"), b'{"n": 55}\n')
+    daemon.stop()
+    daemon.start()
+    equal(numbers_of(daemon.read("star", pipeline="n;", shuffle=False)), [0, 1, 55], "a file more")
 
 
 main()

@@ -72,6 +72,17 @@ def _(box):
     contains(home.good("datasets"), folder + ' {split="0:50%"}')
 
 
+@case("a path with * or ? or ** needs no configuration either")
+def _(box):
+    home = Home(box)
+    for number, path in enumerate(("train-0.jsonl", "train-1.jsonl", "sub/train-0.jsonl")):
+        write(box.path("hub", path), b'{"n": %d}\n' % number)
+    for pattern, numbers in (("train-*.jsonl", [0, 1]), ("train-?.jsonl", [0, 1]), ("**/train-0.jsonl", [2, 0])):
+        lines = home.read(box.path("hub", pattern), pipeline="n;", shuffle=False)
+        equal([line["fields"]["n"]["value"] for line in lines], numbers, pattern)
+    home.refused(box.path("hub", "x*.jsonl"), "no file matches the pattern")
+
+
 @case("several paths are one dataset after the other, with a plus and braces in their names too")
 def _(box):
     home = Home(box)

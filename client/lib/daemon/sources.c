@@ -104,7 +104,7 @@ static int resolve_existing(const char *path, const struct stat *status, char re
 
 /* What does not exist under its name: a pattern with braces, or the beginning of a token file's name. */
 static int resolve_other(const char *path, char ret_path[PATH_MAX], struct why *reason) {
-        size_t n_plain = strcspn(path, "{");
+        size_t n_plain = strcspn(path, "{*?");
         char with_ending[PATH_MAX + 8];
         struct stat status;
 
@@ -167,7 +167,7 @@ static int find_anchor(const char *path, char **ret_anchor, struct why *reason) 
         if (stat(path, &status) == 0)
                 anchor = strdup(path);
         else
-                anchor = strndup(path, folder_length(path, strcspn(path, "{")));
+                anchor = strndup(path, folder_length(path, strcspn(path, "{*?")));
         if (anchor && !*anchor) {
                 free(anchor);
                 anchor = strdup("/");

@@ -89,7 +89,8 @@ def _one_dataset(value: object) -> str:
         raise OptionError(f"dataset: {reprlib.repr(value)} is neither a path nor a name. The daemon reads files, and "
                           f"not what a program has in memory: write it with numpy.save(), and give the file's path")
     string = text("dataset", value)
-    is_path = isinstance(value, os.PathLike) or ("/" in string and os.path.lexists(os.path.expanduser(string)))
+    is_path = isinstance(value, os.PathLike) or (
+        "/" in string and ("*" in string or "?" in string or os.path.lexists(os.path.expanduser(string))))
     return "{path=" + _quoted(string) + "}" if is_path else string
 
 

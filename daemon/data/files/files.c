@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "daemon/data/files/globs.h"
 #include "daemon/data/files/named.h"
 #include "proto/base/cleanup.h"
 
@@ -59,7 +60,7 @@ int files_find(const char *path, const char *merge, struct files *ret_files, str
 
                 /* A list in braces may be longer than a file name may be, so open() can fail in this way too. */
                 if ((error == ENOENT || error == ENOTDIR || error == ENAMETOOLONG) &&
-                    (strstr(path, FILES_JOINT) || strchr(path, '{')))
+                    (strstr(path, FILES_JOINT) || strpbrk(path, "{" GLOB_CHARACTERS)))
                         return named_find(path, false, merge, ret_files, why);
                 if (error == ENOENT && is_prefix(path, longer))
                         return one_file(longer, merge, false, ret_files, why);

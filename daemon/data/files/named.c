@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 
 #include "daemon/data/files/braces.h"
+#include "daemon/data/files/globs.h"
 #include "daemon/data/index/index_layout.h"
 #include "proto/base/cleanup.h"
 
@@ -69,7 +70,7 @@ static int add_list(struct naming *naming, char *text, bool is_exact) {
                         *end = '\0';
                         end += strlen(FILES_JOINT);
                 }
-                r = add_part(naming, part, is_exact || (strchr(part, '{') && is_regular(part)));
+                r = add_part(naming, part, is_exact || (strpbrk(part, "{" GLOB_CHARACTERS) && is_regular(part)));
         }
         if (r == 0)
                 part_at(naming, naming->n_parts - 1)->is_last = true;
@@ -122,7 +123,7 @@ static int check_part(const struct naming *naming, const char *part) {
 
 /* The folder of a part, before its first brace, with its slash: its length. */
 static size_t folder_length(const struct part *part) {
-        size_t n = part->is_exact ? strlen(part->text) : strcspn(part->text, "{");
+        size_t n = part->is_exact ? strlen(part->text) : strcspn(part->text, "{" GLOB_CHARACTERS);
 
         while (n > 0 && part->text[n - 1] != '/')
                 n--;
@@ -158,6 +159,21 @@ static int add_root(struct naming *naming, size_t n_root) {
 
 /* ---- names ----------------------------------------------------------------------------------------------------- */
 
+/* Of a name with * or ?: each that its braces stand for is looked for below the root. */
+static int add_matching(struct naming *naming, const char *name) {
+        const char *root = (const char *)naming->texts.bytes;
+        _cleanup_(growing_fini) struct growing all = { 0 };
+        _cleanup_(freep) char *folder = strdup(root);
+        const char *at;
+        size_t n = 0;
+        int r = folder ? braces_expand(name, &all, &n, naming->why) : no_memory(naming);
+
+        at = (const char *)all.bytes;
+        for (size_t i = 0; i < n && r == 0; i++, at += strlen(at) + 1)
+                r = globs_expand(folder, at, &naming->texts, &naming->n_names, naming->why);
+        return r;
+}
+
 static int add_names(struct naming *naming, struct part *part, size_t n_root) {
         const char *name = part->text + n_root;
         size_t n_before = naming->n_names;
@@ -168,7 +184,8 @@ static int add_names(struct naming *naming, struct part *part, size_t n_root) {
                         return no_memory(naming);
                 naming->n_names++;
         } else {
-                r = braces_expand(name, &naming->texts, &naming->n_names, naming->why);
+                r = strpbrk(name, GLOB_CHARACTERS) ? add_matching(naming, name)
+                                                   : braces_expand(name, &naming->texts, &naming->n_names, naming->why);
                 if (r < 0)
                         return r;
         }

@@ -1,0 +1,135 @@
+#include "daemon/data/files/globs.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fnmatch.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "proto/base/cleanup.h"
+
+#define NAMES_MAX 1000000u
+#define DEPTH_MAX 32u
+
+struct globbing {
+        const char *root;
+        struct growing found; /* paths relative to the root, each with a NUL */
+        size_t n_found;
+        struct why *why;
+};
+
+static int visit(struct globbing *globbing, const char *path, const char *pattern, unsigned depth);
+
+static int add_file(struct globbing *globbing, const char *path) {
+        if (globbing->n_found == NAMES_MAX)
+                return why_set(globbing->why, -E2BIG, "%s: the pattern names more than %u files", globbing->root,
+                               NAMES_MAX);
+        if (growing_append(&globbing->found, path, strlen(path) + 1) < 0)
+                return why_set(globbing->why, -ENOMEM, "%s: no memory for the names of its files", globbing->root);
+        globbing->n_found++;
+        return 0;
+}
+
+/* What matches the first component: a folder if others follow, else a file. */
+static int enter(struct globbing *globbing, const char *path, const char *rest, bool follows, unsigned depth) {
+        char full[PATH_MAX];
+        struct stat status;
+
+        if ((size_t)snprintf(full, sizeof(full), "%s/%s", globbing->root, path) >= sizeof(full) ||
+            (follows ? stat(full, &status) : lstat(full, &status)) < 0)
+                return 0;
+        if (rest)
+                return S_ISDIR(status.st_mode) ? visit(globbing, path, rest, depth + 1) : 0;
+        return S_ISREG(status.st_mode) ? add_file(globbing, path) : 0;
+}
+
+static int match_entry(struct globbing *globbing, const char *path, const char *name, const char *pattern,
+                       unsigned depth) {
+        size_t n = strcspn(pattern, "/");
+        const char *rest = pattern[n] ? pattern + n + 1 : NULL;
+        char component[NAME_MAX + 1], inner[PATH_MAX];
+
+        if (strcmp(name, ".") == 0 || strcmp(name, "..") == 0 || n >= sizeof(component) ||
+            (size_t)snprintf(inner, sizeof(inner), "%s%s%s", path, path[0] ? "/" : "", name) >= sizeof(inner))
+                return 0;
+        if (n == 2 && strncmp(pattern, "**", 2) == 0) /* one folder more; none at all is tried by visit() */
+                return name[0] == '.' ? 0 : enter(globbing, inner, pattern, false, depth);
+        memcpy(component, pattern, n);
+        component[n] = '\0';
+        return fnmatch(component, name, FNM_PERIOD) == 0 ? enter(globbing, inner, rest, true, depth) : 0;
+}
+
+static int read_folder(struct globbing *globbing, DIR *folder, const char *path, const char *pattern, unsigned depth) {
+        for (;;) {
+                const struct dirent *entry;
+                int r;
+
+                errno = 0;
+                entry = readdir(folder);
+                if (!entry)
+                        return errno == 0 ? 0
+                                          : why_errno(globbing->why, -errno, "%s/%s: the folder cannot be read",
+                                                      globbing->root, path);
+                r = match_entry(globbing, path, entry->d_name, pattern, depth);
+                if (r < 0)
+                        return r;
+        }
+}
+
+static int visit(struct globbing *globbing, const char *path, const char *pattern, unsigned depth) {
+        char full[PATH_MAX];
+        DIR *folder;
+        int r = 0;
+
+        if (depth > DEPTH_MAX || (size_t)snprintf(full, sizeof(full), "%s/%s", globbing->root, path) >= sizeof(full))
+                return 0;
+        if (strncmp(pattern, "**/", 3) == 0)
+                r = visit(globbing, path, pattern + 3, depth + 1);
+        if (r < 0)
+                return r;
+        folder = opendir(full);
+        if (!folder)
+                return why_errno(globbing->why, -errno, "%s: the folder cannot be read", full);
+        r = read_folder(globbing, folder, path, strcmp(pattern, "**") == 0 ? "*" : pattern, depth);
+        closedir(folder);
+        return r;
+}
+
+static int by_name(const void *one, const void *other) {
+        return strcmp(*(const char *const *)one, *(const char *const *)other);
+}
+
+/* In order; a file that ** finds in two ways once. */
+static int append_sorted(struct globbing *globbing, struct growing *texts, size_t *n_names) {
+        _cleanup_(freep) const char **sorted = calloc(globbing->n_found, sizeof(*sorted));
+        const char *at = (const char *)globbing->found.bytes;
+
+        if (!sorted)
+                return -ENOMEM;
+        for (size_t i = 0; i < globbing->n_found; i++, at += strlen(at) + 1)
+                sorted[i] = at;
+        qsort(sorted, globbing->n_found, sizeof(*sorted), by_name);
+        for (size_t i = 0; i < globbing->n_found; i++) {
+                if (i > 0 && strcmp(sorted[i - 1], sorted[i]) == 0)
+                        continue;
+                if (growing_append(texts, sorted[i], strlen(sorted[i]) + 1) < 0)
+                        return -ENOMEM;
+                (*n_names)++;
+        }
+        return 0;
+}
+
+int globs_expand(const char *root, const char *pattern, struct growing *texts, size_t *n_names, struct why *why) {
+        struct globbing globbing = { .root = root, .why = why };
+        int r = visit(&globbing, "", pattern, 0);
+
+        if (r == 0 && globbing.n_found == 0)
+                r = why_set(why, -ENOENT, "%s/%s: no file matches the pattern", root, pattern);
+        if (r == 0 && append_sorted(&globbing, texts, n_names) < 0)
+                r = why_set(why, -ENOMEM, "%s: no memory for the names of its files", root);
+        growing_fini(&globbing.found);
+        return r;
+}

@@ -1,0 +1,18 @@
+/* data/files/globs.h: paths with *, ? and **, as the shell has them: the files that are there when the path is opened.
+ *
+ * * and ? stand for anything within a name, ** as a whole name for any number of folders. Hidden names, and the members
+ * "._x" that macOS leaves, match only where the pattern itself begins with a dot. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "daemon/data/growing.h"
+#include "proto/base/why.h"
+
+#define GLOB_CHARACTERS "*?"
+
+/* Appends the regular files below `root` whose paths match, each with a NUL, in the order of their names, and counts
+ * them. ** follows no link to a folder. Returns 0; -ENOENT with `why` if
+ * there is none, -E2BIG if there are too many; or another errno. Blocks for the reading of the folders. */
+int globs_expand(const char *root, const char *pattern, struct growing *texts, size_t *n_names, struct why *why);
