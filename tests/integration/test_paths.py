@@ -6,7 +6,7 @@ import signal
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
-from harness import case, contains, equal, identity_bytes, indices, main, within, write
+from harness import case, contains, equal, identity_bytes, identity_pixels, indices, main, png, within, write
 from tars import archive, check_raw, samples_in, web
 
 
@@ -215,6 +215,19 @@ def _(box):
     daemon.stop()
     daemon.start()
     equal(numbers_of(daemon.read("star", pipeline="n;", shuffle=False)), [0, 1, 55], "a file more")
+
+
+@case("AppleDouble files and other hidden ones are no samples, in archives and in folders of pictures")
+def _(box):
+    double = b"\x00\x05\x16\x07" + bytes(60)
+    path = archive(box.path("w", "a.tar"), [(name, double if "/." in name or name[0] == "." else identity_bytes(number, 50)) for number, name in
+                                            enumerate(("._d", "d/._0.txt", "d/0.txt", "d/.DS_Store", "d/1.txt", "._2.txt", "2.txt"))])
+    for number in range(3):
+        write(box.path("p", "cat", f"{number}.png"), png(4, 3, identity_pixels(number, 4, 3)))
+        write(box.path("p", "cat", f"._{number}.png"), double)
+    daemon = box.daemon({"w": web(path), "p": box.path("p")})
+    equal([line["fields"]["txt"]["shape"] for line in daemon.read("w", pipeline="txt: raw", shuffle=False)], [[52], [54], [56]], "samples")
+    equal(len(daemon.read("p", pipeline="decode", batch=1)), 3, "pictures")
 
 
 main()

@@ -148,7 +148,8 @@ static int open_dir(struct walk *walk, const char *path, struct stat *ret_status
         return 0;
 }
 
-/* The next entry that is not "." or "..". Returns 0 with NULL at the end. */
+/* The next entry that is not ".", ".." or "._x": macOS leaves such a file, without pixels, beside each x. Returns 0
+ * with NULL at the end. */
 static int next_entry(struct walk *walk, DIR *dir, const char *path, const struct dirent **ret_entry) {
         for (;;) {
                 const struct dirent *entry;
@@ -159,7 +160,8 @@ static int next_entry(struct walk *walk, DIR *dir, const char *path, const struc
                 if (!entry && errno != 0)
                         return why_errno(walk->why, -errno, "%s/%s: the folder cannot be read to its end", walk->root,
                                          path);
-                if (entry && (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0))
+                if (entry && (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0 ||
+                              strncmp(entry->d_name, "._", 2) == 0))
                         continue;
                 r = look_up(walk);
                 if (r < 0)

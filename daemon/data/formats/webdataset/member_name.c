@@ -49,9 +49,7 @@ enum member_name member_name_read(const char *name, size_t n_key_max, struct mem
         slash = strrchr(name, '/');
         base = slash ? slash + 1 : name;
         dot = strchr(base, '.');
-        if (dot == base && slash) /* "d/.x" would be the field x of the sample "d/", which is certainly not meant */
-                return refuse("a hidden file in a folder; rename or remove it", ret_refusal);
-        if (!dot || dot == base)
+        if (!dot || dot == base) /* "d/.x" would be the field x of the sample "d/", which is certainly not meant */
                 return MEMBER_IS_NO_FIELD;
         place = (struct member_place){ .key = name, .n_key = (size_t)(dot - name) };
         _Static_assert(EXTENSION_MAX == 255, "as the message says");
