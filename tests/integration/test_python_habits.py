@@ -576,6 +576,43 @@ def _(box):
     """)
 
 
+@case("exceptions that a program keeps hold no batch: the loop goes on, however many of them there are")
+def _(box):
+    folder = box.folder_of_pictures("p", 32)
+    for number in range(0, 32, 4):
+        write(os.path.join(folder, "class000", f"{number:06d}.png"), b"no picture at all")
+    daemon = box.daemon({"p": folder})
+    lines = trainer(box, daemon, """
+        gc.disable()                                        # what is held is held, not waiting to be collected
+        def kept(ranks=None, **more):
+            loader = dlclient.Loader("p", 2, pipeline="decode", shuffle=False, slots=2, ranks=ranks, **more)
+            iterator, bad, n = iter(loader), [], 0
+            while True:
+                try:
+                    next(iterator)
+                    n += 1
+                except StopIteration:
+                    return [n, len(bad)]
+                except dlclient.Error as error:
+                    assert type(error) in (dlclient.SampleDamaged, dlclient.OptionError), error
+                    bad.append(error)
+        out(kept(on_error="raise"))
+        out(kept(on_error="raise", ranks=[0, 1]))
+        out(kept(on_error="substitute", as_tuple=["image", "absent"]))
+        iterator, bad = iter(dlclient.Loader("p", 2, pipeline="decode", shuffle=False, slots=2, copy=False,
+                                             on_error="substitute")), []
+        for batch in iterator:
+            array = batch["image"]
+            try:
+                batch.release()
+            except dlclient.StillInUse as error:
+                bad.append(error)
+            del array, batch
+        out(len(bad))
+    """)
+    equal(lines, [[12, 6], [4, 5], [0, 18], 18], "batches and exceptions")
+
+
 @case("a loop that goes on after SampleDamaged ends when the job does, with max_errors and without")
 def _(box):
     folder = box.folder_of_pictures("p", 12)

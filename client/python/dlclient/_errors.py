@@ -3,6 +3,7 @@ do; texts of the daemon and of the library are passed on unchanged."""
 from __future__ import annotations
 
 import errno as codes
+import traceback
 from typing import Dict, Optional, Type
 
 # The daemon's texts when the options of a rank differ from those of the other ranks of its job.
@@ -186,3 +187,9 @@ def error_of(result: int, text: str) -> Error:
     elif number == codes.ECONNREFUSED and "no permission" in text:
         kind = PermissionDenied
     return (kind or Error)(text or f"libdlclient failed with errno {number}", number)
+
+
+def let_go(error: BaseException) -> None:
+    """An exception that a program keeps must not keep a batch: its traceback holds the frames that it came through, and
+    so their variables. Those of the frames that have ended are dropped; the caller drops its own."""
+    traceback.clear_frames(error.__traceback__)

@@ -8,7 +8,7 @@ from typing import Any, Dict, Iterator, Optional, Tuple
 from . import _launch, _library, _opening, _options
 from ._attached import Attached
 from ._dataset import known
-from ._errors import Error, OptionError, RingFull, error_of
+from ._errors import Error, OptionError, RingFull, error_of, let_go
 from ._places import state as _state
 from ._places.epochs import EpochIterator, Span
 from ._places.state import Place
@@ -93,7 +93,12 @@ class Loops(Attached):
             if batch is None:
                 return None
             self._course.place = batch.place = self._span.after_batch(self._course.place, batch.epoch, batch.position)
-            return self._form.given(batch)
+            try:
+                return self._form.given(batch)
+            except Error as error:
+                del batch
+                let_go(error)
+                raise
         batches = self._team.take(self._timeout)
         if batches is None:
             return None
@@ -102,7 +107,12 @@ class Loops(Attached):
         self._course.place = place
         for batch in there:
             batch.place = place
-        return tuple(map(self._form.given, batches))
+        try:
+            return tuple(map(self._form.given, batches))
+        except Error as error:
+            del batches, batch, there
+            let_go(error)
+            raise
 
     def _check_not_empty(self, n_ends: int) -> None:
         """An endless loop must not look for its first batch for ever."""

@@ -318,7 +318,9 @@ class Batch(Mapping[str, Any]):
         lease = self._leave()
         fields = lease.fields() if lease is not None else []
         if lease is not None and fields:
-            raise StillInUse(f"{lease.label} cannot be released while arrays of it are alive: "
+            label = lease.label
+            del lease  # an exception that is kept has the variables of this function
+            raise StillInUse(f"{label} cannot be released while arrays of it are alive: "
                              f"{', '.join(sorted(set(fields)))}. del them first, or take batch.copy(); the "
                              f"slot is released with the last of them")
         if lease is not None:
