@@ -147,6 +147,18 @@ static int read_choice(struct step_text *reader, const struct collation_argument
                        nearest_in(&nearest, reader->at, n, names), names);
 }
 
+static int read_tensor_name(struct step_text *reader, char *ret_name) {
+        size_t n = word_length(reader->at);
+
+        if (n == 0 || n >= DLP_TENSOR_NAME_MAX)
+                return step_text_refuse_here(reader, "a name of 1 to 31 bytes: letters, digits and \"_\"");
+        memcpy(ret_name, COLLATION_WHOLE_NAME, 1);
+        memcpy(ret_name + 1, reader->at, n);
+        ret_name[1 + n] = '\0';
+        reader->at += n;
+        return 0;
+}
+
 static int read_value(struct step_text *reader, const struct collation_argument *argument,
                       struct collation *collation) {
         switch (argument->kind) {
@@ -158,6 +170,8 @@ static int read_value(struct step_text *reader, const struct collation_argument 
                 return read_whole(reader, 0, count_at(collation, argument));
         case COLLATION_LIST:
                 return read_list(reader, count_at(collation, argument), count_at(collation, argument) + 1);
+        case COLLATION_NAME:
+                return read_tensor_name(reader, (char *)count_at(collation, argument));
         case COLLATION_SHARES:
                 return read_shares(reader, number_at(collation, argument));
         case COLLATION_SIZE:
@@ -248,6 +262,10 @@ static void print_shares(const double *shares, FILE *stream) {
 
 /* As it is where the text does not give it. */
 static bool is_nothing(const struct collation_argument *argument, const struct collation *collation) {
+        if (argument->kind == COLLATION_NUMBER)
+                return isnan(*number_at(collation, argument));
+        if (argument->kind == COLLATION_NAME)
+                return *(const char *)count_at(collation, argument) == '\0';
         return argument->kind == COLLATION_SHARES ? !(number_at(collation, argument)[1] > 0)
                                                   : *count_at(collation, argument) == 0;
 }
@@ -257,6 +275,8 @@ static void print_value(const struct collation_argument *argument, const struct 
 
         if (argument->kind == COLLATION_NUMBER)
                 print_number(*number_at(collation, argument), stream);
+        else if (argument->kind == COLLATION_NAME)
+                fputs((const char *)count + 1, stream);
         else if (argument->kind == COLLATION_SHARES)
                 print_shares(number_at(collation, argument), stream);
         else if (argument->kind == COLLATION_LIST)

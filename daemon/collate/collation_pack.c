@@ -2,12 +2,17 @@
  * that name of the order, from the lengths of the field. */
 
 #include <errno.h>
+#include <math.h>
 #include <stddef.h>
 
 #include "daemon/collate/collation_type.h"
 #include "daemon/collate/packing.h"
 
 static const char *const LABELS[] = { "none", "same", "shifted" };
+
+static void init(struct collation *collation) {
+        collation->pack.value = NAN;
+}
 
 static int check(const struct collation *collation, struct why *why) {
         if (collation->pack.size == 0)
@@ -27,7 +32,8 @@ static const char *added(const struct collation *collation, unsigned idx) {
 }
 
 static int apply(const struct collation *collation, struct field_form *form, struct why *why) {
-        double minimum, maximum;
+        double minimum, maximum, fill;
+        int r;
 
         if (form->dtype == DLP_DTYPE_TEXT || form->dtype == DLP_DTYPE_TEXTS || form->dtype == DLP_DTYPE_BYTES)
                 return why_set(why, -EINVAL, "is %s; only numbers can be packed",
@@ -38,9 +44,13 @@ static int apply(const struct collation *collation, struct field_form *form, str
                 return why_set(why, -EINVAL, "is put together from several places and has one length: use stack");
         if (collation->pack.labels != PADDING_LABELS_NONE && !collation_is_whole(form->dtype, &minimum, &maximum))
                 return why_set(why, -EINVAL, "is %s; labels are made of whole numbers", dlp_dtype_name(form->dtype));
+        r = collation_fill(form, collation->pack.value, &fill, why);
+        if (r < 0)
+                return r;
         form->how = COLLATE_PACKED;
         form->takes_share = false;
         form->pack = collation->pack;
+        form->pack.value = fill;
         return 0;
 }
 
@@ -58,9 +68,10 @@ const struct collation_type COLLATION_PACK = {
                          .is_optional = true },
                        { "shuffle", COLLATION_CHOICE, offsetof(struct collation, pack.shuffle),
                          .choices = PACKING_SHUFFLE, .n_choices = 3, .is_optional = true },
-                       { "value", COLLATION_NUMBER, offsetof(struct collation, pack.value) },
+                       { "value", COLLATION_NUMBER, offsetof(struct collation, pack.value), .is_optional = true },
                        { "labels", COLLATION_CHOICE, offsetof(struct collation, pack.labels), .choices = LABELS,
                          .n_choices = 3, .is_optional = true } },
+        .init = init,
         .check = check,
         .added = added,
         .apply = apply,

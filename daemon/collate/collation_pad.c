@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <math.h>
 #include <stddef.h>
+#include <string.h>
 
 #include "daemon/collate/collation_type.h"
 
@@ -12,6 +13,7 @@ static const char *const LABELS[] = { "none", "same", "shifted" };
 static const char *const OF_STEP[] = { "padding", "fill", "padding_mode", NULL };
 
 static void init(struct collation *collation) {
+        collation->pad.value = NAN;
         collation->pad.multiple = 1;
 }
 
@@ -31,6 +33,8 @@ static int check(const struct collation *collation, struct why *why) {
 static const char *added(const struct collation *collation, unsigned idx) {
         bool has_labels = collation->has_mlm || collation->pad.labels != PADDING_LABELS_NONE;
 
+        if (idx == 0 && collation->pad.mask[0])
+                return collation->pad.mask;
         return idx == 0 ? "mask" : idx == 1 && has_labels ? "labels" : NULL;
 }
 
@@ -61,15 +65,20 @@ bool collation_is_whole(enum dlp_dtype dtype, double *ret_minimum, double *ret_m
         }
 }
 
-static int check_value(double value, enum dlp_dtype dtype, struct why *why) {
-        double minimum, maximum;
+int collation_fill(const struct field_form *form, double value, double *ret_fill, struct why *why) {
+        bool is_said = !isnan(value);
+        double minimum, maximum, fill = is_said ? value : strcmp(form->name, "labels") == 0 ? LABEL_IGNORED : 0;
 
-        if (!collation_is_whole(dtype, &minimum, &maximum))
-                return 0;
         /* 2^53: above it a double does not say which whole number is meant */
-        if (value == floor(value) && value >= minimum && value <= maximum && fabs(value) <= 0x1p53)
-                return 0;
-        return why_set(why, -EINVAL, "is %s, which cannot hold value=%.17g", dlp_dtype_name(dtype), value);
+        if (collation_is_whole(form->dtype, &minimum, &maximum) &&
+            !(fill == floor(fill) && fill >= minimum && fill <= maximum && fabs(fill) <= 0x1p53))
+                return why_set(
+                        why, -EINVAL, "is %s, which cannot hold value=%.17g%s", dlp_dtype_name(form->dtype), fill,
+                        is_said ? ""
+                                : ", with which a field that is called labels is filled: write another step to(), "
+                                  "or value=");
+        *ret_fill = fill;
+        return 0;
 }
 
 static int check_labels(const struct field_form *form, struct why *why) {
@@ -110,6 +119,7 @@ static int check_rows(const struct padding_terms *pad, const struct field_form *
 
 static int apply(const struct collation *collation, struct field_form *form, struct why *why) {
         const struct padding_terms *pad = &collation->pad;
+        double fill = 0;
         int r;
 
         if (form->dtype == DLP_DTYPE_TEXT || form->dtype == DLP_DTYPE_TEXTS || form->dtype == DLP_DTYPE_BYTES)
@@ -126,19 +136,20 @@ static int apply(const struct collation *collation, struct field_form *form, str
                 form->n_padded_dims = 1;
         r = form->n_padded_dims > 1 ? check_pictures(pad, form, why) : check_rows(pad, form, why);
         if (r == 0)
-                r = check_value(pad->value, form->dtype, why);
+                r = collation_fill(form, pad->value, &fill, why);
         if (r == 0 && pad->labels != PADDING_LABELS_NONE)
                 r = check_labels(form, why);
         if (r < 0)
                 return r;
         form->how = COLLATE_PADDED;
         form->pad = *pad;
+        form->pad.value = fill;
         return 0;
 }
 
 const struct collation_type COLLATION_PAD = {
         .name = "pad",
-        .arguments = { { "value", COLLATION_NUMBER, offsetof(struct collation, pad.value) },
+        .arguments = { { "value", COLLATION_NUMBER, offsetof(struct collation, pad.value), .is_optional = true },
                        { "multiple", COLLATION_COUNT, offsetof(struct collation, pad.multiple) },
                        { "to", COLLATION_SIZE, offsetof(struct collation, pad.to), .word = "longest" },
                        { "max", COLLATION_SIZE, offsetof(struct collation, pad.most), .is_optional = true },
@@ -147,7 +158,8 @@ const struct collation_type COLLATION_PAD = {
                        { "truncate", COLLATION_CHOICE, offsetof(struct collation, pad.truncates), .choices = YES_NO,
                          .n_choices = 2 },
                        { "labels", COLLATION_CHOICE, offsetof(struct collation, pad.labels), .choices = LABELS,
-                         .n_choices = 3, .is_optional = true } },
+                         .n_choices = 3, .is_optional = true },
+                       { "mask", COLLATION_NAME, offsetof(struct collation, pad.mask), .is_optional = true } },
         .of_step = OF_STEP,
         .init = init,
         .check = check,

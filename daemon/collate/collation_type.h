@@ -9,12 +9,13 @@
 #include "proto/base/step_text.h"
 
 enum collation_argument_kind {
-        COLLATION_NUMBER, /* double: any finite number */
+        COLLATION_NUMBER, /* double: any finite number; not a number: it is not given */
         COLLATION_COUNT,  /* uint32_t: 1 or more */
         COLLATION_WHOLE,  /* uint32_t: 0 or more */
         COLLATION_LIST,   /* uint32_t n, uint32_t[MLM_SPECIAL_MAX]: whole numbers with ":" between them */
         COLLATION_SIZE,   /* uint32_t[2]: N = N:N, or N:M; 0:0 is `word`, or not given if there is none */
         COLLATION_CHOICE, /* uint32_t: which of `choices` */
+        COLLATION_NAME,   /* char[1 + DLP_TENSOR_NAME_MAX]: COLLATION_WHOLE_NAME and the name of a tensor */
         COLLATION_SHARES, /* double[2]: A:B, 0 <= A <= B <= 1, B more than 0; not given: 0 and 0 */
 };
 
@@ -51,6 +52,10 @@ struct collation_type {
 
         int (*apply)(const struct collation *collation, struct field_form *form, struct why *why);
 };
+
+/* What a field is filled with where a sample has nothing: the value of the text, else LABEL_IGNORED for a field that is
+ * called labels, which losses leave out, and 0 for any other. -EINVAL: its dtype cannot hold it. */
+int collation_fill(const struct field_form *form, double value, double *ret_fill, struct why *why);
 
 /* The step before pad that hides tokens; it is not in the table of collations. */
 extern const struct collation_type COLLATION_MLM;

@@ -47,18 +47,19 @@ enum padding_labels {
 
 /* What the text says about padding. */
 struct padding_terms {
-        double value;
-        uint32_t multiple;              /* lengths are multiples of it */
-        uint32_t to[PADDED_DIMS_MAX];   /* 0: as long as the longest sample of a batch */
-        uint32_t most[PADDED_DIMS_MAX]; /* to 0: elements that a sample may have; 0: not said */
-        uint32_t is_left;               /* 1: padding comes before the elements */
-        uint32_t truncates;             /* 1: longer samples lose their end; 0: they are damaged */
-        uint32_t labels;                /* enum padding_labels */
+        double value;                       /* not a number: not said (collation_fill()) */
+        uint32_t multiple;                  /* lengths are multiples of it */
+        uint32_t to[PADDED_DIMS_MAX];       /* 0: as long as the longest sample of a batch */
+        uint32_t most[PADDED_DIMS_MAX];     /* to 0: elements that a sample may have; 0: not said */
+        uint32_t is_left;                   /* 1: padding comes before the elements */
+        uint32_t truncates;                 /* 1: longer samples lose their end; 0: they are damaged */
+        uint32_t labels;                    /* enum padding_labels */
+        char mask[1 + DLP_TENSOR_NAME_MAX]; /* COLLATION_WHOLE_NAME and its name; "": FIELD_mask */
 };
 
 /* What the text says about packing. The order's step pack fills rows by it (proto/order/steps/pack.c). */
 struct packing_terms {
-        double value;         /* where nothing is */
+        double value;         /* where nothing is; as for padding */
         uint32_t size;        /* elements of a row */
         uint32_t strategy;    /* of PACKING_STRATEGIES */
         uint32_t on_long;     /* of PACKING_LONG; 0: as the strategy has it */

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "daemon/base/half.h"
+#include "daemon/collate/collation.h"
 #include "daemon/collate/elements.h"
 
 /* ---- when a rank attaches -------------------------------------------------------------------------------------- */
@@ -325,7 +326,10 @@ static void make_labels(const struct finishing *f) {
 static void name_added(struct dlp_tensor_record *tensor, const char *field, const char *what) {
         char name[2 * DLP_TENSOR_NAME_MAX] = "";
 
-        snprintf(name, sizeof(name), "%s_%s", field, what);
+        if (what[0] == COLLATION_WHOLE_NAME[0])
+                snprintf(name, sizeof(name), "%s", what + 1);
+        else
+                snprintf(name, sizeof(name), "%s_%s", field, what);
         memset(tensor, 0, sizeof(*tensor));
         memcpy(tensor->name, name, sizeof(tensor->name) - 1); /* the program has checked its length */
 }
@@ -390,7 +394,7 @@ void padding_finish(const struct field_layout *field, uint8_t *slot, const struc
                 fill_around(&f);
         describe_field(&f, is_flat ? f.lengths : field->padded.room, &tensors[0]);
         make_mask(&f);
-        name_added(&tensors[1], form->name, "mask");
+        name_added(&tensors[1], form->name, form->pad.mask[0] ? form->pad.mask : "mask");
         describe_dense(&f, DLP_DTYPE_BOOL, field->padded.mask_offset, &tensors[1]);
         if (form->pad.labels == PADDING_LABELS_NONE)
                 return;

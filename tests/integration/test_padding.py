@@ -95,6 +95,36 @@ def _(box):
             equal(row[len(real):], [[0.5, 0.5]] * (length - len(real)), "padding")
 
 
+@case("a field that is called labels is filled with -100, and mask= names the mask of the first field of its part")
+def _(box):
+    rows = [{"input_ids": list(range(1, 2 + i % 5)), "labels": list(range(1, 2 + i % 5)), "label": i} for i in range(N)]
+    with open(box.path("d.jsonl"), "w", encoding="ascii") as file:
+        file.writelines(json.dumps(row) + "\n" for row in rows)
+    daemon = box.daemon({"d": {"path": box.path("d.jsonl"), "format": "jsonl"}})
+    for text, ids, labels, mask in (("pad", 0, -100, "input_ids_mask"), ("pad(mask=attention_mask)", 0, -100, "attention_mask"),
+                                    ("pad(value=7)", 7, 7, "input_ids_mask"), ("pad(value=0)", 0, 0, "input_ids_mask")):
+        for chosen, fields, order, _ in batches_of(box, daemon, f"input_ids, labels: {text}", ["input_ids", "labels"]):
+            length = max(len(rows[i]["labels"]) for i in chosen)
+            equal(order, ["input_ids", mask, "labels", "labels_mask"], text)
+            equal(fields["input_ids"], [padded(rows[i]["input_ids"], length, ids) for i in chosen], text)
+            equal(fields["labels"], [padded(rows[i]["labels"], length, labels) for i in chosen], text)
+            equal(fields[mask], [padded([True] * len(rows[i]["labels"]), length, False) for i in chosen], text)
+    columns = [len(row["labels"]) for row in rows]
+    for text, fill in (("pack(16)", -100), ("pack(16, value=3)", 3)):
+        last = trainer(box, daemon, f"""
+            loader = dlclient.Loader("d", pipeline="labels: {text}", batch_size=4, columns={{"labels": {columns!r}}})
+            out([sorted(set(batch["labels"][batch["labels_segments"] == 0].tolist())) for batch in loader])
+        """)[0]
+        equal({value for values in last for value in values}, {fill}, text)
+    daemon.refused("d", "labels is uint8, which cannot hold value=-100", "value=", pipeline="labels: to(uint8) pad")
+    trainer(box, daemon, f"""
+        options = dict(pipeline="labels: to(uint8) pack(16, value=-1)", columns={{"labels": {columns!r}}})
+        refused(dlclient.OptionError, lambda: list(dlclient.Loader("d", **options)), "cannot hold value=-1")
+    """)
+    daemon.refused("d", "mask=input_ids_mask", pipeline="input_ids: pad; labels: pad(mask=input_ids_mask)")
+    daemon.refused("d", "label would come with field input_ids", pipeline="input_ids: pad(mask=label); label")
+
+
 @case("dlctl prints what is real of each sample: the same lines whatever was padded, and the mask as long as the batch is padded")
 def _(box):
     rows = rows_of(random.Random(2))

@@ -364,24 +364,23 @@ static const struct {
         const char *text, *normal; /* NULL: no collation; "!...": refused with these words */
         size_t steps_end;
 } TEXTS[] = {
-        { "pad", "pad(value=0, multiple=1, to=longest, side=right, truncate=false)", 0 },
-        { "to(int32) pad()  ", "pad(value=0, multiple=1, to=longest, side=right, truncate=false)", 10 },
+        { "pad", "pad(multiple=1, to=longest, side=right, truncate=false)", 0 },
+        { "to(int32) pad()  ", "pad(multiple=1, to=longest, side=right, truncate=false)", 10 },
         { "pad( side = left ,value=-1.50, to=3:3)", "pad(value=-1.5, multiple=1, to=3, side=left, truncate=false)", 0 },
-        { "resize(8) pad(max=3:4, multiple=32)",
-          "pad(value=0, multiple=32, to=longest, max=3:4, side=right, truncate=false)", 10 },
+        { "resize(8) pad(max=3:4, multiple=32)", "pad(multiple=32, to=longest, max=3:4, side=right, truncate=false)",
+          10 },
         { "pad(labels=shifted, max=7, truncate=true)",
-          "pad(value=0, multiple=1, to=longest, max=7, side=right, truncate=true, labels=shifted)", 0 },
+          "pad(multiple=1, to=longest, max=7, side=right, truncate=true, labels=shifted)", 0 },
         { "stack", "stack", 0 },
         { "a stack()", "stack", 2 },
         { "ragged", "ragged(joined=false)", 0 },
         { "ragged(joined=true)", "ragged(joined=true)", 0 },
         { "mlm(mask=103, vocab=30522, special=0:101) pad",
-          "mlm(mask=103, vocab=30522, p=0.15, masked=0.8, random=0.1, special=0:101) pad(value=0, multiple=1, to=longest, "
+          "mlm(mask=103, vocab=30522, p=0.15, masked=0.8, random=0.1, special=0:101) pad(multiple=1, to=longest, "
           "side=right, truncate=false)",
           0 },
         { "to(int32) mlm(vocab=9,mask=0, p=1) pad(to=3)",
-          "mlm(mask=0, vocab=9, p=1, masked=0.8, random=0.1) pad(value=0, multiple=1, to=3, side=right, truncate=false)",
-          10 },
+          "mlm(mask=0, vocab=9, p=1, masked=0.8, random=0.1) pad(multiple=1, to=3, side=right, truncate=false)", 10 },
         { "mlm(mask=1, vocab=3)", "!the next step is pad", 0 },
         { "mlm(mask=1, vocab=3) ragged", "!the next step is pad", 0 },
         { "mlm(mask=1, vocab=3) to(int32) pad", "!column 1: mlm makes labels", 0 },

@@ -305,10 +305,10 @@ START_TEST(a_collation_is_printed_with_its_part_and_changes_no_draws) {
         } rows[] = {
                 { &BOXES, "labels: stack; image: hflip", "labels: stack; image: hflip(0.5)" },
                 { &BOXES, "image, boxes, labels: resize(short=8, max=9) pad(multiple=4)",
-                  "image, boxes, labels: resize(8, interpolation=bilinear, max=9) pad(value=0, multiple=4, to=longest, "
+                  "image, boxes, labels: resize(8, interpolation=bilinear, max=9) pad(multiple=4, to=longest, "
                   "side=right, truncate=false)" },
                 { &BOXES, "labels, more: pad; boxes",
-                  "labels, more: pad(value=0, multiple=1, to=longest, side=right, truncate=false); boxes" },
+                  "labels, more: pad(multiple=1, to=longest, side=right, truncate=false); boxes" },
                 { &PICTURES, " hflip   stack ", "hflip(0.5) stack" },
                 { &BYTES, "raw stack", "raw stack" },
                 { &BYTES, "stack", "stack" },
@@ -536,7 +536,7 @@ START_TEST(what_a_function_delivers_may_vary_up_to_a_maximum_and_is_collated_the
                   0,
                   1 },
                 { "image: center_crop(8) python(f, shape=..6:..7:3) pad",
-                  "image: center_crop(8) python(f, shape=..6:..7:3) pad(value=0, multiple=1, to=longest, side=right, "
+                  "image: center_crop(8) python(f, shape=..6:..7:3) pad(multiple=1, to=longest, side=right, "
                   "truncate=false)",
                   COLLATE_PADDED,
                   0,
@@ -700,7 +700,7 @@ START_TEST(views_are_fields_of_their_own_after_the_first_of_their_part) {
                 { &PICTURES, "hflip views(2)", "image image_2 label", "hflip(0.5) views(2)" },
                 { &PICTURES, "hflip views( n = 3 ) ", "image image_2 image_3 label", "hflip(0.5) views(3)" },
                 { &PICTURES, "hflip pad views(2)", "image image_2 label",
-                  "hflip(0.5) pad(value=0, multiple=1, to=longest, side=right, truncate=false) views(2)" },
+                  "hflip(0.5) pad(multiple=1, to=longest, side=right, truncate=false) views(2)" },
                 { &PICTURES, "label; image: hflip views(2)", "label image image_2",
                   "label; image: hflip(0.5) views(2)" },
                 { &PAIRS, "left, right: hflip views(2); weight", "left right left_2 right_2 weight",

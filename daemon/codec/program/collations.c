@@ -16,13 +16,17 @@ static bool is_collated(const struct program *program, uint32_t idx, const struc
 }
 
 void collate_part(struct program *program, uint32_t begin, const struct collation *collation) {
-        bool has_pictures = false;
+        bool has_pictures = false, is_first = true;
 
         for (uint32_t i = begin; i < program->n_fields; i++)
                 has_pictures |= codec_is_picture(program->codecs[i]);
         for (uint32_t i = begin; i < program->n_fields; i++)
-                if (is_collated(program, i, collation, has_pictures))
+                if (is_collated(program, i, collation, has_pictures)) {
                         program->collations[i] = *collation;
+                        if (!is_first) /* mask=NAME is that of the first one: a batch has one attention_mask */
+                                program->collations[i].pad.mask[0] = '\0';
+                        is_first = false;
+                }
 }
 
 int settle_packing(struct program *program, struct why *why) {
@@ -68,6 +72,26 @@ static void name_added(const char *field, const char *added, char name[2 * DLP_T
         snprintf(name, 2 * DLP_TENSOR_NAME_MAX, "%s%s%s", is_whole ? "" : field, is_whole ? "" : "_", added + is_whole);
 }
 
+/* Only a mask can be called as the text wants. */
+static int check_masks(const struct program *program, struct why *why) {
+        for (uint32_t i = 0; i < program->n_fields; i++)
+                for (uint32_t k = 0; k < i; k++)
+                        for (unsigned n = 0; n < collation_n_added(&program->collations[k]); n++) {
+                                const char *mask = program->collations[i].pad.mask;
+                                char name[2 * DLP_TENSOR_NAME_MAX];
+
+                                name_added(codec_name(program->codecs[k]), collation_added(&program->collations[k], n),
+                                           name);
+                                if (mask[0] && strcmp(mask + 1, name) == 0)
+                                        return why_set(why, -EINVAL,
+                                                       "pipeline, column %zu: mask=%s: so is called what comes with "
+                                                       "field %s: choose another name",
+                                                       program->collations[i].column, name,
+                                                       codec_name(program->codecs[k]));
+                        }
+        return 0;
+}
+
 int check_added(const struct program *program, struct why *why) {
         uint32_t n_tensors = program->n_fields;
         char name[2 * DLP_TENSOR_NAME_MAX];
@@ -94,5 +118,5 @@ int check_added(const struct program *program, struct why *why) {
                                "pipeline: with masks and labels there are %u fields; a batch has %u at "
                                "most",
                                n_tensors, DLP_TENSORS_MAX);
-        return 0;
+        return check_masks(program, why);
 }

@@ -94,7 +94,7 @@ static int print_steps(const struct program *program, const uint32_t *parts, uin
         for (uint32_t i = 0; i <= idx_last; i++) {
                 if (parts[i] == parts[idx_last] && i < idx_first)
                         idx_first = i;
-                if (parts[i] == parts[idx_last] && program->collations[i].type)
+                if (parts[i] == parts[idx_last] && program->collations[i].type && !collation)
                         collation = &program->collations[i];
                 if (parts[i] == parts[idx_last] && !steps[0]) /* a label that is mixed with a picture has none */
                         steps = codec_text(program->codecs[i]);
