@@ -223,6 +223,10 @@ void fair_item_done(struct fair_item *item, uint64_t taken_ns) {
         item->charged_ns = 0; /* what else is done with it before it is pushed again comes in addition */
 }
 
+void fair_share_charge(struct fair_share *share, uint64_t taken_ns) {
+        owe(share, (int64_t)taken_ns);
+}
+
 void fair_item_refund(struct fair_item *item) {
         owe(item->share, -item->charged_ns);
         item->charged_ns = 0;

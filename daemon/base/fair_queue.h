@@ -104,6 +104,9 @@ struct fair_item *fair_queue_pop_beside(struct fair_queue *queue, const struct f
  * thread; no lock. */
 void fair_item_done(struct fair_item *item, uint64_t taken_ns);
 
+/* The share had this much time of other threads: it counts as if an item had taken it. Any thread; no lock. */
+void fair_share_charge(struct fair_share *share, uint64_t taken_ns);
+
 /* Refunds what the item was charged when it was taken: it goes into the queue again unfinished, or is charged when it
  * is finished. Any thread; no lock. */
 void fair_item_refund(struct fair_item *item);

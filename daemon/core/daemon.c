@@ -219,6 +219,7 @@ static void configure_workers(struct daemon *daemon) {
         struct why why;
         int r = pool_configure(pool, &wish, &why);
 
+        pipeline_set_nice(daemon->pipeline, wish.nice);
         if (r < 0)
                 log_error("workers", "%s; %u go on", why.text, pool_n_workers(pool));
         else if (r == POOL_NICE_STAYS)

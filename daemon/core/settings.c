@@ -57,7 +57,7 @@ const struct setting SETTINGS[] = {
         { "workers", SETTING_NUMBER, AT(workers), "0", 0, WORKERS_MAX, NULL, "threads", true,
           "decode threads; 0 = the CPUs that this process may use, by affinity and by cgroup quota" },
         { "nice", SETTING_NUMBER, AT(nice), "0", 0, 19, NULL, "", true,
-          "nice value of the decode threads: with a higher one they leave the CPU to others" },
+          "nice value of the threads that decode and make orders: with a higher one they leave the CPU to others" },
         { "cpu_ceiling", SETTING_SHARE, AT(cpu_ceiling), "0", 0, 16, NULL, "percent", true,
           "the most CPU time that the decode threads take together: percent of one CPU, or \"60%\" of all; "
           "0 = no limit" },

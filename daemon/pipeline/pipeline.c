@@ -80,6 +80,21 @@ static void on_order_told(void *userdata, void *payer, uint64_t epoch, uint64_t 
         job_tell_order(payer, epoch, n_done, n_total);
 }
 
+static struct order_user *on_order_user(void *userdata, void *payer) {
+        struct job *job = payer;
+
+        (void)userdata;
+        return &job->user->orders;
+}
+
+/* Who has orders made has less of the workers for it. */
+static void on_order_spent(void *userdata, void *payer, uint64_t taken_ns) {
+        struct job *job = payer;
+
+        (void)userdata;
+        fair_share_charge(&job->share, taken_ns);
+}
+
 static void on_stream_freed(void *userdata) {
         struct pipeline *pipeline = userdata;
 
@@ -195,6 +210,7 @@ static int start_workers(struct pipeline *pipeline, struct why *why) {
 
         pool_init(&pipeline->pool, &options);
         r = pool_configure(&pipeline->pool, &pipeline->options.workers, why);
+        order_tables_set_nice(pipeline->tables, pipeline->options.workers.nice);
         return r < 0 ? r : 0; /* threads that start later may have any nice value */
 }
 
@@ -223,6 +239,8 @@ static int pipeline_start_floors(struct pipeline *pipeline, struct why *why) {
                 .release = on_order_release,
                 .ready = on_order_ready,
                 .told = on_order_told,
+                .user = on_order_user,
+                .spent = on_order_spent,
                 .userdata = pipeline,
         };
         int r;
@@ -425,6 +443,10 @@ void pipeline_set_outage_timeout(struct pipeline *pipeline, uint64_t timeout_ns)
 
 struct held_list *pipeline_held(struct pipeline *pipeline) {
         return &pipeline->held;
+}
+
+void pipeline_set_nice(struct pipeline *pipeline, int nice) {
+        order_tables_set_nice(pipeline->tables, nice);
 }
 
 struct pool *pipeline_pool(struct pipeline *pipeline) {

@@ -84,6 +84,9 @@ struct held_list *pipeline_held(struct pipeline *pipeline);
 /* The pool of workers, for pool_configure() and the like. Main thread. */
 struct pool *pipeline_pool(struct pipeline *pipeline);
 
+/* The nice value of the threads that make orders. Any thread. */
+void pipeline_set_nice(struct pipeline *pipeline, int nice);
+
 /* All counters so far, summed up for this call; valid until the next call. Main thread. */
 struct counters *pipeline_counters(struct pipeline *pipeline);
 const struct reader_report *pipeline_reader_report(const struct pipeline *pipeline);

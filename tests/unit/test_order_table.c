@@ -433,15 +433,116 @@ START_TEST(what_nobody_wants_any_more_is_not_made_to_its_end) {
 
                 atomic_store(&owner.limit_bytes, UINT64_MAX);
                 ck_assert_int_eq(order_table_get(tables, &spec, &table, NULL), 0);
-                sampling_unref(sampling);
                 order_table_put(table); /* before its thread has begun, perhaps */
                 ck_assert_int_eq(order_table_get(tables, &spec, &table, NULL), 0);
+                sampling_unref(sampling);
                 if (i == 0)
                         at(&owner, table, 1);
                 order_table_put(table);
         }
         stop(&owner, tables); /* waits for their threads */
         ck_assert_uint_lt(clock_now_ns() - begin_ns, 60000000000ull);
+}
+END_TEST
+
+/* Two users. Of each it is counted how often the threads that make their orders went on. */
+struct makers {
+        struct order_user users[2];
+        atomic_uint n_told[2], n_others; /* those of user 0 from the request of user 1 to its order's end */
+        atomic_bool is_counting, has_ended;
+        _Atomic uint64_t n_spent[2];
+};
+
+static size_t payer_of(void *payer) {
+        return (size_t)(uintptr_t)payer - 1;
+}
+
+static void makers_told(void *userdata, void *payer, uint64_t epoch, uint64_t n_done, uint64_t n_total) {
+        struct makers *makers = userdata;
+
+        atomic_fetch_add(&makers->n_told[payer_of(payer)], 1);
+        if (payer_of(payer) == 1 && n_done == n_total) {
+                atomic_store(&makers->has_ended, true);
+        } else if (payer_of(payer) == 0 && atomic_load(&makers->is_counting) && !atomic_load(&makers->has_ended)) {
+                atomic_fetch_add(&makers->n_others, 1);
+        }
+}
+
+static struct order_user *makers_user(void *userdata, void *payer) {
+        struct makers *makers = userdata;
+
+        return &makers->users[payer_of(payer)];
+}
+
+static void makers_spent(void *userdata, void *payer, uint64_t taken_ns) {
+        struct makers *makers = userdata;
+
+        atomic_fetch_add(&makers->n_spent[payer_of(payer)], taken_ns);
+}
+
+START_TEST(however_many_orders_one_user_has_made_another_users_order_has_every_second_turn) {
+        struct sampling *sampling = sampling_of("random(replacement=true)", NULL, 0);
+        struct makers makers = { .n_others = 0 };
+        struct order_tables_options options = {
+                .told = makers_told, .user = makers_user, .spent = makers_spent, .n_makers = 1, .userdata = &makers
+        };
+        struct order_table *tables_of[13];
+        struct order_tables *tables;
+
+        for (size_t i = 0; i < 2; i++)
+                order_user_init(&makers.users[i]);
+        ck_assert_int_eq(order_tables_new(&options, &tables), 0);
+        for (size_t i = 0; i < 13; i++) {
+                struct order_spec spec = { .terms = { .n_samples = 20000000, .seed = i, .shuffle = true },
+                                           .payer = (void *)(uintptr_t)(i < 12 ? 1 : 2),
+                                           .sampling = sampling,
+                                           .batch_size = 1 };
+
+                atomic_store(&makers.is_counting, i == 12);
+                ck_assert_int_eq(order_table_get(tables, &spec, &tables_of[i], NULL), 0);
+        }
+        sampling_unref(sampling);
+        while (!atomic_load(&makers.has_ended))
+                usleep(1000);
+        for (size_t i = 0; i < 13; i++)
+                order_table_put(tables_of[i]);
+        order_tables_free(tables);
+        ck_assert_uint_gt(atomic_load(&makers.n_told[1]), 10);
+        /* As often, if all turns take the same; without turns it is twelve times as often. */
+        ck_assert_uint_lt(atomic_load(&makers.n_others), 4 * atomic_load(&makers.n_told[1]));
+        ck_assert_uint_gt(atomic_load(&makers.n_spent[0]), 0);
+        ck_assert_uint_gt(atomic_load(&makers.n_spent[1]), 0);
+}
+END_TEST
+
+START_TEST(a_shuffle_does_not_wait_for_all_shuffles_of_another_user) {
+        struct makers makers = { .n_others = 0 };
+        struct order_tables_options options = {
+                .told = makers_told, .user = makers_user, .spent = makers_spent, .userdata = &makers
+        };
+        struct order_table *tables_of[9];
+        struct order_tables *tables;
+        uint64_t index;
+
+        for (size_t i = 0; i < 2; i++)
+                order_user_init(&makers.users[i]);
+        ck_assert_int_eq(order_tables_new(&options, &tables), 0);
+        for (size_t i = 0; i < 9; i++) {
+                struct order_spec spec = { .terms = { .n_samples = 10000000, .seed = i, .shuffle = true },
+                                           .payer = (void *)(uintptr_t)(i < 8 ? 1 : 2) };
+
+                atomic_store(&makers.is_counting, i == 8);
+                ck_assert_int_eq(order_table_get(tables, &spec, &tables_of[i], NULL), 0);
+        }
+        while (!atomic_load(&makers.has_ended)) { /* all are waited for to their last position */
+                for (size_t i = 0; i < 9; i++)
+                        order_table_at(tables_of[i], 9999999, &index);
+                usleep(200);
+        }
+        for (size_t i = 0; i < 9; i++)
+                order_table_put(tables_of[i]);
+        order_tables_free(tables);
+        ck_assert_uint_lt(atomic_load(&makers.n_others), 4 * atomic_load(&makers.n_told[1]));
 }
 END_TEST
 
@@ -646,6 +747,8 @@ int main(void) {
         tcase_add_test(tests, an_order_that_is_made_can_be_used_before_it_is_whole);
         tcase_add_test(tests, an_order_that_cannot_be_made_says_why_to_all_who_wait);
         tcase_add_test(tests, what_nobody_wants_any_more_is_not_made_to_its_end);
+        tcase_add_test(tests, however_many_orders_one_user_has_made_another_users_order_has_every_second_turn);
+        tcase_add_test(tests, a_shuffle_does_not_wait_for_all_shuffles_of_another_user);
         tcase_add_test(tests, an_order_that_is_made_is_shared_within_its_epoch_alone);
         tcase_add_test(tests, threads_share_orders_that_are_made_and_leave_them_at_any_moment);
         tcase_add_test(tests, ranks_that_share_tables_all_see_the_same_orders);

@@ -101,7 +101,8 @@ void order_made_init(struct order_made *made, struct sampling *sampling, const s
 void order_made_run(struct order_made *made) {
         struct dlp_order order;
 
-        if (dlp_order_make(&made->sampling->text, &made->making, &order) < 0) {
+        if (atomic_load_explicit(&made->is_unwanted, memory_order_relaxed) ||
+            dlp_order_make(&made->sampling->text, &made->making, &order) < 0) {
                 atomic_store_explicit(&made->has_failed, true, memory_order_release);
                 return;
         }

@@ -30,7 +30,8 @@ struct order_made {
          */
         void (*publish)(struct order_made *made, uint64_t n_positions, uint64_t n_units, uint64_t n_final);
 
-        /* Of the step that is under way: for people. Maker's thread. */
+        /* Of the step that is under way, every few milliseconds: for people, and others may have their turn. Maker's
+         * thread. */
         void (*told)(struct order_made *made, uint64_t n_done, uint64_t n_total);
 };
 

@@ -16,10 +16,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 
+#include "daemon/base/machine/cpus.h"
 #include "daemon/base/queue.h"
 #include "daemon/base/thread.h"
 #include "daemon/base/trace.h"
+#include "daemon/base/work/gate.h"
 #include "daemon/data/orders/order_growing.h"
 #include "daemon/data/orders/order_made.h"
 #include "proto/base/cleanup.h"
@@ -54,6 +57,8 @@ struct order_table {
 
         bool is_made;           /* by a sampler's steps: `made` is used, and `n` is DLP_UNKNOWN at first */
         struct order_made made; /* its own thread */
+        struct gate_turn turn;  /* of that thread */
+        int nice;               /* likewise: the value that it has */
         _Atomic uint64_t n_units;
 };
 
@@ -65,6 +70,11 @@ struct order_tables {
         bool stop;           /* mutex */
         uint32_t n_makers;   /* mutex; threads that make orders of samplers */
         pthread_cond_t maker_ended;
+        struct gate gate;               /* of these threads */
+        uint64_t now_ns;                /* mutex; filled_ns of the user who was served last: newcomers begin there */
+        _Atomic int nice;               /* that threads are to have */
+        int fills_with_nice;            /* the background thread alone: the value that it has */
+        struct order_user all;          /* if the owner tells no users apart */
         TAILQ_HEAD(, order_table) list; /* mutex; oldest first */
 };
 
@@ -72,6 +82,37 @@ uint64_t order_table_bytes(const struct order_spec *spec) {
         if (spec->sampling)
                 return order_made_bytes(spec->sampling, &spec->terms, spec->batch_size);
         return spec->growth ? 0 : dlp_sampler_table_bytes(&spec->terms);
+}
+
+void order_user_init(struct order_user *user) {
+        fair_group_init(&user->group);
+        fair_share_init(&user->share, &user->group, 1);
+}
+
+static struct order_user *user_of(const struct order_table *table) {
+        struct order_tables *tables = table->tables;
+
+        return tables->options.user ? tables->options.user(tables->options.userdata, table->spec.payer) : &tables->all;
+}
+
+static void charge(const struct order_table *table, uint64_t taken_ns) {
+        const struct order_tables_options *options = &table->tables->options;
+
+        if (options->spent && taken_ns > 0)
+                options->spent(options->userdata, table->spec.payer, taken_ns);
+}
+
+/* Lowering it takes a privilege; without it the thread keeps what it has. */
+static void follow_nice(const struct order_tables *tables, int *nice) {
+        int wanted = atomic_load_explicit(&tables->nice, memory_order_relaxed);
+
+        if (wanted != *nice)
+                setpriority(PRIO_PROCESS, 0, wanted); /* applies to the calling thread */
+        *nice = wanted;
+}
+
+void order_tables_set_nice(struct order_tables *tables, int nice) {
+        atomic_store_explicit(&tables->nice, nice, memory_order_relaxed);
 }
 
 static bool is_done(const struct order_table *table) {
@@ -115,21 +156,30 @@ static void table_remove(struct order_table *table) {
 
 /* ---- the thread ---------------------------------------------------------------------------------------------- */
 
-/* With the mutex: the oldest table that a caller waits for, or else the oldest unfinished one. */
+/* With the mutex: what the user has had. Nobody saves up time while he wants nothing. */
+static uint64_t had_ns(const struct order_tables *tables, const struct order_user *user) {
+        return user->filled_ns > tables->now_ns ? user->filled_ns : tables->now_ns;
+}
+
+/* With the mutex: a table that a caller waits for, or else an unfinished one; of these the oldest of the user who has
+ * had the least. */
 static struct order_table *next_work(struct order_tables *tables) {
-        struct order_table *table, *oldest = NULL;
+        struct order_table *table, *next = NULL;
+        bool is_wanted, next_is_wanted = false;
 
         TAILQ_FOREACH(table, &tables->list, entry) {
                 if (table->n_refs == 0 || table->is_made || is_done(table))
                         continue;
                 if (table->growing.growth && !atomic_load_explicit(&table->has_more, memory_order_relaxed))
                         continue;
-                if (atomic_load_explicit(&table->is_wanted, memory_order_relaxed))
-                        return table;
-                if (!oldest)
-                        oldest = table;
+                is_wanted = atomic_load_explicit(&table->is_wanted, memory_order_relaxed);
+                if (next && is_wanted == next_is_wanted ? had_ns(tables, user_of(table)) < had_ns(tables, user_of(next))
+                                                        : !next || is_wanted) {
+                        next = table;
+                        next_is_wanted = is_wanted;
+                }
         }
-        return oldest;
+        return next;
 }
 
 /* The next positions of a stream. `has_more` is cleared before it is looked how many samples there are, so that those
@@ -194,7 +244,8 @@ static void trace_order(const struct order_table *table, uint64_t begin_ns, uint
 static void *run(void *argument) {
         struct order_tables *tables = argument;
         struct trace_thread traced;
-        uint64_t begin_ns, n_before;
+        uint64_t begin_ns, taken_ns, n_before;
+        struct order_user *user;
         struct why lack;
 
         trace_thread_begin(&traced, "order");
@@ -207,13 +258,19 @@ static void *run(void *argument) {
                         continue;
                 }
                 table->is_worked_on = true;
+                user = user_of(table);
+                tables->now_ns = had_ns(tables, user);
                 pthread_mutex_unlock(&tables->mutex);
+                follow_nice(tables, &tables->fills_with_nice);
                 lack.text[0] = '\0';
                 begin_ns = clock_now_ns();
                 n_before = atomic_load_explicit(&table->n_final, memory_order_relaxed);
                 make_chunk(table, &lack);
                 trace_order(table, begin_ns, n_before);
+                taken_ns = clock_now_ns() - begin_ns;
+                charge(table, taken_ns);
                 pthread_mutex_lock(&tables->mutex);
+                user->filled_ns = tables->now_ns + taken_ns;
                 table->lack = lack;
                 table->is_worked_on = false;
                 if (table->n_refs == 0) {
@@ -230,7 +287,8 @@ static void *run(void *argument) {
         return NULL;
 }
 
-/* ---- orders of samplers: a thread each -------------------------------------------------------------------------- */
+/* ---- orders of samplers: a thread each, in turns ------------------------------------------------------------------
+ */
 
 static void call_ready(struct order_table *table) {
         struct order_tables *tables = table->tables;
@@ -254,6 +312,10 @@ static void on_told(struct order_made *made, uint64_t n_done, uint64_t n_total) 
 
         if (n_done < n_total) /* a step has ended, and another one may follow */
                 tell(table, n_done, n_total);
+        if (!atomic_load_explicit(&made->is_unwanted, memory_order_relaxed)) {
+                charge(table, gate_pass(&table->tables->gate, &table->turn));
+                follow_nice(table->tables, &table->nice);
+        }
 }
 
 static void *make(void *argument) {
@@ -264,7 +326,10 @@ static void *make(void *argument) {
         bool is_last;
 
         trace_thread_begin(&traced, "sampler");
+        follow_nice(tables, &table->nice);
+        gate_enter(&tables->gate, &user_of(table)->share, &table->turn);
         order_made_run(&table->made);
+        charge(table, gate_leave(&tables->gate, &table->turn));
         trace_order(table, begin_ns, 0);
         trace_thread_end(&traced);
         tell(table, 1, 1);
@@ -301,6 +366,17 @@ static int start_maker(struct order_table *table) {
         return 0;
 }
 
+static uint32_t n_makers(const struct order_tables_options *options) {
+        uint32_t n = options->n_makers;
+        struct cpus cpus;
+
+        if (n == 0) {
+                cpus_find(&cpus);
+                n = cpus_n_threads(&cpus) / 2;
+        }
+        return n > 0 ? n : 1;
+}
+
 int order_tables_new(const struct order_tables_options *options, struct order_tables **ret_tables) {
         _cleanup_(freep) struct order_tables *tables = calloc(1, sizeof(*tables));
         int r;
@@ -312,12 +388,15 @@ int order_tables_new(const struct order_tables_options *options, struct order_ta
         pthread_mutex_init(&tables->mutex, NULL);
         pthread_cond_init(&tables->work, NULL);
         pthread_cond_init(&tables->maker_ended, NULL);
+        gate_init(&tables->gate, n_makers(options));
+        order_user_init(&tables->all);
 
         r = thread_start(&tables->thread, "order", run, tables);
         if (r < 0) {
                 pthread_cond_destroy(&tables->work);
                 pthread_cond_destroy(&tables->maker_ended);
                 pthread_mutex_destroy(&tables->mutex);
+                gate_fini(&tables->gate);
                 return r;
         }
         *ret_tables = TAKE_PTR(tables);
@@ -339,6 +418,7 @@ void order_tables_free(struct order_tables *tables) {
         pthread_cond_destroy(&tables->work);
         pthread_cond_destroy(&tables->maker_ended);
         pthread_mutex_destroy(&tables->mutex);
+        gate_fini(&tables->gate);
         free(tables);
 }
 

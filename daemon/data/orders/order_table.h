@@ -6,7 +6,8 @@
  * it is ready in time. Where torch itself must shuffle to the end (DLP_SHUFFLE_WIDE_FROM), no element is available
  * before that. An order that is computed (tdperm, sequential) takes no memory and is ready at once. The order of a
  * stream is made as its samples arrive (data/growth.h). What a sampler's steps make (orders/sampling.h) is made by a
- * thread of its own; how many positions and units it has is known once they are made or published.
+ * thread of its own; how many positions and units it has is known once they are made or published. Few of these threads
+ * work at once, in turn between users, and the background thread serves the user who has had the least of it.
  *
  * Tables are reference-counted. The last put frees the memory at once, or a few milliseconds later if the thread is
  * working on the table. The memory is taken through the owner's callbacks, because this module does not know budgets.
@@ -19,6 +20,7 @@
 #include <stdint.h>
 
 #include "daemon/base/budget.h"
+#include "daemon/base/fair_queue.h"
 #include "daemon/data/growth.h"
 #include "daemon/data/orders/sampling.h"
 #include "proto/base/why.h"
@@ -29,6 +31,16 @@
 
 struct order_tables;
 struct order_table;
+
+/* One user's part in the making of orders. Outlives the tables of the user's payers. */
+struct order_user {
+        struct fair_group group;
+        struct fair_share share; /* of the turns of threads that make orders of samplers */
+        uint64_t filled_ns;      /* of the background thread's time; the tables' mutex */
+};
+
+/* Take a zeroed one. */
+void order_user_init(struct order_user *user);
 
 struct order_tables_options {
         /* Called before memory is taken. Returns 0, or an errno with `why`. NULL: always 0. Any thread that gets a
@@ -44,6 +56,12 @@ struct order_tables_options {
         /* For people: so much of an order that takes its time is made; once n_done is n_total, it is made or given up.
          * Called by the threads that make orders. NULL: nobody wants to know. */
         void (*told)(void *userdata, void *payer, uint64_t epoch, uint64_t n_done, uint64_t n_total);
+        /* Whose order it is: users share the threads that make orders. NULL: all are one user's. */
+        struct order_user *(*user)(void *userdata, void *payer);
+        /* Making an order has taken this much more of a thread's time. Called by the threads that make orders. NULL:
+         * nobody is charged. */
+        void (*spent)(void *userdata, void *payer, uint64_t taken_ns);
+        uint32_t n_makers; /* orders of samplers that are made at once; 0: half as many as there are CPUs */
         void *userdata;
 };
 
@@ -61,6 +79,9 @@ struct order_spec {
 /* The memory that a table of this order takes; 0 of a stream, whose table pays as it grows. Of a sampler's steps the
  * most that making it takes. */
 uint64_t order_table_bytes(const struct order_spec *spec);
+
+/* The nice value of the threads that make orders, from their next piece of work on. Any thread. */
+void order_tables_set_nice(struct order_tables *tables, int nice);
 
 /* Starts the background thread. Returns 0 or an errno. */
 int order_tables_new(const struct order_tables_options *options, struct order_tables **ret_tables);

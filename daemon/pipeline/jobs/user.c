@@ -15,6 +15,7 @@ struct user *user_get(struct users *users, uid_t uid) {
         memset(user, 0, sizeof(*user));
         user->uid = uid;
         fair_group_init(&user->time);
+        order_user_init(&user->orders);
         LIST_INSERT_HEAD(users, user, entry); /* for good: the account must survive the user's last job */
         return user;
 }

@@ -1,8 +1,9 @@
 /* pipeline/jobs/user.h: one user of the node, and the accounts that all jobs of this user have in common.
  *
  * Resources are shared between users first: each user who wants some gets the same part, whatever the number of jobs.
- * Then a user's part is shared between that user's jobs. So there are three accounts, each under its own lock or
- * thread: the workers' time, the samples under way, the reading threads; and one for the memory of rings.
+ * Then a user's part is shared between that user's jobs. So there are four accounts, each under its own lock or
+ * thread: the workers' time, the samples under way, the reading threads, the making of orders; and one for the memory
+ * of rings.
  *
  * An account is made when a user attaches for the first time, and lives as long as the server: jobs may end long after
  * they have left the list, and a user who leaves and comes back at once keeps the same account. */
@@ -14,6 +15,7 @@
 #include "daemon/base/budget.h"
 #include "daemon/base/fair_queue.h"
 #include "daemon/base/queue.h"
+#include "daemon/data/orders/order_table.h"
 #include "daemon/io/reader.h"
 #include "daemon/pipeline/jobs/shares.h"
 #include "daemon/pipeline/memory/scratch_account.h"
@@ -25,6 +27,7 @@ struct user {
         struct task_user tasks;         /* planner */
         struct read_user reading;       /* the reader's */
         struct scratch_account scratch; /* the pool's */
+        struct order_user orders;       /* the order tables' */
 
         _Alignas(64) struct fair_group time; /* of the workers; written by all of them for each sample */
 };
