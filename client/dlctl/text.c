@@ -68,7 +68,7 @@ void text_double(struct text *text, double value) {
         char digits[40];
 
         if (!isfinite(value)) {
-                text_string(text, "null");
+                text_string(text, isnan(value) ? "\"NaN\"" : value > 0 ? "\"Infinity\"" : "\"-Infinity\"");
                 return;
         }
         snprintf(digits, sizeof(digits), "%.17g", value);

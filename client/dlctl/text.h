@@ -20,7 +20,7 @@ void text_bytes(struct text *text, const char *bytes, size_t n_bytes);
 void text_string(struct text *text, const char *string);
 void text_u64(struct text *text, uint64_t value);
 void text_i64(struct text *text, int64_t value);
-void text_double(struct text *text, double value); /* JSON has no infinity and no NaN: null */
+void text_double(struct text *text, double value); /* JSON has none: "NaN", "-Infinity" */
 
 /* With quotes. Bytes that are not UTF-8 are replaced, so that the line stays valid JSON for any file name. */
 void text_json_string(struct text *text, const char *string);

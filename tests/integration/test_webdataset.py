@@ -89,6 +89,16 @@ def _(box):
             equal(line["fields"][name]["sha256"], hashlib.sha256(files[f"{line['index']}.{name}"]).hexdigest(), name)
 
 
+@case("dlctl prints numbers that JSON does not have as words, which differ from what is absent")
+def _(box):
+    values = [float("nan"), float("inf"), float("-inf"), 1.5]
+    archive(box.path("d", "x.tar"), [(f"{i}.v.npy", npy("<f4", "()", struct.pack("<f", value))) for i, value in enumerate(values)])
+    daemon = box.daemon({"d": web(box.path("d"))})
+    for dtype in ("float16", "bfloat16", "float32", "float64"):
+        lines = daemon.read("d", pipeline=f"v.npy: npy to({dtype})", shuffle=False)
+        equal([line["fields"]["v.npy"]["value"] for line in lines], ["NaN", "Infinity", "-Infinity", 1.5], dtype)
+
+
 @case("names as archives may have them: long ones, prefixes, what the library passes over")
 def _(box):
     link = tarfile.TarInfo("linked.jpg")
