@@ -10,6 +10,7 @@
 
 #include "client/dlctl/ending.h"
 #include "client/dlctl/text.h"
+#include "proto/base/text.h"
 #include "proto/base/utf8.h"
 
 #define CELL_MAX    256
@@ -173,12 +174,10 @@ static void print_time(uint64_t unix_seconds, char *cell) {
                 snprintf(cell, CELL_MAX, "%" PRIu64, unix_seconds);
 }
 
-/* Control characters are replaced: a file's name could otherwise write anywhere on the terminal. */
+/* What a terminal acts on is replaced: a file's name could otherwise write anywhere on it. */
 static void print_plain(const char *value, char *cell) {
         snprintf(cell, CELL_MAX, "%s", value);
-        for (char *c = cell; *c; c++)
-                if ((unsigned char)*c < ' ' || *c == 0x7f)
-                        *c = '?';
+        text_make_printable(cell);
 }
 
 static void print_value(const cJSON *item, char *cell) {
@@ -361,9 +360,8 @@ static void print_block(const cJSON *record, const char *const *columns, int ind
                 print_heading(title);
                 pad(width - width_of(title) + 2);
                 if (cJSON_IsString(item)) { /* never cut */
-                        for (const char *c = item->valuestring; *c; c++)
-                                putchar((unsigned char)*c < ' ' || *c == 0x7f ? '?' : *c);
-                        putchar('\n');
+                        text_make_printable(item->valuestring);
+                        puts(item->valuestring);
                 } else {
                         print_value(item, cell);
                         puts(cell);

@@ -8,6 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "proto/base/text.h"
+
 static const struct {
         const char *name;
         int priority; /* syslog's */
@@ -26,7 +28,7 @@ void log_set_level(enum log_level level) {
 }
 
 void log_line(enum log_level level, const char *subsystem, const char *format, ...) {
-        char line[2048];
+        char line[2048], *message;
         va_list arguments;
         bool journal, terminal;
         size_t n;
@@ -43,6 +45,7 @@ void log_line(enum log_level level, const char *subsystem, const char *format, .
                 r = snprintf(line, sizeof(line), "%s%-8s%s %s: ", terminal ? LEVELS[level].colour : "",
                              LEVELS[level].name, terminal && *LEVELS[level].colour ? "\033[0m" : "", subsystem);
         n = r > 0 ? (size_t)r : 0;
+        message = line + n;
 
         va_start(arguments, format);
         r = vsnprintf(line + n, sizeof(line) - n - 1, format, arguments);
@@ -50,10 +53,11 @@ void log_line(enum log_level level, const char *subsystem, const char *format, .
         if (r > 0)
                 n = n + (size_t)r < sizeof(line) - 2 ? n + (size_t)r : sizeof(line) - 2;
 
-        /* A file name may contain a newline; a line of the log may not. */
-        for (size_t i = 0; i < n; i++)
-                if (line[i] == '\n')
-                        line[i] = ' ';
+        /* A file name may contain a newline, or what a terminal acts on; a line of the log may not. */
+        for (char *c = message; *c; c++)
+                if (*c == '\n')
+                        *c = ' ';
+        text_make_printable(message);
         line[n++] = '\n';
         if (write(STDERR_FILENO, line, n) < 0)
                 return; /* there is nowhere left to report it */
