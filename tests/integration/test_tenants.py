@@ -224,6 +224,17 @@ def _(box):
         check_sequence(house.objects(uid, "read", "t"), N)
 
 
+@case("what the daemon writes about a dataset is for the daemon's user alone: its folder, indexes, the ledger of damage")
+def _(box):
+    daemon = box.daemon({"d": box.folder_of_files("d", 6)})
+    equal(len(daemon.read("d", batch=2)), 6, "samples")
+    daemon.reader("d", batch=2, pipeline="center_crop(8)").finish()  # no file is a picture: the first one ends it
+    index = daemon.settings["index_dir"]
+    within(10, lambda: len(os.listdir(index)) > 1, "an index and a ledger are written")
+    for name in [index, *(os.path.join(index, name) for name in os.listdir(index))]:
+        equal(oct(os.stat(name).st_mode & 0o077), "0o0", f"what others may do with {os.path.basename(name)}")
+
+
 @case("members of the group that `allow` names see each other's jobs on that dataset and join them; nobody else's")
 def _(box):
     house = shared_house(box, str(TEAM))

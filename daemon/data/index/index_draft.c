@@ -15,7 +15,7 @@ int index_draft_make(const char *index_dir, const char *place, struct index_draf
         ret_draft->fd = -1;
         ret_draft->path[0] = '\0';
         ret_draft->place = place;
-        if (mkdir(index_dir, 0755) < 0 && errno != EEXIST)
+        if (mkdir(index_dir, 0700) < 0 && errno != EEXIST)
                 return why_errno(why, -errno, "%s cannot be made", index_dir);
         if (snprintf(ret_draft->path, PATH_MAX, "%s" INDEX_DRAFT_MARK "XXXXXX", place) >= PATH_MAX) {
                 ret_draft->path[0] = '\0';
@@ -30,7 +30,8 @@ int index_draft_make(const char *index_dir, const char *place, struct index_draf
 }
 
 int index_draft_place(struct index_draft *draft, struct why *why) {
-        if (fchmod(draft->fd, 0644) < 0 || rename(draft->path, draft->place) < 0)
+        /* mkostemp() gave it 0600, which stays: an index has names and texts of a dataset that `allow` may keep from others. */
+        if (rename(draft->path, draft->place) < 0)
                 return why_errno(why, -errno, "%s cannot be put in place", draft->place);
         draft->path[0] = '\0';
         disk_sync_folder_of(draft->place, NULL); /* if the name is lost in a power cut, the index is made again */

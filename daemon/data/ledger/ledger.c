@@ -60,7 +60,7 @@ static void ledger_write(struct ledger *ledger, enum ledger_state at_least) {
         struct why why;
         int r;
 
-        mkdir(ledger->ledgers->index_dir, 0755); /* as for the index: only its last component may be missing */
+        mkdir(ledger->ledgers->index_dir, 0700); /* as for the index: only its last component may be missing */
         r = ledger_file_append(&ledger->file, at_least, &why);
         if (r < 0 && !ledger->is_failing)
                 log_warning("ledger", "%s: damaged samples cannot be saved: %s; they are kept in memory",

@@ -123,8 +123,8 @@ static int append_to(struct ledger_file *file, int fd, enum ledger_state at_leas
 }
 
 int ledger_file_append(struct ledger_file *file, enum ledger_state at_least, struct why *why) {
-        _cleanup_(closep) int fd = open(file->path, O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC, 0644);
-        int r = fd < 0 ? -errno : append_to(file, fd, at_least);
+        _cleanup_(closep) int fd = open(file->path, O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC, 0600);
+        int r = fd < 0 || fchmod(fd, 0600) < 0 ? -errno : append_to(file, fd, at_least); /* older ones were 0644 */
 
         if (r < 0) {
                 unwrite(file);
@@ -202,7 +202,7 @@ static int rewrite(struct ledger_file *file) {
         if (fd < 0)
                 return -errno;
         r = append_to(file, fd, LEDGER_NEW);
-        if (r == 0 && (fchmod(fd, 0644) < 0 || fdatasync(fd) < 0 || rename(temporary, file->path) < 0))
+        if (r == 0 && (fdatasync(fd) < 0 || rename(temporary, file->path) < 0))
                 r = -errno;
         if (r < 0)
                 unlink(temporary);
