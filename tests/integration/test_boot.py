@@ -48,6 +48,13 @@ def _(box):
     check_sequence(read(made), N)
     equal(made.show("NRestarts"), "1", "restarts")
 
+    for _ in range(6):  # systemd's own limit would be five starts in ten seconds
+        pid = made.show("MainPID")
+        made.systemctl("kill", "-s", "KILL", "dataloaderd.service")
+        within(10, lambda: made.show("MainPID") not in ("0", pid) and made.show("ActiveState") == "active",
+               "started again however often it falls")
+    check_sequence(read(made), N)
+
     made.systemctl("stop", "dataloaderd.service", "dataloaderd.socket")
     equal((made.show("Result"), made.show("ActiveState")), ("success", "inactive"), "after stop")
     equal(made.show("ExecMainStatus"), "0", "exit status")
