@@ -2,7 +2,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/memfd.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -14,7 +13,6 @@
 #include "proto/base/amounts.h"
 #include "proto/base/cleanup.h"
 
-#define HUGE_PAGE_BYTES   (2ull << 20)
 #define TOUCH_THREADS_MAX 16u
 #define TOUCH_SHARE_MIN   (1ull << 20)   /* a smaller share does not justify a thread */
 #define TOUCH_PIECE       (256ull << 10) /* touched in one call: tens of microseconds */
@@ -41,13 +39,13 @@ static int no_memory(const struct segment_options *options, struct why *why) {
                          format_bytes(size, options->n_bytes));
 }
 
-/* Makes the memfd and maps it. With hugetlb, mmap() reserves the pages, so a mapping that succeeds has them. */
-static int segment_map(struct segment *segment, const struct segment_options *options, bool hugetlb, struct why *why) {
-        uint64_t n_bytes = round_up(options->n_bytes, hugetlb ? HUGE_PAGE_BYTES : DLP_SLOT_ALIGN);
+/* Makes the memfd and maps it. */
+static int segment_map(struct segment *segment, const struct segment_options *options, struct why *why) {
+        uint64_t n_bytes = round_up(options->n_bytes, DLP_SLOT_ALIGN);
         _cleanup_(closep) int fd = -1;
         void *base;
 
-        fd = memfd_create(options->name, MFD_CLOEXEC | MFD_ALLOW_SEALING | (hugetlb ? MFD_HUGETLB | MFD_HUGE_2MB : 0));
+        fd = memfd_create(options->name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
         if (fd < 0)
                 return no_file(-errno, why);
         if (ftruncate(fd, (off_t)n_bytes) < 0)
@@ -149,15 +147,9 @@ static uint64_t huge_bytes_of(const struct segment *segment) {
         return kib << 10;
 }
 
-static void describe_pages(struct segment *segment, bool hugetlb, bool transparent, char *text, size_t capacity) {
-        uint64_t huge = 0;
+static void describe_pages(struct segment *segment, bool transparent, char *text, size_t capacity) {
+        uint64_t huge = transparent ? huge_bytes_of(segment) : 0;
 
-        if (hugetlb) {
-                snprintf(text, capacity, "2 MiB pages (hugetlb)");
-                return;
-        }
-        if (transparent)
-                huge = huge_bytes_of(segment);
         if (huge > 0)
                 snprintf(text, capacity, "2 MiB pages (transparent, %llu of %llu MiB)",
                          (unsigned long long)(huge >> 20),
@@ -181,23 +173,16 @@ static void lock_pages(struct segment *segment, char *text, size_t capacity) {
 
 int segment_init(struct segment *segment, const struct segment_options *options, struct why *why) {
         char pages[64], locked[96] = "not locked", node[48] = "";
-        bool hugetlb = false, transparent = false;
-        int r = -ENOMEM;
+        bool transparent = false;
+        int r;
 
         *segment = (struct segment){ .fd = -1, .lent_fd = -1 };
 
-        /* hugetlb wastes the rest of the last page, so it is only used for large rings. */
-        if (options->huge_pages == SEGMENT_TRY && !options->sparse && options->n_bytes >= 4 * HUGE_PAGE_BYTES) {
-                r = segment_map(segment, options, true, NULL);
-                hugetlb = r == 0;
-        }
-        if (!hugetlb) {
-                r = segment_map(segment, options, false, why);
-                if (r < 0)
-                        return r;
-                if (options->huge_pages == SEGMENT_TRY)
-                        transparent = madvise(segment->base, segment->n_bytes, MADV_HUGEPAGE) == 0;
-        }
+        r = segment_map(segment, options, why);
+        if (r < 0)
+                return r;
+        if (options->huge_pages == SEGMENT_TRY)
+                transparent = madvise(segment->base, segment->n_bytes, MADV_HUGEPAGE) == 0;
 
         if (options->numa_node >= 0) { /* before pages are touched: those that exist would stay where they are */
                 r = numa_bind(segment->base, segment->n_bytes, options->numa_node);
@@ -209,15 +194,14 @@ int segment_init(struct segment *segment, const struct segment_options *options,
                         lock_pages(segment, locked, sizeof(locked));
                 segment->n_touched = segment->n_bytes;
                 if (options->n_bytes_first && options->n_bytes_first < segment->n_bytes)
-                        segment->n_touched = round_up(options->n_bytes_first,
-                                                      hugetlb ? HUGE_PAGE_BYTES : DLP_SLOT_ALIGN);
+                        segment->n_touched = round_up(options->n_bytes_first, DLP_SLOT_ALIGN);
                 r = segment_touch(segment, 0, segment->n_touched, options->n_threads);
                 if (r < 0) {
                         segment_fini(segment);
                         errno = ENOMEM;
                         return no_memory(options, why);
                 }
-                describe_pages(segment, hugetlb, transparent, pages, sizeof(pages));
+                describe_pages(segment, transparent, pages, sizeof(pages));
         } else {
                 segment->n_touched = segment->n_bytes;
                 snprintf(pages, sizeof(pages), "4 KiB pages as they are written");

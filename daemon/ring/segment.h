@@ -1,7 +1,11 @@
 /* ring/segment.h: a piece of shared memory: a memfd, mapped here, its pages got in the best way that this node allows.
  *
  * Huge pages, locking and NUMA binding are wishes. Each is tried, the next best thing is taken, and the report says in
- * words what was obtained, because a user who asked for pinned memory must be able to see that it is not. */
+ * words what was obtained, because a user who asked for pinned memory must be able to see that it is not.
+ *
+ * Pages reserved for hugetlb are never used. A client that may write to the memory may also punch holes into it, which
+ * no seal forbids. Of ordinary pages the next write gets new ones; hugetlb pages can be gone by then, to another
+ * process, and the write would end the daemon with SIGBUS. */
 #pragma once
 
 #include <stdbool.h>
@@ -18,7 +22,7 @@ enum segment_wish {
 struct segment_options {
         const char *name; /* shown in /proc/PID/maps of both sides */
         uint64_t n_bytes;
-        enum segment_wish huge_pages; /* hugetlb, else transparent, else 4 KiB */
+        enum segment_wish huge_pages; /* transparent, else 4 KiB */
         enum segment_wish lock;
         int numa_node;          /* bind there before first touch; -1 = leave it to the kernel */
         bool sparse;            /* pages come when they are written: neither touched nor locked */
@@ -30,7 +34,7 @@ struct segment {
         int fd;
         int lent_fd; /* the same memory, opened anew for the client: ring/held.h; -1 once it is sent */
         uint8_t *base;
-        uint64_t n_bytes;   /* of the memfd: with hugetlb more than was asked for */
+        uint64_t n_bytes;   /* of the memfd */
         uint64_t n_touched; /* bytes from the beginning whose pages are there; constant after segment_init() */
         char obtained[256]; /* "2 MiB pages (transparent, 38 of 38 MiB), locked, node 0" */
 };

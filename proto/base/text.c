@@ -6,8 +6,8 @@
 #include "proto/base/utf8.h"
 
 /* Characters that a terminal or a viewer of logs acts on, or that nobody sees: with them a name could move the cursor,
- * turn the rest of a line around, or look like another name. Joiners (U+200C, U+200D) are not among them: Persian, Hindi
- * and many pictures are written with them, and they change only how their neighbours are drawn. */
+ * turn the rest of a line around, or look like another name. Joiners (U+200C, U+200D) are not among them: Persian,
+ * Hindi and many pictures are written with them, and they change only how their neighbours are drawn. */
 static const struct {
         uint32_t first, last;
 } UNPRINTABLE[] = {

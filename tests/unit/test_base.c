@@ -418,8 +418,12 @@ START_TEST(what_is_no_utf8_or_controls_a_terminal_becomes_question_marks) {
                 { "\xed\xa0\x80", "???" },      /* half of a pair of UTF-16 */
                 { "\xf4\x90\x80\x80", "????" }, /* above U+10FFFF */
                 { "\xe2\x82", "??" },           /* cut */
-                { "a\xc2\x9b" "31m", "a??31m" }, /* U+009B, which some terminals take for ESC [ */
-                { "a\xe2\x80\xae" "b", "a???b" }, /* U+202E: what follows is shown from right to left */
+                { "a\xc2\x9b"
+                  "31m",
+                  "a??31m" }, /* U+009B, which some terminals take for ESC [ */
+                { "a\xe2\x80\xae"
+                  "b",
+                  "a???b" }, /* U+202E: what follows is shown from right to left */
         };
 
         for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
@@ -434,21 +438,21 @@ START_TEST(what_is_no_utf8_or_controls_a_terminal_becomes_question_marks) {
 }
 END_TEST
 
-/* Unicode's categories Cc, Cf, Zl and Zp, from its own data and not from the code's table. Those that are drawn, or that
- * scripts and pictures are written with, are printable; all others are not, and neither is half of a pair. */
+/* Unicode's categories Cc, Cf, Zl and Zp, from its own data and not from the code's table. Those that are drawn, or
+ * that scripts and pictures are written with, are printable; all others are not, and neither is half of a pair. */
 START_TEST(of_all_code_points_no_control_and_no_invisible_one_is_printable) {
         static const struct {
                 uint32_t first, last;
                 bool is_printable;
         } ROWS[] = {
-                { 0x1, 0x1f, false },         { 0x7f, 0x9f, false },       { 0xad, 0xad, false },
-                { 0x600, 0x605, true },       { 0x61c, 0x61c, false },     { 0x6dd, 0x6dd, true },
-                { 0x70f, 0x70f, true },       { 0x890, 0x891, true },      { 0x8e2, 0x8e2, true },
-                { 0x180e, 0x180e, false },    { 0x200b, 0x200b, false },   { 0x200c, 0x200d, true },
-                { 0x200e, 0x200f, false },    { 0x2028, 0x202e, false },   { 0x2060, 0x206f, false },
-                { 0xd800, 0xdfff, false },    { 0xfeff, 0xfeff, false },   { 0xfff9, 0xfffb, false },
-                { 0x110bd, 0x110bd, true },   { 0x110cd, 0x110cd, true },  { 0x13430, 0x13438, true },
-                { 0x1bca0, 0x1bca3, false },  { 0x1d173, 0x1d17a, false }, { 0xe0001, 0xe0001, false },
+                { 0x1, 0x1f, false },        { 0x7f, 0x9f, false },       { 0xad, 0xad, false },
+                { 0x600, 0x605, true },      { 0x61c, 0x61c, false },     { 0x6dd, 0x6dd, true },
+                { 0x70f, 0x70f, true },      { 0x890, 0x891, true },      { 0x8e2, 0x8e2, true },
+                { 0x180e, 0x180e, false },   { 0x200b, 0x200b, false },   { 0x200c, 0x200d, true },
+                { 0x200e, 0x200f, false },   { 0x2028, 0x202e, false },   { 0x2060, 0x206f, false },
+                { 0xd800, 0xdfff, false },   { 0xfeff, 0xfeff, false },   { 0xfff9, 0xfffb, false },
+                { 0x110bd, 0x110bd, true },  { 0x110cd, 0x110cd, true },  { 0x13430, 0x13438, true },
+                { 0x1bca0, 0x1bca3, false }, { 0x1d173, 0x1d17a, false }, { 0xe0001, 0xe0001, false },
                 { 0xe0020, 0xe007f, false },
         };
         size_t row = 0;

@@ -4,15 +4,18 @@
 #include <check.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/statfs.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -165,6 +168,41 @@ START_TEST(a_hole_in_the_payload_costs_the_daemon_nothing_but_an_error) {
 END_TEST
 
 /* ---- order --------------------------------------------------------------------------------------------------- */
+
+/* Pages that are reserved on this machine while the test runs. Returns how many there were before, or -1. */
+static long reserve_huge_pages(long n_more) {
+        FILE *file = fopen("/proc/sys/vm/nr_hugepages", "r+e");
+        long n = -1;
+
+        if (!file)
+                return -1;
+        if (fscanf(file, "%ld", &n) == 1) {
+                rewind(file);
+                fprintf(file, "%ld\n", n + n_more);
+        }
+        fclose(file);
+        return n;
+}
+
+/* After a hole a hugetlb page can be somebody else's, and the daemon's next write to it a SIGBUS. */
+START_TEST(a_ring_that_wants_huge_pages_has_none_that_a_client_could_take_away) {
+        struct ring_options options = options_of(4, 4ull << 20, false);
+        long n_before = reserve_huge_pages(16);
+        struct ring *ring;
+        struct statfs status;
+        struct why why;
+
+        budget = (struct budget){ .limit_bytes = LIMIT };
+        options.memory.huge_pages = SEGMENT_TRY;
+        ck_assert_int_eq(ring_new(&options, &ring, &why), 0);
+        ck_assert_int_eq(fstatfs(ring->payload_segment.fd, &status), 0);
+        ring_free(ring);
+        if (n_before >= 0)
+                reserve_huge_pages(-16);
+        ck_assert_int_ne(status.f_type, HUGETLBFS_MAGIC);
+        ck_assert_uint_eq(budget.used_bytes, 0);
+}
+END_TEST
 
 START_TEST(batches_are_published_in_the_order_in_which_their_slots_were_taken) {
         static const uint32_t ORDERS[][5] = {
@@ -596,6 +634,7 @@ int main(void) {
         tcase_add_loop_test(client, a_client_can_neither_write_nor_resize_what_is_the_daemons, 0, 2);
         tcase_add_loop_test(client, what_no_client_writes_is_an_error_and_not_a_free_slot, 0, 5);
         tcase_add_test(client, a_hole_in_the_payload_costs_the_daemon_nothing_but_an_error);
+        tcase_add_test(client, a_ring_that_wants_huge_pages_has_none_that_a_client_could_take_away);
         suite_add_tcase(suite, client);
         tcase_add_loop_test(order, batches_are_published_in_the_order_in_which_their_slots_were_taken, 0, 5);
         tcase_add_test(order, slots_are_given_back_in_any_order_and_only_once_released);

@@ -30,7 +30,8 @@ int index_draft_make(const char *index_dir, const char *place, struct index_draf
 }
 
 int index_draft_place(struct index_draft *draft, struct why *why) {
-        /* mkostemp() gave it 0600, which stays: an index has names and texts of a dataset that `allow` may keep from others. */
+        /* mkostemp() gave it 0600, which stays: an index has names and texts of a dataset that `allow` may keep from
+         * others. */
         if (rename(draft->path, draft->place) < 0)
                 return why_errno(why, -errno, "%s cannot be put in place", draft->place);
         draft->path[0] = '\0';
