@@ -523,7 +523,7 @@ def _(box):
     for number in range(131):
         save(box.path("full", f"{number}.npy"), numpy.zeros(5))
     folders = {"lengths": ("b.npy has 6 rows", "a.npy has 5"), "name": ("a?b.npy", "name of a field"), "none": ("no file NAME.npy or NAME.npz",),
-               "fifo": ("a.npy", "not a regular file"), "full": ("more than 130", "arrays")}
+               "fifo": ("a.npy", "not a regular file"), "full": ("more than 32 fields", "limit of a batch")}
     datasets.update({name: arrays(box.path(name)) for name in folders})
     save(box.path("good", "x.npy"), numpy.zeros((4, 2)))
     daemon = box.daemon({**datasets, "good": arrays(box.path("good"))})
