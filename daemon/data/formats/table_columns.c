@@ -36,6 +36,19 @@ int table_no_column(const char *fields, const struct refusals *refusals, struct 
                        first.reason);
 }
 
+int table_column_refuse(struct refusals *refusals, const char *column, int error, const struct why *why) {
+        char name[SCHEMA_NAME_MAX];
+
+        field_name_from(column, strlen(column), name);
+        return refusals_add(refusals, name, error, why);
+}
+
+int table_column_is_twice(struct refusals *refusals, const char *name, struct why *why) {
+        int r = why_set(why, -EINVAL, "two columns have the name \"%s\"; call rename_column()", name);
+
+        return refusals_mark(refusals, name, r);
+}
+
 int table_column_name(const char *name, struct schema_field *field, struct why *why) {
         size_t n = strlen(name);
 

@@ -19,6 +19,13 @@ bool table_column_is_wanted(const char *fields, const char *name);
  * cannot be served. */
 int table_no_column(const char *fields, const struct refusals *refusals, struct why *why);
 
+/* Lists a column, by the name that it has in its file, which cannot be served because of `error`. As refusals_add(). */
+int table_column_refuse(struct refusals *refusals, const char *column, int error, const struct why *why);
+
+/* Two columns give this name of a field: neither is served, because nobody knows which one is meant. Returns -EINVAL
+ * with `why`; the column is marked, so that the index is built again without both. */
+int table_column_is_twice(struct refusals *refusals, const char *name, struct why *why);
+
 /* Makes the name of a column that of its field (data/field_name.h). Returns 0; or -EINVAL with `why` for one that is
  * empty or has control characters. */
 int table_column_name(const char *name, struct schema_field *field, struct why *why);

@@ -287,8 +287,7 @@ static void *run(void *argument) {
         return NULL;
 }
 
-/* ---- orders of samplers: a thread each, in turns ------------------------------------------------------------------
- */
+/* ---- orders of samplers: a thread each, in turns ---------------------------------------------------------------- */
 
 static void call_ready(struct order_table *table) {
         struct order_tables *tables = table->tables;

@@ -182,21 +182,11 @@ struct candidate {
         uint32_t n_parents, idx_parents[ARROW_PARENTS_MAX];
 };
 
-/* Neither of them: nobody knows which one is meant. */
-static int refuse_twice(const struct planning *planning, const char *name) {
-        int r = why_set(planning->why, -EINVAL, "two columns have the name \"%s\"; call rename_column()", name);
-
-        return refusals_mark(planning->refusals, name, r);
-}
-
 /* A column that cannot be served is listed. */
 static int leave_out(const struct planning *planning, struct arrow_columns *columns, const char *candidate, int error) {
-        char name[SCHEMA_NAME_MAX];
-
         if (columns->n < INDEX_FIELDS_MAX)
                 columns->all[columns->n] = (struct arrow_column){ 0 };
-        field_name_from(candidate, strlen(candidate), name);
-        return refusals_add(planning->refusals, name, error, planning->why);
+        return table_column_refuse(planning->refusals, candidate, error, planning->why);
 }
 
 static int plan_column(const struct planning *planning, struct arrow_columns *columns,
@@ -221,7 +211,7 @@ static int plan_column(const struct planning *planning, struct arrow_columns *co
         r = table_column_name(candidate->name, &column->field, planning->why);
         for (uint32_t i = 0; i < columns->n && r == 0; i++)
                 if (strcmp(columns->all[i].field.name, column->field.name) == 0)
-                        return refuse_twice(planning, column->field.name);
+                        return table_column_is_twice(planning->refusals, column->field.name, planning->why);
         if (r == 0)
                 r = plan_type(planning, column);
         if (r == 0)

@@ -194,7 +194,6 @@ static int check_flat(struct reading *reading, struct why *why) {
 
 /* ---- the format -------------------------------------------------------------------------------------------------- */
 
-/* The leaves of an item, unless a table says what they are. */
 static int refuse_leaf(const struct item_column *leaf, ptrdiff_t idx, struct why *why) {
         return why_set(
                 why, -ENOTSUP,
@@ -203,6 +202,7 @@ static int refuse_leaf(const struct item_column *leaf, ptrdiff_t idx, struct why
                 strncmp(leaf->refused, "pickle", 6) == 0 ? ": pickled objects run code when they are read" : "");
 }
 
+/* The leaves of an item, unless a table says what they are. */
 static int read_leaves(struct reading *reading, const struct json_token *whole, struct why *why) {
         const struct item_column *refused;
         int r = reading->has_rows ? 0 : litdata_leaves_read(&reading->set, whole, why);

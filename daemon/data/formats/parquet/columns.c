@@ -166,22 +166,12 @@ static int plan_type(const struct planning *planning, struct parquet_column *col
 
 /* ---- columns --------------------------------------------------------------------------------------------------- */
 
-/* Neither of them: nobody knows which one is meant. */
-static int refuse_twice(const struct planning *planning, const char *name) {
-        int r = why_set(planning->why, -EINVAL, "two columns have the name \"%s\"; call rename_column()", name);
-
-        return refusals_mark(planning->refusals, name, r);
-}
-
 /* A column that cannot be served is listed. */
 static int leave_out(const struct planning *planning, struct parquet_columns *columns,
                      const struct candidate *candidate, int error) {
-        char name[SCHEMA_NAME_MAX];
-
         if (columns->n < INDEX_FIELDS_MAX)
                 columns->all[columns->n] = (struct parquet_column){ 0 };
-        field_name_from(candidate->name, strlen(candidate->name), name);
-        return refusals_add(planning->refusals, name, error, planning->why);
+        return table_column_refuse(planning->refusals, candidate->name, error, planning->why);
 }
 
 static int plan_column(const struct planning *planning, struct parquet_columns *columns,
@@ -203,7 +193,7 @@ static int plan_column(const struct planning *planning, struct parquet_columns *
         column->field.may_be_absent = true; /* the index finds out whether all samples have it */
         for (uint32_t i = 0; i < columns->n && r == 0; i++)
                 if (strcmp(columns->all[i].field.name, column->field.name) == 0)
-                        return refuse_twice(planning, column->field.name);
+                        return table_column_is_twice(planning->refusals, column->field.name, planning->why);
         if (r == 0)
                 r = plan_type(planning, column, candidate);
         if (r < 0)

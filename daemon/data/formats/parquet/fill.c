@@ -303,7 +303,7 @@ static int fill_value(struct filling *filling, uint32_t idx_column, struct index
         default:
                 r = fill_number(filling, column, reader, label, &detail);
         }
-        if (r == 0)
+        if (r >= 0)
                 return 0;
         why_set(why, r, "column \"%s\": %s", column->field.name, detail.text);
         return refusals_mark(filling->pass->refusals, column->field.name, r);

@@ -385,7 +385,7 @@ uint32_t parquet_schema_level(const struct parquet_schema *schema, uint32_t idx_
         return 0;
 }
 
-/* Whole numbers of one sign, and floats, of which the wider one holds both. */
+/* Whole numbers of one sign: the wider type holds both. */
 static bool is_wider_or_narrower(uint32_t one, uint32_t other) {
         static const uint32_t FAMILIES[][4] = {
                 { DLP_DTYPE_INT8, DLP_DTYPE_INT16, DLP_DTYPE_INT32, DLP_DTYPE_INT64 },
