@@ -320,8 +320,6 @@ static void tell_named(struct session *session, uint64_t id, const char *name, u
                         datasets.next = idx - 1;
                         break;
                 }
-                if (name[0])
-                        catalog_try_again(entry);
                 fill(&rows[datasets.n_datasets], entry);
                 if (name[0] && entry->state == CATALOG_READY)
                         fill_fields(&fields, &rows[datasets.n_datasets], dataset_source(entry->open->dataset));
@@ -335,6 +333,10 @@ static void tell_named(struct session *session, uint64_t id, const char *name, u
                 return;
         }
         tell(session, id, &datasets);
+        if (name[0]) /* after the answer, which is then that of the last try and not that of one which has just begun */
+                TAILQ_FOREACH(entry, &catalog->entries, entry)
+                        if (strcmp(name, entry->name) == 0 && access_dataset(session, entry))
+                                catalog_try_again(entry);
 }
 
 struct question {
