@@ -285,6 +285,8 @@ def _(box):
         inputs = batch.model_inputs()
         assert (inputs["labels"] == batch["tokens_labels"]).all() and inputs["attention_mask"].sum() == batch["tokens_mask"].sum()
         refused(KeyError, lambda: batch.model_inputs("label"), "label_mask", "not padded")
+        named = next(iter(dlclient.Loader("d", batch_size=8, pipeline="tokens: pad(mask=attention_mask); label")))
+        assert (named.model_inputs()["attention_mask"] == named["attention_mask"]).all() and "tokens_mask" not in named
         out([list(inputs), str(inputs["attention_mask"].dtype)])
     """):
         equal((names, dtype), (["input_ids", "attention_mask", "labels"], "int64"), "names")

@@ -270,10 +270,12 @@ class Batch(Mapping[str, Any]):
     def model_inputs(self, field: str = "tokens") -> Dict[str, Any]:
         """A field that `pad` has padded, under the names of Hugging Face's models: input_ids, attention_mask (int64, a
         copy) and, if the pipeline makes them, labels: what DataCollatorWithPadding and
-        DataCollatorForLanguageModeling return. For model(**batch.model_inputs())."""
-        names = (f"{field}_mask", f"{field}_labels")
+        DataCollatorForLanguageModeling return. For model(**batch.model_inputs()). The mask is FIELD_mask, or the one
+        that pad(mask=attention_mask) has named so."""
+        names = (f"{field}_mask" if f"{field}_mask" in self else "attention_mask", f"{field}_labels")
         if names[0] not in self:
-            raise KeyError(f"{names[0]!r}: field {field!r} is not padded; end its part of the pipeline with pad")
+            raise KeyError(f"'{field}_mask': field {field!r} is not padded; end its part of the pipeline with pad, or "
+                           f"with pad(mask=attention_mask)")
         mask = self[names[0]]
         if _convert.is_on_device(mask):
             raise TypeError("these arrays lie on a device and no framework owns them: open the loader with "
