@@ -106,6 +106,7 @@ def _(box):
     within(20, lambda: daemon.objects("datasets")[0]["state"] == "failed", "it is not there")
     write(os.path.join(folder, "a", "0.png"), png(4, 4, b"\1\2\3" * 16))
     time.sleep(1)  # what failed less than a second ago is not tried again
+    within(20, lambda: daemon.dlctl("datasets", "later").returncode == 0, "it has not failed: it is opened, or is about to be")
     within(20, lambda: row_of(daemon, "later")["state"] == "ready", "it is there")
     equal(daemon.dlctl("look", "later").returncode, 0, "a look")
 

@@ -81,6 +81,7 @@ def _(box):
         daemon.start()
     for name in datasets:
         equal(daemon.log().count(f" {name}: indexed"), 1, f"times that {name} was indexed")
+    within(20, lambda: all(dataset["digest"] for dataset in daemon.objects("datasets")), "all are opened again")
     digests = {dataset["name"]: dataset["digest"] for dataset in daemon.objects("datasets")}
     equal(digests["range"], digests["folder"], "digest of the same archives")
     equal(len(set(digests.values())), 3, "digests")
