@@ -386,7 +386,21 @@ static void print_line(const cJSON *record) {
 
         if (!line)
                 or_end(NULL);
-        puts(line);
+        for (const char *c = line; *c;) { /* all of it is UTF-8: record_text() */
+                size_t n = text_printable_length(c);
+                char escaped[JSON_ESCAPED_MAX];
+                uint32_t point = 0;
+
+                if (n == 0) {
+                        n = utf8_decode(c, SIZE_MAX, &point);
+                        json_escape(point, escaped);
+                        fputs(escaped, stdout);
+                } else {
+                        fwrite(c, 1, n, stdout);
+                }
+                c += n > 0 ? n : 1;
+        }
+        putchar('\n');
         cJSON_free(line);
 }
 

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "client/dlctl/ending.h"
+#include "proto/base/text.h"
 #include "proto/base/utf8.h"
 
 void text_init(struct text *text, int fd) {
@@ -77,12 +78,20 @@ void text_double(struct text *text, double value) {
 
 /* ---- JSON strings -------------------------------------------------------------------------------------------- */
 
+void json_escape(uint32_t point, char ret_escaped[JSON_ESCAPED_MAX]) {
+        if (point < 0x10000)
+                snprintf(ret_escaped, JSON_ESCAPED_MAX, "\\u%04x", point & 0xffff);
+        else
+                snprintf(ret_escaped, JSON_ESCAPED_MAX, "\\u%04x\\u%04x", 0xd7c0 + ((point >> 10) & 0x7ff),
+                         0xdc00 + (point & 0x3ff));
+}
+
 void text_json_string(struct text *text, const char *string) {
         text_bytes(text, "\"", 1);
         while (*string) {
                 uint32_t point;
                 size_t n = utf8_decode(string, SIZE_MAX, &point);
-                char escaped[8];
+                char escaped[JSON_ESCAPED_MAX];
 
                 if (n == 0) {
                         text_string(text, "\xef\xbf\xbd"); /* U+FFFD: replaced */
@@ -91,8 +100,8 @@ void text_json_string(struct text *text, const char *string) {
                         escaped[0] = '\\';
                         escaped[1] = *string;
                         text_bytes(text, escaped, 2);
-                } else if ((unsigned char)*string < 0x20) {
-                        snprintf(escaped, sizeof(escaped), "\\u%04x", (unsigned)*string);
+                } else if (text_printable_length(string) == 0) {
+                        json_escape(point, escaped);
                         text_string(text, escaped);
                 } else {
                         text_bytes(text, string, n);

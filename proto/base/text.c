@@ -27,7 +27,7 @@ static const struct {
         { 0xe0000, 0xe007f }, /* tags: an invisible copy of ASCII */
 };
 
-static size_t printable_length(const char *bytes) {
+size_t text_printable_length(const char *bytes) {
         uint32_t point;
         size_t n = utf8_decode(bytes, SIZE_MAX, &point);
 
@@ -39,11 +39,23 @@ static size_t printable_length(const char *bytes) {
         return n;
 }
 
+bool text_is_name(const char *text) {
+        while (*text) {
+                uint32_t point;
+                size_t n = utf8_decode(text, SIZE_MAX, &point);
+
+                if (n == 0 || point < ' ' || (point >= 0x7f && point < 0xa0))
+                        return false;
+                text += n;
+        }
+        return true;
+}
+
 bool text_is_printable(const char *text) {
         const char *at = text;
 
         while (*at) {
-                size_t n = printable_length(at);
+                size_t n = text_printable_length(at);
 
                 if (n == 0)
                         return false;
@@ -56,7 +68,7 @@ void text_make_printable(char *text) {
         char *at = text;
 
         while (*at) {
-                size_t n = printable_length(at);
+                size_t n = text_printable_length(at);
 
                 if (n == 0) {
                         *at = '?';

@@ -6,10 +6,18 @@
 #pragma once
 
 #include <stdbool.h>
+#include <stddef.h>
 
 #include "proto/base/symbol.h"
 
 bool text_is_printable(const char *text) DLP_SYMBOL(text_is_printable);
+
+/* The length in bytes of the character that begins there; 0 if it is not printable, or none. */
+size_t text_printable_length(const char *bytes) DLP_SYMBOL(text_printable_length);
+
+/* May it name a job, a path, a field? UTF-8 without controls (C0, C1). People's names for files have marks of direction
+ * and joints that nobody sees: that is refused nowhere, and made printable where it is shown. */
+bool text_is_name(const char *text) DLP_SYMBOL(text_is_name);
 
 /* The value of a hexadecimal digit, or -1. */
 static inline int text_hex_digit(char character) {

@@ -342,6 +342,8 @@ def _(box):
     web = Web(box, daemon.socket)
     document = web.until(lambda it: it["jobs"] and it.get("datasets"), "the job")
     equal((document["jobs"][0]["name"], document["jobs"][0]["dataset"]), ("\"},{\"</script>\u2028", name), "names")
+    shown = daemon.dlctl("--format", "json", "jobs").stdout
+    equal(("\u2028" in shown, json.loads(shown)["name"]), (False, "\"},{\"</script>\u2028"), "what a terminal gets")
 
 
 @case("a hundred jobs at once are all shown")

@@ -438,6 +438,18 @@ START_TEST(what_is_no_utf8_or_controls_a_terminal_becomes_question_marks) {
 }
 END_TEST
 
+START_TEST(a_name_may_have_what_nobody_sees_but_no_controls) {
+        static const char *const NAMES[] = { "", "plain", "\xd7\x90\xe2\x80\x8f", "a\xe2\x80\xae", "\xf3\xa0\x80\xa0" };
+        static const char *const OTHERS[] = { "a\n", "\x7f", "\xc2\x80", "\xc2\x9b", "\xff", "\xe2\x80" };
+
+        for (size_t i = 0; i < ARRAY_SIZE(NAMES); i++)
+                ck_assert(text_is_name(NAMES[i]));
+        for (size_t i = 0; i < ARRAY_SIZE(OTHERS); i++)
+                ck_assert(!text_is_name(OTHERS[i]));
+        ck_assert(text_is_name("\xc2\xa0"));
+}
+END_TEST
+
 /* Unicode's categories Cc, Cf, Zl and Zp, from its own data and not from the code's table. Those that are drawn, or
  * that scripts and pictures are written with, are printable; all others are not, and neither is half of a pair. */
 START_TEST(of_all_code_points_no_control_and_no_invisible_one_is_printable) {
@@ -584,6 +596,7 @@ int main(void) {
 
         tcase_set_timeout(rest, 60);
         tcase_add_test(rest, what_is_no_utf8_or_controls_a_terminal_becomes_question_marks);
+        tcase_add_test(rest, a_name_may_have_what_nobody_sees_but_no_controls);
         tcase_add_test(rest, of_all_code_points_no_control_and_no_invisible_one_is_printable);
         tcase_add_test(rest, the_valid_beginning_of_a_text_ends_before_what_is_not_utf8);
         tcase_add_test(rest, the_longest_strings_of_a_text_lose_their_middles_only_if_not_all_fits);

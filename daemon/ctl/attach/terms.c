@@ -15,7 +15,7 @@ static int check_name(const char *field, const char *value, size_t max, struct w
                                DLP_NAME_MAX - 1);
         if (n >= max)
                 return why_set(why, -EINVAL, "%s: is %zu bytes long, %zu are allowed", field, n, max - 1);
-        if (!text_is_printable(value))
+        if (!text_is_name(value))
                 return why_set(why, -EINVAL, "%s: \"%s\" has control characters or is not UTF-8", field, value);
         return 0;
 }

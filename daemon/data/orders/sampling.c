@@ -40,7 +40,7 @@ static int check_memory(int fd, uint64_t *ret_n_bytes, struct why *why) {
 static int check_column(const struct sampling_column *column, uint64_t n_bytes, struct why *why) {
         uint64_t each = dlp_column_takes(column->dtype) ? dlp_dtype_bytes(column->dtype) : 0, length, end;
 
-        if (column->name[0] == '\0' || strlen(column->name) >= DLP_NAME_MAX || !text_is_printable(column->name))
+        if (column->name[0] == '\0' || strlen(column->name) >= DLP_NAME_MAX || !text_is_name(column->name))
                 return why_set(why, -EINVAL,
                                "columns: a name of 1 to %u bytes in UTF-8 without control characters is needed",
                                DLP_NAME_MAX - 1);

@@ -64,7 +64,7 @@ static int add_options(const char *options, char text[DLP_DATASET_MAX], size_t n
         }
         if (!EVP_Digest(options, n_options, digest, NULL, EVP_sha256(), NULL))
                 return -ENOMEM;
-        while (n_shown > 0 && !text_is_printable(shown)) /* cut within a character */
+        while (n_shown > 0 && !text_is_name(shown)) /* cut within a character */
                 shown[--n_shown] = '\0';
         snprintf(text + n, DLP_DATASET_MAX - n, " {%s... #%02x%02x%02x%02x%02x%02x%02x%02x}", shown, digest[0],
                  digest[1], digest[2], digest[3], digest[4], digest[5], digest[6], digest[7]);
@@ -78,7 +78,7 @@ int catalog_path_name(const char *path, const char *options, char ret_name[DLP_D
 
         if (path[0] != '/')
                 return why_set(why, -EINVAL, "dataset: \"%s\" is not an absolute path", path);
-        if (!text_is_printable(path))
+        if (!text_is_name(path))
                 return why_set(why, -EINVAL,
                                "dataset: the path %s has control characters or is not UTF-8; rename what has them",
                                path);

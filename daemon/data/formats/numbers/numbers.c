@@ -74,7 +74,7 @@ static int read_options(const struct format_options *options, struct numbers *nu
 
         if (!format_option(options, "count"))
                 return why_set(why, -EINVAL, "count is missing: how many samples there are");
-        if (title && (!title[0] || strlen(title) >= TITLE_MAX || !text_is_printable(title)))
+        if (title && (!title[0] || strlen(title) >= TITLE_MAX || !text_is_name(title)))
                 return why_set(why, -EINVAL, "title: 1 to %u bytes of UTF-8 without control characters are allowed",
                                TITLE_MAX - 1);
         snprintf(numbers->title, sizeof(numbers->title), "%s", title ? title : "sample");

@@ -75,7 +75,7 @@ static int refuse_field(const struct schema_field *field, const char *what, stru
 static int check_field(const struct pass *pass, const struct schema_field *field, struct why *why) {
         uint64_t n_elements = 1;
 
-        if (!text_is_printable(field->name) || strcmp(field->name, INDEX_KEY_NAME) == 0)
+        if (!text_is_name(field->name) || strcmp(field->name, INDEX_KEY_NAME) == 0)
                 return refuse_field(field, "cannot be called so", why);
         for (uint32_t i = 0; i < pass->n_fields; i++)
                 if (strcmp(pass->fields[i].name, field->name) == 0)
@@ -174,7 +174,7 @@ static int check_name(const struct pass *pass, const char *name, struct why *why
                 return 0;
         if (pass->n_stored == 0)
                 return why_set(why, -EBADMSG, "gives names to samples of which nothing lies in a file");
-        if (name[0] == '\0' || strnlen(name, SAMPLE_NAME_MAX + 1) > SAMPLE_NAME_MAX || !text_is_printable(name) ||
+        if (name[0] == '\0' || strnlen(name, SAMPLE_NAME_MAX + 1) > SAMPLE_NAME_MAX || !text_is_name(name) ||
             !index_is_inner_path(name))
                 return why_set(why, -EBADMSG,
                                "gives a sample a name that cannot be: names are printable, up to %u bytes, and paths "
