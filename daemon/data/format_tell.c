@@ -253,7 +253,7 @@ int format_tell(const char *name, int root_fd, const struct files *files, const 
                 return why_set(why, -EINVAL, "%s%s%s: several formats recognise it: %s; set format to one of them",
                                files->root, slash, file, by_files.names);
         if (by_files.n == 0 && seen.packed[0])
-                return why_set(why, -EINVAL,
+                return why_set(why, -ENOTSUP,
                                "%s/%s: is compressed, so that no sample can be read by itself; stage the dataset "
                                "with prepare = \"convert\", or decompress it",
                                files->root, seen.packed);

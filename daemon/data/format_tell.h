@@ -11,8 +11,8 @@
  * (struct format, is_it). An option that only one format takes decides without a look. If no format recognises what the
  * files begin with, their names decide, so that the format says what is wrong with them. `options` as in struct
  * dataset_spec. Returns 0; -EINVAL with `why` for an unknown name, if no format or more than one recognises the files,
- * with the candidates; and the errors of is_it(), because without one format's answer another one may be wrong. Blocks
- * for a few reads. */
+ * with the candidates; -ENOTSUP if none does, and a file is compressed; and the errors of is_it(), because without one
+ * format's answer another one may be wrong. Blocks for a few reads. */
 int format_tell(const char *name, int root_fd, const struct files *files, const char *options,
                 const struct format **ret_format, struct why *why);
 

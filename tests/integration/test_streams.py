@@ -458,6 +458,33 @@ def _(box):
         contains(run.stderr, next(iter(keys)), *words)
 
 
+@case("a folder of another format, or of files of it, is refused at once instead of being waited for; an empty one is waited for")
+def _(box):
+    lines = b"".join(b'{"a": %d}\n' % i for i in range(200))
+    write(box.path("packed", "x.jsonl.zst"), subprocess.run(["zstd", "-c"], input=lines, capture_output=True, check=True).stdout)
+    write(box.path("plain", "x.jsonl"), lines)
+    write(box.path("short", "x.jsonl"), b'{"a": 1}\n')
+    write(box.path("short", "_SUCCESS"), b"")
+    os.makedirs(box.path("empty"))
+    paths = {"packed": (box.path("packed"), ("tar archives", "x.jsonl.zst", "convert")),
+             "plain": (box.path("plain"), ("tar archives", "jsonl", "leave out stream")),
+             "short": (box.path("short"), ("tar archives", "jsonl", "leave out stream")),
+             "file": (box.path("short", "x.jsonl"), ("tar archives", "jsonl", "leave out stream")),
+             "pattern": (box.path("plain", "*.jsonl"), ("tar archives", "jsonl", "leave out stream"))}
+    daemon = box.daemon({**{name: stream(path) for name, (path, _) in paths.items()},
+                         **{f"{name}-auto": {**stream(path), "format": "auto"} for name, (path, _) in paths.items()},
+                         "empty": stream(box.path("empty"))})
+    for name, (_, words) in paths.items():
+        daemon.refused(name, *words)
+        daemon.refused(f"{name}-auto", *words)
+    reader = daemon.reader("empty")
+    writer = Writer(box.path("empty"))
+    write(box.path("empty", "README"), b"archives to come")
+    writer.shard(3)
+    writer.end()
+    equal(len(reader.good()), 3, "samples of a folder that was empty")
+
+
 @case("a daemon that is killed comes back under a run that waits for it, in the middle of a stream")
 def _(box):
     writer = Writer(box.path("s"))

@@ -158,7 +158,8 @@ int intake_pipe_next(struct intake *intake, struct why *why);
 
 /* ---- shards.c -------------------------------------------------------------------------------------------------- */
 
-/* Takes the next shard in. Returns as intake_take(), or INTAKE_OVER. */
+/* Takes the next shard in. Returns as intake_take(), or INTAKE_OVER; -EINVAL if instead of the first one there are data
+ * of another format. */
 int intake_next(struct intake *intake, struct why *why);
 
 /* What people are shown: what the stream waits for; and what went wrong, which is also logged. */

@@ -10,11 +10,36 @@
 #include <unistd.h>
 
 #include "daemon/base/log.h"
+#include "daemon/data/format_tell.h"
 #include "daemon/data/intake/intake_private.h"
 #include "proto/base/cleanup.h"
 
 #define END_MARK      "_SUCCESS" /* as Spark, Hadoop and others leave it in a folder that is complete */
 #define LATE_TOLD_MAX 100u       /* shards that came too late are named one by one in the log up to this number */
+
+/* ---- files of other formats ------------------------------------------------------------------------------------ */
+
+/* There is no archive in the folder, or the file is named otherwise. If it is plain that it has data of another format,
+ * an archive will never come: -EINVAL. */
+static int refuse_others(const struct intake *intake, const char *const *names, size_t n_names, struct why *why) {
+        const struct files files = { .root = intake->root, .names = names, .n_names = n_names };
+        const struct format *format;
+        struct why what;
+        int r = format_tell(FORMAT_AUTO, intake->root_fd, &files, NULL, &format, &what);
+
+        if (r == 0 && format != &FORMAT_WEBDATASET)
+                return why_set(why, -EINVAL,
+                               "%s%s%s: a stream is made of tar archives, and this has the format %s: leave out stream "
+                               "and write format = \"%s\", or keep the archives in a folder of their own",
+                               intake->root, n_names > 0 ? "/" : "", n_names > 0 ? names[0] : "", format->name,
+                               format->name);
+        if (r == -ENOTSUP && n_names == 0)
+                return why_set(why, -EINVAL,
+                               "a stream is made of tar archives (.tar, .tar.gz, .tar.zst), and there are none: %s, "
+                               "without stream",
+                               what.text);
+        return 0;
+}
 
 /* ---- what people are shown ------------------------------------------------------------------------------------- */
 
@@ -166,6 +191,9 @@ static int next_of_folder(struct intake *intake, struct why *why) {
                 return INTAKE_WAITS;
         }
         if (intake->n_sorted == intake->sorted_at) {
+                r = intake->last ? 0 : refuse_others(intake, NULL, 0, why);
+                if (r < 0)
+                        return r;
                 if (intake->is_complete)
                         return INTAKE_OVER;
                 intake_wait_for(intake, "waits for a shard%s%s, or for the file " END_MARK ", in %s",
@@ -194,9 +222,13 @@ static const char *noted(const struct intake *intake) {
 
 static int next_of_names(struct intake *intake, struct why *why) {
         uint64_t n = intake->shards.n;
+        int r = 0;
 
-        return n == intake->n_names ? INTAKE_OVER
-                                    : intake_take(intake, intake->names[n], n < roll_n(&intake->roll), why);
+        if (n == intake->n_names)
+                return INTAKE_OVER;
+        if (n == 0 && !is_shard(intake->names[0]))
+                r = refuse_others(intake, (const char *const *)intake->names, 1, why);
+        return r < 0 ? r : intake_take(intake, intake->names[n], n < roll_n(&intake->roll), why);
 }
 
 int intake_next(struct intake *intake, struct why *why) {
