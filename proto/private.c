@@ -11,8 +11,9 @@
 #include <unistd.h>
 
 #include "proto/base/cleanup.h"
+#include "proto/job_group.h"
 
-/* ---- who sees the same files ----------------------------------------------------------------------------------- */
+/* ---- who sees the same files, and ends with the same job ------------------------------------------------------- */
 
 static uint64_t mix(uint64_t hash, const void *bytes, size_t n) {
         for (size_t i = 0; i < n; i++)
@@ -29,10 +30,11 @@ static uint64_t mix_file(uint64_t hash, const char *path) {
         return mix(hash, &status.st_ino, sizeof(status.st_ino));
 }
 
-/* Of the mount namespace, the root folder, and the machine since it was booted; without /proc of the root alone. */
-static uint32_t view_number(void) {
+/* Of the mount namespace, the root folder, the machine since it was booted, and the job; without /proc of the root
+ * alone. */
+static uint32_t place_number(void) {
         _cleanup_(closep) int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
-        uint64_t hash = 0xcbf29ce484222325ull;
+        uint64_t hash = 0xcbf29ce484222325ull, job = dlp_job_group("/proc/self/cgroup");
         char boot[64];
         ssize_t n = fd < 0 ? 0 : read(fd, boot, sizeof(boot));
 
@@ -40,6 +42,8 @@ static uint32_t view_number(void) {
                 hash = mix(hash, boot, (size_t)n);
         hash = mix_file(hash, "/proc/self/ns/mnt");
         hash = mix_file(hash, "/");
+        if (job != 0)
+                hash = mix(hash, &job, sizeof(job));
         return (uint32_t)(hash ^ hash >> 32);
 }
 
@@ -66,7 +70,7 @@ static int take_folder(const char *folder, struct why *why) {
 
 /* Fills in the names. -ENAMETOOLONG if the socket's is too long for an address. */
 static int name_files(struct dlp_private *private, struct why *why) {
-        uint32_t number = view_number();
+        uint32_t number = place_number();
         int n;
 
         n = snprintf(private->socket, sizeof(private->socket), "%s/private-%u-%08x.sock", private->folder,

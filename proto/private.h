@@ -8,7 +8,8 @@
  *
  * P is the protocol's version: a library never meets a daemon that speaks another one. N tells apart who would not see
  * the same files, or not reach the same socket, although both see this folder: other mount namespaces (containers),
- * other roots, other machines. */
+ * other roots, other machines; and jobs of a batch system and services (proto/job_group.h), because a daemon dies with
+ * the one in which it was started, and uses its memory and CPUs. */
 #pragma once
 
 #include <stdbool.h>

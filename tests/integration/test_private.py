@@ -12,6 +12,7 @@ import time
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
 from harness import (DLCTL, Skip, Table, case, check_bytes, check_sequence, contains, equal, identity_pixels, indices, main, patience,
                      png, samples_of, within, write)
+from cgroups import Groups
 from private import Home
 from pyclient import Trainer, environment_of, need
 
@@ -377,6 +378,30 @@ def _(box):
     check_sequence(reader.good(), 40, batch=2, epochs=50)
     within(30, lambda: home.pids() == second, "the end of the first one")
     equal(home.status()["pid"], second[0], "who answers")
+
+
+@case("each job of a batch system has a daemon of its own, which all of its steps and tasks share")
+def _(box):
+    groups, home, folder = Groups(box), Home(box), box.folder_of_files("photos", 12)
+
+    def ask(group, *words):
+        done = subprocess.run([*groups.inside(group), DLCTL, *words], check=False, stdin=subprocess.DEVNULL, env=home.env,
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, universal_newlines=True, timeout=patience(60))
+        equal(done.returncode, 0, f"{group}: {words}: {done.stderr}")
+        return done.stdout
+
+    for n_daemons, group in enumerate(["slurmstepd.scope/job_7/step_0/user/task_0", "slurmstepd.scope/job_8/step_0/user/task_0"], 1):
+        ask(group, "read", folder)
+        equal((home.n_started(), len(home.pids())), (n_daemons, n_daemons), f"daemons after {group}")
+    for step in ("step_0/user/task_1", "step_1/user/task_0", "step_extern/user/task_special"):
+        ask("slurmstepd.scope/job_8/" + step, "read", folder)
+    equal(home.n_started(), 2, "steps and tasks of one job have one daemon")
+    ask("slurmstepd.scope/job_7/step_extern", "stop", "--now")
+    within(20, lambda: len(home.pids()) == 1, "the end of the first job's daemon")
+    ask("slurmstepd.scope/job_8/step_0/user/task_0", "read", folder)
+    equal((home.n_started(), len(home.pids())), (2, 1), "the second job goes on with its own")
+    ask("slurmstepd.scope/job_8/step_extern", "stop", "--now")
+    within(20, lambda: not home.pids(), "the end of the second job's daemon")
 
 
 @case("the log stays within its bounds")

@@ -1,0 +1,19 @@
+/* proto/job_group.h: the job, pod or service in which a process lives, and with which it is ended, by its control group.
+ *
+ * A batch system or a service manager kills whatever is in the control group of what ends. Of the group's path counts
+ *
+ *         .../job_7/step_0/user/task_1                      up to job_7 (Slurm): its steps and tasks are one
+ *         /kubepods.slice/...-pod1234.slice/cri-....scope   up to the pod: its containers are one
+ *         /user.slice/.../user@1000.service/a.service       the user's service; sessions are none, for what was
+ *         /user.slice/user-1000.slice/session-3.scope       started there lives on after them
+ *         any other                                         all of it */
+#pragma once
+
+#include <stdint.h>
+
+/* The number of the job of which the text of a /proc/PID/cgroup tells; 0: none. Slurm and Kubernetes may use any of the
+ * hierarchies; otherwise those count that processes are kept in: version 2 and systemd's. */
+uint64_t dlp_job_group_parse(const char *text);
+
+/* That of a process by its file, as in "/proc/self/cgroup"; 0 also if it cannot be read. */
+uint64_t dlp_job_group(const char *path);
