@@ -147,6 +147,7 @@ struct codec {
         bool is_points, is_of_boxes;    /* CODEC_ROWS */
         struct recipe *recipe;          /* pictures, boxes, and arrays in a part with them; for others NULL */
         struct value_steps steps;       /* CODEC_TEXT, CODEC_ELEMENTS, CODEC_NPY */
+        bool is_for_tokens;             /* CODEC_TEXT: a member must be text */
         uint32_t dtype, n_dims;         /* of what is delivered: CODEC_ELEMENTS, CODEC_NPY */
         struct sound_steps sound;       /* CODEC_SOUND, and the steps after it; NULL for others */
         struct sound_recipe *sound_recipe;

@@ -55,6 +55,9 @@ static int find_text(const struct codec *codec, const struct codec_input *input,
                 return r;
         if (r == JSON_ABSENT || ret_value->kind == JSON_NULL)
                 return JSON_ABSENT;
+        if (codec->is_for_tokens && (ret_value->kind == JSON_ARRAY || ret_value->kind == JSON_OBJECT))
+                return why_set(why, -EBADMSG, "json(%s) is an %s, and tokens are made of strings", codec->steps.path,
+                               ret_value->kind == JSON_ARRAY ? "array" : "object");
         /* If a member is not a string, its JSON is the text. */
         *ret_coding = codec->steps.is_text && ret_value->kind == JSON_STRING ? CODING_JSON : CODING_PLAIN;
         return 0;

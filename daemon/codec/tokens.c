@@ -20,6 +20,19 @@
 
 /* ---- making ---------------------------------------------------------------------------------------------------- */
 
+/* A member of JSON is meant as the string that it is, and not with its quotes. */
+static int choose_member(struct codec *codec, const struct source *source, const char *steps,
+                         const struct codec_named *named, struct why *why) {
+        _cleanup_(freep) char *with_text = NULL;
+
+        if (asprintf(&with_text, "%s text", steps) < 0) {
+                with_text = NULL;
+                return why_errno(why, -ENOMEM, "pipeline");
+        }
+        codec_free(TAKE_PTR(codec->tokens.text));
+        return codec_new(source, codec->idx_field, codec->group, with_text, named, &codec->tokens.text, why);
+}
+
 /* What makes text of the field; without steps, text that is stored as such. */
 static int choose_text(struct codec *codec, const struct source *source, const char *text, size_t n,
                        const struct codec_named *named, struct why *why) {
@@ -39,6 +52,16 @@ static int choose_text(struct codec *codec, const struct source *source, const c
                                "pipeline: field %s: before tokens, expected text, json(PATH) or nothing, of one text a "
                                "sample",
                                codec->field.name);
+        if (r == 0 && codec->field.is_json && !codec->tokens.text->steps.path)
+                return why_set(why, -EINVAL,
+                               "pipeline: field %s is JSON, and its brackets and quotes would become tokens, too: name "
+                               "the string in it, as in json(PATH) tokens(...), or write the text into a column of its "
+                               "own",
+                               codec->field.name);
+        if (r == 0 && codec->tokens.text->steps.path && !codec->tokens.text->steps.is_text)
+                r = choose_member(codec, source, steps, named, why);
+        if (r == 0)
+                codec->tokens.text->is_for_tokens = true;
         return r;
 }
 

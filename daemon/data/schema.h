@@ -53,6 +53,7 @@ struct schema_field {
         int64_t shape[SCHEMA_DIMS_MAX]; /* the first one is -1 if it varies */
         uint32_t max_rows;              /* FIELD_MASKS: the most masks of a sample */
         uint32_t same_as;               /* 1 + the field whose value it has, as another kind; 0: a value of its own */
+        bool is_json;                   /* FIELD_TEXT, FIELD_BYTES: they are JSON, and no text for people */
         bool is_class;                  /* its values are the numbers of the source's classes */
         bool is_on_demand;              /* delivered only where a pipeline names it */
 };

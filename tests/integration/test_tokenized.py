@@ -5,6 +5,7 @@ import json
 import os
 import shutil
 import signal
+import struct
 import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -80,7 +81,8 @@ def _(box):
     plain = [i for i, text in enumerate(TEXTS) if text.strip() and len(text.splitlines()) == 1 and "\0" not in text]
     daemon = serve(box)
     wanted = arrays(IDS["bert"])
-    equal(read(daemon, "meta: json(caption) text tokens(bert, truncation=none)"), wanted, "member")
+    for steps in ("json(caption) text", "json(caption)"):
+        equal(read(daemon, f"meta: {steps} tokens(bert, truncation=none)"), wanted, steps)
     folder = box.path("w")
     os.makedirs(folder)
     for i in plain:
@@ -215,6 +217,47 @@ def _(box):
         equal(refused.returncode, 1, pipeline)
         contains(refused.stderr, *words)
     contains(daemon.dlctl("status").stdout, "tokenizers")
+
+
+def mds_of_json(box):
+    sample = struct.pack("<I", 8) + b'{"a": 1}'
+    header = b"{}"
+    begin = 4 + 4 * 2 + len(header)
+    content = struct.pack("<3I", 1, begin, begin + len(sample)) + header + sample
+    write(box.path("mds", "s.mds"), content)
+    shard = {"column_encodings": ["json"], "column_names": ["messages"], "column_sizes": [None], "compression": None, "format": "mds",
+             "hashes": [], "raw_data": {"basename": "s.mds", "bytes": len(content), "hashes": {}}, "samples": 1,
+             "size_limit": 1 << 26, "version": 2, "zip_data": None}
+    write(box.path("mds", "index.json"), json.dumps({"version": 2, "shards": [shard]}).encode())
+    return {"path": box.path("mds"), "format": "mds"}
+
+
+@case("no model learns brackets by accident: JSON that is not a string has no tokens, whether the column or a member is such")
+def _(box):
+    rows = [{"messages": [{"role": "user", "content": "one"}], "raw": "one", "text": "one"},
+            {"messages": [], "raw": "two", "text": "two"}]
+    write(box.path("d.jsonl"), "".join(json.dumps(row) + "\n" for row in rows).encode())
+    daemon = box.daemon({"d": {"path": box.path("d.jsonl"), "format": "jsonl", "raw": "raw"},
+                         "m": mds_of_json(box),
+                         "renamed": {"path": box.path("d.jsonl"), "format": "jsonl", "fields": "text = messages"}}, tokenizers=VECTORS)
+    for dataset, pipeline in (("d", "messages: tokens(bert, max_length=8)"), ("d", "messages: text tokens(bert, max_length=8)"),
+                              ("d", "raw: tokens(bert, max_length=8)"), ("m", "messages: tokens(bert, max_length=8)"),
+                              ("renamed", "text: tokens(bert, max_length=8)")):
+        daemon.refused(dataset, "is JSON", "json(PATH)", "column of its own", pipeline=pipeline)
+    equal(daemon.read("d", pipeline="raw: json tokens(bert, max_length=8)", shuffle=False)[0]["fields"]["raw"]["shape"], [5], "a string")
+    daemon.refused("d", "sample 0", "an object", "tokens are made of strings", shuffle=False,
+                   pipeline="messages: json([0]) text tokens(bert, max_length=8)")
+    lines = daemon.read("d", pipeline="messages: json([0].content) tokens(bert, max_length=8)", shuffle=False)
+    equal([line["fields"]["messages"] and line["fields"]["messages"]["shape"] for line in lines], [[5], None], "a member that is absent")
+
+
+@case("how many tokens a text becomes is not known before it is read: without a column of lengths pack is refused with what to write")
+def _(box):
+    daemon = serve(box, ["one", "one two"])
+    daemon.refused("d", "pack", 'field text', "column", "text=", pipeline="text: tokens(bert, max_length=8) pack(16)")
+    write(box.path("lengths.txt"), b"5\n8\n")
+    lines = daemon.read("d", pipeline="text: tokens(bert, max_length=8) pack(16)", column=f"text={box.path('lengths.txt')}", batch=1)
+    equal(len(lines), 2, "samples")
 
 
 @case("a tokenizer that is replaced is read again by the next job, ranks of one job must have the same, and a reload changes the folder")

@@ -52,6 +52,28 @@ static int add_packing(const char *sampler, const struct programs *programs, con
         return 0;
 }
 
+/* Rows are filled before a sample is read. Only of an array that is stored as such is it known how many elements it
+ * becomes. */
+static int check_packing(const Dlp__Attach *wish, const struct programs *programs, const struct source *source,
+                         struct why *why) {
+        const struct schema_field *field;
+        uint32_t idx;
+
+        if (!program_packing(programs_first(programs), &idx))
+                return 0;
+        field = &source->schema.fields[codec_field(program_codec(programs_first(programs), idx))];
+        for (size_t i = 0; i < wish->n_columns; i++)
+                if (strcmp(wish->columns[i]->name, field->name) == 0)
+                        return 0;
+        if (field->kind == FIELD_VALUE)
+                return 0;
+        return why_set(why, -EINVAL,
+                       "pipeline: pack: how many elements a sample of the field %s becomes is not known before it is "
+                       "read: count them once, and give them as a column of that name, in Python columns={\"%s\": "
+                       "lengths}, with dlctl --column %s=FILE",
+                       field->name, field->name, field->name);
+}
+
 int attach_settle_sampling(struct attach *attach, const Dlp__Attach *wish, const struct source *source,
                            struct job_terms *terms, struct why *why) {
         struct sampling_column columns[SAMPLING_COLUMNS_MAX];
@@ -72,6 +94,9 @@ int attach_settle_sampling(struct attach *attach, const Dlp__Attach *wish, const
         if (strlen(wish->columns_digest) >= sizeof(terms->columns))
                 return why_set(why, -EINVAL, "columns: a digest of at most %zu bytes is allowed",
                                sizeof(terms->columns) - 1);
+        r = check_packing(wish, attach->options.programs, source, why);
+        if (r < 0)
+                return r;
         if (add_packing(wish->sampler, attach->options.programs, source, text) < 0)
                 return why_set(why, -EINVAL, "sampler: is longer than %u bytes", DLP_SAMPLER_MAX - 1);
         r = sampling_new(text, attach->columns_fd, columns, (uint32_t)wish->n_columns, &attach->sampling, why);

@@ -154,6 +154,7 @@ static void describe_field(const struct index_field *field, bool is_stored, stru
                 .is_stored = is_stored,
                 .may_be_absent = field->flags & INDEX_FIELD_MAY_BE_ABSENT,
                 .is_big_endian = field->flags & INDEX_FIELD_BIG_ENDIAN,
+                .is_json = field->flags & INDEX_FIELD_JSON,
                 .coding = (enum field_coding)field->coding,
                 .dtype = field->kind == FIELD_NUMBER ? DLP_DTYPE_INT64 : field->dtype,
                 .n_dims = field->n_dims,

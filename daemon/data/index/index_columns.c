@@ -16,7 +16,7 @@ void index_field_describe(struct index_field *ret_described, const struct schema
         *ret_described = (struct index_field){
                 .kind = field->kind,
                 .flags = (field->may_be_absent ? INDEX_FIELD_MAY_BE_ABSENT : 0) |
-                         (field->is_big_endian ? INDEX_FIELD_BIG_ENDIAN : 0),
+                         (field->is_big_endian ? INDEX_FIELD_BIG_ENDIAN : 0) | (field->is_json ? INDEX_FIELD_JSON : 0),
                 .coding = field->coding,
                 .dtype = field->dtype,
                 .n_dims = field->n_dims,

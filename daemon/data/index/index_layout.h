@@ -100,9 +100,10 @@ struct index_field {
 
 #define INDEX_FIELD_MAY_BE_ABSENT 1u
 #define INDEX_FIELD_BIG_ENDIAN    2u
-#define INDEX_FIELD_OWN_FILE      4u /* a row is a whole file, although there are shards */
-#define INDEX_FIELD_VARIES        8u /* of a column: its values differ in size, or some are absent */
-#define INDEX_FIELD_FLAGS         15u
+#define INDEX_FIELD_OWN_FILE      4u  /* a row is a whole file, although there are shards */
+#define INDEX_FIELD_VARIES        8u  /* of a column: its values differ in size, or some are absent */
+#define INDEX_FIELD_JSON          16u /* a text or bytes: they are JSON */
+#define INDEX_FIELD_FLAGS         31u
 
 struct index_row {
         uint64_t file;

@@ -163,6 +163,7 @@ static int take_encoding(void *userdata, const struct json_token *element, struc
         if (reading->idx_column++ == reading->set.n_columns ||
             index_json_text(element, "", text, sizeof(text), NULL) < 0)
                 return why_set(why, -EBADMSG, "its columns do not have an encoding each");
+        column->field.is_json = strcmp(text, "json") == 0;
         if (!read_encoding(text, column)) {
                 column->field.kind = FIELD_BYTES;
                 snprintf(column->refused, sizeof(column->refused), "%.31s", text);

@@ -324,6 +324,8 @@ int column_describe(const struct table_columns *columns, const struct table_colu
                 field.coding = CODING_JSON;
         } else if (kind == CELL_NUMBERS && !column->is_uneven) {
                 describe_numbers(column, &field);
+        } else {
+                field.is_json = true;
         }
         *ret_field = field;
         return 0;
