@@ -19,6 +19,7 @@
 
 #include "daemon/base/machine/own_file.h"
 #include "daemon/data/format_tell.h"
+#include "daemon/data/growing.h"
 #include "daemon/data/index/index_draft.h"
 #include "daemon/data/index/index_given.h"
 #include "daemon/data/index/index_stamp.h"
@@ -203,20 +204,36 @@ static int keep_in_memory(struct index_builder *builder, const char *name, struc
 }
 
 static int build(struct dataset *dataset, const struct format *format, const char *index_dir, const char *index_path,
-                 struct budget *budget, const struct index_watch *watch, struct dataset_report *report,
-                 struct why *why) {
+                 struct growing_payer *payer, struct budget *budget, const struct index_watch *watch,
+                 struct dataset_report *report, struct why *why) {
         _cleanup_(index_builder_freep) struct index_builder *builder = NULL;
         int r;
 
         r = files_check(&dataset->files, dataset->root_fd, why);
-        if (r == 0)
+        if (r == 0) {
+                growing_pay(payer);
                 r = format_build(format, dataset->root_fd, &dataset->files, &dataset->options, watch, &builder, why);
+                growing_pay(NULL);
+        }
         if (r < 0)
                 return r;
         index_builder_set_options(builder, dataset->options_digest);
         r = save(builder, index_dir, index_path, budget, &dataset->index, &report->not_saved);
         report->saved = r >= 0;
         return r >= 0 ? 0 : keep_in_memory(builder, dataset->name, budget, &dataset->index, why);
+}
+
+/* Its memory is counted in the budget until it is written. */
+static int build_paid(struct dataset *dataset, const struct format *format, const char *index_dir,
+                      const char *index_path, struct budget *budget, const struct index_watch *watch,
+                      struct dataset_report *report, struct why *why) {
+        struct growing_payer payer = { .budget = budget, .is_refusing = ATOMIC_FLAG_INIT };
+        int r = build(dataset, format, index_dir, index_path, budget ? &payer : NULL, budget, watch, report, why);
+
+        assert(atomic_load(&payer.n_bytes) == 0);
+        if (r == -ENOMEM && payer.refusal.text[0])
+                return why_set(why, r, "%s: %s", dataset->files.root, payer.refusal.text);
+        return r;
 }
 
 static bool is_temporary(const char *name) {
@@ -401,7 +418,7 @@ int dataset_open(const struct dataset_spec *spec, const char *index_dir, const s
         }
         if (r > 0) {
                 report.how = (enum dataset_how)r;
-                r = build(dataset, format, index_dir, index_path, spec->budget, watch, &report, why);
+                r = build_paid(dataset, format, index_dir, index_path, spec->budget, watch, &report, why);
         }
         dataset->options.scanner = NULL;
         if (r == 0 && format->extend)

@@ -9,6 +9,7 @@
 
 #include "daemon/base/machine/cpus.h"
 #include "daemon/base/thread.h"
+#include "daemon/data/growing.h"
 
 #define PLACES_MAX        (2u * PARTED_THREADS)
 #define PIECES_PER_THREAD 4u /* so that the last ones are not waited for long */
@@ -22,6 +23,7 @@ struct place {
 
 struct looking {
         const struct parted *parted;
+        struct growing_payer *payer; /* of the memory of what is found */
         atomic_bool is_over;
 
         pthread_mutex_t lock;     /* covers all down to the next blank line */
@@ -56,6 +58,7 @@ static void look_at_next(struct looking *looking) {
 static void *look_on(void *userdata) {
         struct looking *looking = userdata;
 
+        growing_pay(looking->payer);
         pthread_mutex_lock(&looking->lock);
         while (!atomic_load(&looking->is_over)) {
                 if (may_begin(looking))
@@ -150,6 +153,7 @@ int parted_run(const struct parted *parted) {
         if (!looking)
                 return -ENOMEM;
         looking->parted = parted;
+        looking->payer = growing_paying();
         pthread_mutex_init(&looking->lock, NULL);
         pthread_cond_init(&looking->has_work, NULL);
         pthread_cond_init(&looking->has_ended, NULL);

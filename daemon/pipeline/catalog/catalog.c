@@ -99,8 +99,8 @@ static int opening_lock(struct opening *opening) {
         return r == -ENOENT ? r : 0;
 }
 
-/* What an index unpacks into memory is not counted in the budget, since it is given back soon: six times as much may be
- * taken for a moment. */
+/* What an index unpacks into memory is given back soon; six times as much may be taken for a moment, a part of it where
+ * nobody counts it. */
 static uint64_t max_copied(const struct budget *budget) {
         uint64_t part = budget ? budget->limit_bytes / 8 : INDEX_COPIED_MAX;
 

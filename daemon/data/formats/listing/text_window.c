@@ -45,6 +45,8 @@ int text_window_read_on(struct text_window *window, struct why *why) {
         int r;
 
         assert(!window->is_last);
+        if (window->cancel && atomic_load_explicit(window->cancel, memory_order_relaxed))
+                return why_set(why, -ECANCELED, "indexing was cancelled");
         if (window->at > 0)
                 memmove(window->bytes, window->bytes + window->at, window->n_bytes - window->at);
         window->n_bytes -= window->at;

@@ -3,6 +3,7 @@
  * Memory is bounded by the longest record (a line, a row, a string of JSON), not by the file. One thread. */
 #pragma once
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -24,18 +25,19 @@ struct text_window {
         uint64_t offset; /* of bytes[0] in the file */
         bool is_last;    /* the file ends with these bytes */
         size_t capacity;
-        uint64_t n_lines; /* that text_window_line() has given */
-        size_t n_scanned; /* of the line that begins at `at`: looked at already */
-        uint64_t stop;    /* no line is given that begins at this byte of the file or after it; 0: all are */
-        size_t n_read;    /* bytes that are read at once; 0: 1 MiB */
-        uint64_t n_max;   /* a record is shorter; 0: TEXT_WINDOW_RECORD_MAX */
+        uint64_t n_lines;          /* that text_window_line() has given */
+        size_t n_scanned;          /* of the line that begins at `at`: looked at already */
+        uint64_t stop;             /* no line is given that begins at this byte of the file or after it; 0: all are */
+        size_t n_read;             /* bytes that are read at once; 0: 1 MiB */
+        uint64_t n_max;            /* a record is shorter; 0: TEXT_WINDOW_RECORD_MAX */
+        const atomic_bool *cancel; /* once it is true, nothing more is read; may be NULL */
 };
 
 void text_window_fini(struct text_window *window);
 
 /* Drops the bytes before `at` and reads on; so bytes[] moves, and `at` becomes 0. Not to be called when is_last is set
- * (asserted). Returns 0; -E2BIG if a record is longer than TEXT_WINDOW_RECORD_MAX; -ENODATA if the file is shorter than
- * n_file; -ENOMEM or another errno. `why` does not name the file. Blocks for the disk. */
+ * (asserted). Returns 0; -ECANCELED; -E2BIG if a record is longer than TEXT_WINDOW_RECORD_MAX; -ENODATA if the file is
+ * shorter than n_file; -ENOMEM or another errno. `why` does not name the file. Blocks for the disk. */
 int text_window_read_on(struct text_window *window, struct why *why);
 
 /* Skips the byte order mark that some programs write in front of UTF-8. Refuses what is compressed, or UTF-16, with a
