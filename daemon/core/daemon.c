@@ -527,6 +527,7 @@ static void free_events(struct daemon *daemon) {
 /* Ends the process without freeing anything: a thread that hangs in the kernel still uses the memory. */
 static void leave(const char *what) {
         log_error("core", "%s hangs in the kernel (a dead network mount?); ending without it", what);
+        log_stop();
         _exit(EX_OSERR);
 }
 
@@ -599,12 +600,15 @@ int daemon_run(struct settings *settings, const struct daemon_options *options) 
 
         log_set_level(log_level_of(settings->log_level));
         raise_descriptor_limit();
-        check_memory_limit(&daemon);
-
-        r = daemon_start(&daemon, &why);
+        r = log_start(&why);
+        if (r == 0) {
+                check_memory_limit(&daemon);
+                r = daemon_start(&daemon, &why);
+        }
         if (r < 0) {
                 log_error("core", "%s", why.text);
                 daemon_stop(&daemon);
+                log_stop();
                 return EX_UNAVAILABLE;
         }
         log_info("core", "dataloaderd %s serves %zu datasets socket=%s workers=%u memory_limit=%s reader=%s",
@@ -617,5 +621,6 @@ int daemon_run(struct settings *settings, const struct daemon_options *options) 
         r = event_base_dispatch(daemon.base);
         daemon_stop(&daemon);
         log_info("core", "ended");
+        log_stop();
         return r < 0 ? EX_OSERR : 0;
 }

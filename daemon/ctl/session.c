@@ -87,7 +87,8 @@ static void refuse(struct session *session, uint64_t id, int error, const char *
 }
 
 void session_refuse(struct session *session, uint64_t id, int error, const char *text) {
-        log_info("ctl", "refused: %s client=%s pid=%d", text, session->client, session->peer.pid);
+        log_user_info(session->peer.uid, "ctl", "refused: %s client=%s pid=%d user=%s", text, session->client,
+                      session->peer.pid, session_user(session));
         refuse(session, id, error, text, false, NULL);
 }
 
@@ -215,8 +216,8 @@ static void say_why(struct session *session, int error, const char *reason) {
         Dlp__Error body = DLP__ERROR__INIT;
         char text[DLP_TEXT_MAX];
 
-        log_warning("ctl", "connection closed: %s client=%s pid=%d user=%s", reason, session->client, session->peer.pid,
-                    session_user(session));
+        log_user_warning(session->peer.uid, "ctl", "connection closed: %s client=%s pid=%d user=%s", reason,
+                         session->client, session->peer.pid, session_user(session));
         snprintf(text, sizeof(text), "the daemon closed the connection: %s", reason);
         body.code = (uint32_t)-error;
         body.text = text;
@@ -250,8 +251,8 @@ void session_give_back(struct session *session) {
 
         tracing_session_ends(session);
         if (session->stream) {
-                log_info("ctl", "rank left job=%s rank=%u pid=%d", session->job->name, session->stream->rank,
-                         session->peer.pid);
+                log_user_info(session->peer.uid, "ctl", "rank left job=%s rank=%u pid=%d", session->job->name,
+                              session->stream->rank, session->peer.pid);
                 pipeline_remove(server->options.pipeline, session->stream);
                 work_rank_has_left(server);
         }

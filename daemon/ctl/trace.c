@@ -434,8 +434,9 @@ void handle_trace(struct session *session, const Dlp__Request *request) {
                 session_refuse(session, request->id, r, why.text);
                 return;
         }
-        log_info("trace", "begins job=%s seconds=%.3f client=%s pid=%d user=%s",
-                 request->trace->job[0] ? request->trace->job : "(all)", (double)request->trace->duration_ms / 1000,
-                 session->client, session->peer.pid, session_user(session));
+        log_user_info(session->peer.uid, "trace", "begins job=%s seconds=%.3f client=%s pid=%d user=%s",
+                      request->trace->job[0] ? request->trace->job : "(all)",
+                      (double)request->trace->duration_ms / 1000, session->client, session->peer.pid,
+                      session_user(session));
         answer(session, request->id, theirs);
 }

@@ -62,6 +62,6 @@ void handle_stop(struct session *session, const Dlp__Request *request) {
         reply.body_case = DLP__REPLY__BODY_STOP;
         reply.stop = &stop;
         session_reply(session, &reply, NULL, 0);
-        log_info("ctl", "asked to stop by pid=%d", session->peer.pid);
+        log_info("ctl", "asked to stop by pid=%d user=%s", session->peer.pid, session_user(session));
         server->options.stop(server->options.userdata);
 }

@@ -140,8 +140,9 @@ static void stream_choose_cache(struct planner *planner, struct stream *stream) 
         stream->past_cache = page_cache_is_bypassed(planner->options.page_cache, index->total_bytes, memory_available(),
                                                     &why);
         if (stream->rank == 0)
-                log_info("reader", "%s is read %s the page cache: %s job=%s", stream->dataset->name,
-                         stream->past_cache ? "past" : "through", why.text, stream->job->name);
+                log_user_info(stream->job->uid, "reader", "dataset %s is read %s the page cache: %s job=%s",
+                              stream->dataset->name, stream->past_cache ? "past" : "through", why.text,
+                              stream->job->name);
 }
 
 static void stream_apply(struct planner *planner, struct stream *stream, uint32_t commands, uint64_t number,

@@ -172,9 +172,10 @@ static void attach_done(void *userdata) {
                 session->stream = stream;
                 pipeline_add(attach->pipeline, stream);
                 session_listen(session, true);
-                log_info("ctl", "rank attached job=%s rank=%u/%u dataset=%s pid=%d user=%s memory=%s",
-                         session->job->name, stream->rank, session->job->terms.world, stream->dataset->name,
-                         session->peer.pid, session_user(session), stream->ring->payload_segment.obtained);
+                log_user_info(session->peer.uid, "ctl",
+                              "rank attached job=%s rank=%u/%u dataset=%s pid=%d user=%s memory=%s", session->job->name,
+                              stream->rank, session->job->terms.world, stream->dataset->name, session->peer.pid,
+                              session_user(session), stream->ring->payload_segment.obtained);
                 hand_over(session, attach->id,
                           stream); /* may close the session; the stream stays until its memory has been touched */
                 if (background_run(background, attach_touch, attach_free, attach) == 0)

@@ -106,8 +106,10 @@ static int begin(struct session *session, struct job *job, uint32_t n_batches, s
         if (r < 0)
                 return r;
         pipeline_replay(session->server->options.pipeline, streams, n_streams, n_batches);
-        log_info("ctl", "%u batches are served again to each rank, to see how fast they are job=%s pid=%d user=%s",
-                 n_batches, job->name, session->peer.pid, session_user(session));
+        log_user_info(session->peer.uid, "ctl",
+                      "replay: %u batches are served again to each rank, to see how fast they are job=%s pid=%d "
+                      "user=%s",
+                      n_batches, job->name, session->peer.pid, session_user(session));
         return 0;
 }
 

@@ -114,7 +114,8 @@ static void give_up_late(struct planner *planner, struct stream *stream, struct 
         why_set(&why, 0, "%s could not be read for %llu s (outage_timeout): %s", stream->dataset->name,
                 (unsigned long long)(now_ns - parked->failing_ns) / 1000000000u, reason.text);
         if (!stream->is_given_up)
-                log_error("outage", "%s; the job ends job=%s rank=%u", why.text, stream->job->name, stream->rank);
+                log_user_error(stream->job->uid, "outage", "the job ends: %s job=%s rank=%u", why.text,
+                               stream->job->name, stream->rank);
         stream->is_given_up = true;
         give_up(planner, stream, parked, &why);
 }
@@ -157,8 +158,9 @@ static void tell_slow(struct stream *stream, uint64_t now_ns) {
         why_set(&text, 0, "on hold: %s: reading %s has not come back for %llu s", stream->dataset->name,
                 stream->slow->path, (unsigned long long)task_reading_ns(stream->slow, now_ns) / 1000000000u);
         if (is_first)
-                log_warning("outage", "%s: its disk or server may hang; the job waits job=%s rank=%u",
-                            text.text + strlen("on hold: "), stream->job->name, stream->rank);
+                log_user_warning(stream->job->uid, "outage",
+                                 "the job waits: %s: its disk or server may hang job=%s rank=%u",
+                                 text.text + strlen("on hold: "), stream->job->name, stream->rank);
         dlp_ring_hold(stream->ring->control, text.text);
 }
 

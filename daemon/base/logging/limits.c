@@ -1,0 +1,81 @@
+#include "daemon/base/logging/limits.h"
+
+#include <pthread.h>
+#include <stddef.h>
+
+#define N_TALLIES 256u /* kinds and users at once: a further one takes the place of the oldest that left nothing out   \
+                        */
+
+struct tally {
+        struct log_kind kind; /* format NULL: not in use */
+        uint64_t begin_ns, n, n_left_out;
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct tally tallies[N_TALLIES];
+
+static bool is_over(const struct tally *tally, uint64_t now_ns) {
+        return now_ns >= tally->begin_ns + LOG_USER_NS;
+}
+
+/* Its own, else a free one, else the oldest of those that have left nothing out. NULL: all have. */
+static struct tally *find(const struct log_kind *kind, uint64_t now_ns) {
+        struct tally *best = NULL;
+
+        for (size_t i = 0; i < N_TALLIES; i++) {
+                struct tally *tally = &tallies[i];
+
+                if (tally->kind.format == kind->format && tally->kind.user == kind->user)
+                        return tally;
+                if (tally->n_left_out == 0 && (!best || tally->begin_ns < best->begin_ns))
+                        best = tally;
+        }
+        if (best)
+                *best = (struct tally){ .kind = *kind, .begin_ns = now_ns };
+        return best;
+}
+
+bool limits_allow(const struct log_kind *kind, uint64_t now_ns) {
+        struct tally *tally;
+        bool may = true;
+
+        pthread_mutex_lock(&lock);
+        tally = find(kind, now_ns);
+        if (tally && is_over(tally, now_ns) && tally->n_left_out == 0)
+                *tally = (struct tally){ .kind = *kind, .begin_ns = now_ns };
+        if (tally) {
+                may = tally->n < LOG_USER_LINES;
+                tally->n += may;
+                tally->n_left_out += !may;
+        }
+        pthread_mutex_unlock(&lock);
+        return may;
+}
+
+bool limits_take_left_out(uint64_t now_ns, struct log_left_out *ret_left_out) {
+        bool found = false;
+
+        pthread_mutex_lock(&lock);
+        for (size_t i = 0; i < N_TALLIES && !found; i++) {
+                struct tally *tally = &tallies[i];
+
+                found = tally->n_left_out > 0 && is_over(tally, now_ns);
+                if (!found)
+                        continue;
+                *ret_left_out = (struct log_left_out){ tally->kind, tally->n_left_out };
+                *tally = (struct tally){ 0 };
+        }
+        pthread_mutex_unlock(&lock);
+        return found;
+}
+
+uint64_t limits_due_ns(void) {
+        uint64_t due_ns = UINT64_MAX;
+
+        pthread_mutex_lock(&lock);
+        for (size_t i = 0; i < N_TALLIES; i++)
+                if (tallies[i].n_left_out > 0 && tallies[i].begin_ns + LOG_USER_NS < due_ns)
+                        due_ns = tallies[i].begin_ns + LOG_USER_NS;
+        pthread_mutex_unlock(&lock);
+        return due_ns;
+}
