@@ -411,10 +411,13 @@ def _(box):
             except FileNotFoundError:  # the loop has ended
                 return []
         def kill():
-            rng = chance.Random(4)
+            # Every second time all have begun: where the CPUs are busy, they would never come so far.
+            rng, board, wait = chance.Random(4), loader._crews[0]._board, False
             while not ended.is_set():
                 time.sleep(0.01 + rng.random() * 0.03)
-                pids = workers()
+                if wait and not all(board.at(i)[3] for i in range(3)):
+                    continue
+                pids, wait = workers(), not wait
                 if pids:
                     try:
                         os.kill(rng.choice(pids), signal.SIGKILL)
