@@ -243,7 +243,7 @@ def _(box):
         refused(dlclient.LoaderClosed, lambda: dlclient.Loader(folder).dataset.classes, "keep it in a variable")
         refused(TypeError, lambda: dlclient.Loader(folder, path="x", split="train"), "first argument", "split: a key of")
         for name, words in (("to", "batch.to(device)"), ("classes", "loader.dataset.classes"), ("collate_fn", "the daemon makes batches"), ("generator", "loader.seed"), ("prefetch_factor", "stats().slots"),
-                            ("worker_init_fn", "no worker processes"), ("no_such_thing", "no_such_thing")):
+                            ("multiprocessing_context", "no worker processes"), ("no_such_thing", "no_such_thing")):
             refused(AttributeError, lambda: getattr(loader, name), name, words)
             assert not hasattr(loader, name) and getattr(loader, name, 3) == 3
         for name, words in (("transform", "loader.pipeline"), ("target_transform", "targets="), ("loader", "decodes"),

@@ -22,6 +22,7 @@ from ._errors import (BatchReleased, DaemonGone, DaemonNotRunning, DaemonTimeout
                       TooManyErrors, VersionMismatch, WorkersGone)
 from ._loader import Loader
 from ._once import OnceError, OnceTimeout, once
+from ._own.begin import WorkerInfo, get_worker_info
 from ._own.check import check_steps
 from ._own.dataset import from_dataset
 from ._own.draws import sample_rng
@@ -36,6 +37,6 @@ __all__ = [
     "FrameworkMissing", "JobFailed", "JobMismatch", "LibraryNotFound", "LimitReached", "Loader", "LoaderClosed",
     "LoaderWarning", "NotSupported", "OnceError", "OnceTimeout", "OptionError", "PermissionDenied", "Ragged",
     "RankTaken", "RingFull", "SampleDamaged", "Sampler", "StateError", "Stats", "StillInUse", "TextLists", "Texts",
-    "TooManyErrors", "VersionMismatch", "WorkersGone",
-    "__version__", "check_steps", "from_dataset", "once", "sample_rng", "timm_rand_augment",
+    "TooManyErrors", "VersionMismatch", "WorkerInfo", "WorkersGone",
+    "__version__", "check_steps", "from_dataset", "get_worker_info", "once", "sample_rng", "timm_rand_augment",
 ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 import atexit
 import errno
 import threading
+import warnings
 import weakref
 from typing import Any, Dict, List, Optional
 
@@ -11,7 +12,7 @@ from . import _library, _opening
 from ._batches.form import Form
 from ._dataset import Dataset, Sampler
 from ._device.receivers import Receivers
-from ._errors import DatasetChanged, Error, LoaderClosed, OptionError
+from ._errors import DatasetChanged, Error, LoaderClosed, LoaderWarning, OptionError
 from ._fixed import Fixed
 from ._lease import Handle
 from ._library import Library
@@ -106,9 +107,12 @@ class Attached:
         """Worker processes for the functions of the pipeline; those of an earlier attachment go on with the new one."""
         _functions.needed(self._wish.functions, _library.text_of(handles[0].info.pipeline))
         if not self._crews and self._wish.functions:
+            for text in _functions.doubts(self._wish.functions, self._wish.worker_start):
+                warnings.warn(text, LoaderWarning, stacklevel=_opening.stack_level())
             for handle in handles:
-                self._crews.append(Crew(self._wish.functions, self._wish.n_workers, self._wish.worker_timeout,
-                                        self._wish.worker_start, _library.text_of(handle.info.socket),
+                self._crews.append(Crew(self._wish.task(handle.info.rank), self._wish.n_workers,
+                                        self._wish.worker_timeout, self._wish.worker_start,
+                                        _library.text_of(handle.info.socket),
                                         _library.text_of(handle.info.ticket)))
         for handle, crew in zip(handles, self._crews):
             handle.crew = weakref.ref(crew)

@@ -45,7 +45,7 @@ class Fixed(Generic[T]):
 _KEYWORDS = frozenset("""dataset batch_size pipeline seed draws shuffle drop_last dealing partition order shuffle_buffer
     rank world_size ranks epochs steps_per_epoch on_error max_errors on_restart restart_timeout slots framework copy
     timeout open_timeout persistent progress sampler columns as_tuple indices targets views device into workers
-    n_workers worker_timeout worker_start""".split())
+    n_workers worker_timeout worker_start worker_init_fn""".split())
 
 # Names that are not attributes of a Loader, but that users of its keywords or of torch's DataLoader may try to set.
 NAMES = ("ranks", "epochs", "steps_per_epoch", "on_error", "max_errors", "on_restart", "restart_timeout", "slots",

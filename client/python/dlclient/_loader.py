@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import weakref
-from typing import Any, Dict, Mapping, NoReturn, Optional, Sequence, Union
+from typing import Any, Callable, Dict, Mapping, NoReturn, Optional, Sequence, Union
 
 from . import _library, _options, _order
 from ._answers.attributes import LOADER, missing
@@ -102,6 +102,8 @@ class Loader(Loops):
                         "threads": there is one process, forked, with n_workers threads, and a function draws from its
                         parameter rng only. None: "threads" in an interpreter without a global lock, if all functions
                         have rng, else "fork"
+        worker_init_fn  a function that each process calls before its first sample, with its number from 0 on, as
+                        torch's DataLoader does; dlclient.get_worker_info() says the rest there
 
     Ranks
         rank, world_size    None: from torch.distributed if it is initialised, else from the environment (torchrun, MPI,
@@ -157,7 +159,8 @@ class Loader(Loops):
                  columns: Optional[Mapping[str, Any]] = None, indices: Any = None, targets: Any = None,
                  as_tuple: Union[bool, Sequence[str], None] = None, views: Optional[int] = None, device: Any = None,
                  into: Any = None, workers: Optional[Mapping[str, Any]] = None, n_workers: Optional[int] = None,
-                 worker_timeout: Optional[float] = 60.0, worker_start: Optional[str] = None) -> None:
+                 worker_timeout: Optional[float] = 60.0, worker_start: Optional[str] = None,
+                 worker_init_fn: Optional[Callable[[int], Any]] = None) -> None:
         self._closed = "the loader was never opened"
         self._crews = []
         source, dataset = (dataset, dataset.source) if isinstance(dataset, FromDataset) else (None, dataset)
@@ -173,6 +176,7 @@ class Loader(Loops):
                                    on_restart=on_restart, restart_timeout=restart_timeout, slots=slots,
                                    open_timeout=open_timeout, workers=workers, n_workers=n_workers,
                                    worker_timeout=worker_timeout, worker_start=worker_start,
+                                   worker_init_fn=worker_init_fn,
                                    **_order.completed(state, indices, columns, seed=seed, draws=draws, shuffle=shuffle,
                                                       order=order, shuffle_buffer=shuffle_buffer, sampler=sampler))
         self._span = Span(None if epochs is None else _options.integer("epochs", epochs, 1, 2**32 - 1),

@@ -16,6 +16,8 @@ from ._answers.transforms import pipeline_text
 from ._columns import Columns
 from ._errors import OptionError
 from ._own import functions as _functions
+from ._own.begin import Task
+from ._own.draws import process_seed
 from ._waiting import Teller
 
 OneDataset = Union[str, "os.PathLike[str]", Mapping[str, Any]]
@@ -194,7 +196,7 @@ class Wish:
                  on_error: object, max_errors: object, on_restart: object, restart_timeout: object, slots: object,
                  open_timeout: object, sampler: object = None, columns: object = None,
                  is_seed_drawn: bool = False, workers: object = None, n_workers: object = None,
-                 worker_timeout: object = 60.0, worker_start: object = None) -> None:
+                 worker_timeout: object = 60.0, worker_start: object = None, worker_init_fn: object = None) -> None:
         self.dataset = dataset_names(dataset)
         self.batch_size = integer("batch_size", batch_size, 1, 65536)
         self.pipeline = pipeline_text(pipeline)
@@ -226,7 +228,12 @@ class Wish:
         self.n_workers = _n_workers(n_workers)
         self.worker_timeout = seconds("worker_timeout", worker_timeout)
         self.worker_start = _functions.start_of(worker_start, self.functions)
+        self.worker_init = _functions.init_of(worker_init_fn, self.functions)
         self.devices: Optional[List[str]] = None  # bus ids of those on which the ranks' batches are finished
+
+    def task(self, rank: int) -> Task:
+        """Of the worker processes of a rank."""
+        return Task(self.functions, self.worker_init, process_seed(self.seed, self.draws, rank))
 
     def settle(self, library: _library.Library) -> None:
         """Completes rank and world with what only this process can know."""

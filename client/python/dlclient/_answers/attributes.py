@@ -7,7 +7,6 @@ from typing import Dict
 LOADER: Dict[str, str] = {
     "collate_fn": "the daemon makes batches, and nothing is collated here; loader.pipeline has its steps",
     "generator": "nothing is drawn here: the order follows from loader.seed and the epoch, which set_epoch() chooses",
-    "worker_init_fn": "there are no worker processes",
     "multiprocessing_context": "there are no worker processes",
     "persistent_workers": "there are no worker processes; the daemon's workers stay",
     "prefetch_factor": "loader.stats().slots is how many batches are prepared ahead or held at once",

@@ -29,8 +29,6 @@ ANSWERS: Dict[str, str] = {
     "pin_memory": "leave it out: with device=\"cuda\" batches come to the GPU by themselves, from memory that is "
                   "registered with it; tensor.to(device) copies from the daemon's memory as well",
     "pin_memory_device": "device=\"cuda:1\": batches come to that GPU by themselves",
-    "worker_init_fn": "leave it out: random draws depend only on seed, epoch and sample, also those of functions of "
-                      "your own and of from_dataset(); what a process has to open, open in it at the first sample",
     "multiprocessing_context": "leave it out: there are no worker processes, and nothing is forked",
     "generator": "give its seed: seed=generator.initial_seed(), or seed=\"torch\" for the seed of torch.manual_seed()",
     "prefetch_factor": "slots=8 is how many batches are prepared ahead or held at once",

@@ -9,9 +9,9 @@ from .board import Board
 
 
 def main() -> None:
-    functions, n_workers, descriptor, timeout, pidfd, wake, path = pickle.load(sys.stdin.buffer)
+    task, n_workers, descriptor, timeout, pidfd, wake, path = pickle.load(sys.stdin.buffer)
     sys.path[:] = path
-    foreman.main(Board(n_workers, descriptor), pickle.loads(functions), timeout, pidfd, wake)
+    foreman.main(Board(n_workers, descriptor), pickle.loads(task), timeout, pidfd, wake)
 
 
 main()

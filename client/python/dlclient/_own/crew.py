@@ -20,12 +20,12 @@ import time
 import types
 import warnings
 import weakref
-from typing import Any, Dict, Optional
+from typing import Any, Optional
 
 from .._errors import OptionError, WorkersGone
 from . import foreman
+from .begin import Task
 from .board import Board
-from .functions import Function
 
 END_SECONDS = 5.0
 
@@ -41,14 +41,14 @@ class _Pickler(pickle.Pickler):
         return NotImplemented
 
 
-def _pickled(functions: Dict[str, Function]) -> bytes:
+def _pickled(task: Task) -> bytes:
     try:
-        return bytes(importlib.import_module("cloudpickle").dumps(functions))
+        return bytes(importlib.import_module("cloudpickle").dumps(task))
     except ImportError:
         pass
     data = io.BytesIO()
     try:
-        _Pickler(data).dump(functions)
+        _Pickler(data).dump(task)
         return data.getvalue()
     except OptionError:
         raise
@@ -77,7 +77,7 @@ class _Fork:
             os.kill(self.pid, signal.SIGKILL)
 
 
-def _fork(board: Board, functions: Dict[str, Function], timeout: Optional[float], pidfd: int, wake: int,
+def _fork(board: Board, task: Task, timeout: Optional[float], pidfd: int, wake: int,
           has_threads: bool) -> _Fork:
     for stream in (sys.stdout, sys.stderr):
         try:
@@ -90,15 +90,15 @@ def _fork(board: Board, functions: Dict[str, Function], timeout: Optional[float]
     if pid:
         return _Fork(pid)
     try:
-        foreman.main(board, functions, timeout, pidfd, wake, has_threads)
+        foreman.main(board, task, timeout, pidfd, wake, has_threads)
     except BaseException:  # pylint: disable=broad-except
         sys.excepthook(*sys.exc_info())
     finally:
         os._exit(0)
 
 
-def _spawn(board: Board, functions: Dict[str, Function], timeout: Optional[float], pidfd: int, wake: int) -> Any:
-    data = pickle.dumps((_pickled(functions), board.n_workers, board.descriptor, timeout, pidfd, wake, sys.path))
+def _spawn(board: Board, task: Task, timeout: Optional[float], pidfd: int, wake: int) -> Any:
+    data = pickle.dumps((_pickled(task), board.n_workers, board.descriptor, timeout, pidfd, wake, sys.path))
     process = subprocess.Popen([sys.executable, "-m", "dlclient._own"], stdin=subprocess.PIPE,
                                pass_fds=[board.descriptor, pidfd, wake],
                                env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))})
@@ -133,8 +133,8 @@ def _end(process: Any, board: Board, wake: int, owner: int) -> None:
 class Crew:
     """The worker processes of one rank. They end with this object."""
 
-    def __init__(self, functions: Dict[str, Function], n_workers: int, timeout: Optional[float], start: str,
-                 socket: str, ticket: str) -> None:
+    def __init__(self, task: Task, n_workers: int, timeout: Optional[float], start: str, socket: str,
+                 ticket: str) -> None:
         self._board = Board(n_workers)
         self._ticket = ticket
         self._board.tell(socket, ticket)
@@ -142,9 +142,9 @@ class Crew:
         pidfd = os.pidfd_open(os.getpid())
         try:
             if start == "spawn":
-                self._process = _spawn(self._board, functions, timeout, pidfd, self._wake)
+                self._process = _spawn(self._board, task, timeout, pidfd, self._wake)
             else:
-                self._process = _fork(self._board, functions, timeout, pidfd, self._wake, start == "threads")
+                self._process = _fork(self._board, task, timeout, pidfd, self._wake, start == "threads")
         except BaseException:
             self._board.close()
             os.close(self._wake)

@@ -16,6 +16,7 @@ import numpy
 from .._answers.keywords import is_map_style
 from .._errors import OptionError
 from .._options import integer
+from .generators import kept_state
 from .kinds import Unfit, check_dtype
 from .room import Misfit
 from .several import Writer, Wrong
@@ -69,13 +70,16 @@ def _length(dataset: Any) -> int:
 
 
 @contextlib.contextmanager
-def _generators_kept() -> Iterator[None]:
+def _generators_kept(dataset: Any) -> Iterator[None]:
     """What the first sample draws changes nothing for the training process."""
+    undo = kept_state("", dataset)
     torch = sys.modules.get("torch")
     states = random.getstate(), numpy.random.get_state(), torch.get_rng_state() if torch is not None else None
     try:
         yield
     finally:
+        for function in undo:
+            function()
         random.setstate(states[0])
         numpy.random.set_state(states[1])
         if torch is not None:
@@ -186,7 +190,7 @@ class FromDataset:
                                   f"their dtypes and shapes, as in {{\"image\": (\"float32\", (3, 224, 224))}}")
             _check_names(names)
         try:
-            with _generators_kept():
+            with _generators_kept(self.dataset):
                 result = self.dataset[0]
         except Exception as error:
             raise OptionError(f"from_dataset: the first sample, {self.title}[0], fails: {type(error).__name__}: "
@@ -240,8 +244,8 @@ def from_dataset(dataset: Any, fields: Fields = None, max_bytes: int = MAX_BYTES
     `n_workers` processes call dataset[i] and write the result to its place in the batch; order, ranks, epochs, resume
     and on_error are the loader's own. A sample may be an array, a tensor, a picture of PIL, a number, a text, or
     tuples, dicts and named tuples of these, and a batch has the same structure; of texts it has a list. dtypes and
-    shapes are those of dataset[0], and all samples must have them. What is drawn with random, numpy.random and torch
-    depends on seed, epoch and sample alone.
+    shapes are those of dataset[0], and all samples must have them. What is drawn with random, numpy.random, torch and
+    generators that the dataset owns depends on seed, epoch and sample alone.
 
     `fields`: names for the fields of a sample that is a tuple, in its sequence, as in ["image", "label"]; or, for a
     dict, what each has, so that dataset[0] is not needed: {"image": ("float32", (3, 224, 224)), "label": ("int64",

@@ -13,6 +13,7 @@ import numpy
 
 _MASK = 2**32 - 1
 _OWN_DRAWS = 2**63  # as the daemon has it
+_APART = 2**63      # where numbers begin that rng does not reach
 
 
 def _philox(key: int, draws: int) -> List[int]:
@@ -35,6 +36,11 @@ def function_seed(seed: int, draws: int = 0, part: int = 0) -> int:
     """The seed that the daemon gives a function: `part` counts the parts of the pipeline that have steps, from 0."""
     own = _seed_of(seed % 2**64, draws % 2**64)
     return _seed_of(_seed_of(own, (2**64 - 1 - part) if part else 0), _OWN_DRAWS)
+
+
+def process_seed(seed: int, draws: int, rank: int) -> int:
+    """What the worker processes of a rank begin with; each adds its number."""
+    return _seed_of(function_seed(seed, draws), _APART + rank) >> 1
 
 
 def generator(seed: int, epoch: int, sample: int) -> numpy.random.Generator:
@@ -72,6 +78,14 @@ class Draws:
         self._key[0] = seed
         self._bits.state = self._state
         return self._generator
+
+    def number(self, seed: int, epoch: int, sample: int) -> int:
+        """128 bits of the sample's, for the generators that a function owns. What rng draws has nothing of them."""
+        self._counter[1] = _APART
+        self.rng(seed, epoch, sample)
+        self._counter[1] = 0
+        low, high = self._bits.random_raw(2).tolist()
+        return int(high << 64 | low)
 
     def seed_all(self, seed: int, epoch: int, sample: int) -> None:
         """Python's, NumPy's and, if it is in use, torch's own generators, for functions that draw from these."""

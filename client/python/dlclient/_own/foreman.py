@@ -24,8 +24,9 @@ from typing import Any, Dict, List, Optional
 
 from .. import _library
 from . import threads, worker
+from .begin import Task
 from .board import Board
-from .functions import PLACES_SHOWN, Function
+from .functions import PLACES_SHOWN
 from .turns import Sample
 
 TICK_MS = 100
@@ -104,10 +105,10 @@ class Place:
 class Foreman:
     """`pidfd`: of the trainer; `wake`: a descriptor that becomes readable when the board has changed."""
 
-    def __init__(self, board: Board, functions: Dict[str, Function], timeout: Optional[float], pidfd: int, wake: int,
+    def __init__(self, board: Board, task: Task, timeout: Optional[float], pidfd: int, wake: int,
                  has_threads: bool) -> None:
         self._board = board
-        self._functions = functions
+        self._task = task
         self._timeout = timeout
         self._wake = wake
         self._library = _library.load()
@@ -175,9 +176,9 @@ class Foreman:
 
     def _work(self, place: Place) -> int:
         if self._has_threads:
-            return threads.main(self._functions, self._board, place.worker, place.stack, self._timeout,
+            return threads.main(self._task, self._board, place.worker, place.stack, self._timeout,
                                 frozenset(self._suspects))
-        return worker.main(self._functions, self._board, place.number, place.worker, place.stack, self._timeout)
+        return worker.main(self._task, self._board, place.number, place.worker, place.stack, self._timeout)
 
     def _start_missing(self) -> None:
         generation, _, ticket = self._board.told()
@@ -316,7 +317,7 @@ class Foreman:
             self._look_for_hanging()
 
 
-def main(board: Board, functions: Dict[str, Function], timeout: Optional[float], pidfd: int, wake: int,
+def main(board: Board, task: Task, timeout: Optional[float], pidfd: int, wake: int,
          has_threads: bool = False) -> None:
     """The process from its beginning to its end, in the child of a fork or in an interpreter of its own."""
     signal.set_wakeup_fd(-1)
@@ -334,4 +335,4 @@ def main(board: Board, functions: Dict[str, Function], timeout: Optional[float],
         pass  # Linux before 5.1
     _, socket, _ = board.told()
     leave_sockets(socket)
-    Foreman(board, functions, timeout, pidfd, wake, has_threads).run()
+    Foreman(board, task, timeout, pidfd, wake, has_threads).run()

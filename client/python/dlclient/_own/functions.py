@@ -14,11 +14,11 @@ import numpy
 
 from .._errors import OptionError
 from .._lease import TYPES
+from .begin import Function
 from .draws import Draws
+from .generators import Owned
 from .room import Room
 from .several import GIVEN, GIVEN_WHOLE, Several, Writer, Wrong, is_in_place, of_single, put
-
-Function = Callable[..., Any]
 
 PLACES_SHOWN = 3
 
@@ -54,6 +54,41 @@ def start_of(value: object, functions: Dict[str, Function]) -> str:
     if value not in ("fork", "spawn", "threads"):
         raise OptionError(f"worker_start: {value!r}; \"fork\", \"spawn\" and \"threads\" are allowed")
     return str(value)
+
+
+def init_of(value: object, functions: Dict[str, Function]) -> Optional[Callable[[int], Any]]:
+    """The loader's option worker_init_fn."""
+    if value is None:
+        return None
+    if not callable(value):
+        raise OptionError(f"worker_init_fn: {value!r} cannot be called; expected a function of one parameter, the "
+                          f"number of the worker process")
+    if not functions:
+        raise OptionError("worker_init_fn: this loader has no worker processes of Python, only workers={...} and "
+                          "from_dataset() have some: leave it out. Random draws depend on seed, epoch and sample alone")
+    return value
+
+
+def owned_by(name: str, function: Function) -> Owned:
+    """The generators of a function of this name; of from_dataset() those of the object."""
+    root: Any = function
+    return Owned(name, root.dataset if isinstance(root, Writer) else root)
+
+
+def doubts(functions: Dict[str, Function], start: str) -> List[str]:
+    """What is to be said of the generators that functions own, before anything is drawn."""
+    lines = []
+    for name, function in functions.items():
+        owned = owned_by(name, function)
+        if start == "threads" and owned.seeders:
+            lines.append(f"{name} draws from generators of its own, which all threads share: its numbers depend on "
+                         f"which thread comes first. Draw from the parameter rng, or take worker_start=\"fork\"")
+        elif owned.unknown:
+            lines.append(f"{name} has generators of random numbers that cannot be seeded for each sample: "
+                         f"{', '.join(owned.unknown)}. Processes may draw the same numbers, and another run other "
+                         f"ones: draw from the parameter rng of a function, or from dlclient.sample_rng(), from "
+                         f"numpy.random.Generator, random.Random or a torch.Generator of the CPU")
+    return lines
 
 
 def _takes_rng(function: Function) -> bool:
@@ -133,6 +168,19 @@ def _put(result: Any, output: Any, name: str, whole: bool = False) -> None:
     put(result, output, "", hint, whole)
 
 
+def _each(given: Any, do: Callable[..., Any], *others: Any) -> Any:
+    """Of what a function is given: an array, or a list of one for each sample."""
+    return [do(*ones) for ones in zip(given, *others)] if isinstance(given, list) else do(given, *others)
+
+
+def _copy(array: Any) -> Any:
+    return array.copy()
+
+
+def _set(array: Any, values: Any) -> None:
+    array[...] = values
+
+
 class Applier:
     """Applies functions, in one worker process or one thread of it."""
 
@@ -142,6 +190,8 @@ class Applier:
         self._whole_calls: Dict[bytes, Call] = {}  # of functions that get whole batches, likewise the next
         self._whole_several: Dict[Tuple[bytes, Tuple[str, ...]], Several] = {}
         self._draws = Draws(is_thread)
+        self._is_thread = is_thread  # generators that a function owns belong to all of them
+        self._owned: Dict[bytes, Owned] = {}
 
     def _call(self, name: bytes) -> Call:
         call = self._calls.get(name)
@@ -162,7 +212,38 @@ class Applier:
     def apply(self, name: bytes, seed: int, epoch: int, sample: int, given: Any, output: Optional[Any]) -> None:
         """`output` None: the function changes the array in place, or returns another one of its form."""
         call = self._call(name)
-        self._call_with_one(call, name.decode(), self._more(call.wants, seed, epoch, sample), given, output)
+
+        def make(arrays: List[Any]) -> None:
+            self._call_with_one(call, name.decode(), self._more(call.wants, seed, epoch, sample), arrays[0], output)
+        self._make(name, (seed, epoch, sample), [given], make)
+
+    def _make(self, name: bytes, place: Tuple[int, int, int], given: List[Any],
+              make: Callable[[List[Any]], None]) -> None:
+        """Calls a function, whose own generators are the sample's. What it makes of them at its first sample in this
+        process is found after that: then the sample is made again. `place`: seed, epoch and sample."""
+        owned = self._owned_by(name)
+        if owned is None or owned.is_settled:
+            if owned is not None and owned.seeders:
+                owned.seed(self._draws.number(*place))
+            make(given)
+            return
+        owned.seed(self._draws.number(*place))
+        places, kept = [_each(one, lambda array: array.view()) for one in given], [_each(one, _copy) for one in given]
+        make(given)
+        if owned.look():
+            for one, was in zip(places, kept):
+                _each(one, _set, was)
+            owned.seed(self._draws.number(*place))
+            make(places)
+        owned.is_settled = True
+
+    def _owned_by(self, name: bytes) -> Optional[Owned]:
+        if self._is_thread:
+            return None
+        owned = self._owned.get(name)
+        if owned is None:
+            owned = self._owned[name] = owned_by(name.decode(), self._call(name).function)
+        return owned
 
     def _call_with_one(self, call: Call, name: str, more: Dict[str, Any], given: Any, output: Optional[Any],
                        whole: bool = False) -> None:
@@ -181,9 +262,18 @@ class Applier:
         function = self._call(name).function
         return function if isinstance(function, Writer) else None
 
-    def write(self, writer: Writer, seed: int, epoch: int, sample: int, outs: Sequence[Any]) -> None:
+    def write(self, name: bytes, writer: Writer, seed: int, epoch: int, sample: int, outs: Sequence[Any]) -> None:
+        owned = self._owned_by(name)
+        if owned is not None and owned.seeders:
+            owned.seed(self._draws.number(seed, epoch, sample))
         self._draws.seed_all(seed, epoch, sample)
         writer.write(sample, outs)
+        if owned is not None and not owned.is_settled:
+            if owned.look():
+                owned.seed(self._draws.number(seed, epoch, sample))
+                self._draws.seed_all(seed, epoch, sample)
+                writer.write(sample, outs)
+            owned.is_settled = True
 
     def apply_to_several(self, name: bytes, seed: int, epoch: int, sample: int,
                          fields: Dict[str, Tuple[Any, Any]]) -> None:
@@ -192,7 +282,16 @@ class Applier:
         several = self._several.get(key)
         if several is None:
             several = self._several[key] = Several(name.decode(), self._call(name).function, key[1])
-        several.apply(fields, self._more(several.wants, seed, epoch, sample))
+        wants = several.wants
+        self._make_several(several, name, (seed, epoch, sample), fields,
+                           lambda: self._more(wants, seed, epoch, sample))
+
+    def _make_several(self, several: Several, name: bytes, place: Tuple[int, int, int],
+                      fields: Dict[str, Tuple[Any, Any]], more: Callable[[], Dict[str, Any]]) -> None:
+        def make(arrays: List[Any]) -> None:
+            placed = {field: (array, output) for array, (field, (_, output)) in zip(arrays, fields.items())}
+            several.apply(placed, more())
+        self._make(name, place, [given for given, _ in fields.values()], make)
 
     def _more_whole(self, wants: Tuple[str, ...], seed: int, epoch: int, samples: Any) -> Dict[str, Any]:
         """What is drawn belongs to the first sample of the batch."""
@@ -207,11 +306,16 @@ class Applier:
             several = self._whole_several.get(key)
             if several is None:
                 several = self._whole_several[key] = Several(name.decode(), self._call(name).function, key[1], True)
-            several.apply(fields, self._more_whole(several.wants, seed, epoch, samples))
+            wants = several.wants
+            self._make_several(several, name, (seed, epoch, int(samples[0])), fields,
+                               lambda: self._more_whole(wants, seed, epoch, samples))
             return
-        call = self._whole_calls.get(name)
-        if call is None:
-            call = self._whole_calls[name] = Call(self._call(name).function, True)
+        if name not in self._whole_calls:
+            self._whole_calls[name] = Call(self._call(name).function, True)
+        call = self._whole_calls[name]
         (given, output), = fields.values()
-        more = self._more_whole(call.wants, seed, epoch, samples)
-        self._call_with_one(call, name.decode(), more, given, output, True)
+
+        def make(arrays: List[Any]) -> None:
+            more = self._more_whole(call.wants, seed, epoch, samples)
+            self._call_with_one(call, name.decode(), more, arrays[0], output, True)
+        self._make(name, (seed, epoch, int(samples[0])), [given], make)

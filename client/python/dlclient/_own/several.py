@@ -43,6 +43,8 @@ def is_in_place(given: Any, output: Any, place: Any) -> bool:
 class Writer(abc.ABC):
     """What makes samples by their numbers and writes all fields of its part itself: from_dataset()."""
 
+    dataset: Any
+
     @abc.abstractmethod
     def write(self, sample: int, outs: Sequence[Any]) -> None: ...
 

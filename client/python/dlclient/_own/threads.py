@@ -5,12 +5,12 @@ from __future__ import annotations
 import queue
 import sys
 import threading
-from typing import Any, Dict, FrozenSet, Optional
+from typing import Any, FrozenSet, Optional
 
 from .. import _library
 from . import worker
+from .begin import Task
 from .board import Board
-from .functions import Function
 from .turns import Sample, Turn, Turns
 
 BEAT_SECONDS = 0.1
@@ -18,9 +18,9 @@ NOT_OPEN = -1       # of a thread: it has no connection
 
 
 class Threads:
-    def __init__(self, functions: Dict[str, Function], board: Board, number: int, timeout: Optional[float],
+    def __init__(self, task: Task, board: Board, number: int, timeout: Optional[float],
                  suspects: FrozenSet[Sample]) -> None:
-        self._functions = functions
+        self._task = task
         self._board = board
         self._number = number
         self._timeout = timeout
@@ -31,6 +31,8 @@ class Threads:
     def _work(self, place: int) -> int:
         self._board.introduce(place, threading.get_native_id())
         _, socket, ticket = self._board.told()
+        if not worker.begin(self._task, self._board, place, self._number + place, True):
+            return NOT_OPEN
         try:
             work = worker.open_work(self._library, socket, ticket, self._number + place, False, self._timeout)
         except OSError as error:
@@ -38,7 +40,7 @@ class Threads:
             return NOT_OPEN
         if work is None:
             return worker.GONE
-        return worker.Worker(self._library, self._functions, self._board, place, Turn(self._turns)).run(work)
+        return worker.Worker(self._library, self._task.functions, self._board, place, Turn(self._turns)).run(work)
 
     def _run(self, place: int) -> None:
         status = 1
@@ -66,11 +68,11 @@ class Threads:
             return worker.REFUSED if status == NOT_OPEN else status
 
 
-def main(functions: Dict[str, Function], board: Board, number: int, stack: Any, timeout: Optional[float],
+def main(task: Task, board: Board, number: int, stack: Any, timeout: Optional[float],
          suspects: FrozenSet[Sample]) -> int:
     """The process from its beginning to its end. `number`: the first thread's; each has one of its own."""
     worker.prepare(stack)
     try:
-        return Threads(functions, board, number, timeout, suspects).run()
+        return Threads(task, board, number, timeout, suspects).run()
     finally:
         worker.flush()

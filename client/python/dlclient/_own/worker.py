@@ -16,8 +16,9 @@ from typing import Any, Dict, List, Optional, Tuple
 import numpy
 
 from .. import _library
+from . import begin as _begin
 from .board import Board
-from .functions import Applier, Function, as_array, described
+from .functions import Applier, as_array, described
 from .room import Room
 from .several import Writer, Wrong
 from .turns import Turn
@@ -59,7 +60,7 @@ _FORM = struct.Struct("=II8q")            # dtype, n_dims and shape of _library.
 class Worker:
     """`stack`: a file that faulthandler writes to when the foreman asks where it hangs."""
 
-    def __init__(self, library: _library.Library, functions: Dict[str, Function], board: Board, place: int,
+    def __init__(self, library: _library.Library, functions: Dict[str, _begin.Function], board: Board, place: int,
                  turn: Optional[Turn] = None) -> None:
         self._library = library
         self._applier = Applier(functions, turn is not None)
@@ -189,7 +190,7 @@ class Worker:
         """All samples of a run, in as few steps as can be: each may take microseconds. `done` has their number."""
         n, number, epoch, n_orders = run.n_samples, order.number, order.epoch, self._n_orders
         mark, begin, place, found, pid = self._mark, self._board.begin, self._place, self._outs, self._pid
-        write, monotonic, getpid = self._applier.write, time.monotonic, os.getpid
+        write, monotonic, getpid, name = self._applier.write, time.monotonic, os.getpid, self._calls[0][0]
         seeds = run.seeds[:n * order.n_steps:order.n_steps]
         data, stride = order.steps[self._key].output.data, self._strides[1][self._key]
         until, turn = monotonic() + RUN_SECONDS, self._turn
@@ -201,7 +202,7 @@ class Worker:
                 now = self._take(turn, sample, epoch)
             mark.value = number + k
             begin(place, sample, epoch, n_orders + k + 1, now)
-            write(writer, seeds[k], epoch, sample, found.get(data + k * stride) or self._places_of(k))
+            write(name, writer, seeds[k], epoch, sample, found.get(data + k * stride) or self._places_of(k))
             if getpid() != pid:
                 return
             done[0] = k + 1
@@ -311,12 +312,24 @@ def prepare(stack: Any) -> None:
     _one_thread()
 
 
-def main(functions: Dict[str, Function], board: Board, place: int, number: int, stack: Any,
-         timeout: Optional[float]) -> int:
+def begin(task: _begin.Task, board: Board, place: int, number: int, is_thread: bool) -> bool:
+    """What comes before the first sample, of a process or a thread of one. False: it failed."""
+    try:
+        _begin.begin(task, place, board.n_workers, number, is_thread)
+        return True
+    except BaseException as error:  # pylint: disable=broad-except
+        board.put_traceback(place, 2**64 - 1, 0, f"worker_init_fn raised {described(error)}")
+        return False
+
+
+def main(task: _begin.Task, board: Board, place: int, number: int, stack: Any, timeout: Optional[float]) -> int:
     """The process from its beginning to its end."""
     prepare(stack)
     _, socket, ticket = board.told()
     library = _library.load()
+    if not begin(task, board, place, number, False):
+        flush()
+        return REFUSED
     try:
         work = open_work(library, socket, ticket, number, False, timeout)
     except OSError as error:
@@ -325,6 +338,6 @@ def main(functions: Dict[str, Function], board: Board, place: int, number: int, 
     if work is None:
         return GONE
     try:
-        return Worker(library, functions, board, place).run(work)
+        return Worker(library, task.functions, board, place).run(work)
     finally:
         flush()
