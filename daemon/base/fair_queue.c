@@ -3,7 +3,11 @@
 #include <assert.h>
 #include <stddef.h>
 
-#define SMOOTHING 8 /* the usual time is an average over about this many items */
+#include "daemon/base/thread.h"
+#include "proto/base/clock.h"
+
+#define SMOOTHING  8  /* the usual time is an average over about this many items */
+#define FORGETTING 32 /* the longest time is forgotten after this many times as much work */
 
 void fair_queue_init(struct fair_queue *queue) {
         *queue = (struct fair_queue){ .now_ns = 0 };
@@ -69,23 +73,73 @@ static void enter_locked(struct fair_queue *queue, struct fair_share *share) {
         TAILQ_INSERT_TAIL(&group->shares, share, entry);
 }
 
-static struct fair_group *least_served_locked(struct fair_queue *queue) {
-        struct fair_group *group, *least = NULL;
+/* A new share is what its group is: else a client would begin anew with each job. */
+static int64_t longest_of(const struct fair_share *share) {
+        int64_t longest_ns = atomic_load_explicit(&share->account.longest_ns, memory_order_relaxed);
 
-        TAILQ_FOREACH(group, &queue->groups, entry) {
-                settle_locked(&group->account);
-                if (!least || group->account.had_ns < least->account.had_ns)
-                        least = group;
-        }
-        return least;
+        return longest_ns > 0 ? longest_ns
+                              : atomic_load_explicit(&share->group->account.longest_ns, memory_order_relaxed);
 }
 
-static struct fair_share *least_served_of_locked(struct fair_group *group) {
+static enum fair_length length_of(const struct fair_share *share) {
+        if (longest_of(share) >= FAIR_LONG_NS)
+                return FAIR_LONG;
+        return atomic_load_explicit(&share->account.longest_ns, memory_order_relaxed) > 0 ? FAIR_SHORT
+                                                                                          : FAIR_UNMEASURED;
+}
+
+/* Is there another group that has items which are not long, or took one a moment ago? */
+static bool is_another_about_locked(const struct fair_queue *queue, const struct fair_group *group) {
+        const struct fair_recent *recent = &queue->recent[queue->recent[0].group == group];
+        const struct fair_group *other;
+        const struct fair_share *share;
+
+        if (recent->group && recent->age + 1 >= queue->age)
+                return true;
+        TAILQ_FOREACH(other, &queue->groups, entry)
+                if (other != group)
+                        TAILQ_FOREACH(share, &other->shares, entry)
+                                if (length_of(share) != FAIR_LONG)
+                                        return true;
+        return false;
+}
+
+/* Long items of all groups together leave a thread; one that is not measured may get it, but a group's own never
+ * have them all. */
+static bool may_have_locked(const struct fair_queue *queue, const struct fair_share *share) {
+        const struct fair_group *group = share->group;
+        enum fair_length length = length_of(share);
+        bool has_room;
+
+        if (length == FAIR_SHORT || queue->n_threads < 2)
+                return true;
+        has_room = length == FAIR_LONG ? queue->n_held + 1 < queue->n_threads
+                                       : group->n_unmeasured == 0 && group->n_held + 1 < queue->n_threads;
+        return has_room || !is_another_about_locked(queue, group);
+}
+
+static struct fair_share *least_served_of_locked(const struct fair_queue *queue, struct fair_group *group) {
         struct fair_share *share, *least = NULL;
 
         TAILQ_FOREACH(share, &group->shares, entry) {
                 settle_locked(&share->account);
-                if (!least || share->account.had_ns < least->account.had_ns)
+                if ((!least || share->account.had_ns < least->account.had_ns) && may_have_locked(queue, share))
+                        least = share;
+        }
+        return least;
+}
+
+/* NULL: there is no item that a thread may have now. */
+static struct fair_share *least_served_locked(struct fair_queue *queue) {
+        struct fair_share *share, *least = NULL;
+        struct fair_group *group;
+
+        TAILQ_FOREACH(group, &queue->groups, entry) {
+                settle_locked(&group->account);
+                if (least && group->account.had_ns >= least->group->account.had_ns)
+                        continue;
+                share = least_served_of_locked(queue, group);
+                if (share)
                         least = share;
         }
         return least;
@@ -102,7 +156,8 @@ static struct fair_item *take_from_locked(struct fair_queue *queue, struct fair_
         struct fair_item *item = STAILQ_FIRST(&share->items);
 
         STAILQ_REMOVE_HEAD(&share->items, entry);
-        item->charged_ns = atomic_load_explicit(&share->usual_ns, memory_order_relaxed);
+        item->charged_ns = length_of(share) == FAIR_LONG ? longest_of(share)
+                                                         : atomic_load_explicit(&share->usual_ns, memory_order_relaxed);
         charge_locked(&group->account, weighed(share, item->charged_ns), &queue->now_ns);
         charge_locked(&share->account, weighed(share, item->charged_ns), &group->now_ns);
         /* Among shares with equal use, the one that waited longest is next. */
@@ -115,10 +170,60 @@ static struct fair_item *take_from_locked(struct fair_queue *queue, struct fair_
         return item;
 }
 
-static struct fair_item *take_locked(struct fair_queue *queue) {
-        struct fair_group *group = least_served_locked(queue);
+static void hold_locked(struct fair_queue *queue, struct fair_thread *thread, const struct fair_share *share) {
+        struct fair_group *group = share->group;
 
-        return group ? take_from_locked(queue, group, least_served_of_locked(group)) : NULL;
+        thread->length = length_of(share);
+        if (thread->length != FAIR_LONG) {
+                if (queue->recent[0].group != group)
+                        queue->recent[1] = queue->recent[0];
+                queue->recent[0] = (struct fair_recent){ group, queue->age };
+        }
+        if (thread->length == FAIR_SHORT)
+                return;
+        thread->group = group;
+        queue->n_held++;
+        group->n_held++;
+        group->n_unmeasured += thread->length == FAIR_UNMEASURED;
+}
+
+/* Returns true if there may be items now that other threads could not have before. */
+static bool let_go_locked(struct fair_queue *queue, struct fair_thread *thread) {
+        if (thread->length == FAIR_SHORT)
+                return false;
+        queue->n_held--;
+        thread->group->n_held--;
+        thread->group->n_unmeasured -= thread->length == FAIR_UNMEASURED;
+        thread->length = FAIR_SHORT;
+        return true;
+}
+
+static struct fair_item *take_locked(struct fair_queue *queue, struct fair_thread *thread) {
+        struct fair_share *share = least_served_locked(queue);
+
+        if (!share)
+                return NULL;
+        if (thread)
+                hold_locked(queue, thread, share);
+        return take_from_locked(queue, share->group, share);
+}
+
+/* Where items wait that no thread may have, the queue grows older: that ends when nobody else has taken any. */
+static void sleep_locked(struct fair_queue *queue) {
+        uint64_t now_ns;
+
+        queue->n_waiting++;
+        if (TAILQ_EMPTY(&queue->groups)) {
+                pthread_cond_wait(&queue->filled, &queue->lock);
+        } else {
+                now_ns = clock_now_ns();
+                if (now_ns >= queue->aged_ns + FAIR_ABOUT_NS) {
+                        queue->age++;
+                        queue->aged_ns = now_ns;
+                }
+                thread_wait_until(&queue->filled, &queue->lock, queue->aged_ns + FAIR_ABOUT_NS);
+        }
+        queue->n_waiting--;
 }
 
 static bool has_more_than(const struct fair_share *share, uint32_t n) {
@@ -185,18 +290,31 @@ void fair_queue_push_all(struct fair_queue *queue, struct fair_share *share, str
                 pthread_cond_signal(&queue->filled);
 }
 
-struct fair_item *fair_queue_pop(struct fair_queue *queue) {
+struct fair_item *fair_queue_pop(struct fair_queue *queue, struct fair_thread *thread) {
         struct fair_item *item = NULL;
+        bool is_new = false, wakes;
 
         pthread_mutex_lock(&queue->lock);
-        while (TAILQ_EMPTY(&queue->groups) && queue->n_dismissed == 0 && !queue->is_stopped) {
-                queue->n_waiting++;
-                pthread_cond_wait(&queue->filled, &queue->lock);
-                queue->n_waiting--;
+        if (thread) {
+                is_new = let_go_locked(queue, thread);
+                queue->n_threads += !thread->is_counted;
+                thread->is_counted = true;
         }
-        if (!leave_locked(queue))
-                item = take_locked(queue);
+        while (!leave_locked(queue)) {
+                item = take_locked(queue, thread);
+                if (item)
+                        break;
+                is_new = is_new || !TAILQ_EMPTY(&queue->groups);
+                sleep_locked(queue);
+        }
+        if (!item && thread) {
+                queue->n_threads--;
+                thread->is_counted = false;
+        }
+        wakes = is_new && item && queue->n_waiting > 0;
         pthread_mutex_unlock(&queue->lock);
+        if (wakes)
+                pthread_cond_signal(&queue->filled);
         return item;
 }
 
@@ -205,19 +323,36 @@ struct fair_item *fair_queue_pop_beside(struct fair_queue *queue, const struct f
         struct fair_item *other = NULL;
 
         pthread_mutex_lock(&queue->lock);
-        if (queue->n_waiting == 0 && !queue->is_stopped && has_more_than(share, n_stay))
+        if (queue->n_waiting == 0 && !queue->is_stopped && length_of(share) == FAIR_SHORT &&
+            has_more_than(share, n_stay))
                 other = take_from_locked(queue, share->group, share);
         pthread_mutex_unlock(&queue->lock);
         return other;
 }
 
-void fair_item_done(struct fair_item *item, uint64_t taken_ns) {
-        struct fair_share *share = item->share;
+/* Not by the number of items: a client may well have a few long ones after many short ones, and again. */
+static void remember(struct fair_account *account, int64_t longest_ns, int64_t taken_ns) {
+        longest_ns -= taken_ns / FORGETTING;
+        atomic_store_explicit(&account->longest_ns, longest_ns > taken_ns ? longest_ns : taken_ns,
+                              memory_order_relaxed);
+}
+
+/* Two threads may overwrite each other's numbers: either is good. */
+static void measure(struct fair_share *share, int64_t taken_ns) {
+        struct fair_account *all = &share->group->account;
         int64_t usual_ns = atomic_load_explicit(&share->usual_ns, memory_order_relaxed);
 
-        /* Two threads may overwrite each other's average: either value is good. */
-        usual_ns += ((int64_t)taken_ns - usual_ns) / SMOOTHING;
+        usual_ns = usual_ns == 0 ? taken_ns : usual_ns + (taken_ns - usual_ns) / SMOOTHING;
         atomic_store_explicit(&share->usual_ns, usual_ns, memory_order_relaxed);
+        remember(&share->account, longest_of(share), taken_ns);
+        remember(all, atomic_load_explicit(&all->longest_ns, memory_order_relaxed), taken_ns);
+}
+
+void fair_item_done(struct fair_item *item, uint64_t taken_ns) {
+        struct fair_share *share = item->share;
+
+        if (taken_ns > 0)
+                measure(share, (int64_t)taken_ns);
         owe(share, (int64_t)taken_ns - item->charged_ns);
         atomic_fetch_add_explicit(&share->taken_ns, taken_ns, memory_order_relaxed);
         item->charged_ns = 0; /* what else is done with it before it is pushed again comes in addition */

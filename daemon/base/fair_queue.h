@@ -4,7 +4,7 @@
  * thread takes from the group that has had the least of the threads' time, and of its shares from the one that has had
  * the least, each divided by the share's weight. What counts is the time that items really took, not their number, so
  * a share whose items take long gets fewer of them done, and the others are not affected. A share without items is
- * skipped: no thread is idle while an item waits.
+ * skipped.
  *
  * A group is charged what its shares are charged. So more shares do not give a group more time; its weight is the mean
  * of the weights of its shares that have items.
@@ -13,8 +13,13 @@
  * threads that take at the same moment spread over the shares. A share or a group that comes back after a pause begins
  * with a credit of at most CREDIT: it cannot save up time, but it loses nothing if its queue is empty for a moment.
  *
- * One mutex, held for a few instructions and one look at each group that has items and
- * at each such share of one group; a push wakes a thread only if one sleeps. Nothing is allocated. */
+ * Work cannot be taken back from a thread, and how long it takes is a client's choice. So while a group wants short
+ * items, or took one a moment ago, the long ones (LONG) of all others leave it a thread, which may be idle meanwhile. A
+ * share that has not been measured has one item done first. A share with a long item counts as long for a good while,
+ * and is charged its longest time when an item is taken: so threads spread before the first of them is back.
+ *
+ * One mutex, held for a few instructions and one look at each group that has items and at the shares of those that
+ * come into question; a push wakes a thread only if one sleeps. Nothing is allocated. */
 #pragma once
 
 #include <pthread.h>
@@ -24,7 +29,9 @@
 
 #include "daemon/base/queue.h"
 
-#define FAIR_CREDIT_NS  500000000ll /* of one thread's time, at weight 1 */
+#define FAIR_CREDIT_NS  500000000ll  /* of one thread's time, at weight 1 */
+#define FAIR_LONG_NS    500000000ll  /* others wait for less; and short ones last longer where CPUs are busy */
+#define FAIR_ABOUT_NS   500000000ull /* a group has gone that took nothing for one to two times this */
 #define FAIR_WEIGHT_MAX 1000u
 #define FAIR_WAKE_NS    20000
 
@@ -39,9 +46,10 @@ struct fair_item {
 
 /* The threads' time that a group or a share was charged, divided by the weights. */
 struct fair_account {
-        int64_t had_ns;         /* the queue's lock, as has_begun */
-        bool has_begun;         /* had an item once */
-        _Atomic int64_t due_ns; /* what finished items took beyond what they were charged; not in had_ns yet */
+        int64_t had_ns;             /* the queue's lock, as has_begun */
+        bool has_begun;             /* had an item once */
+        _Atomic int64_t due_ns;     /* what finished items took beyond what they were charged; not in had_ns yet */
+        _Atomic int64_t longest_ns; /* of its items: what the longest took, forgotten as it works; 0: not measured */
 };
 
 /* Shares that count as one towards all other groups. Embedded in an object of the caller; outlives its shares. */
@@ -50,6 +58,7 @@ struct fair_group {
         TAILQ_ENTRY(fair_group) entry;   /* in the queue's list while it has such */
         int64_t now_ns;                  /* had_ns of its share that was served last: newcomers begin there */
         struct fair_account account;
+        uint32_t n_held, n_unmeasured; /* threads that have an item of it which is not short; of these, not measured */
 };
 
 /* One share. Embedded in an object of the caller; outlives its items. */
@@ -64,6 +73,25 @@ struct fair_share {
         _Atomic uint64_t taken_ns; /* what all finished items took: for people */
 };
 
+enum fair_length {
+        FAIR_SHORT,
+        FAIR_UNMEASURED,
+        FAIR_LONG
+};
+
+/* One thread that takes items, and what it is at. Zeroed at first. */
+struct fair_thread {
+        bool is_counted;
+        enum fair_length length;  /* of the item that it took last */
+        struct fair_group *group; /* whose it is; not looked at if it is short */
+};
+
+/* A group that took an item which was not long. */
+struct fair_recent {
+        const struct fair_group *group; /* only compared: it may be gone */
+        uint64_t age;                   /* of the queue at that time */
+};
+
 struct fair_queue {
         pthread_mutex_t lock;            /* a leaf: nothing else is locked below it; covers all that follows */
         uint32_t n_waiting;              /* threads that sleep in pop */
@@ -73,6 +101,10 @@ struct fair_queue {
         int64_t now_ns; /* had_ns of the group that was served last: newcomers begin there */
         bool is_stopped;
         pthread_cond_t filled;
+
+        uint32_t n_threads, n_held;   /* in all, and those that have an item which is not short */
+        struct fair_recent recent[2]; /* the last group that took one which is not long, and the last one beside it */
+        uint64_t age, aged_ns;        /* grows while a thread is kept free */
 };
 
 void fair_queue_init(struct fair_queue *queue);
@@ -92,16 +124,17 @@ void fair_queue_push(struct fair_queue *queue, struct fair_share *share, struct 
 void fair_queue_push_all(struct fair_queue *queue, struct fair_share *share, struct fair_item *const *items,
                          uint32_t n);
 
-/* Blocks until there is an item, and returns it. NULL, even if items are left: this thread is to end, because the queue
- * was stopped or there is one thread too many. */
-struct fair_item *fair_queue_pop(struct fair_queue *queue);
+/* Blocks until there is an item that the thread may have, and returns it: it is done with the one before. NULL, even if
+ * items are left: this thread is to end, because the queue was stopped or there is one thread too many. With `thread`
+ * NULL, what takes long is not limited. */
+struct fair_item *fair_queue_pop(struct fair_queue *queue, struct fair_thread *thread);
 
-/* A thread that has popped `item` takes another one of its share, if at least n_stay are left and no thread sleeps;
- * NULL: it does not. Never blocks. */
+/* A thread that has popped `item` takes another one of its share, if they are short, at least n_stay are left and no
+ * thread sleeps; NULL: it does not. Never blocks. */
 struct fair_item *fair_queue_pop_beside(struct fair_queue *queue, const struct fair_item *item, uint32_t n_stay);
 
-/* The thread has spent taken_ns on an item that it popped. Call it before releasing whatever keeps the share alive; any
- * thread; no lock. */
+/* The thread has spent taken_ns on an item that it popped; 0: nothing, which says nothing about other items. Call it
+ * before releasing whatever keeps the share alive; any thread; no lock. */
 void fair_item_done(struct fair_item *item, uint64_t taken_ns);
 
 /* The share had this much time of other threads: it counts as if an item had taken it. Any thread; no lock. */

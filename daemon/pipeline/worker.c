@@ -442,7 +442,7 @@ static void *worker_main(void *userdata) {
         trace_thread_begin(&worker->traced, name);
         worker->result = worker_equip(worker);
         sem_post(&worker->began);
-        while (worker->result == 0 && (item = fair_queue_pop(worker->ready))) {
+        while (worker->result == 0 && (item = fair_queue_pop(worker->ready, &worker->taking))) {
                 take_turns(worker, task_of_ready(item));
                 pace_rest(worker->pace, &worker->clock_ns, beside_ns(worker)); /* it holds no sample here */
         }

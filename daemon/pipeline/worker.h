@@ -44,9 +44,10 @@ struct worker {
 
         _Alignas(64) struct counters *counters; /* its own counters, added up when somebody asks */
         struct codec_tools *tools;
-        uint64_t own_bytes;  /* of scratch, paid for as long as it lives */
-        uint64_t clock_ns;   /* own thread: base/work/pace.h */
-        uint64_t serving_ns; /* own thread: time of the current sample */
+        uint64_t own_bytes;        /* of scratch, paid for as long as it lives */
+        uint64_t clock_ns;         /* own thread: base/work/pace.h */
+        uint64_t serving_ns;       /* own thread: time of the current sample */
+        struct fair_thread taking; /* the queue's */
         struct counters counted;
         struct rendering rendering;   /* own thread: what cells do for it */
         struct trace_thread traced;   /* own thread */

@@ -3,7 +3,7 @@
 
 #include "daemon/base/fair_queue.h"
 
-/* The next item; NULL if there is none. Not after stop. */
-static inline struct fair_item *fair_next(struct fair_queue *queue) {
-        return TAILQ_EMPTY(&queue->groups) ? NULL : fair_queue_pop(queue);
+/* The next item, of the thread if it is not NULL; NULL if there is none. Not after stop. */
+static inline struct fair_item *fair_next(struct fair_queue *queue, struct fair_thread *thread) {
+        return TAILQ_EMPTY(&queue->groups) ? NULL : fair_queue_pop(queue, thread);
 }

@@ -21,12 +21,16 @@ struct user {
         struct fair_share share;
         struct fair_item items[8];
         uint64_t item_ns;
-        uint64_t n_served;
-        bool is_idle; /* its items are not pushed again */
+        uint64_t rare_ns; /* what 16 items take after each 400 others; 0: as the others */
+        uint64_t n_taken, n_served;
+        uint64_t served_ns; /* of the model's time: its last item */
+        uint32_t n_gaps;    /* how often it got none for a second */
+        bool is_idle;       /* its items are not pushed again */
 };
 
 static struct fair_queue queue;
 static struct user users[N_SHARES];
+static struct fair_thread workers[16]; /* of the model */
 
 static void user_begin(struct user *user, uint32_t weight, uint64_t item_ns) {
         memset(user, 0, sizeof(*user));
@@ -53,10 +57,21 @@ static struct user *user_of(const struct fair_item *item) {
         return NULL;
 }
 
+static uint64_t next_ns(struct user *user) {
+        return user->rare_ns > 0 && user->n_taken++ % 416 >= 400 ? user->rare_ns : user->item_ns;
+}
+
+static void note_served(struct user *user, uint64_t now_ns) {
+        if (now_ns - user->served_ns > 1000 * MS)
+                user->n_gaps++;
+        user->served_ns = now_ns;
+        user->n_served++;
+}
+
 /* So many workers of a model serve for so long: each takes the next item when its last one is done. */
 static void serve(uint32_t n_workers, uint64_t ns) {
         struct fair_item *held[16] = { 0 };
-        uint64_t done_ns[16] = { 0 };
+        uint64_t done_ns[16] = { 0 }, took_ns[16] = { 0 };
 
         ck_assert_uint_le(n_workers, 16);
         for (;;) {
@@ -68,15 +83,16 @@ static void serve(uint32_t n_workers, uint64_t ns) {
                                 first = i;
                 if (held[first]) {
                         user = user_of(held[first]);
-                        fair_item_done(held[first], user->item_ns);
-                        user->n_served++;
+                        fair_item_done(held[first], took_ns[first]);
+                        note_served(user, done_ns[first]);
                         if (!user->is_idle)
                                 fair_queue_push(&queue, &user->share, held[first]);
                 }
-                held[first] = done_ns[first] < ns ? fair_next(&queue) : NULL;
+                held[first] = done_ns[first] < ns ? fair_next(&queue, &workers[first]) : NULL;
                 if (!held[first] && done_ns[first] >= ns)
                         break;
-                done_ns[first] += held[first] ? user_of(held[first])->item_ns : MS;
+                took_ns[first] = held[first] ? next_ns(user_of(held[first])) : MS;
+                done_ns[first] += took_ns[first];
         }
         for (uint32_t i = 0; i < n_workers; i++) /* what is under way at the end counts nothing */
                 if (held[i])
@@ -95,6 +111,7 @@ static void check_had(const struct user *user, uint64_t expected_ms, uint64_t to
 
 static void setup(void) {
         fair_queue_init(&queue);
+        memset(workers, 0, sizeof(workers));
         for (uint32_t i = 0; i < N_SHARES; i++)
                 user_begin(&users[i], 1, MS);
 }
@@ -103,14 +120,25 @@ static void teardown(void) {
         fair_queue_fini(&queue);
 }
 
+/* So many threads of a model, and all users' items have been measured. */
+static void have_threads(uint32_t n) {
+        for (uint32_t i = 0; i < n; i++)
+                workers[i].is_counted = true;
+        queue.n_threads = n;
+        for (uint32_t i = 0; i < N_SHARES; i++) {
+                atomic_store(&users[i].share.usual_ns, (int64_t)users[i].item_ns);
+                atomic_store(&users[i].share.account.longest_ns, (int64_t)users[i].item_ns);
+        }
+}
+
 START_TEST(one_share_is_a_queue) {
         struct fair_item items[3];
 
         for (int i = 0; i < 3; i++)
                 fair_queue_push(&queue, &users[0].share, &items[i]);
         for (int i = 0; i < 3; i++)
-                ck_assert_ptr_eq(fair_next(&queue), &items[i]);
-        ck_assert_ptr_null(fair_next(&queue));
+                ck_assert_ptr_eq(fair_next(&queue, NULL), &items[i]);
+        ck_assert_ptr_null(fair_next(&queue, NULL));
 }
 END_TEST
 
@@ -121,8 +149,8 @@ START_TEST(several_that_are_pushed_at_once_come_after_those_before_and_in_their_
         fair_queue_push_all(&queue, &users[0].share, several, 0);
         fair_queue_push_all(&queue, &users[0].share, several, 3);
         for (int i = 0; i < 4; i++)
-                ck_assert_ptr_eq(fair_next(&queue), &items[i]);
-        ck_assert_ptr_null(fair_next(&queue));
+                ck_assert_ptr_eq(fair_next(&queue, NULL), &items[i]);
+        ck_assert_ptr_null(fair_next(&queue, NULL));
 }
 END_TEST
 
@@ -130,7 +158,7 @@ END_TEST
 static void *take_one_and_wait(void *userdata) {
         pthread_barrier_t *barrier = userdata;
 
-        ck_assert_ptr_nonnull(fair_queue_pop(&queue));
+        ck_assert_ptr_nonnull(fair_queue_pop(&queue, NULL));
         pthread_barrier_wait(barrier);
         return NULL;
 }
@@ -179,6 +207,7 @@ END_TEST
 START_TEST(many_workers_that_take_at_once_are_spread_over_the_shares) {
         user_begin(&users[0], 1, 1000 * MS);
         user_begin(&users[1], 1, MS);
+        have_threads(8);
         user_push(&users[0]);
         user_push(&users[1]);
         serve(8, 30000 * MS);
@@ -316,6 +345,115 @@ START_TEST(a_new_share_of_a_group_brings_no_new_credit) {
 }
 END_TEST
 
+/* ---- items that take long ------------------------------------------------------------------------------------- */
+
+/* It has had so much more than the others: whoever of them has items comes first. */
+static void user_had(struct user *user, uint64_t ms) {
+        fair_share_charge(&user->share, ms * MS);
+}
+
+/* The thread's next item is this user's. */
+static void takes(uint32_t idx_thread, const struct user *user) {
+        struct fair_item *item = fair_next(&queue, &workers[idx_thread]);
+
+        ck_assert_ptr_nonnull(item);
+        ck_assert_msg(user_of(item) == user, "thread %u has an item of user %u, not %u", idx_thread,
+                      (unsigned)(user_of(item) - users), (unsigned)(user - users));
+}
+
+START_TEST(long_items_leave_a_thread_to_another_user) {
+        users[0].item_ns = 3000 * MS;
+        have_threads(3);
+        user_push(&users[0]);
+        user_push(&users[1]);
+        user_had(&users[1], 60000);
+        takes(0, &users[0]);
+        takes(1, &users[0]);
+        takes(2, &users[1]);
+        takes(2, &users[1]);
+        takes(0, &users[0]); /* one is done, so there is room for one */
+        takes(2, &users[1]);
+}
+END_TEST
+
+START_TEST(long_items_of_several_users_leave_a_thread_together) {
+        users[0].item_ns = users[2].item_ns = 3000 * MS;
+        have_threads(2);
+        for (uint32_t i = 0; i < 3; i++)
+                user_push(&users[i]);
+        user_had(&users[1], 60000);
+        user_had(&users[2], 1000);
+        takes(0, &users[0]);
+        for (int i = 0; i < 8; i++)
+                takes(1, &users[1]);
+}
+END_TEST
+
+START_TEST(what_nobody_has_measured_is_tried_with_one_item) {
+        have_threads(3);
+        atomic_store(&users[0].share.account.longest_ns, 0);
+        user_push(&users[0]);
+        user_push(&users[1]);
+        user_had(&users[1], 60000);
+        takes(0, &users[0]);
+        takes(1, &users[1]);
+        takes(2, &users[1]);
+}
+END_TEST
+
+START_TEST(a_users_new_job_does_not_get_the_thread_that_the_long_ones_left) {
+        users[0].item_ns = 3000 * MS;
+        user_join(&users[2], &users[0]);
+        have_threads(2);
+        atomic_store(&users[2].share.account.longest_ns, 0);
+        user_push(&users[0]);
+        user_push(&users[1]);
+        user_had(&users[1], 60000);
+        takes(0, &users[0]);
+        user_push(&users[2]);
+        takes(1, &users[1]);
+        takes(0, &users[2]); /* but is the next one */
+}
+END_TEST
+
+START_TEST(a_users_new_job_is_taken_for_what_the_others_are) {
+        user_join(&users[2], &users[0]);
+        have_threads(2);
+        atomic_store(&users[0].group.account.longest_ns, 3000 * (int64_t)MS);
+        atomic_store(&users[2].share.account.longest_ns, 0);
+        user_push(&users[1]);
+        user_push(&users[2]);
+        user_had(&users[1], 60000);
+        takes(0, &users[2]);
+        fair_item_done(&users[2].items[0], MS);
+        for (int i = 0; i < 8; i++)
+                takes(1, &users[1]);
+        takes(0, &users[2]);
+}
+END_TEST
+
+START_TEST(long_items_get_every_thread_when_others_have_long_ones_only) {
+        users[0].item_ns = users[1].item_ns = 3000 * MS;
+        have_threads(2);
+        user_push(&users[0]);
+        user_push(&users[1]);
+        takes(0, &users[0]);
+        takes(1, &users[1]);
+        takes(0, &users[0]);
+}
+END_TEST
+
+START_TEST(long_items_after_many_short_ones_fill_the_threads_once_at_most) {
+        users[0].rare_ns = 10000 * MS;
+        have_threads(8);
+        user_push(&users[0]);
+        user_push(&users[1]);
+        serve(8, 300000 * MS);
+        ck_assert_uint_le(users[1].n_gaps, 1);
+        ck_assert_uint_gt(had_ms(&users[1]), had_ms(&users[0]) * 9 / 10);
+}
+END_TEST
+
 /* ---- threads ------------------------------------------------------------------------------------------------- */
 
 static _Atomic uint32_t n_done;
@@ -324,7 +462,7 @@ static void *take(void *userdata) {
         struct fair_item *item;
 
         (void)userdata;
-        while ((item = fair_queue_pop(&queue))) {
+        while ((item = fair_queue_pop(&queue, NULL))) {
                 fair_item_done(item, MS);
                 atomic_fetch_add(&n_done, 1);
         }
@@ -352,6 +490,60 @@ START_TEST(no_item_is_lost_between_threads) {
 }
 END_TEST
 
+static void *take_until_stopped(void *userdata) {
+        struct fair_thread *thread = userdata;
+
+        while (fair_queue_pop(&queue, thread))
+                atomic_fetch_add(&n_done, 1); /* it is at it until the next one */
+        return NULL;
+}
+
+static void *take_one(void *userdata) {
+        ck_assert_ptr_nonnull(fair_queue_pop(&queue, userdata));
+        atomic_fetch_add(&n_done, 1);
+        return NULL;
+}
+
+START_TEST(a_thread_that_was_left_to_another_user_takes_long_items_when_that_one_has_gone) {
+        pthread_t threads[2];
+
+        atomic_store(&n_done, 0);
+        atomic_store(&users[0].share.account.longest_ns, 3000 * (int64_t)MS);
+        atomic_store(&users[1].share.account.longest_ns, (int64_t)MS);
+        have_threads(2);
+        fair_queue_push(&queue, &users[1].share, &users[1].items[0]);
+        takes(0, &users[1]);
+        user_push(&users[0]);
+        for (int i = 0; i < 2; i++)
+                ck_assert_int_eq(pthread_create(&threads[i], NULL, take_one, &workers[i]), 0);
+        for (int i = 0; i < 2; i++)
+                pthread_join(threads[i], NULL); /* for ever if one waits for the user: Check's limit ends it */
+}
+END_TEST
+
+START_TEST(no_long_item_is_left_beside_short_ones) {
+        struct fair_thread taking[N_BUSY] = { 0 };
+        struct fair_item items[200] = { 0 };
+        pthread_t threads[N_BUSY];
+
+        atomic_store(&n_done, 0);
+        for (uint32_t i = 0; i < N_SHARES; i++)
+                users[i].item_ns = i % 2 == 0 ? MS : 1000 * MS;
+        have_threads(0);
+        for (uint32_t i = 0; i < N_BUSY; i++)
+                ck_assert_int_eq(pthread_create(&threads[i], NULL, take_until_stopped, &taking[i]), 0);
+        for (uint32_t i = 0; i < 200; i++)
+                fair_queue_push(&queue, &users[i % N_SHARES].share, &items[i]);
+        while (atomic_load(&n_done) < 200)
+                sched_yield();
+        fair_queue_stop(&queue);
+        for (uint32_t i = 0; i < N_BUSY; i++)
+                pthread_join(threads[i], NULL);
+        ck_assert_uint_eq(queue.n_threads, 0);
+        ck_assert_uint_eq(queue.n_held, 0);
+}
+END_TEST
+
 START_TEST(stopping_wakes_sleepers_and_keeps_what_is_left) {
         struct fair_item items[2] = { 0 };
         pthread_t threads[N_BUSY];
@@ -365,7 +557,7 @@ START_TEST(stopping_wakes_sleepers_and_keeps_what_is_left) {
                 pthread_join(threads[i], NULL);
         fair_queue_push(&queue, &users[0].share, &items[0]);
         fair_queue_push(&queue, &users[0].share, &items[1]);
-        ck_assert_ptr_null(fair_queue_pop(&queue));
+        ck_assert_ptr_null(fair_queue_pop(&queue, NULL));
         ck_assert_ptr_eq(STAILQ_FIRST(&users[0].share.items), &items[0]);
         ck_assert_ptr_eq(STAILQ_NEXT(&items[0], entry), &items[1]);
         ck_assert_ptr_null(STAILQ_NEXT(&items[1], entry));
@@ -395,10 +587,19 @@ int main(void) {
         tcase_add_test(reckoned, within_a_group_time_is_shared_by_weight_and_its_own_weight_is_the_mean);
         tcase_add_test(reckoned, what_one_share_of_a_group_does_not_want_the_others_of_it_get);
         tcase_add_test(reckoned, a_new_share_of_a_group_brings_no_new_credit);
+        tcase_add_test(reckoned, long_items_leave_a_thread_to_another_user);
+        tcase_add_test(reckoned, long_items_of_several_users_leave_a_thread_together);
+        tcase_add_test(reckoned, what_nobody_has_measured_is_tried_with_one_item);
+        tcase_add_test(reckoned, a_users_new_job_does_not_get_the_thread_that_the_long_ones_left);
+        tcase_add_test(reckoned, a_users_new_job_is_taken_for_what_the_others_are);
+        tcase_add_test(reckoned, long_items_get_every_thread_when_others_have_long_ones_only);
+        tcase_add_test(reckoned, long_items_after_many_short_ones_fill_the_threads_once_at_most);
         suite_add_tcase(suite, reckoned);
         tcase_add_checked_fixture(threaded, setup, teardown);
         tcase_set_timeout(threaded, 60);
         tcase_add_test(threaded, no_item_is_lost_between_threads);
+        tcase_add_test(threaded, a_thread_that_was_left_to_another_user_takes_long_items_when_that_one_has_gone);
+        tcase_add_test(threaded, no_long_item_is_left_beside_short_ones);
         tcase_add_test(threaded, stopping_wakes_sleepers_and_keeps_what_is_left);
         suite_add_tcase(suite, threaded);
         srunner_run_all(runner, CK_NORMAL);

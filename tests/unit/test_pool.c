@@ -40,7 +40,7 @@ static void push(struct fair_item *item) {
 
 static void *take_all(void *userdata) {
         (void)userdata;
-        while (fair_queue_pop(&queue))
+        while (fair_queue_pop(&queue, NULL))
                 atomic_fetch_add(&n_taken, 1);
         atomic_fetch_add(&n_home, 1);
         return NULL;
@@ -85,8 +85,8 @@ START_TEST(a_dismissal_that_nobody_followed_can_be_taken_back) {
         push(&item);
         fair_queue_dismiss(&queue, 3);
         ck_assert_uint_eq(fair_queue_retain(&queue, 2), 2);
-        ck_assert_ptr_null(fair_queue_pop(&queue)); /* the third one */
-        ck_assert_ptr_eq(fair_queue_pop(&queue), &item);
+        ck_assert_ptr_null(fair_queue_pop(&queue, NULL)); /* the third one */
+        ck_assert_ptr_eq(fair_queue_pop(&queue, NULL), &item);
         ck_assert_uint_eq(fair_queue_retain(&queue, 1), 0);
         fair_queue_fini(&queue);
 }

@@ -413,7 +413,7 @@ static void *worker_main(void *userdata) {
         struct traffic *traffic = userdata;
         struct fair_item *item;
 
-        while ((item = fair_queue_pop(&traffic->filling))) {
+        while ((item = fair_queue_pop(&traffic->filling, NULL))) {
                 struct slot *slot = &traffic->ring->slots[item - traffic->items];
                 uint64_t *words = (uint64_t *)slot->base;
 

@@ -57,7 +57,7 @@ static void give(struct task *task) {
 
 /* The next one that was granted what it waited for, or NULL. */
 static struct task *granted(void) {
-        struct fair_item *item = fair_next(&ready);
+        struct fair_item *item = fair_next(&ready, NULL);
 
         return item ? task_of_ready(item) : NULL;
 }

@@ -16,7 +16,7 @@ void gate_fini(struct gate *gate) {
 /* The queue has as many items as threads wait, so taking one never blocks. */
 static void let_in_locked(struct gate *gate) {
         while (gate->n_inside < gate->n_most && gate->n_waiting > 0) {
-                struct gate_turn *next = (struct gate_turn *)fair_queue_pop(&gate->queue); /* its first member */
+                struct gate_turn *next = (struct gate_turn *)fair_queue_pop(&gate->queue, NULL); /* its first member */
 
                 gate->n_waiting--;
                 gate->n_inside++;
