@@ -108,13 +108,24 @@ static const char *ending_of(const char *name) {
         return dot ? dot : "";
 }
 
-static bool is_packed(const char *name) {
-        static const char *const ENDINGS[] = { ".gz", ".zst", ".zstd", ".xz", ".bz2", ".lz4", ".br", ".zip" };
-
-        for (size_t i = 0; i < ARRAY_SIZE(ENDINGS); i++)
-                if (has_ending(name, ENDINGS[i]))
+static bool has_one_of(const char *name, const char *const *endings) {
+        for (; *endings; endings++)
+                if (has_ending(name, *endings))
                         return true;
         return false;
+}
+
+/* What prepare = "convert" decompresses. */
+static bool is_convertible(const char *name) {
+        static const char *const ENDINGS[] = { ".gz", ".zst", ".xz", ".bz2", ".lz4", NULL };
+
+        return has_one_of(name, ENDINGS);
+}
+
+static bool is_packed(const char *name) {
+        static const char *const OTHERS[] = { ".zstd", ".br", ".zip", NULL };
+
+        return is_convertible(name) || has_one_of(name, OTHERS);
 }
 
 struct names_seen {
@@ -253,10 +264,11 @@ int format_tell(const char *name, int root_fd, const struct files *files, const 
                 return why_set(why, -EINVAL, "%s%s%s: several formats recognise it: %s; set format to one of them",
                                files->root, slash, file, by_files.names);
         if (by_files.n == 0 && seen.packed[0])
-                return why_set(why, -ENOTSUP,
-                               "%s/%s: is compressed, so that no sample can be read by itself; stage the dataset "
-                               "with prepare = \"convert\", or decompress it",
-                               files->root, seen.packed);
+                return why_set(why, -ENOTSUP, "%s/%s: is compressed, so that no sample can be read by itself; %s",
+                               files->root, seen.packed,
+                               is_convertible(seen.packed)
+                                       ? "stage the dataset with prepare = \"convert\", or decompress it"
+                                       : "decompress it");
         if (by_files.n == 0) {
                 r = say_options(root_fd, files, options, why);
                 return r < 0 ? r : say_unknown(files, &seen, why);

@@ -1,6 +1,7 @@
 #include "daemon/data/refusals.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "daemon/data/field_name.h"
@@ -60,6 +61,17 @@ bool refusals_settle(struct refusals *refusals, int error, const struct why *why
 
         refusals->marked[0] = '\0';
         return is_new;
+}
+
+int refusals_list(const struct refusals *refusals, struct refusal **ret_refused) {
+        struct refusal *refused = calloc(refusals->n + 1u, sizeof(*refused)), one = { 0 };
+
+        if (!refused)
+                return -ENOMEM;
+        for (uint32_t i = 0; refusals_next(refusals, &one); i++)
+                refused[i] = one;
+        *ret_refused = refused;
+        return 0;
 }
 
 const char *refusal_of(const struct refusal *refused, uint32_t n, const char *name, size_t n_name) {

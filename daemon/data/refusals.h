@@ -46,5 +46,8 @@ bool refusals_settle(struct refusals *refusals, int error, const struct why *why
 /* One after the other, from a `refusal` of zeroes on; false after the last one. */
 bool refusals_next(const struct refusals *refusals, struct refusal *refusal);
 
+/* All of them as a source lists them: an array (free()), whose texts are the refusals'. -ENOMEM. */
+int refusals_list(const struct refusals *refusals, struct refusal **ret_refused);
+
 /* The reason of a column among the `n` of a source; NULL: it is not there. */
 const char *refusal_of(const struct refusal *refused, uint32_t n, const char *name, size_t n_name);

@@ -70,7 +70,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes) {
         static bool has_folder;
         struct npy_header header;
         struct why why = { 0 };
-        int r = npy_header_read(data, n_bytes, &header, &why);
+        int r = npy_header_read(data, n_bytes, true, &header, &why);
 
         if (r < 0 && !why.text[0])
                 abort();

@@ -101,6 +101,8 @@ def _(box):
     wrong = {"bad.jsonl": (b'{"a": 1,}\n', "bad.jsonl: line 1"), "nothing.csv": (b"", "nothing.csv"),
              "wide.jsonl": ('{"a": 1}\n'.encode("utf-16"), "UTF-16"), "x.tfrecord": (b"\1" * 40, "checksum of its length"),
              "gz.tfrecord": (b"\x1f\x8b\x08\0" + bytes(40), "compressed (gzip)"), "cut.arrow": (b"ARR", "cut.arrow"), "p.parquet": (b"PAR", "p.parquet"),
+             "a.jsonl.br": (b"\x0b", "a.jsonl.br: is compressed, so that no sample can be read by itself; decompress it"),
+             "a.zip": (b"PK\3\4", "a.zip: is compressed, so that no sample can be read by itself; decompress it"),
              "a.jsonl.gz": (b"\x1f\x8b\x08\0" + bytes(40), 'a.jsonl.gz: is compressed, so that no sample can be read by itself; stage the dataset with prepare = "convert"'),
              "two/a.csv": (b"", "several formats recognise it: jsonl, csv")}
     for name, (content, _) in wrong.items():

@@ -368,7 +368,7 @@ def _(box):
     contains(done.text, "what the command wrote for train.npz cannot be served", "Python objects")
 
 
-@case("arrays in Fortran order are put into C order under their names; labels beside them stay, objects are refused")
+@case("arrays in Fortran order are put into C order under their names; labels and objects beside them stay, damage is refused")
 def _(box):
     try:
         import numpy
@@ -382,15 +382,21 @@ def _(box):
             os.makedirs(where, exist_ok=True)
             numpy.save(os.path.join(where, f"{name}.npy"), numpy.asarray(array, order=order))
     write(os.path.join(folder, "README.md"), b"# about\n")
-    box.daemon({"set": {"path": folder, "format": "npy"}}, name="unstaged").refused("set", "x.npy", 'prepare = "convert"')
+    box.daemon({"set": {"path": folder, "format": "npy"}}, name="unstaged").refused("set", "x.npy", 'prepare = "convert"', pipeline="x")
     staging = Staging(box, "file://" + folder, name="npy", format="auto", prepare="convert")
     staging.run(environment=python)
     equal(sorted(files_of(staging.path)), ["README.md", "label.npy", "x.npy"], "files")
     daemon = box.daemon({"got": staging.dataset(), "wanted": {"path": plain, "format": "npy"}})
     got, wanted = (daemon.read(name, batch=512, limit=3) for name in ("got", "wanted"))
     equal([line["fields"] for line in got], [line["fields"] for line in wanted], "rows")
-    numpy.save(os.path.join(folder, "x.npy"), numpy.array([{}, None]))
-    done = Staging(box, "file://" + folder, name="objects", format="auto", prepare="convert").run(status=REFUSED, environment=python)
+    numpy.save(os.path.join(folder, "y.npy"), numpy.array([{}, None]))
+    staging = Staging(box, "file://" + folder, name="objects", format="auto", prepare="convert")
+    staging.run(environment=python)
+    daemon = box.daemon({"set": staging.dataset()}, name="objects")
+    equal([line["fields"] for line in daemon.read("set", batch=512, limit=3)], [line["fields"] for line in wanted], "beside objects")
+    daemon.refused("set", "Python objects", pipeline="y")
+    write(os.path.join(folder, "x.npy"), b"\x93NUMPY cut")
+    done = Staging(box, "file://" + folder, name="cut", format="auto", prepare="convert").run(status=REFUSED, environment=python)
     contains(done.text, "x.npy: its command ended with status 1: not converted:")
 
 

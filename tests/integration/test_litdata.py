@@ -37,9 +37,15 @@ def _(box):
 @case("tokens are documents, or the blocks that LitData's TokensLoader cuts")
 def _(box):
     folder = os.path.join(VECTORS, "tokens")
-    daemon = box.daemon({"tokens": litdata(folder), "blocks": litdata(folder, block_size=4)})
+    daemon = box.daemon({"tokens": litdata(folder), "blocks": litdata(folder, block_size=4),
+                         "named": litdata(folder, fields="c = tokens"), "named-blocks": litdata(folder, block_size=4, fields="c = tokens"),
+                         "other": litdata(folder, fields="c = 0")})
     for name in ("tokens", "blocks"):
         check_set_in_full(daemon, name, expected_in(os.path.join(VECTORS, f"{name}.jsonl")))
+    for name, like in (("named", "tokens"), ("named-blocks", "blocks")):
+        equal([line["fields"]["c"] for line in daemon.read(name, shuffle=False)],
+              [line["fields"]["tokens"] for line in daemon.read(like, shuffle=False)], name)
+    daemon.refused("other", "fields", "tokens")
 
 
 @case("pictures are decoded, and numbers come with them")

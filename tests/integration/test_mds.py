@@ -71,6 +71,8 @@ def _(box):
         "before": (shard(GOOD, table=lambda t: [0] + t[1:]), index_of(good), "sample 0", "outside"),
         "sizes": (shard(GOOD, table=lambda t: [t[0], t[1] + 1] + t[2:]), index_of(good), "sample 0", "shorter than itself"),
         "pickle": (good, index_of(good, column_encodings=["pkl", "int"]), "column x", "pickled", "ndarray"),
+        "snappy": (None, index_of(good, compression="snappy", zip_data={"basename": "s.mds.snappy", "bytes": 3, "hashes": {}}),
+                   "compressed (snappy)", "compression=None", "does not unpack"),
         "packed": (None, index_of(good, compression="zstd:7", zip_data={"basename": "s.mds.zstd", "bytes": 3, "hashes": {}}),
                    "compressed (zstd:7)", "compression=None"),
         "unknown": (good, index_of(good, column_encodings=["mine", "int"]), 'encoding "mine"'),

@@ -6,9 +6,15 @@ import os
 import shutil
 import struct
 import sys
+import zipfile
+
+try:
+    import numpy
+except ImportError:
+    numpy = None
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
-from harness import ROOT, case, contains, equal, main, within, write
+from harness import ROOT, Skip, case, contains, equal, main, within, write
 
 VECTORS = os.path.join(ROOT, "tests", "vectors")
 
@@ -78,6 +84,49 @@ def _(box):
             daemon.refused(name, f'field "{column}" cannot be served', reason, pipeline=f"{served}; {column}")
         daemon.refused(f"{name}-named", next(iter(refused.values())))
         contains(daemon.log(), f"dataset: {name}: {len(columns)} columns cannot be served")
+
+
+def stored(box, name, **arrays):
+    with zipfile.ZipFile(box.path(name), "w") as archive:
+        for member, array in arrays.items():
+            with archive.open(member.replace("_npy", ".npy"), "w") as file:
+                file.write(array if isinstance(array, bytes) else b"")
+                if not isinstance(array, bytes):
+                    numpy.lib.format.write_array(file, array, allow_pickle=True)
+    return box.path(name)
+
+
+@case("arrays of one archive or folder that cannot be served are listed, also packed ones and files that are not arrays")
+def _(box):
+    if not numpy:
+        raise Skip("NumPy is not installed for this python3")
+    bad = {"objects_npy": (numpy.array([{}, None, 1, 2]), "pickled"), "scalar_npy": (numpy.float32(1), "single number"),
+           "turned_npy": (numpy.asfortranarray(numpy.zeros((4, 2))), "numpy.ascontiguousarray()"), "half_npy": (numpy.zeros(4, "V2"), "bfloat16"),
+           "cut_npy": (b"\x93NUMPY", "cut"), "notes": (b"words", "not an array")}
+    good = numpy.arange(4)
+    stored(box, "some.npz", x_npy=good, **{name: array for name, (array, _) in bad.items()})
+    with zipfile.ZipFile(box.path("some.npz"), "a", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("packed.npy", bytes(500))
+    stored(box, "none.npz", **{name: array for name, (array, _) in bad.items()})
+    for name, (array, _) in {**bad, "x_npy": (good, "")}.items():
+        path = box.path("folder", name.replace("_npy", ".npy"))
+        write(path, array if isinstance(array, bytes) else b"")
+        if not isinstance(array, bytes):
+            numpy.save(path, array, allow_pickle=True)
+    daemon = box.daemon({name: auto(box.path(name)) for name in ("some.npz", "none.npz", "folder")})
+    for name in ("some.npz", "folder"):
+        equal([line["fields"] for line in daemon.read(name, shuffle=False)],
+              [line["fields"] for line in daemon.read(name, shuffle=False, pipeline="x")], name)
+        columns = listed(daemon, name)[1]
+        for column, (_, reason) in bad.items():
+            column = column.replace("_npy", "")
+            if name == "folder" and column == "notes":
+                continue
+            contains(columns[column], reason)
+            equal('prepare = "convert"' in columns[column], name == "folder" and column == "turned", columns[column])
+            daemon.refused(name, f'field "{column}" cannot be served', reason, pipeline=f"x; {column}")
+    contains(listed(daemon, "some.npz")[1]["packed"], "is compressed or encrypted", 'prepare = "convert"')
+    daemon.refused("none.npz", "none of its columns can be served")
 
 
 @case("a column that turns out to be damaged in a row is listed with file and row group; an index that is opened again lists it, too")

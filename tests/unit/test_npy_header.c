@@ -22,7 +22,7 @@ static int read_text(const char *text) {
         bytes[9] = (uint8_t)(n >> 8);
         memcpy(bytes + TEXT_AT, text, n);
         header = (struct npy_header){ .n_dims = 77 };
-        return npy_header_read(bytes, TEXT_AT + n, &header, &why);
+        return npy_header_read(bytes, TEXT_AT + n, true, &header, &why);
 }
 
 static int read_descr(const char *descr) {
@@ -125,13 +125,13 @@ START_TEST(a_header_that_is_cut_anywhere_is_refused) {
                 bytes[8] = sizeof(TEXT) - 1;
                 memcpy(bytes + begin, TEXT, sizeof(TEXT) - 1);
                 for (size_t k = 0; k < n; k++)
-                        ck_assert_int_eq(npy_header_read(bytes, k, &header, &why), -EBADMSG);
-                ck_assert_int_eq(npy_header_read(bytes, n, &header, &why), 0);
+                        ck_assert_int_eq(npy_header_read(bytes, k, true, &header, &why), -EBADMSG);
+                ck_assert_int_eq(npy_header_read(bytes, n, true, &header, &why), 0);
                 ck_assert_uint_eq(header.data, n);
                 ck_assert_uint_eq(header.row_bytes, 4098);
         }
         bytes[6] = 4;
-        ck_assert_int_eq(npy_header_read(bytes, sizeof(bytes), &header, &why), -ENOTSUP);
+        ck_assert_int_eq(npy_header_read(bytes, sizeof(bytes), true, &header, &why), -ENOTSUP);
 }
 END_TEST
 

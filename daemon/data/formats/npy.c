@@ -18,6 +18,7 @@
 #include "daemon/data/field_name.h"
 #include "daemon/data/format_tell.h"
 #include "daemon/data/formats/npy_list.h"
+#include "daemon/data/formats/table_columns.h"
 #include "daemon/data/index/index_stamp.h"
 #include "daemon/data/source_compare.h"
 #include "proto/base/cleanup.h"
@@ -30,6 +31,7 @@ struct npy {
         struct source source; /* the first member: callers have a pointer to it */
         struct npy_list list;
         char digest[DIGEST_SIZE];
+        struct refusal *refused; /* of the source */
 };
 
 static const struct source_type NPY_TYPE;
@@ -42,6 +44,7 @@ static void npy_close(struct source *source) {
         struct npy *npy = (struct npy *)source;
 
         npy_list_fini(&npy->list);
+        free(npy->refused);
         free(npy);
 }
 
@@ -130,27 +133,48 @@ static int make_digest(struct npy *npy, struct why *why) {
         return 0;
 }
 
-static int fill(struct npy *npy, int root_fd, const struct files *files, const struct npy_raw *raw, struct why *why) {
+/* What cannot be served is left out. */
+static int open_arrays(struct npy *npy, int root_fd, const struct npy_raw *raw, struct why *why) {
+        struct npy_list *list = &npy->list;
         int64_t settled_ns = 0;
         struct why detail;
+
+        for (uint32_t i = 0; i < list->n_arrays;) {
+                struct npy_array *array = &list->arrays[i];
+                int r;
+
+                array->raw = raw;
+                r = npy_array_open(array, root_fd, &settled_ns, &detail);
+                array->raw = NULL;
+                if (r < 0) {
+                        why_set(why, r, "%s%s%s", list->is_single ? "" : npy_array_name(array),
+                                list->is_single ? "" : " ", detail.text);
+                        r = npy_list_refuse(list, array, r, why);
+                        if (r < 0)
+                                return r;
+                } else {
+                        i++;
+                }
+        }
+        return list->n_arrays > 0 ? 0 : table_no_column(NULL, &list->refused, why);
+}
+
+static int fill(struct npy *npy, int root_fd, const struct files *files, const struct npy_raw *raw, struct why *why) {
         int r;
 
         npy->list.is_raw = raw;
         r = npy_list_find(&npy->list, root_fd, files, why);
+        if (r == 0)
+                r = open_arrays(npy, root_fd, raw, why);
         npy->source.schema.n_fields = npy->list.n_arrays;
         if (r == 0 && npy->list.is_single)
                 strcpy(npy->source.schema.fields[0].name, SINGLE_FIELD);
-        for (uint32_t i = 0; i < npy->list.n_arrays && r == 0; i++) {
-                npy->list.arrays[i].raw = raw;
-                r = npy_array_open(&npy->list.arrays[i], root_fd, &settled_ns, &detail);
-                npy->list.arrays[i].raw = NULL;
-                if (r < 0 && npy->list.is_single)
-                        return why_set(why, r, "%s", detail.text);
-                if (r < 0)
-                        return why_set(why, r, "%s %s", npy_array_name(&npy->list.arrays[i]), detail.text);
-        }
         if (r == 0)
                 r = describe(npy, why);
+        if (r == 0 && refusals_list(&npy->list.refused, &npy->refused) < 0)
+                r = why_set(why, -ENOMEM, "no memory to list what cannot be served");
+        npy->source.refused = npy->refused;
+        npy->source.n_refused = npy->list.refused.n;
         return r < 0 ? r : make_digest(npy, why);
 }
 

@@ -34,7 +34,7 @@ static int read_header(struct npy_array *array, int fd, struct why *why) {
 
         if (r < 0)
                 return why_errno(why, r, "cannot be read");
-        r = npy_header_read(bytes, n, &array->header, why);
+        r = npy_header_read(bytes, n, !array->member, &array->header, why);
         if (r < 0)
                 return r;
         if (array->header.end > size)

@@ -110,7 +110,9 @@ static const struct {
         { 'm', "time spans: save them as int64" },
         { 'c', "complex numbers: save real and imaginary parts" },
         { 'f', "floating-point numbers of an unusual size: save them as float64" },
-        { 'V', "records: save each of their members as an array of its own" },
+        { 'V', "bytes without a type, as bfloat16 and other types of ml_dtypes are saved: save them as float32, or "
+               "array.view(numpy.uint16) of bfloat16" },
+        { '[', "records: save each of their members as an array of its own" },
 };
 
 static int refuse_type(struct literal *literal, const char *descr, char letter) {
@@ -127,7 +129,7 @@ static int read_descr(struct literal *literal, struct npy_header *header) {
 
         skip_blanks(literal);
         if (literal->at < literal->end && *literal->at == '[')
-                return refuse_type(literal, "a list", 'V');
+                return refuse_type(literal, "a list", '[');
         if (!take_string(literal, descr, sizeof(descr)))
                 return refuse(literal, "a type such as '<f4'");
         has_order = descr[0] && strchr("<>|=", descr[0]);
@@ -261,7 +263,8 @@ static int measure(struct npy_header *header, bool is_value, struct why *why) {
         return 0;
 }
 
-static int read_header(const uint8_t *bytes, size_t n_bytes, bool is_value, struct npy_header *ret_header,
+/* `is_file`: what prepare = "convert" takes. */
+static int read_header(const uint8_t *bytes, size_t n_bytes, bool is_value, bool is_file, struct npy_header *ret_header,
                        struct why *why) {
         struct npy_header header = { 0 };
         struct literal literal = { .why = why };
@@ -279,7 +282,8 @@ static int read_header(const uint8_t *bytes, size_t n_bytes, bool is_value, stru
         if (is_fortran && header.n_dims > 1)
                 return why_set(why, -ENOTSUP,
                                "is in Fortran order, so its rows do not lie together: save it with "
-                               "numpy.ascontiguousarray(), or stage it with prepare = \"convert\"");
+                               "numpy.ascontiguousarray()%s",
+                               is_file ? ", or stage it with prepare = \"convert\"" : "");
         header.data = begin + length;
         r = measure(&header, is_value, why);
         if (r == 0)
@@ -287,10 +291,11 @@ static int read_header(const uint8_t *bytes, size_t n_bytes, bool is_value, stru
         return r;
 }
 
-int npy_header_read(const uint8_t *bytes, size_t n_bytes, struct npy_header *ret_header, struct why *why) {
-        return read_header(bytes, n_bytes, false, ret_header, why);
+int npy_header_read(const uint8_t *bytes, size_t n_bytes, bool is_file, struct npy_header *ret_header,
+                    struct why *why) {
+        return read_header(bytes, n_bytes, false, is_file, ret_header, why);
 }
 
 int npy_header_read_value(const uint8_t *bytes, size_t n_bytes, struct npy_header *ret_header, struct why *why) {
-        return read_header(bytes, n_bytes, true, ret_header, why);
+        return read_header(bytes, n_bytes, true, false, ret_header, why);
 }

@@ -25,8 +25,8 @@ struct npy_header {
 
 /* Reads the header from the first `n_bytes` of a file: all of it, or NPY_HEADER_MAX. Returns 0; -EBADMSG if it is
  * damaged or not a .npy file; -ENOTSUP if it holds something that cannot be served row by row (objects, text, Fortran
- * order, ...). `why` says what to do. Any input is safe. */
-int npy_header_read(const uint8_t *bytes, size_t n_bytes, struct npy_header *ret_header, struct why *why);
+ * order, ...). `why` says what to do, also that a file of its own (`is_file`) can be converted. Any input is safe. */
+int npy_header_read(const uint8_t *bytes, size_t n_bytes, bool is_file, struct npy_header *ret_header, struct why *why);
 
 /* The same for an array that is a value of one sample, and not a row for each: it may be a single number (n_dims 0;
  * row_bytes is that of the number), and may have no rows (shape[0] 0). */

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "daemon/data/field_name.h"
 #include "daemon/data/formats/name_order.h"
 #include "daemon/data/formats/zip.h"
 #include "daemon/data/index/index_stamp.h"
@@ -19,6 +20,7 @@
 void npy_list_fini(struct npy_list *list) {
         for (uint32_t i = 0; i < list->n_arrays; i++)
                 npy_array_fini(&list->arrays[i]);
+        refusals_fini(&list->refused);
 }
 
 static bool ends_with(const char *name, const char *ending) {
@@ -43,6 +45,29 @@ static int add_array(struct npy_list *list, const char *file, const char *member
         return array->file && (array->member || !member) ? 0 : why_set(why, -ENOMEM, "no memory");
 }
 
+/* "x.npy" -> "x", as a field is called. */
+static int note_refused(struct npy_list *list, const char *file, int error, const struct why *why) {
+        char name[SCHEMA_NAME_MAX];
+        size_t n = strlen(file);
+
+        field_name_from(file, n - (ends_with(file, NPY_ENDING) ? strlen(NPY_ENDING) : 0), name);
+        return refusals_add(&list->refused, name, error, why);
+}
+
+int npy_list_refuse(struct npy_list *list, struct npy_array *array, int error, const struct why *why) {
+        bool is_of_data = error == -EBADMSG || error == -ENOTSUP || error == -EINVAL;
+        uint32_t idx = (uint32_t)(array - list->arrays);
+        int r = is_of_data && !list->is_single ? note_refused(list, npy_array_name(array), error, why) : error;
+
+        if (r < 0)
+                return r;
+        npy_array_fini(array);
+        list->n_arrays--;
+        memmove(array, array + 1, (list->n_arrays - idx) * sizeof(*array));
+        list->arrays[list->n_arrays] = (struct npy_array){ 0 };
+        return 0;
+}
+
 struct archive {
         struct npy_list *list;
         const char *file;
@@ -52,17 +77,18 @@ struct archive {
 static int found_member(void *userdata, const struct zip_file *file, struct why *why) {
         const struct archive *archive = userdata;
         struct npy_array *array = &archive->list->arrays[archive->list->n_arrays];
-        int r;
+        int r = 0;
 
         if (!ends_with(file->name, NPY_ENDING))
-                return why_set(why, -EINVAL, "%s in it is not an array, NAME" NPY_ENDING ", as numpy.savez() writes it",
-                               file->name);
-        if (!file->is_stored)
-                return why_set(
-                        why, -ENOTSUP,
-                        "%s in it is compressed or encrypted, so its rows cannot be read one by one: write it "
-                        "with numpy.savez(), not with savez_compressed(), or stage it with prepare = \"convert\"",
-                        file->name);
+                r = why_set(why, -EINVAL, "%s in it is not an array, NAME" NPY_ENDING ", as numpy.savez() writes it",
+                            file->name);
+        else if (!file->is_stored)
+                r = why_set(why, -ENOTSUP,
+                            "%s in it is compressed or encrypted, so its rows cannot be read one by one: write it "
+                            "with numpy.savez(), not with savez_compressed(), or stage it with prepare = \"convert\"",
+                            file->name);
+        if (r < 0)
+                return note_refused(archive->list, file->name, r, why);
         r = add_array(archive->list, archive->file, file->name, why);
         if (r < 0)
                 return r;
@@ -83,7 +109,7 @@ static int list_archive(struct npy_list *list, int root_fd, const char *file, st
         r = zip_walk(fd, (uint64_t)archive.status.st_size, found_member, &archive, why);
         if (r < 0)
                 return r;
-        return list->n_arrays > 0 ? 0 : why_set(why, -ENOENT, "there is no array in it");
+        return list->n_arrays > 0 || list->refused.n > 0 ? 0 : why_set(why, -ENOENT, "there is no array in it");
 }
 
 /* The archives in a folder, of which one may be meant if there is no array beside it. */

@@ -35,7 +35,7 @@ static int read_as_header(const char *descr, uint64_t n_rows, const char *rows, 
 
         bytes[8] = (uint8_t)n;
         bytes[9] = (uint8_t)(n >> 8);
-        return npy_header_read(bytes, HEAD_BYTES + (size_t)n, ret_header, why);
+        return npy_header_read(bytes, HEAD_BYTES + (size_t)n, false, ret_header, why);
 }
 
 static int refuse_rest(uint64_t n_bytes, uint64_t n_rows, uint64_t row_bytes, const char *rows, struct why *why) {

@@ -11,9 +11,10 @@ const char NPZ_TO_STORED[] =
         "except (zipfile.BadZipFile, zlib.error, EOFError, OSError, RuntimeError, NotImplementedError) as error:\n"
         "    sys.exit(f'not converted: {error}')\n";
 
-/* Row after row, so that an array larger than the memory can be turned as well. */
+/* Row after row, so that an array larger than the memory can be turned as well. Objects stay as they are: they are not
+ * served, and the arrays beside them are. */
 const char NPY_TO_ROWS[] =
-        "import os, sys\n"
+        "import os, shutil, sys\n"
         "BLOCK_BYTES = 16 << 20\n"
         "try:\n"
         "    import numpy\n"
@@ -21,6 +22,13 @@ const char NPY_TO_ROWS[] =
         "    sys.exit(f'putting an array into C order needs numpy ({error}); install it with \"{sys.executable} -m pip '\n"
         "             'install numpy\", or set DATALOADERD_PYTHON to a Python that has it')\n"
         "try:\n"
+        "    with open(os.environ['DATALOADERD_FILE'], 'rb') as file:\n"
+        "        version = numpy.lib.format.read_magic(file)\n"
+        "        read = getattr(numpy.lib.format, 'read_array_header_%d_0' % min(version[0], 2))\n"
+        "        if read(file)[2].hasobject:\n"
+        "            file.seek(0)\n"
+        "            shutil.copyfileobj(file, sys.stdout.buffer, BLOCK_BYTES)\n"
+        "            sys.exit(0)\n"
         "    array = numpy.load(os.environ['DATALOADERD_FILE'], mmap_mode='r')\n"
         "    header = numpy.lib.format.header_data_from_array_1_0(array)\n"
         "    header['fortran_order'] = False\n"

@@ -180,8 +180,9 @@ static int check_flat(struct reading *reading, struct why *why) {
                 return block_size == 0
                                ? 0
                                : why_set(why, -EINVAL, "%s is for chunks of tokens, which these are not", BLOCK_SIZE);
-        if (reading->n_flat != reading->n_chunks || set->n_columns != 1 || set->columns[0].field.kind != FIELD_VALUE ||
-            set->columns[0].field.n_dims != 1)
+        if (reading->n_flat != reading->n_chunks || set->n_columns != 1 ||
+            (!set->columns[0].refused[0] &&
+             (set->columns[0].field.kind != FIELD_VALUE || set->columns[0].field.n_dims != 1)))
                 return why_set(why, -ENOTSUP,
                                "some chunks hold tokens (\"dim\"), but not all, or their items are not arrays");
         set->is_bare = true;
@@ -207,10 +208,12 @@ static int read_leaves(struct reading *reading, const struct json_token *whole, 
         const struct item_column *refused;
         int r = reading->has_rows ? 0 : litdata_leaves_read(&reading->set, whole, why);
 
+        if (r == 0)
+                r = check_flat(reading, why);
         while (r == 0 && (refused = item_set_choose(&reading->set, format_option(reading->options, "fields"))))
                 r = refusals_add(reading->set.refusals, refused->field.name,
                                  refuse_leaf(refused, refused - reading->set.columns, why), why);
-        return r == 0 ? check_flat(reading, why) : r;
+        return r;
 }
 
 static int read_index(struct reading *reading, const struct index_json *json, struct why *why) {

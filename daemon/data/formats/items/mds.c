@@ -274,10 +274,12 @@ static int check_plain(const struct reading *reading, const struct json_token *s
             fstatat(reading->root_fd, name, &status, 0) == 0)
                 return 0;
         index_json_text(&compression, "", text, sizeof(text), NULL);
-        return why_set(why, -ENOTSUP,
-                       "%s is compressed (%s), so that no sample can be read by itself; stage the folder with prepare "
-                       "= \"convert\", which unpacks the shards, or write them with compression=None",
-                       name, text);
+        return why_set(why, -ENOTSUP, "%s is compressed (%s), so that no sample can be read by itself; %s", name, text,
+                       strcmp(text, "snappy") == 0
+                               ? "write the shards with compression=None, or with zstd, which prepare = \"convert\" "
+                                 "unpacks; it does not unpack snappy"
+                               : "stage the folder with prepare = \"convert\", which unpacks the shards, or write "
+                                 "them with compression=None");
 }
 
 static int take_shard(void *userdata, const struct json_token *shard, struct why *why) {

@@ -78,7 +78,8 @@ int text_window_begin(struct text_window *window, struct why *why) {
                 const char *what;
         } REFUSED[] = {
                 { "\x1f\x8b", 2,
-                  "is compressed with gzip: unpack it (gunzip), or stage it with prepare = \"convert\"" },
+                  "is compressed with gzip: unpack it (gunzip), or, if its name ends in .gz, stage it with prepare = "
+                  "\"convert\"" },
                 { "\x28\xb5\x2f\xfd", 4, "is compressed with zstd: unpack it (unzstd)" },
                 { "BZh", 3, "is compressed with bzip2: unpack it (bunzip2)" },
                 { "\xfd"
