@@ -30,7 +30,7 @@ static const char *find(struct span span, const char *text) {
         return memmem(span.at, span.n, text, strlen(text));
 }
 
-/* The next name of a path behind `name`, which begins empty at the path's first byte. */
+/* The next name of a path after `name`, which begins empty at the path's first byte. */
 static bool next_name(struct span path, struct span *name) {
         const char *end = path.at + path.n, *at = name->at + name->n, *slash;
 

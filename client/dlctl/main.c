@@ -35,11 +35,11 @@ static const struct command COMMANDS[] = {
           errors_run },
         { "metrics", "", "all numbers as Prometheus reads them",
           "Prints the numbers of the daemon, its datasets, and your jobs and their ranks as text in the exposition format "
-          "of Prometheus, 0.0.4, whatever --format says. Root and the daemon's own user see the jobs of all users.",
+          "of Prometheus, 0.0.4, whatever --format says. Admins see the jobs of all users.",
           metrics_run },
         { "workers", "[N]", "show or set the number of decode threads",
           "Shows how many threads decode, and why. With N, sets the number; 0 means as many as CPUs. No batch is lost. "
-          "The number applies until the daemon reads its configuration again. Only root and the daemon's own user may "
+          "The number applies until the daemon reads its configuration again. Only admins may "
           "change it.",
           workers_run },
         { "stop", "", "end the private daemon of this user",

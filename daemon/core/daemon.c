@@ -21,6 +21,7 @@
 #include "daemon/core/private.h"
 #include "daemon/ctl/metrics/http.h"
 #include "daemon/ctl/server.h"
+#include "daemon/ctl/users/authority.h"
 #include "daemon/io/reader.h"
 #include "daemon/plugin/plugins.h"
 #include "daemon/ring/numa.h"
@@ -429,6 +430,7 @@ static int start_server(struct daemon *daemon, struct why *why) {
                 .named = { .tokenizers = daemon->tokenizers, .plugins = daemon->plugins },
                 .default_slots = (uint32_t)daemon->settings->slots,
                 .quotas = quotas_of(daemon->settings),
+                .admins = &daemon->settings->admin_list,
                 .version = DLP_VERSION,
                 .settings = on_settings,
                 .is_private = daemon->options.private != NULL,
@@ -586,6 +588,15 @@ static void check_memory_limit(const struct daemon *daemon) {
                 is_group && !daemon->options.private ? ", or raise MemoryMax= of the service" : "");
 }
 
+static void check_authority(const struct daemon *daemon) {
+        if (daemon->options.private || authority_is_seen())
+                return;
+        log_warning(
+                "core",
+                "admins: /proc does not show the processes of other users (hidepid=, ProtectProc= of the service), so "
+                "root cannot be told from root of a container, and both are plain users");
+}
+
 int daemon_run(struct settings *settings, const struct daemon_options *options) {
         struct daemon daemon = {
                 .settings = settings,
@@ -603,6 +614,7 @@ int daemon_run(struct settings *settings, const struct daemon_options *options) 
         r = log_start(&why);
         if (r == 0) {
                 check_memory_limit(&daemon);
+                check_authority(&daemon);
                 r = daemon_start(&daemon, &why);
         }
         if (r < 0) {

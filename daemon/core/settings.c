@@ -45,6 +45,15 @@ static int check_network(const char *text, struct why *why) {
         return why_set(why, -EINVAL, "\"%s\" is not a network; write one such as 10.0.0.0/16", text);
 }
 
+static int check_admins(const char *text, struct why *why) {
+        struct admins admins;
+        int r = admins_parse(text, &admins, why);
+
+        if (r == 0)
+                admins_fini(&admins);
+        return r;
+}
+
 const struct setting SETTINGS[] = {
         { "socket", SETTING_TEXT, AT(socket), "/run/dataloaderd/dataloaderd.sock", 0, DLP_SOCKET_PATH_MAX, NULL, "path",
           false, "where clients find the daemon; not used when systemd passes a socket" },
@@ -63,6 +72,8 @@ const struct setting SETTINGS[] = {
           "0 = no limit" },
         { "memory_limit", SETTING_SIZE, AT(memory_limit), "8GiB", 1 << 20, UINT64_MAX, NULL, "bytes", false,
           "rings, buffers and tables together; what does not fit is refused" },
+        { "admins", SETTING_TEXT, AT(admins), "root", 0, 4095, NULL, "users, @groups", true,
+          "who may administer, beside the daemon's own user", check_admins },
         { "user_connections", SETTING_NUMBER, AT(user_connections), "50", 1, 100, NULL, "percent", true,
           "connections that a user may have: of those that other users leave" },
         { "user_jobs", SETTING_NUMBER, AT(user_jobs), "256", 1, 1024, NULL, "jobs", true,
@@ -306,6 +317,8 @@ static char *find_index_dir(void) {
 int settings_complete(struct settings *settings, struct why *why) {
         int r = settings_fill(SETTINGS, N_SETTINGS, settings, why);
 
+        if (r == 0)
+                r = admins_parse(settings->admins, &settings->admin_list, why);
         if (r < 0)
                 return r;
         if (!settings->index_dir)
@@ -327,6 +340,7 @@ void settings_make_cache(const struct settings *settings) {
 
 void settings_fini(struct settings *settings) {
         settings_free_texts(SETTINGS, N_SETTINGS, settings);
+        admins_fini(&settings->admin_list);
         for (size_t i = 0; i < settings->n_datasets; i++)
                 dataset_setting_fini(&settings->datasets[i]);
         free(settings->datasets);

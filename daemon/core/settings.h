@@ -10,6 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "daemon/base/machine/admins.h"
 #include "daemon/base/machine/groups.h"
 #include "proto/base/why.h"
 
@@ -55,11 +56,13 @@ struct settings {
         char *cpu_ceiling;
         uint64_t memory_limit;
         char *index_dir;
-        char *tokenizers;         /* the folder */
-        char *plugin_dirs;        /* with ":" between them */
-        char *plugins;            /* names; "": none */
-        char *plugins_in;         /* "process", "daemon" */
-        int64_t plugin_timeout;   /* seconds */
+        char *tokenizers;       /* the folder */
+        char *plugin_dirs;      /* with ":" between them */
+        char *plugins;          /* names; "": none */
+        char *plugins_in;       /* "process", "daemon" */
+        int64_t plugin_timeout; /* seconds */
+        char *admins;
+        struct admins admin_list; /* of `admins`, looked up */
         int64_t user_connections; /* percent */
         int64_t user_jobs;
         int64_t user_memory; /* percent */

@@ -16,7 +16,7 @@
 #include "daemon/pipeline/pipeline.h"
 
 #define SESSIONS_MAX         1024u /* connections of users at a time: many more than a node has ranks */
-#define SESSIONS_RESERVED    16u   /* more for root and the daemon's own user */
+#define SESSIONS_RESERVED    16u   /* more for admins */
 #define DESCRIPTORS_RESERVED 64u   /* for the reserved sessions and for the daemon's own files */
 
 struct event;
@@ -45,11 +45,12 @@ struct server_options {
         struct codec_named named; /* what pipelines can name */
         uint32_t default_slots;
         struct quotas quotas;
+        const struct admins *admins; /* the caller's, who may change them between two events */
         const char *version;
         void (*settings)(void *userdata, const struct fact **ret_facts, size_t *ret_n); /* the current values */
 
         bool is_private;   /* its user's own processes started it */
-        bool serves_paths; /* to admins: the catalog may get entries for their paths */
+        bool serves_paths; /* to its own user and root: the catalog may get entries for their paths */
 
         /* Makes an entry of the catalog for a path, or finds it. -EINVAL and others, with a sentence. */
         int (*add_path)(void *userdata, const struct path_wish *wish, char ret_name[DLP_DATASET_MAX], struct why *why);

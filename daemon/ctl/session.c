@@ -202,7 +202,6 @@ static void on_process_end(evutil_socket_t fd, short what, void *userdata) {
 
 /* Without a process event the session lives as long as any process has the socket. */
 static void watch_process(struct session *session) {
-        session->process = process_of_peer(session->fd, session->peer.pid);
         if (session->process.fd < 0)
                 return;
         session->process_event = event_new(session->server->options.base, session->process.fd, EV_READ, on_process_end,
@@ -288,7 +287,6 @@ void session_close(struct session *session, const char *reason) {
 
 void session_open(struct server *server, int fd) {
         struct session *session = calloc(1, sizeof(*session));
-        socklen_t length = sizeof(session->peer);
         struct why why;
         int r;
 
@@ -299,9 +297,7 @@ void session_open(struct server *server, int fd) {
         session->server = server;
         session->fd = fd;
         session->sent_fd = -1;
-        session->process = PROCESS_NONE;
-        getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &session->peer, &length);
-        access_read_groups(session);
+        access_identify(session);
         session_user(session); /* starts the lookup now, so that the name is known when it is needed */
         snprintf(session->client, sizeof(session->client), "?");
 
@@ -309,6 +305,7 @@ void session_open(struct server *server, int fd) {
         if (!session->event || event_add(session->event, NULL) < 0) {
                 if (session->event)
                         event_free(session->event);
+                process_close(&session->process);
                 session_free(session);
                 close(fd);
                 return;

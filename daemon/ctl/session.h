@@ -12,6 +12,7 @@
 #include "daemon/base/machine/process.h"
 #include "daemon/base/queue.h"
 #include "daemon/ctl/server.h"
+#include "daemon/ctl/users/authority.h"
 #include "daemon/ctl/users/user_names.h"
 #include "proto/frame.h"
 
@@ -31,6 +32,7 @@ struct session {
         size_t n_groups;
         struct ucred peer; /* as the kernel saw it at connect: a pid has no meaning in another pid namespace */
         struct process process;
+        struct authority authority;  /* of the process, when it connected */
         struct event *process_event; /* signals that the process has ended; NULL without a pidfd */
         char user[USER_NAME_SIZE];   /* buffer of session_user() */
         char client[64];             /* the name that the client gives itself */

@@ -287,7 +287,7 @@ void tracing_session_ends(struct session *session) {
 
 /* ---- the request ----------------------------------------------------------------------------------------------- */
 
-/* May it be ended for this session? Root and the daemon's own user need not wait for others. */
+/* May it be ended for this session? Admins need not wait for others. */
 static bool gives_way(const struct tracing *tracing, const struct session *session, uint64_t now_ns) {
         return now_ns - tracing->begin_ns >= KEPT_NS ||
                (access_is_admin(session) && !access_is_admin(tracing->session));

@@ -37,7 +37,7 @@ static int check_may_stop(struct session *session, bool now, struct why *why) {
                         "stop: this daemon was not started by its users; whoever runs it ends it (systemctl stop "
                         "dataloaderd, or SIGTERM)");
         if (!access_is_admin(session))
-                return why_set(why, -EPERM, "stop: only the daemon's own user and root may end it");
+                return access_refuse(session, "stop", "end it", why);
         if (n_ranks > 0 && !now)
                 return why_set(why, -EBUSY,
                                "stop: %u ranks are attached (dlctl jobs lists them), and their loaders would start "

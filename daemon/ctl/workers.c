@@ -9,8 +9,7 @@
 static int check_may_change(struct session *session, struct why *why) {
         if (access_is_admin(session))
                 return 0;
-        return why_set(why, -EPERM, "workers: only root and the daemon's own user may change the number, not %s",
-                       session_user(session));
+        return access_refuse(session, "workers", "change the number", why);
 }
 
 static int change(struct session *session, uint32_t n_workers, struct why *why) {

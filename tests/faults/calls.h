@@ -136,6 +136,7 @@ ERRNO(getrandom, ssize_t, -1, (void *buffer, size_t n, unsigned flags), (buffer,
 ERRNO(gethostname, int, -1, (char *name, size_t n), (name, n), ENAMETOOLONG)
 ERRNO(setenv, int, -1, (const char *name, const char *value, int overwrite), (name, value, overwrite), ENOMEM)
 POSITIVE(getpwuid_r, int, 0, (uid_t uid, struct passwd *user, char *buffer, size_t n, struct passwd **found), (uid, user, buffer, n, found), EIO, ENOMEM)
+POSITIVE(getpwnam_r, int, 0, (const char *name, struct passwd *user, char *buffer, size_t n, struct passwd **found), (name, user, buffer, n, found), EIO, ENOMEM)
 POSITIVE(getgrnam_r, int, 0, (const char *name, struct group *group, char *buffer, size_t n, struct group **found), (name, group, buffer, n, found), EIO, ENOMEM)
 POSITIVE(getgrgid_r, int, 0, (gid_t gid, struct group *group, char *buffer, size_t n, struct group **found), (gid, group, buffer, n, found), EIO)
 

@@ -181,7 +181,8 @@ def _(box):
     equal((job["name"], [rank["pid"] for rank in job["ranks"]]), ("stuck", [int(alive)]), "what Alice sees")
     equal([rank["pid"] for job in jobs_of(made, BOB) for rank in job["ranks"]], [int(bobs)], "what Bob sees")
     equal(len(jobs_of(made, 0)), 2, "what root sees")
-    contains(made.inside(*as_user(made, BOB, "dlctl", "workers", "1"), check=False), "only root")
+    contains(made.inside(*as_user(made, BOB, "dlctl", "workers", "1"), check=False), "only admins")
+    contains(made.inside("setpriv", "--bounding-set=-sys_admin", "dlctl", "workers", "1", check=False), "only admins", "container")
     refused = made.inside(*as_user(made, ALICE, "dlctl", "read", "d", "--job", "stuck", "--batch", "4", "--pipeline", "raw"),
                           check=False)
     contains(refused, "attached already", alive)  # it is alive, which is not taken for ending

@@ -14,9 +14,10 @@ import subprocess
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
-from harness import (DLCTL, HandClient, Skip, attach_body, case, check_sequence, contains, end, equal, field, fields_of,
-                     main, patience, request, within)
+from harness import (BUILD, DLCTL, HandClient, Skip, attach_body, case, check_sequence, contains, end, equal, field, fields_of,
+                     main, patience, request, within, write)
 
+PROGRAM = os.path.join(BUILD, "dataloaderd")
 N = 60
 OWNER, ALICE, BOB = 61001, 61002, 61003  # nobody's on any machine; the kernel does not mind
 TEAM = 61010                             # a group of both, where a case says so
@@ -195,9 +196,90 @@ def _(box):
 def _(box):
     house = House(box)
     for uid in (ALICE, BOB):
-        contains(house.refused(uid, "workers", "1"), "root")
+        contains(house.refused(uid, "workers", "1"), "admins", "root")
     equal(house.dlctl(OWNER, "workers", "1").returncode, 0, "the daemon's own user")
     equal(house.daemon.dlctl("workers", "2").returncode, 0, "root")
+
+
+# Root where it has no power over this machine: in a user namespace of its own, or without what containers are not given.
+CONTAINERS = (["unshare", "-Ur"],
+              ["setpriv", "--bounding-set=-sys_admin"],
+              ["setpriv", "--bounding-set=-dac_override"],
+              ["setpriv", "--bounding-set=-sys_admin", f"--reuid={OWNER}", f"--regid={OWNER}", "--clear-groups"])
+
+
+def contained(house, container, *arguments):
+    words = house.command(0, *arguments)
+    return subprocess.run([*container, *words.pop("args")], check=False, timeout=patience(60), **words)
+
+
+@case("root of a container, and whom it becomes, is a plain user: without capabilities, or in another user namespace")
+def _(box):
+    house = shared_house(box, str(TEAM))
+    must_attach(house.client(ALICE), job="secret")
+    for container in CONTAINERS:
+        done = contained(house, container, "workers", "1")
+        equal((done.returncode, done.stdout), (1, ""), f"{container}: {done.stderr}")
+        contains(done.stderr, "admins", "container")
+        equal([json.loads(line)["name"] for line in contained(house, container, "datasets").stdout.splitlines()], ["d"],
+              f"{container}: datasets")
+        equal(contained(house, container, "jobs").stdout, "", f"{container}: jobs")
+        contains(contained(house, container, "read", "t").stderr, str(TEAM))
+        equal(len(contained(house, container, "read", "d", "--job", "own").stdout.splitlines()), N, f"{container}: samples")
+    equal(house.daemon.dlctl("workers", "1").returncode, 0, "root")
+    equal([row["name"] for row in house.objects(0, "datasets")], ["d", "t"], "what root sees")
+
+
+@case("root of a container has a user's limits")
+def _(box):
+    house = House(box, user_jobs=1)
+    must_attach(house.client(0), job="first")
+    equal(house.objects(0, "read", "d", "--job", "second") != [], True, "root has no limit")
+    for container in CONTAINERS[:2]:
+        contains(contained(house, container, "read", "d", "--job", "third").stderr, "user_jobs")
+
+
+@case("where /proc is hidden nobody is taken for root, and the log says so")
+def _(box):
+    hidden = ["unshare", "-m", "sh", "-c", "mount -t proc -o hidepid=invisible proc /proc && exec \"$@\"", "sh"]
+    if os.getuid() == 0 and subprocess.run([*hidden, "true"], check=False, stderr=subprocess.DEVNULL).returncode != 0:
+        raise Skip("/proc cannot be mounted here")
+    house = House(box, program=hidden)
+    contains(house.daemon.log(), "/proc", "admins")
+    contains(house.refused(0, "workers", "1"), "admins")
+    check_sequence(house.read(0), N)
+
+
+@case("admins names who may administer, users and groups; they get no paths, and a reload changes who it is")
+def _(box):
+    house = House(box, admins=f"{ALICE}, @{TEAM}", paths="yes")
+    path = box.folder_of_files("of_owner", 5)
+    equal(house.dlctl(ALICE, "workers", "1").returncode, 0, "a named user")
+    equal(house.dlctl(BOB, "workers", "1", groups=[TEAM]).returncode, 0, "a member of a named group")
+    equal(house.dlctl(OWNER, "workers", "1").returncode, 0, "the daemon's own user")
+    for uid in (BOB, 0):
+        contains(house.refused(uid, "workers", "1"), "admins")
+    house.refused(ALICE, "read", path, words=("path",))
+    equal(len(house.objects(OWNER, "read", path)), 5, "of its own user")
+    equal([row["name"] for row in house.objects(ALICE, "datasets")], ["d"], "what an admin sees of paths")
+    house.daemon.settings["admins"] = f"root {BOB}"
+    house.daemon.write_config()
+    house.daemon.signal(signal.SIGHUP)
+    within(10, lambda: house.dlctl(BOB, "workers", "1").returncode == 0, "the reload")
+    equal(house.dlctl(0, "workers", "1").returncode, 0, "root")
+    contains(house.refused(ALICE, "workers", "1"), "admins")
+
+
+@case("who cannot be an admin is a wrong configuration")
+def _(box):
+    path = box.path("wrong.conf")
+    for text, words in (("nosuch", ("user", "nosuch")), ("@nosuch", ("group", "nosuch")), ("@", ("@",)), ("65534", ("65534", "nobody")),
+                        ("@65534", ("65534",)), ("4294967295", ("4294967294",)), ("", ("admins",)), (" , ", ("names",))):
+        write(path, f'admins = "{text}"\n'.encode())
+        done = subprocess.run([PROGRAM, "-c", path, "--check-config"], check=False, stderr=subprocess.PIPE,
+                              universal_newlines=True, timeout=300)
+        equal(done.returncode, 78, f"exit status of {text!r}")
+        contains(done.stderr, *words)
 
 
 # ---- groups ---------------------------------------------------------------------------------------------------------

@@ -181,7 +181,7 @@ def _(box):
     equal(done.returncode, 0, done.stderr)
     done = ask("8")
     equal(done.returncode, 1, done.stderr)
-    contains(done.stderr, "workers", "only root and the daemon's own user")
+    contains(done.stderr, "workers", "only admins may change", "the daemon's own user")
     within(10, lambda: "nobody" in ask("8").stderr, "the user's name, once it is looked up")
     expect_workers(daemon, 2)
 

@@ -147,7 +147,7 @@ static pid_t start_healthy_one(void) {
         return pid;
 }
 
-/* As the unit's ProtectProc=invisible has it: of other users' processes /proc shows nothing. */
+/* As hidepid= and ProtectProc= of a unit have it: of other users' processes /proc shows nothing. */
 static void hide_proc_and_be_another_user(void) {
         if (unshare(CLONE_NEWNS) < 0 || mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 ||
             mount("proc", "/proc", "proc", 0, "hidepid=invisible") < 0)

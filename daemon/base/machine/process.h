@@ -19,8 +19,8 @@ struct process process_of_peer(int socket, pid_t pid);
 void process_close(struct process *process);
 
 /* Has it ended, or is it certain to end: killed, dumping core, giving back its memory? False if nothing is known. A few
- * system calls, for use when a client is about to be refused because of this process. If /proc is hidden (the unit's
- * ProtectProc=invisible), only the pidfd shows the end, and only the kernel shows that memory was given back; a process
+ * system calls, for use when a client is about to be refused because of this process. If /proc is hidden
+ * (hidepid=), only the pidfd shows the end, and only the kernel shows that memory was given back; a process
  * that was killed and hangs before that, or that dumps core, then looks alive. */
 bool process_is_ending(const struct process *process);
 

@@ -1,5 +1,4 @@
 #include "daemon/ctl/users/access.h"
-#include "proto/base/nearest.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -7,13 +6,16 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "daemon/base/machine/admins.h"
+#include "proto/base/nearest.h"
+
 #ifndef SO_PEERGROUPS
 #define SO_PEERGROUPS 59 /* Linux 4.13 */
 #endif
 
 #define GROUPS_MAX 65536u /* the kernel's limit */
 
-void access_read_groups(struct session *session) {
+static void read_groups(struct session *session) {
         socklen_t length = 64 * sizeof(gid_t);
 
         for (int i = 0; i < 2; i++) { /* a second time if there are more groups than expected */
@@ -32,8 +34,48 @@ void access_read_groups(struct session *session) {
         }
 }
 
+void access_identify(struct session *session) {
+        socklen_t length = sizeof(session->peer);
+
+        getsockopt(session->fd, SOL_SOCKET, SO_PEERCRED, &session->peer, &length);
+        read_groups(session);
+        session->process = process_of_peer(session->fd, session->peer.pid);
+        session->authority = authority_of(&session->process);
+}
+
+static bool has_authority(const struct session *session) {
+        return session->peer.uid == 0 ? session->authority.is_root : session->authority.is_ours;
+}
+
+static bool is_named_admin(const struct session *session) {
+        const struct admins *admins = session->server->options.admins;
+
+        if (admins_has_user(admins, session->peer.uid) || admins_has_group(admins, session->peer.gid))
+                return true;
+        for (size_t i = 0; i < session->n_groups; i++)
+                if (admins_has_group(admins, session->groups[i]))
+                        return true;
+        return false;
+}
+
+/* A private daemon is its user's in each of his containers. */
 bool access_is_admin(const struct session *session) {
-        return session->peer.uid == 0 || session->peer.uid == geteuid();
+        bool is_own_user = session->peer.uid == geteuid();
+
+        if (is_own_user && session->server->options.is_private)
+                return true;
+        return has_authority(session) && (is_own_user || is_named_admin(session));
+}
+
+int access_refuse(struct session *session, const char *what, const char *to_do, struct why *why) {
+        const char *more = has_authority(session)
+                                   ? ""
+                                   : "; who is in a container, or lacks CAP_SYS_ADMIN or CAP_DAC_OVERRIDE, is none";
+
+        return why_set(why, -EPERM,
+                       "%s: only admins may %s, not %s; they are the daemon's own user and whom `admins` of its "
+                       "configuration names (root, unless it is set)%s",
+                       what, to_do, session_user(session), more);
 }
 
 static bool is_in_group(const struct session *session, gid_t group) {
@@ -52,13 +94,18 @@ static bool is_named(const struct session *session, const struct catalog_entry *
         return false;
 }
 
+/* Root reads them by itself, and so does the daemon's own user. */
+static bool may_read_paths(const struct session *session) {
+        return access_is_admin(session) && (session->peer.uid == 0 || session->peer.uid == geteuid());
+}
+
 bool access_paths(const struct session *session) {
-        return session->server->options.serves_paths && access_is_admin(session);
+        return session->server->options.serves_paths && may_read_paths(session);
 }
 
 bool access_dataset(const struct session *session, const struct catalog_entry *entry) {
         if (entry->is_path)
-                return access_is_admin(session);
+                return may_read_paths(session);
         return entry->allow.n_groups == 0 || access_is_admin(session) || is_named(session, entry);
 }
 

@@ -8,15 +8,20 @@
 
 #include "daemon/ctl/session.h"
 
-/* Reads the groups of the peer of `session->fd`. Without memory there are none. */
-void access_read_groups(struct session *session);
+/* Reads who the peer of `session->fd` is: user, groups, process, and what that may do on this machine. Without memory
+ * there are no groups. */
+void access_identify(struct session *session);
 
-/* Root and the daemon's own user: they see everything and have no limits. */
+/* The daemon's own user, and whom the setting `admins` names, root if it names nobody: they see everything and have no
+ * limits. A process that a container keeps from what its user may do here is a plain user (authority.h). */
 bool access_is_admin(const struct session *session);
 
-/* May it name datasets by their paths? An admin, if the daemon serves paths: such a client could read whatever the
- * daemon reads by itself, so it gets nothing that it may not have. Nobody else: the daemon opens files with its own
- * rights. */
+/* Refuses what only an admin may do: "WHAT: only admins may DO, ...", with who they are. -EPERM. */
+int access_refuse(struct session *session, const char *what, const char *to_do, struct why *why);
+
+/* May it name datasets by their paths? Of the admins root and the daemon's own user, if the daemon serves paths: such a
+ * client could read whatever the daemon reads by itself, so it gets nothing that it may not have. Nobody else: the
+ * daemon opens files with its own rights. */
 bool access_paths(const struct session *session);
 
 /* May it use the dataset and see its state? Those of paths are for admins. */

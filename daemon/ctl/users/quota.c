@@ -22,7 +22,9 @@ static struct counts count_connections(const struct session *session) {
         const struct user *user;
 
         TAILQ_FOREACH(other, &session->server->sessions, entry) {
-                counts.n_all += !access_is_admin(other);
+                if (access_is_admin(other))
+                        continue; /* also of the same number: root, beside root of a container */
+                counts.n_all++;
                 counts.n_mine += other->peer.uid == session->peer.uid;
         }
         LIST_FOREACH(user, &session->server->users, entry) {

@@ -1,7 +1,7 @@
 /* ctl/users/quota.h: how much of the node one user may take, so that something is always left for the next user.
  *
  * A share is a percentage of what other users have not taken: a single user may have the whole percentage, and the more
- * users there are, the less each may take. The daemon never takes back what it granted. Root and the daemon's own user
+ * users there are, the less each may take. The daemon never takes back what it granted. Admins
  * have no limit, and connections are reserved for them. */
 #pragma once
 
