@@ -252,6 +252,8 @@ $(O)/obj/daemon/decode/jpeg/entropy.o $(O)/obj/daemon/decode/jpeg/kernels%.o $(O
 	HARD_CFLAGS += $(if $(IS_HARD),-fno-stack-protector)
 # The bit buffer stays in scalar registers: GCC would else pack it into vectors.
 $(O)/obj/daemon/decode/jpeg/entropy.o: CFLAGS_release += -fno-tree-slp-vectorize
+# tests/support/marks.c says why.
+$(O)/obj/tests/unit/%.o $(O)/obj/tests/support/%.o: CPPFLAGS += -D_mark_point=suite_mark
 # Allocates already while the sanitizers' own beginnings are not over.
 $(O)/obj/tests/faults/memory.o: CFLAGS += -fno-sanitize=all
 # Shared libraries that call the same functions make the linker look for these names.

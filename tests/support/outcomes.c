@@ -18,13 +18,13 @@ void outcome_find(const struct tree *tree, const struct format *format, const ch
         struct format_options parsed = { 0 };
 
         *ret_outcome = (struct outcome){ 0 };
-        suite_must(fd >= 0 && format_options_parse(options, format, &parsed, &ret_outcome->why) == 0);
+        ck_assert(fd >= 0 && format_options_parse(options, format, &parsed, &ret_outcome->why) == 0);
         ret_outcome->r = format->build(tree->fd, &files, &parsed, watch, &builder, &ret_outcome->why);
         if (ret_outcome->r == 0) {
-                suite_must(index_builder_write(builder, fd, "index", &ret_outcome->why) == 0);
+                ck_assert(index_builder_write(builder, fd, "index", &ret_outcome->why) == 0);
                 ret_outcome->n_bytes = (size_t)lseek(fd, 0, SEEK_END);
                 ret_outcome->bytes = malloc(ret_outcome->n_bytes);
-                suite_must(ret_outcome->bytes && disk_read_at(fd, ret_outcome->bytes, ret_outcome->n_bytes, 0) == 0);
+                ck_assert(ret_outcome->bytes && disk_read_at(fd, ret_outcome->bytes, ret_outcome->n_bytes, 0) == 0);
                 ret_outcome->why.text[0] = '\0';
         }
         format_options_fini(&parsed);

@@ -16,13 +16,5 @@ struct suite_row {
         int n_loops; /* the test runs with _i = 0 .. n_loops-1; 0: once */
 };
 
-/* ck_assert() without its mark: Check writes one to a file for each assertion that holds, which costs microseconds. For
- * loops of 100,000 and more. */
-#define suite_must(expr)                                                                                               \
-        do {                                                                                                           \
-                if (!(expr))                                                                                           \
-                        ck_abort_msg("%s does not hold", #expr);                                                       \
-        } while (0)
-
 /* Runs them, a minute each at most. Returns the program's exit status. */
 int suite_run(const char *name, const struct suite_row *rows, size_t n_rows);

@@ -124,8 +124,8 @@ static void look_at(uint64_t at, size_t n) {
 
         ck_assert_int_eq(ahead_bytes(ahead, at, n, &bytes), 0);
         for (size_t i = 0; i < n; i += i < 64 || n - i < 66 ? 1 : 61)
-                suite_must(bytes[i] == byte_at(at + i));
-        suite_must(bytes[n - 1] == byte_at(at + n - 1));
+                ck_assert(bytes[i] == byte_at(at + i));
+        ck_assert(bytes[n - 1] == byte_at(at + n - 1));
 }
 
 /* Pieces of up to n_most bytes; before some of them, a part of theirs. */

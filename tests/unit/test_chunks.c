@@ -37,39 +37,39 @@ static void check(const struct plan *plan, const struct chunks *chunks) {
                 struct chunk chunk = chunks_get(chunks, i);
                 uint64_t n_bytes = 0, first;
 
-                suite_must(chunk.first_file == idx_file);
-                suite_must(chunk.offset == offset);
-                suite_must(chunk.n_files >= 1);
-                suite_must(chunk.n_files <= CHUNK_FILES_MAX);
-                suite_must(chunk.n_bytes <= CHUNK_BYTES);
+                ck_assert(chunk.first_file == idx_file);
+                ck_assert(chunk.offset == offset);
+                ck_assert(chunk.n_files >= 1);
+                ck_assert(chunk.n_files <= CHUNK_FILES_MAX);
+                ck_assert(chunk.n_bytes <= CHUNK_BYTES);
                 if (plan_file(plan, idx_file)->n_bytes > CHUNK_BYTES) {
                         uint64_t n = chunks_of_file(chunks, idx_file, &first);
 
-                        suite_must(chunk.n_files == 1);
-                        suite_must(i >= first && i < first + n);
+                        ck_assert(chunk.n_files == 1);
+                        ck_assert(i >= first && i < first + n);
                         offset += chunk.n_bytes;
                         if (offset < plan_file(plan, idx_file)->n_bytes) {
-                                suite_must(chunk.n_bytes == CHUNK_BYTES);
+                                ck_assert(chunk.n_bytes == CHUNK_BYTES);
                         } else {
-                                suite_must(offset == plan_file(plan, idx_file)->n_bytes);
-                                suite_must(i == first + n - 1);
+                                ck_assert(offset == plan_file(plan, idx_file)->n_bytes);
+                                ck_assert(i == first + n - 1);
                                 idx_file++;
                                 offset = 0;
                         }
                         continue;
                 }
                 for (uint32_t k = 0; k < chunk.n_files; k++) {
-                        suite_must(chunks_of_file(chunks, idx_file, &first) == 1);
-                        suite_must(first == i);
+                        ck_assert(chunks_of_file(chunks, idx_file, &first) == 1);
+                        ck_assert(first == i);
                         n_bytes += plan_file(plan, idx_file++)->n_bytes;
                 }
-                suite_must(n_bytes == chunk.n_bytes);
+                ck_assert(n_bytes == chunk.n_bytes);
                 /* It is full: the next file would not have fitted, or is too many, or is cut. */
                 if (idx_file < plan_n_files(plan))
-                        suite_must(chunk.n_files == CHUNK_FILES_MAX ||
-                                   n_bytes + plan_file(plan, idx_file)->n_bytes > CHUNK_BYTES);
+                        ck_assert(chunk.n_files == CHUNK_FILES_MAX ||
+                                  n_bytes + plan_file(plan, idx_file)->n_bytes > CHUNK_BYTES);
         }
-        suite_must(idx_file == plan_n_files(plan));
+        ck_assert(idx_file == plan_n_files(plan));
 }
 
 START_TEST(each_byte_is_in_one_chunk_in_the_plans_order) {

@@ -177,8 +177,8 @@ START_TEST(no_record_leads_out_of_the_slot) {
                 }
                 if (fits(&f)) {
                         n_taken++;
-                        suite_must(f.tensor->offset + (uint64_t)(f.tensor->shape[0] * f.tensor->strides[0]) <=
-                                   SLOT_BYTES);
+                        ck_assert(f.tensor->offset + (uint64_t)(f.tensor->shape[0] * f.tensor->strides[0]) <=
+                                  SLOT_BYTES);
                 }
                 fixture_fini(&f);
         }

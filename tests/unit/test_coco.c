@@ -214,14 +214,14 @@ START_TEST(a_file_of_many_reads_has_the_same_annotations) {
                 ck_assert_uint_eq(source_length(source, i, 1), sizeof(boxes));
                 source_value(source, i, 1, boxes);
                 for (uint64_t k = 0; k < 10; k++) {
-                        suite_must(boxes[k][0] == (float)(k * (N / 10) + i));
+                        ck_assert(boxes[k][0] == (float)(k * (N / 10) + i));
                         at += (size_t)sprintf(expected + at, "%s[[\"%090" PRIu64 "\"]]", k ? ", " : "[",
                                               k * (N / 10) + i);
                 }
                 strcpy(expected + at, "]");
                 source_value(source, i, 7, segmentations);
-                suite_must(source_length(source, i, 7) == strlen(expected));
-                suite_must(memcmp(segmentations, expected, strlen(expected)) == 0);
+                ck_assert(source_length(source, i, 7) == strlen(expected));
+                ck_assert(memcmp(segmentations, expected, strlen(expected)) == 0);
         }
         dataset_unref(dataset);
         tree_remove(&tree);

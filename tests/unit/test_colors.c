@@ -173,9 +173,9 @@ START_TEST(a_step_is_done_where_the_number_of_its_place_is_below_p) {
                         happens = dlp_philox_f32(&philox) < rows[i].p;
                         snprintf(text, sizeof(text), "hflip(0.5) %s", text_of((unsigned)_i, rows[i].text));
                         plan(text, sample, &geometry);
-                        suite_must(geometry.n_operations == happens);
+                        ck_assert(geometry.n_operations == happens);
                         if (happens)
-                                suite_must(strcmp(stage_name(geometry.operations[0].step), STEPS[_i].name) == 0);
+                                ck_assert(strcmp(stage_name(geometry.operations[0].step), STEPS[_i].name) == 0);
                 }
 }
 END_TEST

@@ -83,11 +83,11 @@ START_TEST(each_rank_gets_what_dealing_by_hand_gives_it) {
                 struct dlp_epoch_plan plan = dlp_epoch_plan_make(&terms, rank, base);
 
                 deal_by_hand(&terms, base, rank, &hand);
-                suite_must(plan.n_samples == hand.n);
+                ck_assert(plan.n_samples == hand.n);
                 for (uint64_t k = 0; k < hand.n; k++)
-                        suite_must(dlp_epoch_plan_position(&plan, k) == hand.positions[k]);
+                        ck_assert(dlp_epoch_plan_position(&plan, k) == hand.positions[k]);
                 n_batches = (hand.n + (terms.drop_last ? 0 : terms.batch_size - 1)) / terms.batch_size;
-                suite_must(plan.n_batches == n_batches && plan.n_batches <= plan.n_steps);
+                ck_assert(plan.n_batches == n_batches && plan.n_batches <= plan.n_steps);
         }
 }
 END_TEST
@@ -107,7 +107,7 @@ static void take(const struct dlp_epoch_terms *terms, uint64_t position, uint64_
                 for (uint64_t step = 0; step < n_steps && !dlp_epoch_plan_is_over(&plan, step); step++) {
                         struct dlp_plan_batch batch = dlp_epoch_plan_batch(&plan, step);
 
-                        suite_must(batch.n_samples > 0 && batch.n_samples <= terms->batch_size);
+                        ck_assert(batch.n_samples > 0 && batch.n_samples <= terms->batch_size);
                         for (uint32_t i = 0; i < batch.n_samples; i++)
                                 tally->seen[dlp_epoch_plan_position(&plan, batch.first + i)]++;
                         tally->n_dealt += batch.n_samples;
@@ -138,20 +138,20 @@ START_TEST(over_any_stops_and_resumes_each_position_comes_as_often_as_the_partit
                         plan = dlp_epoch_plan_make(&terms, (uint32_t)below(&state, terms.world), position);
                         take(&terms, position, n_steps, &tally);
                         after = dlp_epoch_plan_position_after(&plan, n_steps);
-                        suite_must(after > position);
+                        ck_assert(after > position);
                         if (after < n) {
-                                suite_must(after - position == n_steps * terms.batch_size * terms.world);
-                                suite_must(tally.n_dealt == after);
+                                ck_assert(after - position == n_steps * terms.batch_size * terms.world);
+                                ck_assert(tally.n_dealt == after);
                         }
                         position = after;
                 }
                 for (uint64_t i = 0; i < n; i++) {
                         n_missed += tally.seen[i] == 0;
-                        suite_must(tally.seen[i] == 1 || partition != DLP_PARTITION_EXACT);
-                        suite_must(tally.seen[i] <= 1 || partition == DLP_PARTITION_PAD);
+                        ck_assert(tally.seen[i] == 1 || partition != DLP_PARTITION_EXACT);
+                        ck_assert(tally.seen[i] <= 1 || partition == DLP_PARTITION_PAD);
                 }
-                suite_must(n_missed == 0 || (partition == DLP_PARTITION_DROP && n_missed < round));
-                suite_must(tally.n_dealt + n_missed >= n && tally.n_dealt + n_missed < n + round);
+                ck_assert(n_missed == 0 || (partition == DLP_PARTITION_DROP && n_missed < round));
+                ck_assert(tally.n_dealt + n_missed >= n && tally.n_dealt + n_missed < n + round);
         }
 }
 END_TEST
@@ -167,17 +167,17 @@ START_TEST(a_resume_with_the_same_terms_changes_no_batch) {
                 uint64_t stop = below(&state, whole.n_steps + 1);
 
                 rest = dlp_epoch_plan_make(&terms, rank, dlp_epoch_plan_position_after(&whole, stop));
-                suite_must(rest.n_batches == (stop < whole.n_batches ? whole.n_batches - stop : 0));
+                ck_assert(rest.n_batches == (stop < whole.n_batches ? whole.n_batches - stop : 0));
                 for (uint64_t step = 0; step < rest.n_batches; step++, n_steps++) {
                         struct dlp_plan_batch a = dlp_epoch_plan_batch(&whole, stop + step),
                                               b = dlp_epoch_plan_batch(&rest, step);
 
-                        suite_must(a.n_samples == b.n_samples);
+                        ck_assert(a.n_samples == b.n_samples);
                         for (uint32_t i = 0; i < a.n_samples; i++)
-                                suite_must(dlp_epoch_plan_position(&whole, a.first + i) ==
-                                           dlp_epoch_plan_position(&rest, b.first + i));
-                        suite_must(dlp_epoch_plan_position_after(&whole, stop + step) ==
-                                   dlp_epoch_plan_position_after(&rest, step));
+                                ck_assert(dlp_epoch_plan_position(&whole, a.first + i) ==
+                                          dlp_epoch_plan_position(&rest, b.first + i));
+                        ck_assert(dlp_epoch_plan_position_after(&whole, stop + step) ==
+                                  dlp_epoch_plan_position_after(&rest, step));
                 }
         }
         ck_assert_uint_gt(n_steps, 20000);
@@ -201,14 +201,14 @@ START_TEST(with_pad_and_drop_all_ranks_always_have_the_same_batches) {
                 for (uint32_t rank = 0; rank < terms.world; rank++) {
                         struct dlp_epoch_plan plan = dlp_epoch_plan_make(&terms, rank, base);
 
-                        suite_must(plan.n_samples == first.n_samples && plan.n_batches == first.n_batches &&
-                                   plan.n_steps == first.n_batches);
+                        ck_assert(plan.n_samples == first.n_samples && plan.n_batches == first.n_batches &&
+                                  plan.n_steps == first.n_batches);
                 }
                 /* Whole batches are dealt, so that no batch is incomplete. */
                 if (terms.dealing != DLP_DEALING_STRIDED)
-                        suite_must(first.n_samples == first.n_batches * terms.batch_size);
+                        ck_assert(first.n_samples == first.n_batches * terms.batch_size);
                 if (terms.partition == DLP_PARTITION_PAD && base < terms.n_positions && !terms.drop_last)
-                        suite_must(first.n_batches > 0);
+                        ck_assert(first.n_batches > 0);
         }
 }
 END_TEST
@@ -231,7 +231,7 @@ START_TEST(a_batch_repeats_a_position_only_where_the_terms_say_so) {
                         for (uint32_t i = 0; i < batch.n_samples; i++)
                                 repeats |= seen[dlp_epoch_plan_position(&plan, batch.first + i)]++ > 0;
                 }
-                suite_must(!repeats || dlp_epoch_may_repeat(&terms));
+                ck_assert(!repeats || dlp_epoch_may_repeat(&terms));
                 n_repeating += repeats;
         }
         ck_assert_uint_gt(n_repeating, 500);
@@ -267,7 +267,7 @@ START_TEST(bases_are_alike_if_each_position_goes_to_the_same_rank) {
                                         }
                                         for (uint64_t i = a > b ? a : b; i < 200; i++)
                                                 same &= owner_of_a[i] == owner_of_b[i];
-                                        suite_must(same == dlp_epoch_is_dealt_alike(&terms, a, b));
+                                        ck_assert(same == dlp_epoch_is_dealt_alike(&terms, a, b));
                                 }
                         }
 }

@@ -318,16 +318,16 @@ START_TEST(a_resume_deals_out_what_is_left_at_any_world_and_batch_size) {
                                      step++) {
                                         struct dlp_plan_batch batch = dlp_epoch_plan_batch(&plan, step);
 
-                                        suite_must(batch.n_samples > 0);
+                                        ck_assert(batch.n_samples > 0);
                                         for (uint32_t i = 0; i < batch.n_samples; i++)
                                                 seen[dlp_epoch_plan_position(&plan, batch.first + i)]++;
                                 }
                         }
-                        suite_must(dlp_epoch_plan_position_after(&plan, n_steps) > position);
+                        ck_assert(dlp_epoch_plan_position_after(&plan, n_steps) > position);
                         position = dlp_epoch_plan_position_after(&plan, n_steps);
                 }
                 for (uint64_t i = 0; i < terms.n_positions; i++)
-                        suite_must(seen[i] == 1);
+                        ck_assert(seen[i] == 1);
         }
 }
 END_TEST
@@ -349,8 +349,8 @@ START_TEST(a_run_that_goes_on_by_steps_stands_where_it_would_in_one_go) {
                 for (uint64_t i = 0; i < n_steps; i++)
                         dlp_epoch_advance(&terms, epoch, position, 1, &epoch, &position);
                 dlp_epoch_advance(&terms, epoch, position, 0, &epoch, &position);
-                suite_must(epoch == epoch_at_once && position == position_at_once);
-                suite_must(terms.n_positions == 0 || !dlp_epoch_is_end(&terms, position));
+                ck_assert(epoch == epoch_at_once && position == position_at_once);
+                ck_assert(terms.n_positions == 0 || !dlp_epoch_is_end(&terms, position));
         }
 }
 END_TEST

@@ -329,13 +329,13 @@ START_TEST(all_threads_have_as_many_units_and_pixels_are_for_as_many_threads_as_
                         n_units = launch.params.n_units;
                         n_threads = (uint64_t)launch.grid[0] * launch.block[0];
                         n_rounds = (n_units + n_threads - 1) / n_threads;
-                        suite_must(n_rounds * n_threads < n_units + n_threads);
+                        ck_assert(n_rounds * n_threads < n_units + n_threads);
                         if (way == 2) {
-                                suite_must(n_threads <= 132u * 1536u);
-                                suite_must(n_rounds == (n_units + 132u * 1536u - 1) / (132u * 1536u));
+                                ck_assert(n_threads <= 132u * 1536u);
+                                ck_assert(n_rounds == (n_units + 132u * 1536u - 1) / (132u * 1536u));
                         } else {
-                                suite_must(n_threads < n_units / (way == 0 ? 1 : 4) + 256);
-                                suite_must(n_rounds == (way == 0 ? 1 : 4) || n_units < 1024);
+                                ck_assert(n_threads < n_units / (way == 0 ? 1 : 4) + 256);
+                                ck_assert(n_rounds == (way == 0 ? 1 : 4) || n_units < 1024);
                         }
                 }
         }

@@ -171,8 +171,8 @@ static bool make_or_empty(const char *text, bool is_empty) {
 
         if (r < 0 && !is_empty)
                 ck_abort_msg("%s: %s", text, maker.why.text);
-        suite_must(r == 0 || r == -EINVAL);
-        suite_must((r < 0) == is_empty);
+        ck_assert(r == 0 || r == -EINVAL);
+        ck_assert((r < 0) == is_empty);
         return r == 0;
 }
 
@@ -190,7 +190,7 @@ static void check_units(uint64_t n_max) {
         uint64_t n_promised = step->type->n_unit_max(step, &maker.terms);
 
         for (uint64_t u = 0; u < order()->n_units; u++)
-                suite_must(unit_size(u) > 0 && unit_size(u) <= n_max && unit_size(u) <= n_promised);
+                ck_assert(unit_size(u) > 0 && unit_size(u) <= n_max && unit_size(u) <= n_promised);
 }
 
 /* Each sample's pieces cover its first n elements as often as it was chosen: the squares of where pieces end less those
@@ -202,13 +202,13 @@ static void check_pieces(const uint64_t *n_delivered) {
                 uint64_t begins = order()->pieces[i].begin, n = order()->pieces[i].n_elements;
                 uint64_t sample = dlp_order_sample(order(), i);
 
-                suite_must(n > 0 && begins + n <= (uint64_t)lengths[sample]);
+                ck_assert(n > 0 && begins + n <= (uint64_t)lengths[sample]);
                 sums[sample] += n;
                 squares[sample] += (begins + n) * (begins + n) - begins * begins;
         }
         for (uint64_t i = 0; i < n_samples; i++) {
-                suite_must(sums[i] == n_delivered[i] * chosen[i]);
-                suite_must(squares[i] == n_delivered[i] * n_delivered[i] * chosen[i]);
+                ck_assert(sums[i] == n_delivered[i] * chosen[i]);
+                ck_assert(squares[i] == n_delivered[i] * n_delivered[i] * chosen[i]);
         }
 }
 
@@ -252,11 +252,11 @@ START_TEST(packs_hold_every_element_once_and_no_more_than_their_size) {
                         n_all += n_delivered[i] * chosen[i];
                 }
                 if (make_or_empty(text, n_all == 0)) {
-                        suite_must(order()->pieces);
+                        ck_assert(order()->pieces);
                         check_units(max > 0 ? max : size);
                         check_pieces(n_delivered);
                         for (uint64_t u = 0; u < order()->n_units; u++)
-                                suite_must(fill_of(u) <= size);
+                                ck_assert(fill_of(u) <= size);
                 }
                 maker_fini(&maker);
         }
@@ -282,7 +282,7 @@ static void check_padded(uint64_t multiple, uint64_t limit, uint64_t budget) {
         for (uint64_t u = 0; u < order()->n_units; u++) {
                 uint64_t n = padded(u, multiple, limit);
 
-                suite_must(n <= budget && (n_promised == 0 || n <= n_promised));
+                ck_assert(n <= budget && (n_promised == 0 || n <= n_promised));
         }
 }
 
@@ -300,9 +300,9 @@ static void check_buckets(const uint64_t *edges, uint64_t limit) {
                         uint64_t length = length_of(i) < limit ? length_of(i) : limit;
                         uint64_t first = length_of(dlp_order_start(order(), u));
 
-                        suite_must(bucket_of(edges, length) == bucket_of(edges, first < limit ? first : limit));
-                        suite_must(!order()->pieces ||
-                                   (order()->pieces[i].begin == 0 && order()->pieces[i].n_elements == length));
+                        ck_assert(bucket_of(edges, length) == bucket_of(edges, first < limit ? first : limit));
+                        ck_assert(!order()->pieces ||
+                                  (order()->pieces[i].begin == 0 && order()->pieces[i].n_elements == length));
                 }
 }
 
@@ -313,7 +313,7 @@ static void check_counts(bool is_whole, uint64_t limit) {
         for (uint64_t i = 0; i < n_samples; i++) {
                 uint32_t n = (uint64_t)lengths[i] <= limit ? chosen[i] : 0;
 
-                suite_must(is_whole ? counts[i] == n : counts[i] <= n);
+                ck_assert(is_whole ? counts[i] == n : counts[i] <= n);
         }
         free(counts);
 }
@@ -384,8 +384,8 @@ START_TEST(batches_of_most_tokens_are_within_their_budget_in_sequence) {
                 if (make_or_empty(text, how == 0 && has_zero)) {
                         check_units(how == 0 ? UINT64_MAX : sentences);
                         for (uint64_t u = 0; u < order()->n_units && budget != UINT64_MAX; u++)
-                                suite_must(padded(u, 1, UINT64_MAX) <= budget ||
-                                           padded(u, 1, UINT64_MAX) == unit_size(u));
+                                ck_assert(padded(u, 1, UINT64_MAX) <= budget ||
+                                          padded(u, 1, UINT64_MAX) == unit_size(u));
                         check_counts(true, UINT64_MAX);
                 }
                 maker_fini(&maker);
@@ -409,9 +409,9 @@ START_TEST(batches_of_a_group_are_full_and_of_one_group) {
                 for (uint64_t i = 0; i < n_samples; i++)
                         n_chosen += chosen[i];
                 if (make_or_empty(text, n_chosen < n_batch)) {
-                        suite_must(order()->n_units == n_chosen / n_batch);
+                        ck_assert(order()->n_units == n_chosen / n_batch);
                         for (uint64_t u = 0; u < order()->n_units; u++)
-                                suite_must(unit_size(u) == n_batch);
+                                ck_assert(unit_size(u) == n_batch);
                         check_units(n_batch);
                         check_buckets(edges, UINT64_MAX);
                 }
@@ -584,10 +584,10 @@ START_TEST(a_set_of_numbers_finds_the_nearest_on_every_level) {
                         dlp_number_set_add(&set, number);
                         has[number] = true;
                 }
-                suite_must(dlp_number_set_has(&set, number) == has[number]);
-                suite_must(dlp_number_set_at_least(&set, at) == nearest(has, at, n, 1));
-                suite_must(dlp_number_set_at_most(&set, at) == nearest(has, at, n, -1));
-                suite_must(dlp_number_set_at_least(&set, 0) == nearest(has, 0, n, 1));
+                ck_assert(dlp_number_set_has(&set, number) == has[number]);
+                ck_assert(dlp_number_set_at_least(&set, at) == nearest(has, at, n, 1));
+                ck_assert(dlp_number_set_at_most(&set, at) == nearest(has, at, n, -1));
+                ck_assert(dlp_number_set_at_least(&set, 0) == nearest(has, 0, n, 1));
         }
         free(has);
         free(words);

@@ -49,7 +49,7 @@ START_TEST(two_blocks_at_once_are_as_each_alone) {
                 blocks_through_jpeg(&quantizer, together, STRIDE, N_BLOCKS);
                 for (uint32_t i = 0; i < N_BLOCKS; i++)
                         blocks_through_jpeg(&quantizer, alone + (size_t)i * BLOCK_SIDE, STRIDE, 1);
-                suite_must(memcmp(together, alone, sizeof(alone)) == 0);
+                ck_assert(memcmp(together, alone, sizeof(alone)) == 0);
         }
 }
 END_TEST
@@ -75,12 +75,12 @@ START_TEST(colours_are_those_of_the_definition) {
                         int32_t blue = a + ((116130 * (b - 128) + 32768) >> 16);
                         int32_t red = a + ((91881 * (c - 128) + 32768) >> 16);
 
-                        suite_must(luma[i] == (19595 * a + 38470 * b + 7471 * c + 32768) >> 16);
-                        suite_must(cb[i] == (-11059 * a - 21709 * b + 32768 * c + 8421375) >> 16);
-                        suite_must(cr[i] == (32768 * a - 27439 * b - 5329 * c + 8421375) >> 16);
-                        suite_must(back.first[i] == (red < 0 ? 0 : red > 255 ? 255 : red));
-                        suite_must(back.second[i] == (green < 0 ? 0 : green > 255 ? 255 : green));
-                        suite_must(back.third[i] == (blue < 0 ? 0 : blue > 255 ? 255 : blue));
+                        ck_assert(luma[i] == (19595 * a + 38470 * b + 7471 * c + 32768) >> 16);
+                        ck_assert(cb[i] == (-11059 * a - 21709 * b + 32768 * c + 8421375) >> 16);
+                        ck_assert(cr[i] == (32768 * a - 27439 * b - 5329 * c + 8421375) >> 16);
+                        ck_assert(back.first[i] == (red < 0 ? 0 : red > 255 ? 255 : red));
+                        ck_assert(back.second[i] == (green < 0 ? 0 : green > 255 ? 255 : green));
+                        ck_assert(back.third[i] == (blue < 0 ? 0 : blue > 255 ? 255 : blue));
                 }
         }
 }

@@ -125,10 +125,10 @@ START_TEST(elements_of_an_array_may_lie_across_reads) {
                 int64_t value;
 
                 source_value(source, (uint64_t)i, 1, &value);
-                suite_must(value == i);
+                ck_assert(value == i);
                 source_locate(source, (uint64_t)i, 0, &extent);
                 sprintf(expected, "\"%0100d\"", i);
-                suite_must(extent.length == 102 && memcmp(text + extent.offset, expected, 102) == 0);
+                ck_assert(extent.length == 102 && memcmp(text + extent.offset, expected, 102) == 0);
         }
         dataset_unref(dataset);
         teardown();
@@ -627,10 +627,10 @@ START_TEST(a_plain_cell_ends_at_the_first_byte_that_ends_it) {
                                         continue;
                                 memset(row, filler, n);
                                 strcpy(row + n, ENDS[i]);
-                                suite_must(csv_find_row((const uint8_t *)row, strlen(row), true, delimiter, &n_row,
-                                                        &n_with_end, &n_lines, NULL) == 0);
-                                suite_must(csv_next_cell((const uint8_t *)row, n_row, delimiter, &at, &cell));
-                                suite_must(cell.begin == 0 && cell.n_bytes == n);
+                                ck_assert(csv_find_row((const uint8_t *)row, strlen(row), true, delimiter, &n_row,
+                                                       &n_with_end, &n_lines, NULL) == 0);
+                                ck_assert(csv_next_cell((const uint8_t *)row, n_row, delimiter, &at, &cell));
+                                ck_assert(cell.begin == 0 && cell.n_bytes == n);
                         }
 }
 END_TEST

@@ -336,14 +336,14 @@ END_TEST
 static void write_rows(const char *name, int n, const char *last) {
         FILE *file = fdopen(openat(tree.fd, name, O_WRONLY | O_CREAT | O_TRUNC, 0644), "w");
 
-        suite_must(file != NULL);
+        ck_assert(file != NULL);
         if (strstr(name, ".csv"))
                 fprintf(file, "i,f,t\n");
         for (int i = 0; i < n; i++)
                 fprintf(file, strstr(name, ".csv") ? "%d,%d.25,\"t\n%d\"\n" : "{\"i\":%d,\"f\":%d.25,\"t\":\"%d\"}\n",
                         i, i, i);
         fprintf(file, "%s", last);
-        suite_must(fclose(file) == 0);
+        ck_assert(fclose(file) == 0);
         tree_age(&tree, name);
 }
 
@@ -374,7 +374,7 @@ struct watching {
 static void on_progress(void *userdata, uint64_t n) {
         struct watching *watching = userdata;
 
-        suite_must(n >= watching->n_last || n < 5000); /* it begins anew when the index is made */
+        ck_assert(n >= watching->n_last || n < 5000); /* it begins anew when the index is made */
         watching->n_last = n;
         watching->n_words++;
         if (watching->is_to_cancel)

@@ -305,7 +305,7 @@ START_TEST(a_blend_is_megatron_s) {
                 }
                 if (has_weights) {
                         blend_normalize(weights, (uint32_t)n);
-                        suite_must(weights[n - 1] == strtod(vector_string(vectors.line, "last_weight"), NULL));
+                        ck_assert(weights[n - 1] == strtod(vector_string(vectors.line, "last_weight"), NULL));
                         blend_normalize(weights, (uint32_t)n);
                 }
                 ck_assert_int_eq(blend_make(has_weights ? weights : NULL, sizes, (uint32_t)n, size, NULL, &blend, &why),
@@ -397,11 +397,11 @@ static uint64_t read_sample(const struct file *file, const struct gpt_samples *s
 
         gpt_first_piece(samples, sample, &piece);
         do {
-                suite_must(piece.n_before == n && piece.n_tokens > 0);
+                ck_assert(piece.n_before == n && piece.n_tokens > 0);
                 for (uint32_t i = 0; i < piece.n_tokens; i++)
                         ret_tokens[n++] = token_at(file, piece.sequence, piece.offset + i);
         } while (gpt_next_piece(samples, &piece));
-        suite_must(n == samples->sample_tokens);
+        ck_assert(n == samples->sample_tokens);
         return n;
 }
 

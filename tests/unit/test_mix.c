@@ -41,11 +41,11 @@ START_TEST(every_half_becomes_its_float_and_comes_back) {
                         ck_assert(isnan(value));
                         continue;
                 }
-                suite_must(value == sign * (exponent == 31  ? (double)INFINITY
-                                            : exponent == 0 ? ldexp(fraction, -24)
-                                                            : ldexp(fraction + 1024, (int)exponent - 25)));
-                suite_must(half_from_float32(float32_from_half((uint16_t)bits)) == bits);
-                suite_must((signbit(value) != 0) == (bits >> 15 != 0));
+                ck_assert(value == sign * (exponent == 31  ? (double)INFINITY
+                                           : exponent == 0 ? ldexp(fraction, -24)
+                                                           : ldexp(fraction + 1024, (int)exponent - 25)));
+                ck_assert(half_from_float32(float32_from_half((uint16_t)bits)) == bits);
+                ck_assert((signbit(value) != 0) == (bits >> 15 != 0));
         }
 }
 END_TEST
@@ -92,7 +92,7 @@ START_TEST(bfloat16_is_rounded_after_each_product_and_their_sum) {
                 sum = own + other;
                 memcpy(&bits, &sum, sizeof(bits));
                 blend_of(DLP_DTYPE_BFLOAT16)(&mixed, &b, 1, lam);
-                suite_must(mixed == bfloat16_from_float32(bits));
+                ck_assert(mixed == bfloat16_from_float32(bits));
         }
 }
 END_TEST
@@ -110,7 +110,7 @@ START_TEST(bytes_are_rounded_to_the_nearest_ties_to_even) {
                         for (unsigned i = 0; i < 256; i++) {
                                 float own = (float)i * (float)LAMS[k], other = (float)level * (float)(1 - LAMS[k]);
 
-                                suite_must(a[i] == (uint8_t)rintf(own + other));
+                                ck_assert(a[i] == (uint8_t)rintf(own + other));
                         }
                 }
 }
@@ -202,7 +202,7 @@ static void check(const struct fixture *f, uint32_t idx_field, const struct mix_
                         } else if (draw.lam < 1) {
                                 blend_of(form->dtype)(wanted, other, 1, draw.lam);
                         }
-                        suite_must(memcmp(got, wanted, size) == 0);
+                        ck_assert(memcmp(got, wanted, size) == 0);
                 }
         }
 }
@@ -335,7 +335,7 @@ START_TEST(lam_is_distributed_as_beta) {
                 }
                 qsort(drawn, n, sizeof(*drawn), compare);
                 for (uint32_t i = 0; i < n; i++)
-                        suite_must(fabs(ROWS[k].share(drawn[i]) - (i + 0.5) / n) < 1.95 / sqrt(n));
+                        ck_assert(fabs(ROWS[k].share(drawn[i]) - (i + 0.5) / n) < 1.95 / sqrt(n));
         }
         free(drawn);
 }
@@ -354,7 +354,7 @@ START_TEST(lam_is_within_0_and_1_for_any_alpha) {
                         uint32_t words[3] = { dice(UINT32_MAX), dice(UINT32_MAX), dice(UINT32_MAX) };
                         double lam = mix_beta(ALPHAS[k], words);
 
-                        suite_must(lam >= 0 && lam <= 1);
+                        ck_assert(lam >= 0 && lam <= 1);
                         sum += lam - 0.5;
                         squares += (lam - 0.5) * (lam - 0.5);
                 }
@@ -366,7 +366,7 @@ START_TEST(lam_is_within_0_and_1_for_any_alpha) {
                                               EXTREMES[i % ARRAY_LENGTH(EXTREMES)], 0 };
                         double lam = mix_beta(ALPHAS[k], words);
 
-                        suite_must(lam >= 0 && lam <= 1);
+                        ck_assert(lam >= 0 && lam <= 1);
                 }
         }
 }

@@ -26,9 +26,9 @@ static int make(void **ret_mapping) {
         int fd = -1;
 
         ck_assert_int_eq(own_file_make("test", &fd), 0);
-        suite_must(ftruncate(fd, N_BYTES) == 0);
+        ck_assert(ftruncate(fd, N_BYTES) == 0);
         *ret_mapping = mmap(NULL, N_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-        suite_must(*ret_mapping != MAP_FAILED);
+        ck_assert(*ret_mapping != MAP_FAILED);
         return fd;
 }
 
@@ -37,7 +37,7 @@ START_TEST(a_file_whose_pages_are_held_for_a_moment_is_sealed_after_it) {
         _cleanup_(closep) int fd = make(&mapping);
         pthread_t thread;
 
-        suite_must(thread_start(&thread, "holder", let_go, mapping) == 0);
+        ck_assert(thread_start(&thread, "holder", let_go, mapping) == 0);
         ck_assert_int_eq(own_file_seal(fd), 0);
         thread_join(thread);
         ck_assert_int_eq(own_file_kind(fd), OWN_FILE_MEMORY);

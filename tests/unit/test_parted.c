@@ -128,7 +128,7 @@ static int compare(const struct format *format, const char *name, uint64_t max_c
 static void write_file(const char *name, const uint8_t *bytes, size_t n_bytes) {
         _cleanup_(closep) int fd = openat(tree.fd, name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
 
-        suite_must(fd >= 0 && disk_write_at(fd, bytes, n_bytes, 0) == 0);
+        ck_assert(fd >= 0 && disk_write_at(fd, bytes, n_bytes, 0) == 0);
         tree_age(&tree, name);
 }
 
@@ -136,7 +136,7 @@ static size_t read_vector(const char *path, uint8_t *bytes) {
         _cleanup_(closep) int fd = open(path, O_RDONLY | O_CLOEXEC);
         off_t n = fd >= 0 ? lseek(fd, 0, SEEK_END) : -1;
 
-        suite_must(n >= 0 && n <= (off_t)FILE_MAX && disk_read_at(fd, bytes, (size_t)n, 0) == 0);
+        ck_assert(n >= 0 && n <= (off_t)FILE_MAX && disk_read_at(fd, bytes, (size_t)n, 0) == 0);
         return (size_t)n;
 }
 
@@ -181,7 +181,7 @@ static void compare_vector(const struct format *format, const char *ending, cons
         write_file(names[1], bytes, n * 2 / 3);
         compare(format, NULL, 0, 3, path);
         for (int i = 0; i < 3; i++)
-                suite_must(unlinkat(tree.fd, names[i], 0) == 0);
+                ck_assert(unlinkat(tree.fd, names[i], 0) == 0);
 }
 
 static void compare_vectors(const struct format *format, const char *folder, const char *ending) {
@@ -189,7 +189,7 @@ static void compare_vectors(const struct format *format, const char *folder, con
         struct dirent *entry;
         unsigned n = 0;
 
-        suite_must(dir != NULL);
+        ck_assert(dir != NULL);
         setup();
         while ((entry = readdir(dir))) {
                 size_t n_name = strlen(entry->d_name), n_ending = strlen(ending);
@@ -220,7 +220,7 @@ static unsigned copy_folder(const char *folder) {
         struct dirent *entry;
         unsigned n = 0;
 
-        suite_must(dir != NULL);
+        ck_assert(dir != NULL);
         while ((entry = readdir(dir))) {
                 char path[PATH_MAX + NAME_MAX + 2];
 
@@ -242,7 +242,7 @@ static int compare_folder(const struct format *format, const char *folder) {
         int r;
 
         setup();
-        suite_must(copy_folder(folder) > 1);
+        ck_assert(copy_folder(folder) > 1);
         r = compare(format, NULL, 0, 3, folder);
         dir = opendir(folder);
         while ((entry = readdir(dir))) {
@@ -273,7 +273,7 @@ static void compare_folders(const struct format *format, const char *root) {
         struct dirent *entry;
         unsigned n_served = 0;
 
-        suite_must(dir != NULL);
+        ck_assert(dir != NULL);
         while ((entry = readdir(dir))) {
                 char folder[PATH_MAX];
 
@@ -305,7 +305,7 @@ static void write_arrays(const char *name, uint32_t n_rows, uint32_t n_columns) 
                 memcpy(bytes + at + 4, prefix, sizeof(prefix));
                 at += 4 + n_array;
         }
-        suite_must(at < sizeof(bytes));
+        ck_assert(at < sizeof(bytes));
         write_file(name, bytes, at);
 }
 

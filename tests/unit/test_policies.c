@@ -134,9 +134,9 @@ START_TEST(what_it_does_is_its_own_time_and_is_left_to_nobody) {
         for (uint64_t sample = 0; sample < 200; sample++) {
                 ck_assert_int_eq(recipe_plan(recipe, 40, 30, SEED, EPOCH, sample, &geometry, NULL), 0);
                 for (uint32_t i = 0; i < geometry.n_operations; i++, n_operations++)
-                        suite_must(geometry.operations[i].step == stages[_i]);
+                        ck_assert(geometry.operations[i].step == stages[_i]);
                 for (uint32_t i = 1; i < geometry.n_stages; i++, n_warps++)
-                        suite_must(geometry.stages[i].drawn_by == stages[_i] && geometry.stages[i].warp.kind);
+                        ck_assert(geometry.stages[i].drawn_by == stages[_i] && geometry.stages[i].warp.kind);
         }
         ck_assert_uint_gt(n_operations, 50);
         ck_assert_uint_gt(n_warps, 30);
@@ -179,7 +179,7 @@ START_TEST(weights_have_the_mean_and_the_deviation_of_dirichlets) {
                 aug_mix_draw_weights(seed * 0x9e3779b97f4a7c15u, ALPHAS[_i], 3, &weights);
                 all = (double)weights.original + (double)weights.chains[0] + (double)weights.chains[1] +
                       (double)weights.chains[2];
-                suite_must(fabs(all - 1) < 1e-6);
+                ck_assert(fabs(all - 1) < 1e-6);
                 from_half = (double)weights.original - 0.5;
                 sum += from_half;
                 squares += from_half * from_half;

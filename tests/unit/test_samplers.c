@@ -147,7 +147,7 @@ START_TEST(weighted_draws_are_the_first_sum_that_reaches_them) {
                 for (uint64_t i = 0; i < 500; i++) {
                         double u = (double)(dlp_torch_u64(&random) & ((1ull << 53) - 1)) * 0x1p-53;
 
-                        suite_must(dlp_order_sample(&maker.order, i) == drawn_plainly(weights, n, u));
+                        ck_assert(dlp_order_sample(&maker.order, i) == drawn_plainly(weights, n, u));
                 }
                 maker_fini(&maker);
                 free(weights);
@@ -402,7 +402,7 @@ static void must_be_dealt(const struct vectors *vectors) {
                 for (size_t k = 0; k < n; k++) {
                         uint64_t position = (k * world + rank) % maker.order.n_positions;
 
-                        suite_must((int64_t)dlp_order_sample(&maker.order, position) == vector_item(list, k));
+                        ck_assert((int64_t)dlp_order_sample(&maker.order, position) == vector_item(list, k));
                 }
         }
 }
@@ -489,9 +489,9 @@ START_TEST(repeat_gives_each_sample_so_many_times_in_a_row) {
         ck_assert_uint_eq(maker.order.n_positions, 3000);
         counts = maker_counts(&maker);
         for (uint64_t i = 0; i < 1000; i++)
-                suite_must(counts[i] == 3);
+                ck_assert(counts[i] == 3);
         for (uint64_t i = 0; i < 3000; i++)
-                suite_must(dlp_order_sample(&maker.order, i) == dlp_order_sample(&maker.order, i / 3 * 3));
+                ck_assert(dlp_order_sample(&maker.order, i) == dlp_order_sample(&maker.order, i / 3 * 3));
         free(counts);
         must_refuse("repeat(3, n=3001)", "repeat: n = 3001, but 1000 samples, 3 times each, are 3000");
         maker_fini(&maker);
@@ -556,12 +556,12 @@ START_TEST(each_beginning_of_a_stratified_order_has_the_classes_in_proportion) {
                         for (uint64_t i = 0; i < n_classes; i++) {
                                 uint64_t exact = counts[i] * (k + 1); /* times n */
 
-                                suite_must(given[i] * n < exact + n && exact < given[i] * n + n);
+                                ck_assert(given[i] * n < exact + n && exact < given[i] * n + n);
                         }
                 }
                 seen = maker_counts(&maker);
                 for (uint64_t i = 0; i < n; i++)
-                        suite_must(seen[i] == 1);
+                        ck_assert(seen[i] == 1);
                 free(seen);
                 free(column);
                 maker_fini(&maker);
@@ -609,14 +609,14 @@ START_TEST(a_curriculum_has_the_easiest_samples_of_its_stage) {
                                 uint64_t sample = dlp_order_sample(&maker.order, i);
                                 double hard = descends ? 499 - column[sample] : column[sample] + 500;
 
-                                suite_must(hard < (double)N_STAGE[epoch] && seen[sample]++ == 0);
+                                ck_assert(hard < (double)N_STAGE[epoch] && seen[sample]++ == 0);
                         }
                 }
         maker.terms.base.shuffle = false;
         maker.terms.base.epoch = 0;
         must_make("curriculum(c, stages=0.25:0.5:1, epochs=2:4)");
         for (uint64_t i = 0; i < 250; i++)
-                suite_must(column[dlp_order_sample(&maker.order, i)] == (double)i - 500);
+                ck_assert(column[dlp_order_sample(&maker.order, i)] == (double)i - 500);
         column[77] = NAN;
         must_refuse("curriculum(c, stages=0.25, epochs=2)", "curriculum: \"c\" is not a number at sample 77");
         must_refuse("curriculum(c, stages=0.25:0.5, epochs=2)",
@@ -905,9 +905,9 @@ START_TEST(a_sampler_gives_the_same_order_again_and_another_one_in_another_epoch
         for (uint64_t i = 0; i < n; i++)
                 samples[i] = dlp_order_sample(&maker.order, i);
         must_make(TEXTS[_i]);
-        suite_must(n == maker.order.n_positions);
+        ck_assert(n == maker.order.n_positions);
         for (uint64_t i = 0; i < n; i++)
-                suite_must(samples[i] == dlp_order_sample(&maker.order, i));
+                ck_assert(samples[i] == dlp_order_sample(&maker.order, i));
         maker.terms.base.epoch = 1;
         must_make(TEXTS[_i]);
         for (uint64_t i = 0; i < n && i < maker.order.n_positions; i++)
@@ -994,11 +994,11 @@ START_TEST(any_text_that_is_read_is_printed_and_read_as_the_same) {
                 write_step(text, sizeof(text), dlp_step_type_find(name, strcspn(name, " ")));
                 if (dlp_order_text_parse(text, &parsed, &why) < 0)
                         continue;
-                suite_must(dlp_order_text_print(&parsed, printed, &why) == 0);
+                ck_assert(dlp_order_text_print(&parsed, printed, &why) == 0);
                 if (dlp_order_text_parse(printed, &parsed, &why) < 0)
                         ck_abort_msg("%s, printed as %s: %s", text, printed, why.text);
-                suite_must(dlp_order_text_print(&parsed, again, &why) == 0);
-                suite_must(strcmp(printed, again) == 0);
+                ck_assert(dlp_order_text_print(&parsed, again, &why) == 0);
+                ck_assert(strcmp(printed, again) == 0);
                 n_read++;
         }
         ck_assert_uint_gt(n_read, 4000);

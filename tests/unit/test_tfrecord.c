@@ -148,7 +148,7 @@ START_TEST(the_instruction_and_the_table_agree_at_every_length_and_place) {
         for (size_t i = 0; i < sizeof(bytes); i++)
                 bytes[i] = (uint8_t)(i * 2654435761u >> 13);
         for (size_t n = 0; n + 8 <= sizeof(bytes); n += n < 300 ? 1 : 37)
-                suite_must(crc32c(bytes + n % 8, n) == crc32c_by_table(bytes + n % 8, n));
+                ck_assert(crc32c(bytes + n % 8, n) == crc32c_by_table(bytes + n % 8, n));
 }
 END_TEST
 

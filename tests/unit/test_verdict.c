@@ -478,11 +478,11 @@ START_TEST(nonsense_makes_no_nonsense) {
                 is_share(v.reading_share);
                 is_share(v.other_share);
                 is_share(v.stage_share);
-                suite_must(v.storage_share == -1 || (v.storage_share >= 0 && v.storage_share <= 1));
-                suite_must(isfinite(v.rate) && isfinite(v.demand) && isfinite(v.predicted) && isfinite(v.seconds) &&
-                           isfinite(v.supply_workers) && isfinite(v.supply_storage) && isfinite(v.read_ms));
-                suite_must(v.rate >= 0 && v.predicted >= 0);
-                suite_must(!strstr(v.sentence, "nan") && !strstr(v.sentence, "inf ") && v.sentence[0] && v.advice[0]);
+                ck_assert(v.storage_share == -1 || (v.storage_share >= 0 && v.storage_share <= 1));
+                ck_assert(isfinite(v.rate) && isfinite(v.demand) && isfinite(v.predicted) && isfinite(v.seconds) &&
+                          isfinite(v.supply_workers) && isfinite(v.supply_storage) && isfinite(v.read_ms));
+                ck_assert(v.rate >= 0 && v.predicted >= 0);
+                ck_assert(!strstr(v.sentence, "nan") && !strstr(v.sentence, "inf ") && v.sentence[0] && v.advice[0]);
         }
 }
 END_TEST

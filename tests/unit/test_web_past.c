@@ -43,19 +43,19 @@ static Dlp__Reply *page_with(const char *user, const char *name, uint64_t now_ns
         jobs.n_jobs = 1;
         reply.body_case = DLP__REPLY__BODY_JOBS;
         reply.jobs = &jobs;
-        suite_must(dlp__reply__get_packed_size(&reply) <= sizeof(packed));
+        ck_assert(dlp__reply__get_packed_size(&reply) <= sizeof(packed));
         made = dlp__reply__unpack(NULL, dlp__reply__pack(&reply, packed), packed);
-        suite_must(made != NULL);
+        ck_assert(made != NULL);
         return made;
 }
 
 static void take(struct past *past, uint64_t now_ns, const char *user, const char *name) {
         struct jobs_seen jobs = { 0 };
 
-        suite_must(jobs_seen_add(&jobs, page_with("somebody", "other", now_ns)) == 0);
-        suite_must(jobs_seen_add(&jobs, page_with(user, name, now_ns)) == 0);
+        ck_assert(jobs_seen_add(&jobs, page_with("somebody", "other", now_ns)) == 0);
+        ck_assert(jobs_seen_add(&jobs, page_with(user, name, now_ns)) == 0);
         past_take(past, now_ns, &jobs);
-        suite_must(jobs.n_pages == 0);
+        ck_assert(jobs.n_pages == 0);
 }
 
 /* The moment of the look at job "train" of user "me"; 0: there is none. */
