@@ -19,6 +19,8 @@
  * much for each pixel. A prime number, so that it does not follow the rhythm of the rows. */
 #define FEEDS_A_LOOK 5u
 
+#define PIXELS_A_LOOK (1u << 20) /* of a resize, between two looks whether the sample is still wanted */
+
 struct workspace {
         struct resizer *resizer;
         uint8_t *between[N_BETWEEN]; /* canvases of even and odd stages; the same for alpha; rows of an operation */
@@ -29,6 +31,9 @@ struct workspace {
         uint8_t *out;
         size_t stride;
         struct canvas canvas; /* of the stage that is being drawn */
+
+        wanted_fn is_wanted;
+        const void *wanted_by;
 
         struct stage_clock *clock;
         uint32_t n_feeds;         /* since the last look */
@@ -52,6 +57,17 @@ int workspace_new(enum resize_code code, struct workspace **ret_workspace, struc
 
 void workspace_set_clock(struct workspace *workspace, struct stage_clock *clock) {
         workspace->clock = clock;
+}
+
+void workspace_set_wanted(struct workspace *workspace, wanted_fn is_wanted, const void *userdata) {
+        workspace->is_wanted = is_wanted;
+        workspace->wanted_by = userdata;
+}
+
+int workspace_ask(const struct workspace *workspace, struct why *why) {
+        if (!workspace->is_wanted || workspace->is_wanted(workspace->wanted_by))
+                return 0;
+        return why_set(why, -ECANCELED, "nobody wants the sample any more");
 }
 
 void workspace_trim(struct workspace *workspace) {
@@ -185,11 +201,29 @@ static void swap_rows(uint8_t *a, uint8_t *b, size_t n_bytes) {
         }
 }
 
+/* Feeds the window all of its source. */
+static int feed_whole(struct workspace *workspace, const struct view *source, struct why *why) {
+        uint32_t n_rows = source->width < PIXELS_A_LOOK ? PIXELS_A_LOOK / source->width : 1;
+        int r = 0;
+
+        for (uint32_t y = 0; y < source->height && r == 0; y += n_rows) {
+                struct view rows = *source;
+
+                rows.pixels += y * source->stride;
+                rows.height = source->height - y < n_rows ? source->height - y : n_rows;
+                resizer_feed(workspace->resizer, &rows);
+                r = workspace_ask(workspace, why);
+        }
+        return r;
+}
+
 static int run_operation(struct workspace *workspace, const struct operation *operation, const struct canvas *canvas,
                          struct why *why) {
         struct operation with_rows = *operation;
-        int r = reserve_between(workspace, ROWS, row_bytes(operation, canvas->width, canvas->height), why);
+        int r = workspace_ask(workspace, why);
 
+        if (r == 0)
+                r = reserve_between(workspace, ROWS, row_bytes(operation, canvas->width, canvas->height), why);
         if (r < 0)
                 return r;
         with_rows.rows = workspace->between[ROWS];
@@ -309,8 +343,10 @@ static void settle_feeding(struct workspace *workspace) {
 static int draw_next(struct workspace *workspace, uint32_t idx, struct why *why) {
         const struct stage *stage = &workspace->geometry->stages[idx];
         struct view source = view_of(&workspace->canvas, &stage->source);
-        int r;
+        int r = workspace_ask(workspace, why);
 
+        if (r < 0)
+                return r;
         stage_enter(workspace->clock, stage->drawn_by);
         if (stage->warp.kind != WARP_NONE) {
                 r = find_canvas(workspace, idx, why);
@@ -321,9 +357,7 @@ static int draw_next(struct workspace *workspace, uint32_t idx, struct why *why)
                 return r;
         }
         r = begin_stage(workspace, idx, NULL, why);
-        if (r == 0 && !is_empty(stage))
-                resizer_feed(workspace->resizer, &source);
-        return r;
+        return r == 0 && !is_empty(stage) ? feed_whole(workspace, &source, why) : r;
 }
 
 static void erase(const struct geometry *geometry, uint8_t *out, size_t stride) {
@@ -361,8 +395,8 @@ int recipe_run(struct workspace *workspace, const struct geometry *geometry, con
                 return r;
         stage_enter(workspace->clock, first->drawn_by);
         if (!is_empty(first))
-                resizer_feed(workspace->resizer, source);
-        return recipe_end(workspace, why);
+                r = feed_whole(workspace, source, why);
+        return r < 0 ? r : recipe_end(workspace, why);
 }
 
 /* ---- colours and alpha --------------------------------------------------------------------------------------- */
@@ -399,9 +433,7 @@ static int draw_layer(struct workspace *workspace, uint32_t layer, uint32_t idx,
                 return 0;
         }
         r = begin_window(workspace, stage, given, why);
-        if (r == 0 && !is_empty(stage))
-                resizer_feed(workspace->resizer, &view);
-        return r;
+        return r == 0 && !is_empty(stage) ? feed_whole(workspace, &view, why) : r;
 }
 
 static struct canvas part_of(const struct canvas *canvas, const struct box *box) {
@@ -425,8 +457,11 @@ static int run_stage(struct workspace *workspace, uint32_t idx, const struct box
         const struct stage *stage = &workspace->geometry->stages[idx];
         struct stage without_operations = *stage;
         struct box place = window_on_canvas(stage);
-        int r = 0;
+        int r;
 
+        r = workspace_ask(workspace, why);
+        if (r < 0)
+                return r;
         stage_enter(workspace->clock, stage->drawn_by);
         if (is_mixing(stage))
                 alpha_multiply(&sources[COLORS], &sources[ALPHA]);

@@ -224,6 +224,15 @@ int workspace_new(enum resize_code code, struct workspace **ret_workspace, struc
 /* From now on it marks on this clock what it does; NULL: it does not. The clock outlives it. */
 void workspace_set_clock(struct workspace *workspace, struct stage_clock *clock);
 
+/* Whoever is meant to get a sample may have left before it is made, and a long recipe takes seconds. From now on the
+ * workspace asks between operations, and after about a megapixel of a resize; if the answer is no, whatever runs ends
+ * with -ECANCELED. NULL: it does not ask. */
+typedef bool (*wanted_fn)(const void *userdata);
+void workspace_set_wanted(struct workspace *workspace, wanted_fn is_wanted, const void *userdata);
+
+/* The same question for whoever feeds it: 0 or -ECANCELED. */
+int workspace_ask(const struct workspace *workspace, struct why *why);
+
 /* Takes NULL. */
 void workspace_free(struct workspace *workspace);
 void workspace_freep(struct workspace **workspace);
@@ -248,7 +257,7 @@ int recipe_begin(struct workspace *workspace, const struct geometry *geometry, u
  * call. */
 void recipe_feed(struct workspace *workspace, const struct view *rows);
 
-/* All rows have come: executes the stages that need the whole picture. -ENOMEM; else 0. */
+/* All rows have come: executes the stages that need the whole picture. -ENOMEM, -ECANCELED; else 0. */
 int recipe_end(struct workspace *workspace, struct why *why);
 
 /* In place of these three if all of geometry->source is in memory. */

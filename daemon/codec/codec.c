@@ -712,6 +712,10 @@ struct codec_counts codec_tools_take_counts(struct codec_tools *tools) {
         return counts;
 }
 
+void codec_tools_set_wanted(struct codec_tools *tools, bool (*is_wanted)(const void *userdata), const void *userdata) {
+        workspace_set_wanted(tools->workspace, is_wanted, userdata);
+}
+
 struct stage_clock *codec_tools_clock(struct codec_tools *tools) {
         return &tools->clock;
 }

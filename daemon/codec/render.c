@@ -17,9 +17,8 @@ static int on_begin(void *userdata, struct why *why) {
 static int on_rows(void *userdata, const struct view *rows, struct why *why) {
         struct rendering *rendering = userdata;
 
-        (void)why;
         recipe_feed(rendering->workspace, rows);
-        return 0;
+        return workspace_ask(rendering->workspace, why);
 }
 
 int render(struct decoder *decoder, struct workspace *workspace, const struct geometry *geometry, uint8_t *out,

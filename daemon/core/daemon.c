@@ -30,7 +30,7 @@
 #include "proto/base/clock.h"
 
 #define DRAIN_TICK_US   20000
-#define DRAIN_TICKS_MAX 250u          /* five seconds for the batches that were begun */
+#define DRAIN_TICKS_MAX 50u           /* a second for the batches that were begun: others are made after the restart */
 #define OWN_BYTES       (64ull << 20) /* in addition to memory_limit: code, heap, stacks */
 #define FACTS_MAX       48u
 #define LOOK_S          1 /* seconds between checks of the stamps of staged datasets, and of memory that clients hold */

@@ -312,7 +312,7 @@ static void nap(void) {
 int pipeline_stop(struct pipeline *pipeline) {
         if (!pipeline)
                 return 0;
-        /* Every sample in progress comes back by itself: reads end, and the limits bound how long decoding takes. */
+        /* Every sample in progress comes back by itself: reads end, and what is made is given up between its steps. */
         for (uint32_t n_naps = 0; atomic_load_explicit(&pipeline->n_streams, memory_order_acquire) > 0; n_naps++) {
                 if (n_naps >= STOP_NAPS_MAX)
                         return -ETIMEDOUT;

@@ -121,6 +121,18 @@ static void count_time(struct worker *worker, struct task *task, uint64_t begin_
         counter_add(&worker->counters->decode_ns, took.serving_ns);
 }
 
+/* What takes long asks it now and then. */
+static bool is_wanted(const void *userdata) {
+        const struct worker *worker = userdata;
+
+        return batch_is_wanted(worker->batch);
+}
+
+/* It was given up, or has failed, and nobody wants it any more. */
+static int dropped_or(const struct task *task, int error) {
+        return error == -ECANCELED && !batch_is_wanted(task->batch) ? RENDERING_DROPPED : error;
+}
+
 /* Returns 0, SAMPLE_WAITS, RENDERING_DROPPED, or a negative errno for what is wrong with the sample. */
 static int serve(struct worker *worker, struct task *task, struct why *why) {
         struct stage_clock *clock = codec_tools_clock(worker->tools);
@@ -141,12 +153,16 @@ static int serve(struct worker *worker, struct task *task, struct why *why) {
         counter_add(&worker->counters->n_bytes_read, task->request.n_bytes);
 
         codec_tools_begin_sample(worker->tools);
-        r = fields_serve(worker, task, why);
+        r = dropped_or(task, fields_serve(worker, task, why));
         codec_tools_begin_sample(worker->tools); /* it needs no memory that is returned now */
         worker_count_decoded(worker);
         if (r == SAMPLE_WAITS || r == RENDERING_DROPPED) { /* what it has begun is begun again */
+                uint64_t end_ns = stage_clock_stop(clock);
+
+                if (r == RENDERING_DROPPED) /* it is paid for */
+                        worker->serving_ns = end_ns - begin_ns;
                 stage_clock_drop(clock);
-                trace_sample_end(worker, DLP_TRACE_POSTPONED, begin_ns, clock_now_ns(), 0);
+                trace_sample_end(worker, DLP_TRACE_POSTPONED, begin_ns, end_ns, 0);
                 return r;
         }
         worker_settle(worker, task);
@@ -290,6 +306,7 @@ static void worker_do(struct worker *worker, struct task *task) {
         int r;
 
         worker->serving_ns = 0;
+        worker->batch = batch;
         if (task->is_replay) {
                 serve_again(worker, task);
                 return;
@@ -318,7 +335,7 @@ static void worker_do(struct worker *worker, struct task *task) {
 
                 r = was_on_desk ? own_outcome(task, &why) : serve(worker, task, &why);
                 if (r == 0 && was_on_desk)
-                        r = after_serve(worker, task, &why);
+                        r = dropped_or(task, after_serve(worker, task, &why));
                 if (r == SAMPLE_WAITS)
                         return;
                 if (r == RENDERING_DROPPED) {
@@ -374,6 +391,8 @@ static int worker_equip(struct worker *worker) {
         r = codec_tools_new(&worker->limits, worker->decode_jpeg, &worker->tools, &worker->why);
         if (r == 0)
                 worker->rendering.clock = codec_tools_clock(worker->tools);
+        if (r == 0)
+                codec_tools_set_wanted(worker->tools, is_wanted, worker);
         return r;
 }
 

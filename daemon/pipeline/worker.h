@@ -48,6 +48,7 @@ struct worker {
         uint64_t clock_ns;         /* own thread: base/work/pace.h */
         uint64_t serving_ns;       /* own thread: time of the current sample */
         struct fair_thread taking; /* the queue's */
+        const struct batch *batch; /* own thread: of the current sample */
         struct counters counted;
         struct rendering rendering;   /* own thread: what cells do for it */
         struct trace_thread traced;   /* own thread */

@@ -224,6 +224,19 @@ def _(box):
     equal(other.process.returncode, 0, "status after SIGINT")
 
 
+@case("SIGTERM ends it while samples are made that take far longer: they are given up between their steps")
+def _(box):
+    daemon = box.daemon({"d": box.folder_of_pictures("d", 4)}, memory_limit="2GiB", workers=1)
+    daemon.read("d", batch=1, epochs=1)
+    before = daemon.cpu_ticks()
+    steps = " ".join(["resize(8192:8192)"] + ["equalize(1)", "gaussian_blur(31, sigma=8)"] * 14 + ["center_crop(8)"])
+    reader = daemon.reader("d", batch=1, pipeline=steps)
+    within(60, lambda: daemon.cpu_ticks() > before + 50, "a sample is being made")
+    daemon.stop()
+    equal("ending without it" in daemon.log(), False, "it gave up waiting for its workers")
+    reader.finish(10)
+
+
 @case("SIGHUP takes up a new dataset, and lets go of one without disturbing who reads it")
 def _(box):
     first, second = box.folder_of_files("d", 50), box.folder_of_files("e", 7)

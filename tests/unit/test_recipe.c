@@ -1091,6 +1091,47 @@ START_TEST(a_small_picture_gets_a_black_border_also_mirrored) {
 }
 END_TEST
 
+struct interest {
+        uint32_t n_asked, n_yes;
+};
+
+static bool is_interested(const void *userdata) {
+        struct interest *interest = (struct interest *)(uintptr_t)userdata;
+
+        return interest->n_asked++ < interest->n_yes;
+}
+
+START_TEST(what_nobody_wants_any_more_is_given_up_between_steps_and_within_a_resize) {
+        static const char text[] = "resize(300:500) equalize(1) gaussian_blur(7:3, sigma=1.3) random_rotation(30:30) "
+                                   "resize(1500:1000) sharpness(2.5, p=1) center_crop(20)";
+        struct workspace *workspace = new_workspace();
+        struct recipe *recipe = parse(text);
+        const uint32_t width = 1024, height = 2500;
+        uint8_t *pixels = make_picture(width, height), out[20 * 20 * 3];
+        struct view view = { .pixels = pixels, .stride = (size_t)width * 3, .width = width, .height = height };
+        struct interest interest = { .n_yes = UINT32_MAX };
+        struct geometry geometry;
+        uint32_t n_asked;
+
+        ck_assert_int_eq(recipe_plan(recipe, width, height, 1, 2, 3, &geometry, NULL), 0);
+        ck_assert_uint_eq(geometry.source.height, height);
+        workspace_set_wanted(workspace, is_interested, &interest);
+        ck_assert_int_eq(recipe_run(workspace, &geometry, &view, out, 20 * 3, NULL), 0);
+        n_asked = interest.n_asked;
+        ck_assert_uint_ge(n_asked, 3 + 5); /* the first resize has 2.5 megapixels */
+        for (uint32_t n = 0; n < n_asked; n++) {
+                interest = (struct interest){ .n_yes = n };
+                ck_assert_int_eq(recipe_run(workspace, &geometry, &view, out, 20 * 3, NULL), -ECANCELED);
+                ck_assert_uint_eq(interest.n_asked, n + 1);
+        }
+        workspace_set_wanted(workspace, NULL, NULL);
+        ck_assert_int_eq(recipe_run(workspace, &geometry, &view, out, 20 * 3, NULL), 0);
+        free(pixels);
+        recipe_free(recipe);
+        workspace_free(workspace);
+}
+END_TEST
+
 /* Folding steps into stages changes no pixel: each pipeline equals its steps, applied one by one. */
 START_TEST(a_pipeline_equals_its_steps_one_by_one) {
         static const char *const steps[] = {
@@ -1369,6 +1410,7 @@ int main(void) {
         tcase_add_test(tcase, steps_without_resampling_move_pixels_and_nothing_else);
         tcase_add_test(tcase, a_small_picture_gets_a_black_border_also_mirrored);
         tcase_add_test(tcase, a_pipeline_equals_its_steps_one_by_one);
+        tcase_add_test(tcase, what_nobody_wants_any_more_is_given_up_between_steps_and_within_a_resize);
         tcase_add_test(tcase, a_border_is_drawn_around_and_mirrored_with_the_picture);
         tcase_add_test(tcase, colours_change_as_pillow_changes_them);
         tcase_add_test(tcase, numbers_leave_in_the_type_and_layout_that_were_asked_for);
