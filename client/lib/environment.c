@@ -8,8 +8,11 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "proto/base/cleanup.h"
+
+#define NAMESPACE_OF_MACHINE 0xeffffffcu /* of its pids: the kernel's PROC_PID_INIT_INO */
 
 /* Slurm sets the variables of the job in batch scripts and shells of an allocation too. There one process runs, not
  * SLURM_NTASKS of them. Only the step's variables tell how many tasks run together with this one. */
@@ -187,6 +190,14 @@ static unsigned long long start_time(void) {
         return field && sscanf(field, "%llu", &ticks) == 1 ? ticks : 0;
 }
 
+/* Containers have numbers of processes of their own, and may have started theirs in the same moment. 0: the machine's
+ * own numbers, or /proc cannot be read. */
+static unsigned long long pid_namespace(void) {
+        struct stat status;
+
+        return stat("/proc/self/ns/pid", &status) == 0 && status.st_ino != NAMESPACE_OF_MACHINE ? status.st_ino : 0;
+}
+
 int dli_environment_run(char *name, size_t capacity) {
         const char *id = variable("TORCHELASTIC_RUN_ID");
         const char *address = variable("MASTER_ADDR"), *port = variable("MASTER_PORT");
@@ -209,7 +220,8 @@ int dli_environment_run(char *name, size_t capacity) {
 }
 
 int dli_environment_job(uint32_t world, uint64_t number, struct why *reason, char *ret_name) {
-        char run[1024], process[64] = "", whole[DLP_NAME_MAX];
+        char run[1024], process[96] = "", whole[DLP_NAME_MAX];
+        unsigned long long namespace = pid_namespace();
         int n_run = dli_environment_run(run, sizeof(run)), n;
 
         if (n_run == 0 && world > 1)
@@ -220,8 +232,8 @@ int dli_environment_job(uint32_t world, uint64_t number, struct why *reason, cha
         /* A single rank has no other ranks to find. But other runs must not get its name: a sweep starts many in one
          * allocation. */
         if (world <= 1)
-                snprintf(process, sizeof(process), "%spid-%ld@%llu", n_run > 0 ? "/" : "", (long)getpid(),
-                         start_time());
+                snprintf(process, sizeof(process), namespace ? "%spid-%ld@%llu-%llu" : "%spid-%ld@%llu",
+                         n_run > 0 ? "/" : "", (long)getpid(), start_time(), namespace);
 
         n = snprintf(whole, sizeof(whole), "%s%s.%llu", run, process, (unsigned long long)number);
         if (n_run >= (int)sizeof(run) || n >= (int)sizeof(whole))

@@ -2,12 +2,14 @@
 
 #include <check.h>
 #include <errno.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "client/include/dlclient.h"
@@ -251,6 +253,43 @@ START_TEST(ranks_without_a_name_are_refused) {
 }
 END_TEST
 
+/* In the first process of a pid namespace of its own. */
+static int check_name_in_a_namespace(void) {
+        char name[DLP_NAME_MAX], expected[64];
+        struct stat status;
+        struct why reason;
+
+        if (stat("/proc/self/ns/pid", &status) < 0 || dli_environment_job(1, 5, &reason, name) < 0)
+                return 1;
+        snprintf(expected, sizeof(expected), "-%llu.5", (unsigned long long)status.st_ino);
+        return getpid() == 1 && strncmp(name, "pid-1@", 6) == 0 && strstr(name, expected) ? 0 : 1;
+}
+
+/* Both may have been started in the same moment. The kernel numbers the namespaces that there are. */
+START_TEST(the_first_processes_of_two_containers_have_two_names) {
+        int status;
+        pid_t pid;
+
+        set_environment("");
+        pid = fork();
+        ck_assert_int_ge(pid, 0);
+        if (pid == 0) {
+                if (unshare(CLONE_NEWPID) < 0 && unshare(CLONE_NEWUSER | CLONE_NEWPID) < 0)
+                        _exit(77);
+                pid = fork();
+                if (pid == 0)
+                        _exit(check_name_in_a_namespace());
+                _exit(waitpid(pid, &status, 0) == pid && WIFEXITED(status) ? WEXITSTATUS(status) : 1);
+        }
+        ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+        ck_assert(WIFEXITED(status));
+        if (WEXITSTATUS(status) == 77)
+                printf("not run: this user may not make a pid namespace\n");
+        else
+                ck_assert_int_eq(WEXITSTATUS(status), 0);
+}
+END_TEST
+
 START_TEST(a_run_name_of_any_length_is_no_trouble) {
         char name[DLP_NAME_MAX], value[5000];
         struct why reason;
@@ -445,6 +484,7 @@ int main(void) {
                             sizeof(BAD_RANKS) / sizeof(BAD_RANKS[0]));
         tcase_add_loop_test(environment, a_job_is_called_as_its_run, 0, sizeof(JOBS) / sizeof(JOBS[0]));
         tcase_add_test(environment, ranks_without_a_name_are_refused);
+        tcase_add_test(environment, the_first_processes_of_two_containers_have_two_names);
         tcase_add_test(environment, a_run_name_of_any_length_is_no_trouble);
         suite_add_tcase(suite, environment);
         tcase_add_test(options, each_option_out_of_range_is_named_with_what_is_allowed);
