@@ -38,9 +38,12 @@ static int check_format(const char *text, struct why *why) {
 static int check_origin(const char *text, struct why *why) {
         struct url url;
 
-        if (strpbrk(text, " \t\r\n"))
-                return why_set(why, -EINVAL, "\"%s\" has a blank; write it as %%20", text);
-        return url_parse(text, &url, why);
+        int r = url_parse(text, &url, why);
+
+        if (r == 0 && strchr(text, ' ') && (url.scheme != URL_S3 || memchr(url.host, ' ', url.n_host)))
+                return why_set(why, -EINVAL, "\"%s\" has a blank%s", text,
+                               url.scheme == URL_S3 ? " in the bucket's name" : "; write it as %20");
+        return r;
 }
 
 static int check_endpoint(const char *text, struct why *why) {

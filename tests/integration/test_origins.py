@@ -378,6 +378,13 @@ def _(box):
         server.put("photos", "l/m.jsonl", line("../x", b"").replace("../", "").encode())
         equal(plan("s3://photos/l/m.jsonl", **options).files["x"]["urls"], ["s3://photos/l/x"], "beside the manifest")
 
+        for folder in ("my train", "a+b %20&=", " é "):
+            server.put("photos", folder + "/x 1.jpg", b"12")
+            for url in ("s3://photos/" + folder, f"s3://photos/{folder}/"):
+                result = plan(url, **options)
+                equal([(path, file["size"], file["urls"]) for path, file in result.files.items()],
+                      [("x 1.jpg", 2, [f"s3://photos/{folder}/x 1.jpg"])], f"files below {url!r}")
+
         refused("s3://photos/nothing", says=["nothing below"], **options)
         refused("s3://nobucket/x", says=["ENOENT", "NoSuchBucket"], **options)
         with open(box.path("credentials"), "w", encoding="utf-8") as file:
