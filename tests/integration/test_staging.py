@@ -319,11 +319,11 @@ def _(box):
     folder = source_of(box)
     for path in files_of(folder):
         with open(os.path.join(folder, path), "rb") as file:
-            server.put("bucket", "train/" + path, file.read())
+            server.put("bucket", "my train/" + path, file.read())
     server.put("bucket", "other/x.jpg", b"not of the dataset")
     secrets = box.path("credentials")
     server.credentials(secrets)
-    staging = Staging(box, "s3://bucket/train/", endpoint=server.endpoint, credentials=secrets)
+    staging = Staging(box, "s3://bucket/my train/", endpoint=server.endpoint, credentials=secrets)
     os.chmod(secrets, 0o644)
     contains(staging.run(status=None).text, secrets, "chmod 600")
     os.chmod(secrets, 0o600)
@@ -332,6 +332,33 @@ def _(box):
     for text in (done.text, json.dumps(staging.stamp()), open(staging.config, encoding="utf-8").read()):
         equal(server.secret_key in text, False, "the secret is shown")
     equal(staging.run().result, "up-to-date", "the second run")
+
+
+@case("a blank is a part of a key; in other URLs it is refused with how to write it")
+def _(box):
+    staging = Staging(box, "s3://bucket/my train/", endpoint="http://127.0.0.1:1")
+    equal("blank" in staging.run(status=None).text, False, "a key")
+    for url in ("http://host/my train/x.tar", "file:///my train", "s3:// bucket/x"):
+        staging.write_config(origin=url)
+        contains(staging.run(status=78).text, "blank")
+
+
+@case("root stages as the user whose folder it is, so that this user's next staging finds its own files")
+def _(box):
+    if os.getuid() != 0:
+        raise Skip("only root can stage for somebody else")
+    user = 61001
+    os.chmod(box.folder, 0o755)
+    staging = Staging(box, "file://" + source_of(box))
+    os.chown(os.path.dirname(staging.path), user, user)
+    contains(staging.run().text, str(user), os.path.dirname(staging.path))
+    equal(staging.run().result, "up-to-date", "root's")
+    for folder, names, files in os.walk(os.path.dirname(staging.path)):
+        for name in names + files:
+            equal(os.lstat(os.path.join(folder, name)).st_uid, user, f"who has {os.path.join(folder, name)}")
+    write(os.path.join(box.path("origin"), "class0", "new.jpg"), b"new")
+    equal(staging.run(program=["setpriv", f"--reuid={user}", f"--regid={user}", "--clear-groups"]).result, "staged", "the user's")
+    equal(staging.run().result, "up-to-date", "root's again")
 
 
 @case("links of an archive become files, also where they come before what they lead to, and below a path with links")

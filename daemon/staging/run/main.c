@@ -9,6 +9,7 @@
 #include "daemon/core/config.h"
 #include "daemon/staging/nodes/cluster.h"
 #include "daemon/staging/nodes/launch.h"
+#include "daemon/staging/run/owner.h"
 #include "daemon/staging/run/report.h"
 #include "daemon/staging/run/run.h"
 #include "proto/base/nearest.h"
@@ -61,6 +62,11 @@ static int refuse_dataset(const struct stage_options *options, const struct sett
         return EX_CONFIG;
 }
 
+static int refuse_owner(const struct why *why) {
+        log_error("stage", "%s", why->text);
+        return EX_OSERR;
+}
+
 static const struct dataset_setting *find_dataset(const struct settings *settings, const char *name) {
         for (size_t i = 0; i < settings->n_datasets; i++)
                 if (strcmp(settings->datasets[i].name, name) == 0)
@@ -106,6 +112,8 @@ int main(int argc, char **argv) {
         dataset = find_dataset(&settings, options.dataset);
         if (!dataset || !dataset->origin[0])
                 r = refuse_dataset(&options, &settings, dataset);
+        else if (owner_become(dataset->path, &why) < 0)
+                r = refuse_owner(&why);
         else
                 r = run_or_launch(&options, &settings, dataset, argv);
         settings_fini(&settings);

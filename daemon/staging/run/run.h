@@ -1,5 +1,6 @@
 /* staging/run/run.h: one staging, from the survey to the stamp, on each of its nodes.
  *
+ *   owner.c      root acts as the user whose folder it is
  *   agree.c      all nodes go on, or all end: with the words of the one that could not
  *   run.c        the steps, in order
  *   survey.c     what shall be there: the origin's plan, the same on all nodes
