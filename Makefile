@@ -131,7 +131,7 @@ OBJ_fuzz_support := $(call obj,$(SRC_fuzz_support) tests/support/maker.c)
 
 UNIT := $(patsubst tests/unit/%.c,$(B)/tests/%,$(SRC_unit))
 BENCH_PROGRAMS := $(patsubst tests/bench/%.c,$(B)/bench/%,$(SRC_bench)) $(B)/bench/gpu $(B)/bench/libgpu_jpeg.so
-FUZZ := $(patsubst tests/fuzz/%.c,$(B)/fuzz/%,$(SRC_fuzz))
+FUZZ_PROGRAMS := $(patsubst tests/fuzz/%.c,$(B)/fuzz/%,$(SRC_fuzz))
 GUIDED := $(patsubst tests/fuzz/%.c,$(B)/fuzz/%,$(SRC_guided))
 REPLAY := $(patsubst tests/fuzz/guided_%.c,$(B)/fuzz/replay_%,$(SRC_guided))
 TOOLS := $(patsubst tests/tools/%.c,$(B)/tools/%,$(SRC_tools))
@@ -348,7 +348,7 @@ $(filter $(B)/tests/test_cuda%,$(UNIT)) $(B)/faults/faults: | $(CUDA_DRIVER)
 
 unit: $(UNIT) $(CUDA_DRIVER)
 tools: $(TOOLS) $(CUDA_DRIVER)
-fuzz-programs: $(FUZZ) $(REPLAY)
+fuzz-programs: $(FUZZ_PROGRAMS) $(REPLAY)
 guided-programs: $(GUIDED)
 bench-programs: $(BENCH_PROGRAMS)
 

@@ -21,7 +21,7 @@ SCRIPTS := $(patsubst tests/integration/%.py,%,$(sort $(wildcard tests/integrati
 # own. The library below it is watched by test_client_*, and what its daemon does for it by the other scripts.
 # Not test_memory: what a sanitizer keeps beside each allocation is not the daemon's memory.
 # test_cluster and test_staging_nodes: MPI leaks on its way out. By hand they run with detect_leaks=0.
-ASAN_SCRIPTS := $(filter-out test_boot test_bench_report test_bench_gpu test_install test_layers_selftest test_systemd test_order test_wheel test_deb test_completion \
+ASAN_SCRIPTS := $(filter-out test_targets test_boot test_bench_report test_bench_gpu test_install test_layers_selftest test_systemd test_order test_wheel test_deb test_completion \
 	test_cluster test_staging_nodes test_memory test_hardening test_failing_fs test_training_programs test_kernels test_python%,$(SCRIPTS))
 TSAN_SCRIPTS := $(filter test_serving test_crashes test_damage test_skipping test_workers test_packed test_staging,$(SCRIPTS))
 FALLBACK_SCRIPTS := $(filter test_serving test_damage test_packed,$(SCRIPTS))
@@ -184,10 +184,12 @@ fuzz: ## every parser, coverage-guided: FUZZ_SECONDS (60) each, FUZZ=name for on
 		else echo "fuzz: no clang, so nothing coverage-guided"; fi
 
 fuzz-keep: ## takes what `make fuzz` has learned into tests/fuzz/corpus, as far as it reaches more; FUZZ=name for one
+	@$(DEPS) build check fuzz
 	$(SUBMAKE) VARIANT=fuzzer CC=clang $(if $(FUZZ),$(FUZZ:%=build/fuzzer/fuzz/guided_%),guided-programs)
 	@$(PYTHON) tests/fuzz/run.py --keep $(FUZZ)
 
 fuzz-jpeg: ## our own JPEG decoder beside libjpeg-turbo over damaged files: FUZZ_SECONDS, or FUZZ_ROUNDS and FUZZ_SEED
+	@$(DEPS) build check
 	$(SUBMAKE) VARIANT=release fuzz-programs
 	$(SUBMAKE) VARIANT=asan fuzz-programs
 	build/release/fuzz/fuzz_jpeg $(FUZZ_HOW) -s $(FUZZ_SEED)
