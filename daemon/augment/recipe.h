@@ -93,6 +93,16 @@ bool recipe_keeps_places(const struct recipe *recipe);
 /* The size that no sample exceeds at the end of the recipe. Returns false if there is none: any picture may come. */
 bool recipe_bound(const struct recipe *recipe, uint32_t *ret_height, uint32_t *ret_width);
 
+/* What the steps of a sample cost, counted in pixels: for each step, those of the picture after it. */
+struct recipe_work {
+        uint64_t most; /* that are allowed */
+        uint64_t n_pixels;
+        const char *passing; /* the step at which they passed that; NULL: they did not */
+};
+
+/* Adds the steps of this recipe whose sizes are known or bounded before a picture comes; of branches the dearest. */
+void recipe_add_work(const struct recipe *recipe, struct recipe_work *work);
+
 /* For a recipe whose result varies: the most pixels of a sample at the end, as given by `decode(max_pixels=N)`; 0: not
  * given. */
 #define RECIPE_MAX_PIXELS_MAX 4294967295u
@@ -212,6 +222,9 @@ int recipe_plan_motions(const struct recipe *recipe, uint32_t width, uint32_t he
  * byte, 0; they leave as uint16 height x width. -EINVAL if it were padded with a colour. */
 int recipe_plan_mask(const struct recipe *recipe, uint32_t width, uint32_t height, bool is_wide, uint64_t seed,
                      uint32_t epoch, uint64_t sample, struct geometry *ret_geometry, struct why *why);
+
+/* The same number for this sample. */
+uint64_t recipe_work_of(const struct geometry *geometry);
 
 /* ---- phase two ----------------------------------------------------------------------------------------------- */
 

@@ -390,6 +390,19 @@ void codec_set_mask(struct codec *codec) {
         codec->type = &CODEC_MASK;
 }
 
+int codec_add_work(const struct codec *codec, struct recipe_work *work, struct why *why) {
+        if (work->most == 0 || !(codec_is_picture(codec) || codec_is_mask(codec)) || !codec->recipe)
+                return 0;
+        recipe_add_work(codec->recipe, work);
+        if (!work->passing)
+                return 0;
+        return why_set(
+                why, -EINVAL,
+                "pipeline: field %s: with step %s, the steps of a sample make %llu pixels or more, max_step_pixels "
+                "allows %llu: make pictures smaller or use fewer steps, or have it raised",
+                codec->name, work->passing, (unsigned long long)work->n_pixels, (unsigned long long)work->most);
+}
+
 bool codec_is_mask(const struct codec *codec) {
         return codec->type == &CODEC_MASK;
 }
@@ -633,6 +646,7 @@ int codec_tools_new(const struct decode_limits *limits, enum decode_jpeg jpeg, s
         }
         workspace_set_clock(tools->workspace, &tools->clock);
         tools->max_pixels = limits->max_pixels;
+        tools->max_step_pixels = limits->max_step_pixels;
         *ret_tools = tools;
         return 0;
 }

@@ -76,6 +76,11 @@ struct codec_input {
         struct codec_plan_boxes plan_boxes; /* of codec_plan_boxes() */
 };
 
+/* Adds what this field's steps cost each sample, as far as that is known. -EINVAL: more than work->most, unless that is
+ * 0. */
+struct recipe_work;
+int codec_add_work(const struct codec *codec, struct recipe_work *work, struct why *why);
+
 /* What codec_open() found out about a sample's field. */
 struct codec_opened {
         int64_t shape[FIELD_DIMS_MAX]; /* as many as the form has dimensions */

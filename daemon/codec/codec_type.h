@@ -85,6 +85,7 @@ struct codec_tools {
         struct plugin_seats *seats;    /* NULL until it is needed */
         struct dlplugin_form unpacked; /* of the array or picture that is open */
         uint64_t max_pixels;           /* of a picture */
+        uint64_t max_step_pixels;      /* of its steps; 0: any number */
 };
 
 /* Makes it at least this long; what it held is lost. -ENOMEM. */

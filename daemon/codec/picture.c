@@ -84,6 +84,13 @@ int picture_plan(const struct codec *codec, struct codec_tools *tools, const str
                                 input->sample, geometry, why);
         if (r < 0)
                 return r;
+        if (tools->max_step_pixels > 0 && recipe_work_of(geometry) > tools->max_step_pixels)
+                return why_set(
+                        why, -EFBIG,
+                        "is %u x %u pixels, and the steps of the pipeline make %llu of it, max_step_pixels allows "
+                        "%llu: make pictures smaller or use fewer steps, or have it raised",
+                        opened->width, opened->height, (unsigned long long)recipe_work_of(geometry),
+                        (unsigned long long)tools->max_step_pixels);
         opened->shape[0] = first ? format->n_channels : geometry->height;
         opened->shape[1] = first ? geometry->height : geometry->width;
         opened->shape[2] = first ? geometry->width : format->n_channels;

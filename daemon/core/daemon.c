@@ -368,6 +368,7 @@ static int start_pipeline(struct daemon *daemon, struct why *why) {
                 .outage_timeout_ns = (uint64_t)settings->outage_timeout * 1000000000u,
                 .limits = {
                         .max_pixels = settings->max_pixels,
+                        .max_step_pixels = settings->max_step_pixels,
                         .max_scans = (uint32_t)settings->max_scans,
                         .max_scratch_bytes = settings->memory_limit,
                 },

@@ -71,7 +71,7 @@ struct settings {
         char *reader;
         char *page_cache;
         int64_t outage_timeout; /* seconds */
-        uint64_t max_pixels;
+        uint64_t max_pixels, max_step_pixels;
         int64_t max_scans;
         char *decoder;
         char *isolation;

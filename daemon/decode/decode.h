@@ -36,6 +36,7 @@
 /* The most that a picture may cost. A file of a few hundred bytes can demand gigabytes or hours. */
 struct decode_limits {
         uint64_t max_pixels;        /* width * height; checked before any memory is reserved */
+        uint64_t max_step_pixels;   /* of all steps of a pipeline, for one sample; 0: any number */
         uint32_t max_scans;         /* of a progressive JPEG; ordinary ones have 10, hostile ones thousands. Large
                                      * pictures may have fewer: see DECODE_SCAN_PIXELS */
         uint64_t max_scratch_bytes; /* of one decoder: pixels of pictures that are read in part, coefficients */

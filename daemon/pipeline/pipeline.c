@@ -366,6 +366,7 @@ int pipeline_make_stream(struct pipeline *pipeline, const struct stream_options 
                 .isolation = pipeline->isolation_made ? &pipeline->isolation : NULL,
                 .n_threads = pipeline_n_workers(pipeline),
                 .max_pixels = pipeline->options.limits.max_pixels,
+                .max_step_pixels = pipeline->options.limits.max_step_pixels,
                 .large_bytes = pipeline->scratch_pool_bytes,
         };
         uint64_t began_ns = clock_now_ns(), removing_ns = began_ns;

@@ -76,12 +76,15 @@ static int stream_plan_layout(struct stream *stream, const struct stream_options
                 .memory_limit = memory->budget->limit_bytes,
                 .is_spread = has_several_reads(options) || has_functions(programs_first(options->programs)),
         };
+        struct recipe_work work = { .most = memory->max_step_pixels };
         struct field_form forms[DLP_TENSORS_MAX];
         uint32_t n_fields = program_n_fields(programs_first(options->programs));
         int r;
 
         for (uint32_t i = 0; i < n_fields; i++) {
                 r = programs_form(options->programs, i, &codec_terms, &forms[i], why);
+                if (r == 0)
+                        r = codec_add_work(program_codec(programs_first(options->programs), i), &work, why);
                 if (r < 0)
                         return r;
                 if (memory->isolation && forms[i].how == COLLATE_RAGGED && is_for_cells(options->programs, i))

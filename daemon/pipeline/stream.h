@@ -170,7 +170,8 @@ struct stream_memory {
         enum segment_wish huge_pages, lock;
         struct isolation *isolation; /* NULL: workers decode */
         uint32_t n_threads;
-        uint64_t max_pixels;  /* bounds a slot of variable size */
+        uint64_t max_pixels; /* bounds a slot of variable size */
+        uint64_t max_step_pixels;
         uint64_t large_bytes; /* of scratch for large samples, and for batches that plug-ins collate */
 };
 

@@ -226,7 +226,7 @@ def _(box):
 
 @case("SIGTERM ends it while samples are made that take far longer: they are given up between their steps")
 def _(box):
-    daemon = box.daemon({"d": box.folder_of_pictures("d", 4)}, memory_limit="2GiB", workers=1)
+    daemon = box.daemon({"d": box.folder_of_pictures("d", 4)}, memory_limit="2GiB", workers=1, max_step_pixels=0)
     daemon.read("d", batch=1, epochs=1)
     before = daemon.cpu_ticks()
     steps = " ".join(["resize(8192:8192)"] + ["equalize(1)", "gaussian_blur(31, sigma=8)"] * 14 + ["center_crop(8)"])
@@ -235,6 +235,20 @@ def _(box):
     daemon.stop()
     equal("ending without it" in daemon.log(), False, "it gave up waiting for its workers")
     reader.finish(10)
+
+
+@case("a pipeline whose steps make more pixels of a sample than max_step_pixels is refused, and a sample where that is seen late")
+def _(box):
+    daemon = box.daemon({"d": box.folder_of_pictures("d", 4)}, max_step_pixels=100000)
+    refusal = ("max_step_pixels", "100000", "equalize", "180000")
+    daemon.refused("d", *refusal, pipeline="resize(300:300) equalize(1)")
+    daemon.refused("d", "max_step_pixels", "center_crop",
+                   pipeline="resize(160:160) random_apply([equalize(1), invert(1)], p=0.1) center_crop(160)")
+    daemon.refused("d", "max_step_pixels", pipeline="a=image: resize(250:250); b=image: resize(250:250)")
+    daemon.refused("d", "max_step_pixels", pipeline="resize(200:200) views(3)")
+    daemon.read("d", pipeline="resize(160:160) one_of([invert(1), equalize(1), vflip(1)]) center_crop(160)")
+    daemon.refused("d", "max_step_pixels", "100000", pipeline="resize(300) equalize(1) center_crop(8)", on_error="fail")
+    daemon.read("d", pipeline="resize(100) equalize(1) center_crop(8)")
 
 
 @case("SIGHUP takes up a new dataset, and lets go of one without disturbing who reads it")

@@ -12,7 +12,14 @@ struct size {
 struct walk {
         const struct recipe *recipe;
         bool is_bound;
+        struct recipe_work *work; /* NULL: nobody asks */
 };
+
+static void add_work(struct recipe_work *work, const struct step *step, const struct size *size) {
+        work->n_pixels += (uint64_t)size->height * size->width;
+        if (work->n_pixels > work->most && !work->passing)
+                work->passing = step->type->name;
+}
 
 static struct size through_steps(const struct walk *walk, uint32_t begin, uint32_t end, struct size size);
 
@@ -26,6 +33,8 @@ static struct size through_step(const struct walk *walk, const struct step *step
                         size = (struct size){ 0, 0 };
                 type->output(step->values, &size.height, &size.width);
         }
+        if (walk->work && step_touches_pixels(type))
+                add_work(walk->work, step, &size);
         return size;
 }
 
@@ -67,6 +76,7 @@ static struct size through_group(const struct walk *walk, uint32_t idx, struct s
         double chance = group->chance ? group->chance(step->values) : 1;
         bool is_known = chance < 1; /* that it may be as before */
         struct size result = before;
+        struct recipe_work begun, dearest;
 
         if (chance <= 0)
                 return before;
@@ -74,15 +84,23 @@ static struct size through_group(const struct walk *walk, uint32_t idx, struct s
                 result = through_all(walk, begins, ends, n, before);
                 return is_known ? either(walk, before, result) : result;
         }
+        if (walk->work)
+                dearest = begun = *walk->work;
         for (uint32_t i = 0; i < n; i++) {
                 struct size size;
 
                 if (group->idx_weights > 0 && weights->n_list > 0 && weights->list[i] <= 0)
                         continue;
+                if (walk->work)
+                        *walk->work = begun;
                 size = through_steps(walk, begins[i], ends[i], before);
+                if (walk->work && walk->work->n_pixels > dearest.n_pixels)
+                        dearest = *walk->work;
                 result = is_known ? either(walk, result, size) : size;
                 is_known = true;
         }
+        if (walk->work)
+                *walk->work = dearest;
         return result;
 }
 
@@ -117,4 +135,21 @@ int recipe_output_from(const struct recipe *recipe, uint32_t height, uint32_t wi
 
 bool recipe_bound(const struct recipe *recipe, uint32_t *ret_height, uint32_t *ret_width) {
         return walk_all(recipe, true, (struct size){ 0, 0 }, ret_height, ret_width);
+}
+
+void recipe_add_work(const struct recipe *recipe, struct recipe_work *work) {
+        const struct walk walk = { .recipe = recipe, .is_bound = true, .work = work };
+
+        through_steps(&walk, 0, recipe->n_steps, (struct size){ 0, 0 });
+}
+
+uint64_t recipe_work_of(const struct geometry *geometry) {
+        uint64_t n_pixels = 0;
+
+        for (uint32_t i = 0; i < geometry->n_stages; i++) {
+                const struct stage *stage = &geometry->stages[i];
+
+                n_pixels += (uint64_t)stage->canvas_width * stage->canvas_height * (1 + stage->n_operations);
+        }
+        return n_pixels;
 }
