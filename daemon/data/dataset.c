@@ -17,12 +17,12 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "daemon/base/machine/file_stamp.h"
 #include "daemon/base/machine/own_file.h"
 #include "daemon/data/format_tell.h"
 #include "daemon/data/growing.h"
 #include "daemon/data/index/index_draft.h"
 #include "daemon/data/index/index_given.h"
-#include "daemon/data/index/index_stamp.h"
 #include "daemon/data/intake/intake.h"
 #include "daemon/data/joined/joined.h"
 #include "daemon/data/view/split.h"
@@ -302,7 +302,7 @@ static bool split_file_changed(const struct dataset *dataset) {
         struct stat is;
 
         look_at_split_file(dataset, &is);
-        return is.st_ino != was->st_ino || is.st_size != was->st_size || index_mtime_ns(&is) != index_mtime_ns(was);
+        return !file_is_same(was, &is);
 }
 
 static int refuse_pipe(const struct dataset_spec *spec, struct why *why) {

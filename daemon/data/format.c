@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "daemon/data/files/together.h"
 #include "daemon/data/scanner.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/nearest.h"
@@ -51,6 +52,35 @@ bool format_option_is_known(const char *key) {
         return false;
 }
 
+struct marking {
+        struct index_builder *builder;
+        int root_fd;
+};
+
+static int mark_one(void *userdata, uint32_t idx_thread, size_t mark, struct why *why) {
+        const struct marking *marking = userdata;
+
+        (void)idx_thread;
+        return index_builder_mark(marking->builder, mark, marking->root_fd, why);
+}
+
+/* Two datasets of equal names and lengths are not the same if their bytes differ. */
+static int mark_samples(struct index_builder *builder, int root_fd, const struct files *files,
+                        const struct index_watch *watch, struct why *why) {
+        struct marking marking = { builder, root_fd };
+        struct index_watch quiet = { .cancel = watch ? watch->cancel : NULL };
+        struct together together = { .look = mark_one, .userdata = &marking, .watch = watch ? &quiet : NULL };
+        struct why detail;
+        uint64_t n_marks;
+        int r = index_builder_begin_marks(builder, &n_marks);
+
+        if (r < 0)
+                return why_errno(why, r, "%s: marks of its bytes", files->root);
+        together.n_files = (size_t)n_marks;
+        r = n_marks > 0 ? together_run(&together, &detail) : 0;
+        return r < 0 ? why_set(why, r, "%s: %s", files->root, detail.text) : 0;
+}
+
 static int note_refusals(struct index_builder *builder, const struct refusals *refusals, struct why *why) {
         struct refusal one = { 0 };
         int r = 0;
@@ -80,6 +110,8 @@ int format_build(const struct format *format, int root_fd, const struct files *f
                 *why = first;
                 return error;
         }
+        if (r == 0)
+                r = mark_samples(builder, root_fd, files, watch, why);
         if (r == 0)
                 r = note_refusals(builder, &refusals, why);
         if (r == 0)

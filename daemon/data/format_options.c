@@ -9,8 +9,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "daemon/base/machine/file_stamp.h"
 #include "daemon/data/format.h"
-#include "daemon/data/index/index_stamp.h"
 #include "daemon/data/scanner.h"
 #include "daemon/data/view/split.h"
 
@@ -183,13 +183,12 @@ static bool next_file(const char **at, char name[PATH_MAX]) {
 
 static int add_file(EVP_MD_CTX *context, const char *path, int root_fd) {
         struct stat status;
-        char text[64];
-        int n;
+        struct file_stamp stamp;
 
         if (fstatat(root_fd, path, &status, 0) < 0)
                 return 1; /* nothing is known of it */
-        n = snprintf(text, sizeof(text), " %" PRIi64 " %" PRIi64, (int64_t)status.st_size, index_mtime_ns(&status));
-        return EVP_DigestUpdate(context, text, (size_t)n);
+        stamp = file_stamp_of(&status);
+        return EVP_DigestUpdate(context, &stamp, sizeof(stamp));
 }
 
 int format_options_stamp(const struct format_options *options, const char *key, int root_fd, char ret_digest[65]) {

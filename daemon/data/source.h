@@ -91,12 +91,15 @@ void source_close(struct source *source);
 void source_closep(struct source **source);
 
 /* Does the folder still look as it did when the source was opened first? Looks at each directory or shard, but not at
- * each file: adding, removing or renaming a file changes the time of its directory. A file that was rewritten in place
- * is not noticed; its reader notices if the length differs. Returns 0; SOURCE_STALE with `why`, which says what
- * changed; or an errno. Blocks for about one stat of each directory or shard. */
+ * each file in a directory: adding, removing or renaming a file changes the time of its directory. Where each sample
+ * has files of its own, one that was rewritten in place is not noticed; its reader notices if the length differs.
+ * Shards are noticed by any difference of base/machine/file_stamp.h, and then indexed again: if no byte differs, it is
+ * the same dataset, with the same digest. Returns 0; SOURCE_STALE with `why`, which says what changed; or an errno.
+ * Blocks for about one stat of each directory or shard. */
 int source_is_current(const struct source *source, int root_fd, struct why *why);
 
-/* The same, but the place does not count: devices and inodes may differ, as after a file system was mounted again.
+/* The same, but the place does not count: devices, inodes and times of change may differ, as after a file system was
+ * mounted again.
  * Without `by_time` the directories and shards must only exist. */
 int source_is_same(const struct source *source, int root_fd, bool by_time, struct why *why);
 

@@ -4,11 +4,12 @@
 #include <fcntl.h>
 #include <string.h>
 
-#include "daemon/data/index/index_stamp.h"
+#include "daemon/base/machine/file_stamp.h"
 
 int source_compare_file(int root_fd, const char *name, const struct stat *was, enum source_compare compare,
                         struct why *why) {
         const char *shown = strcmp(name, ".") == 0 ? "the folder itself" : name;
+        struct file_stamp then = file_stamp_of(was), now;
         struct stat is;
 
         if (fstatat(root_fd, name, &is, 0) < 0) {
@@ -16,10 +17,18 @@ int source_compare_file(int root_fd, const char *name, const struct stat *was, e
                         return why_set(why, SOURCE_STALE, "%s is gone", shown);
                 return why_errno(why, -errno, "%s cannot be looked at", shown);
         }
-        if (compare == SOURCE_COMPARE_ALL && (is.st_dev != was->st_dev || is.st_ino != was->st_ino))
-                return why_set(why, SOURCE_STALE, "%s is another one now", shown);
-        if ((S_ISREG(was->st_mode) && is.st_size != was->st_size) ||
-            (compare != SOURCE_COMPARE_NAMES && index_mtime_ns(&is) != index_mtime_ns(was)))
-                return why_set(why, SOURCE_STALE, "%s has changed", shown);
-        return 0;
+        now = file_stamp_of(&is);
+        switch (file_stamp_compare(&then, &now)) {
+        case FILE_IS_SAME:
+                return 0;
+        case FILE_IS_IN_DOUBT:
+                if (compare != SOURCE_COMPARE_ALL)
+                        return 0;
+                return why_set(why, SOURCE_STALE, "%s is another one now, or was changed, if only its mode", shown);
+        case FILE_HAS_CHANGED:
+                break;
+        }
+        if (compare == SOURCE_COMPARE_NAMES && now.n_bytes == then.n_bytes)
+                return 0;
+        return why_set(why, SOURCE_STALE, "%s has changed", shown);
 }

@@ -74,11 +74,6 @@ static int find_in(const char *folder, const char *name, char **ret_path, struct
         return 0;
 }
 
-bool library_is_same(const struct stat *one, const struct stat *other) {
-        return one->st_dev == other->st_dev && one->st_ino == other->st_ino && one->st_size == other->st_size &&
-               one->st_mtim.tv_sec == other->st_mtim.tv_sec && one->st_mtim.tv_nsec == other->st_mtim.tv_nsec;
-}
-
 int library_find(const char *folders, const char *name, char **ret_path, struct stat *ret_status, struct why *why) {
         for (const char *at = folders; *at;) {
                 size_t n = strcspn(at, ":");

@@ -68,10 +68,6 @@ struct library_worker;
  * disk. */
 int library_find(const char *folders, const char *name, char **ret_path, struct stat *ret_status, struct why *why);
 
-/* Is the file the one that was found? Else a process that starts later would run another plug-in than its daemon has
- * checked. */
-bool library_is_same(const struct stat *one, const struct stat *other);
-
 /* Loads the file, checks what it says, and calls open(). -ENOEXEC, -EINVAL, -ENOMEM; `why` continues "the plug-in ".
  * Its code runs. */
 int library_load(const char *path, const char *name, struct library **ret_library, struct why *why);

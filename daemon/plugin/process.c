@@ -9,6 +9,7 @@
 #include <sys/mman.h>
 #include <sys/wait.h>
 
+#include "daemon/base/machine/file_stamp.h"
 #include "daemon/plugin/wire.h"
 #include "proto/base/cleanup.h"
 
@@ -228,7 +229,7 @@ static int start(struct process *process, struct why *why) {
 
         if (r < 0)
                 return r;
-        if (stat(process->terms.path, &now) < 0 || !library_is_same(&now, &process->terms.status))
+        if (stat(process->terms.path, &now) < 0 || !file_is_same(&process->terms.status, &now))
                 return why_set(why, -ENOEXEC, "has changed since the daemon began (%s): restart the daemon",
                                process->terms.path);
         r = start_cell(process, why);

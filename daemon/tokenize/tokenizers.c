@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "daemon/base/machine/file_stamp.h"
 #include "proto/base/cleanup.h"
 
 #define KEPT_MAX 8u
@@ -185,12 +186,6 @@ static int load(struct tokenizers *tokenizers, int fd, const char *path, const s
 
 /* ---- what is kept ---------------------------------------------------------------------------------------------- */
 
-static bool is_same_file(const struct stat *one, const struct stat *other) {
-        return one->st_dev == other->st_dev && one->st_ino == other->st_ino && one->st_size == other->st_size &&
-               one->st_mtim.tv_sec == other->st_mtim.tv_sec && one->st_mtim.tv_nsec == other->st_mtim.tv_nsec &&
-               one->st_ctim.tv_sec == other->st_ctim.tv_sec && one->st_ctim.tv_nsec == other->st_ctim.tv_nsec;
-}
-
 /* The one of this path, or an empty place, or that which was not asked for longest. */
 static struct kept *place_of(struct tokenizers *tokenizers, const char *path) {
         struct kept *place = &tokenizers->kept[0];
@@ -219,7 +214,7 @@ int tokenizers_get(struct tokenizers *tokenizers, const char *name, struct token
         if (fstat(fd, &stat) < 0)
                 return why_errno(why, -errno, "%s", path);
         kept = place_of(tokenizers, path);
-        if (!kept->path || strcmp(kept->path, path) != 0 || !is_same_file(&kept->stat, &stat)) {
+        if (!kept->path || strcmp(kept->path, path) != 0 || !file_is_same(&kept->stat, &stat)) {
                 r = load(tokenizers, fd, path, &stat, &tokenizer, why);
                 if (r < 0)
                         return r;

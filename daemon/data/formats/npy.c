@@ -107,7 +107,7 @@ static int describe(struct npy *npy, struct why *why) {
         return 0;
 }
 
-/* Covers the names, types and shapes of the arrays, as the digest of an index covers names and sizes. */
+/* Covers the names, types and shapes of the arrays and the marks of their bytes, as the digest of an index does. */
 static int make_digest(struct npy *npy, struct why *why) {
         unsigned char digest[EVP_MAX_MD_SIZE];
         char text[256] = "npy";
@@ -122,7 +122,8 @@ static int make_digest(struct npy *npy, struct why *why) {
 
                 for (uint32_t k = 0; k < header->n_dims; k++)
                         n += snprintf(text + n, sizeof(text) - (size_t)n, " %" PRIu64, header->shape[k]);
-                is_fine = EVP_DigestUpdate(context, text, (size_t)n + 1);
+                is_fine = EVP_DigestUpdate(context, text, (size_t)n + 1) &&
+                          EVP_DigestUpdate(context, &npy->list.arrays[i].mark, sizeof(npy->list.arrays[i].mark));
         }
         is_fine = is_fine && EVP_DigestFinal_ex(context, digest, NULL);
         EVP_MD_CTX_free(context);

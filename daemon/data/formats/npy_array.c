@@ -8,10 +8,12 @@
 #include <unistd.h>
 
 #include "daemon/base/machine/disk.h"
+#include "daemon/base/machine/file_stamp.h"
 #include "daemon/base/machine/mapped.h"
 #include "daemon/data/index/index_stamp.h"
 #include "proto/base/cleanup.h"
 
+#define MARK_PIECES  64u    /* of a file of one array */
 #define TAIL_ROW_MAX 65536u /* bytes; one or two rows of this size are kept for each array */
 
 const char *npy_array_name(const struct npy_array *array) {
@@ -82,11 +84,6 @@ static int map_array(struct npy_array *array, int fd, struct why *why) {
         return 0;
 }
 
-static bool has_changed(const struct stat *was, const struct stat *is) {
-        return is->st_size != was->st_size || is->st_dev != was->st_dev || is->st_ino != was->st_ino ||
-               index_mtime_ns(is) != index_mtime_ns(was);
-}
-
 /* Descriptors are not kept open: a daemon may have thousands of datasets that no job uses. */
 int npy_array_open(struct npy_array *array, int root_fd, int64_t *settled_ns, struct why *why) {
         _cleanup_(closep) int fd = openat(root_fd, array->file, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
@@ -99,8 +96,11 @@ int npy_array_open(struct npy_array *array, int root_fd, int64_t *settled_ns, st
                 return why_set(why, -EINVAL, "is not a regular file");
         if (!array->member)
                 array->n_bytes = (uint64_t)array->status.st_size;
-        else if (has_changed(&listed, &array->status))
+        else if (!file_is_same(&listed, &array->status))
                 return why_set(why, -ESTALE, "was changed while it was opened; try again");
+        r = index_mark(fd, array->begin, array->n_bytes, MARK_PIECES, &array->mark);
+        if (r < 0)
+                return why_errno(why, r, "cannot be read");
         r = array->raw ? npy_raw_header(array->raw, array->n_bytes, &array->header, why) : read_header(array, fd, why);
         return r < 0 ? r : map_array(array, fd, why);
 }

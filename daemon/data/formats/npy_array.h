@@ -13,6 +13,7 @@ struct npy_array {
         char *member;            /* of the archive that the file is; NULL: the file is the array */
         uint64_t begin, n_bytes; /* of the array with its header, in the file. Without a member set by opening it */
         struct stat status;      /* from when its header was read; of a member also from when the archive was listed */
+        uint64_t mark;           /* of its bytes: index_mark() */
         const struct npy_raw *raw; /* while it is opened: it has no header, and this describes it. NULL: it has one */
         struct npy_header header;  /* its offsets are within the file */
         uint8_t *map;              /* of the file up to the array's end; NULL: it cannot be mapped */

@@ -14,7 +14,6 @@
 #include "daemon/base/machine/disk.h"
 #include "daemon/base/machine/own_file.h"
 #include "daemon/data/index/index_columns.h"
-#include "daemon/data/index/index_stamp.h"
 #include "daemon/data/source_type.h"
 #include "proto/base/cleanup.h"
 
@@ -282,6 +281,8 @@ static int dir_is_current(const struct index *index, const struct index_dir *dir
                           enum source_compare compare, struct why *why) {
         const char *path = index->names + dir->path;
         const char *shown = path[0] ? path : "the folder itself";
+        const struct file_stamp *was = &dir->stamp;
+        struct file_stamp is;
         struct stat status;
 
         if (fstatat(root_fd, path[0] ? path : ".", &status, 0) < 0) {
@@ -291,10 +292,13 @@ static int dir_is_current(const struct index *index, const struct index_dir *dir
         }
         if (!S_ISDIR(status.st_mode))
                 return why_set(why, SOURCE_STALE, "%s is no longer a directory", shown);
-        if (compare == SOURCE_COMPARE_ALL && (status.st_dev != dir->device || status.st_ino != dir->inode))
+        is = file_stamp_of(&status);
+        if (compare == SOURCE_COMPARE_ALL && (is.device != was->device || is.inode != was->inode))
                 return why_set(why, SOURCE_STALE, "%s is another directory now", shown);
-        if (compare != SOURCE_COMPARE_NAMES && dir->mtime_ns != INDEX_TIME_ANY &&
-            index_mtime_ns(&status) != dir->mtime_ns)
+        if (was->mtime_ns == INDEX_TIME_ANY)
+                return 0;
+        if ((compare != SOURCE_COMPARE_NAMES && is.mtime_ns != was->mtime_ns) ||
+            (compare == SOURCE_COMPARE_ALL && is.ctime_ns != was->ctime_ns))
                 return why_set(why, SOURCE_STALE, "%s has changed", shown);
         return 0;
 }
@@ -302,6 +306,7 @@ static int dir_is_current(const struct index *index, const struct index_dir *dir
 static int shard_is_current(const struct index *index, const struct index_shard *shard, int root_fd,
                             enum source_compare compare, struct why *why) {
         const char *name = index->names + shard->name;
+        struct file_stamp is;
         struct stat status;
 
         if (fstatat(root_fd, name, &status, 0) < 0) {
@@ -309,10 +314,21 @@ static int shard_is_current(const struct index *index, const struct index_shard 
                         return why_set(why, SOURCE_STALE, "%s is gone", name);
                 return why_errno(why, -errno, "%s cannot be looked at", name);
         }
-        if ((uint64_t)status.st_size != shard->n_bytes ||
-            (compare != SOURCE_COMPARE_NAMES && index_mtime_ns(&status) != shard->mtime_ns))
-                return why_set(why, SOURCE_STALE, "%s has changed", name);
-        return 0;
+        is = file_stamp_of(&status);
+        switch (file_stamp_compare(&shard->stamp, &is)) {
+        case FILE_IS_SAME:
+                return 0;
+        case FILE_IS_IN_DOUBT: /* indexing it again shows whether it is the same */
+                if (compare != SOURCE_COMPARE_ALL)
+                        return 0;
+                return why_set(why, SOURCE_STALE,
+                               "%s has its size and time, but is another file or was changed, if only its mode", name);
+        case FILE_HAS_CHANGED:
+                break;
+        }
+        if (compare == SOURCE_COMPARE_NAMES && is.n_bytes == shard->stamp.n_bytes)
+                return 0;
+        return why_set(why, SOURCE_STALE, "%s has changed", name);
 }
 
 static int index_compare(const struct source *source, int root_fd, enum source_compare compare, struct why *why) {
@@ -320,7 +336,7 @@ static int index_compare(const struct source *source, int root_fd, enum source_c
         int r = 0;
 
         for (uint64_t i = 0; i < index->header->n_dirs && r == 0; i++)
-                if (index->dirs[i].inode != 0)
+                if (index->dirs[i].stamp.inode != 0)
                         r = dir_is_current(index, &index->dirs[i], root_fd, compare, why);
         for (uint64_t i = 0; i < index->header->n_shards && r == 0; i++)
                 r = shard_is_current(index, &index->shards[i], root_fd, compare, why);
@@ -334,7 +350,7 @@ bool index_is_of(const struct source *source, const char *const *names, size_t n
         if (flags & INDEX_BY_LIST)
                 return n_names == (flags & INDEX_LIST_NAMED ? 1 : 0) &&
                        (n_names == 0 || strcmp(index->names + index->shards[0].name, names[0]) == 0);
-        if (index->header->n_dirs == 0 || (index->dirs[0].mtime_ns == INDEX_TIME_ANY) != (n_names > 0))
+        if (index->header->n_dirs == 0 || (index->dirs[0].stamp.mtime_ns == INDEX_TIME_ANY) != (n_names > 0))
                 return false;
         if (n_names > 0 && index->header->n_shards != n_names)
                 return false;

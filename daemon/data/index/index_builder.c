@@ -4,6 +4,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <openssl/evp.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -23,7 +24,13 @@ struct index_builder {
         bool has_absent[INDEX_FIELDS_MAX]; /* a sample without this stored field was added */
         struct index_columns columns;
         struct growing rows, files, dirs, classes, shards, labels, refused, names;
+        uint64_t *marks; /* of samples; part of the digest */
+        uint64_t n_marks;
 };
+
+#define MARKED_MAX  4096u /* fields, about */
+#define MARKED_MIN  64u   /* samples */
+#define MARK_PIECES 4u    /* of a field */
 
 int index_builder_new(const char *format, uint32_t n_fields, struct index_builder **ret_builder) {
         struct index_builder *builder = calloc(1, sizeof(*builder));
@@ -118,6 +125,7 @@ void index_builder_free(struct index_builder *builder) {
         growing_fini(&builder->labels);
         growing_fini(&builder->refused);
         growing_fini(&builder->names);
+        free(builder->marks);
         free(builder);
 }
 
@@ -175,11 +183,8 @@ int index_builder_add_dir(struct index_builder *builder, const char *path, const
         assert((path[0] == '\0') == (builder->header.n_dirs == 0));
         if (builder->header.n_dirs == INDEX_DIRS_MAX)
                 return -E2BIG;
-        if (status) {
-                dir.mtime_ns = index_mtime_ns(status);
-                dir.device = status->st_dev;
-                dir.inode = status->st_ino;
-        }
+        if (status)
+                dir.stamp = file_stamp_of(status);
         r = add_name(builder, path, &dir.path);
         if (r >= 0)
                 r = growing_append(&builder->dirs, &dir, sizeof(dir));
@@ -191,7 +196,7 @@ int index_builder_add_dir(struct index_builder *builder, const char *path, const
 
 void index_builder_set_named(struct index_builder *builder) {
         assert(builder->header.n_dirs > 0);
-        ((struct index_dir *)(void *)builder->dirs.bytes)->mtime_ns = INDEX_TIME_ANY;
+        ((struct index_dir *)(void *)builder->dirs.bytes)->stamp.mtime_ns = INDEX_TIME_ANY;
 }
 
 void index_builder_set_listed(struct index_builder *builder, bool is_named) {
@@ -224,8 +229,7 @@ void index_builder_set_source(struct index_builder *builder, const char *format)
 int index_builder_add_shard(struct index_builder *builder, const char *name, const struct stat *status) {
         struct index_shard shard = {
                 .first_sample = builder->header.n_samples,
-                .n_bytes = (uint64_t)status->st_size,
-                .mtime_ns = index_mtime_ns(status),
+                .stamp = file_stamp_of(status),
         };
         int r;
 
@@ -370,6 +374,13 @@ static void hash_columns(struct hashing *hashing, const struct index_columns *co
         }
 }
 
+/* The bytes of samples in shards, as far as their marks tell: those of equal names and lengths may be others. Not of
+ * files that were packed, which are named by what they were before. */
+static void hash_marks(const struct index_builder *builder, struct hashing *hashing) {
+        for (uint64_t i = 0; i < builder->n_marks && strcmp(builder->header.format, builder->header.source) == 0; i++)
+                hash_u64(hashing, builder->marks[i]);
+}
+
 /* Samples without names of their own are named after their shards. */
 static void hash_shards(const struct index_builder *builder, struct hashing *hashing) {
         const struct index_shard *shards = (const void *)builder->shards.bytes;
@@ -428,6 +439,7 @@ static void hash_content(const struct index_builder *builder, struct hashing *ha
                         hash_u64(hashing, (uint64_t)labels[i]);
         }
         hash_shards(builder, hashing);
+        hash_marks(builder, hashing);
         hash_columns(hashing, &builder->columns);
 }
 
@@ -457,6 +469,73 @@ static int make_digest(struct index_builder *builder) {
 
         for (int i = 0; i < 32; i++)
                 snprintf(builder->header.digest + 2 * i, 3, "%02x", digest[i]);
+        return 0;
+}
+
+/* ---- marks of samples ----------------------------------------------------------------------------------------- */
+
+int index_builder_begin_marks(struct index_builder *builder, uint64_t *ret_n) {
+        uint64_t n_fields = builder->header.n_fields, n = n_fields > 0 ? MARKED_MAX / n_fields : 0;
+
+        n = n < MARKED_MIN ? MARKED_MIN : n;
+        n = builder->header.n_samples < n ? builder->header.n_samples : n;
+        if (builder->header.n_shards == 0 || n_fields == 0)
+                n = 0;
+        builder->marks = n > 0 ? calloc(n, sizeof(*builder->marks)) : NULL;
+        if (n > 0 && !builder->marks)
+                return -ENOMEM;
+        *ret_n = builder->n_marks = n;
+        return 0;
+}
+
+/* Which shard has the sample: the last one that does not begin after it. Those of merged lists are empty, and are last.
+ */
+static uint64_t shard_of(const struct index_builder *builder, uint64_t sample) {
+        const struct index_shard *shards = (const void *)builder->shards.bytes;
+        uint64_t begin = 0, end = builder->header.n_shards;
+
+        while (end - begin > 1) {
+                uint64_t middle = begin + (end - begin) / 2;
+
+                if (shards[middle].first_sample <= sample)
+                        begin = middle;
+                else
+                        end = middle;
+        }
+        return begin;
+}
+
+static int open_shard(const struct index_builder *builder, uint64_t idx, int root_fd, int *ret_fd, struct why *why) {
+        const struct index_shard *shards = (const void *)builder->shards.bytes;
+        const char *name = (const char *)builder->names.bytes + shards[idx].name;
+
+        closep(ret_fd);
+        *ret_fd = openat(root_fd, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+        return *ret_fd < 0 ? why_errno(why, -errno, "%s cannot be opened", name) : 0;
+}
+
+int index_builder_mark(struct index_builder *builder, uint64_t idx, int root_fd, struct why *why) {
+        uint64_t sample = idx * builder->header.n_samples / builder->n_marks, n_fields = builder->header.n_fields;
+        const struct index_row *rows = (const struct index_row *)(const void *)builder->rows.bytes + sample * n_fields;
+        uint64_t own = shard_of(builder, sample), opened = UINT64_MAX;
+        _cleanup_(closep) int fd = -1;
+
+        for (uint64_t i = 0; i < n_fields; i++) {
+                uint64_t mark = 0, wanted = own + builder->fields[i].shards_after;
+                int r;
+
+                if (rows[i].offset == INDEX_ROW_ABSENT || rows[i].length == 0 ||
+                    builder->fields[i].flags & INDEX_FIELD_OWN_FILE)
+                        continue;
+                r = opened == wanted ? 0 : open_shard(builder, wanted, root_fd, &fd, why);
+                if (r < 0)
+                        return r;
+                opened = wanted;
+                /* What cannot be read is damage of this sample, which is told when it is served. */
+                if (index_mark(fd, rows[i].offset, rows[i].length, MARK_PIECES, &mark) < 0)
+                        mark = 0;
+                builder->marks[idx] = (builder->marks[idx] ^ mark) * 0x9e3779b97f4a7c15ull;
+        }
         return 0;
 }
 

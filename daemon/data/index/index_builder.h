@@ -105,6 +105,13 @@ int index_builder_add_sample(struct index_builder *builder, const struct index_r
  * Returns as above. */
 int index_builder_append(struct index_builder *builder, const struct index_builder *part);
 
+/* When all samples are added: marks of the bytes of some of them (index_stamp.h), up to a thousand from the first to
+ * the last, become part of the digest. Only bytes in shards have marks; in which shard they are makes no difference.
+ * The first function says how many there are, and the second reads one, in any thread, several at once. Returns 0 or an
+ * errno, with `why`. Blocks for the disk. */
+int index_builder_begin_marks(struct index_builder *builder, uint64_t *ret_n);
+int index_builder_mark(struct index_builder *builder, uint64_t idx, int root_fd, struct why *why);
+
 /* Writes everything into `fd`, an empty file open for reading and writing, and syncs it. Computes the digest. Returns 0
  * or an errno; `path` is only for messages. */
 int index_builder_write(struct index_builder *builder, int fd, const char *path, struct why *why);

@@ -30,12 +30,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "daemon/base/machine/file_stamp.h"
 #include "daemon/data/index/index.h"
 #include "daemon/data/refusals.h"
 #include "proto/base/why.h"
 
 #define INDEX_MAGIC           "DLDINDEX"
-#define INDEX_VERSION         8u
+#define INDEX_VERSION         9u
 #define INDEX_FORMAT_NAME_MAX 32u                      /* bytes with NUL */
 #define INDEX_FIELDS_MAX      (SCHEMA_FIELDS_MAX - 2u) /* besides the label and the key */
 #define INDEX_NO_FILE         UINT64_MAX               /* of a row: no name; see INDEX_NAMES_ROWS */
@@ -118,17 +119,14 @@ struct index_file {
 };
 
 struct index_dir {
-        uint64_t path;    /* offset into names: relative to the root, "" for the root itself, which is directory 0 */
-        int64_t mtime_ns; /* with device and inode it tells whether the directory has changed; or INDEX_TIME_ANY */
-        uint64_t device;
-        uint64_t inode; /* 0: the directory is only a name */
+        uint64_t path; /* offset into names: relative to the root, "" for the root itself, which is directory 0 */
+        struct file_stamp stamp; /* its mtime_ns may be INDEX_TIME_ANY. Inode 0: the directory is only a name */
 };
 
 struct index_shard {
         uint64_t name;         /* offset into names: a file's path relative to the root */
         uint64_t first_sample; /* the first sample in it; 0 for the first shard, and never less than the one before */
-        uint64_t n_bytes;      /* with mtime_ns it tells whether the shard has changed */
-        int64_t mtime_ns;
+        struct file_stamp stamp;
 };
 
 /* A column that is left out. */
@@ -140,8 +138,8 @@ _Static_assert(sizeof(struct index_header) == 344, "the header is part of the fi
 _Static_assert(sizeof(struct index_field) == 128, "fields are part of the file format");
 _Static_assert(sizeof(struct index_row) == 24, "rows are part of the file format");
 _Static_assert(sizeof(struct index_file) == 16, "files are part of the file format");
-_Static_assert(sizeof(struct index_dir) == 32, "directories are part of the file format");
-_Static_assert(sizeof(struct index_shard) == 32, "shards are part of the file format");
+_Static_assert(sizeof(struct index_dir) == 48, "directories are part of the file format");
+_Static_assert(sizeof(struct index_shard) == 56, "shards are part of the file format");
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the file is read in place");
 
 /* Has each sample a label of its own, in the section of labels? */

@@ -283,7 +283,7 @@ static int check_shard(struct checked *checked, uint64_t idx, struct why *why) {
                 if (field->shards_after >= checked->header->n_shards - idx)
                         return why_set(why, -EBADMSG, "row %" PRIu64 " has no shard", i);
                 if (lies_in_shard(&rows[i], field) && /* no overflow: check_rows() came before */
-                    rows[i].offset + rows[i].length > shards[idx + field->shards_after].n_bytes)
+                    rows[i].offset + rows[i].length > shards[idx + field->shards_after].stamp.n_bytes)
                         return why_set(why, -EBADMSG, "row %" PRIu64 " lies beyond its shard's end", i);
         }
         return 0;

@@ -14,8 +14,8 @@
 
 #include "daemon/base/log.h"
 #include "daemon/base/thread.h"
-#include "daemon/data/index/index_stamp.h"
 #include "daemon/data/intake/intake_private.h"
+#include "daemon/data/source_compare.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/clock.h"
 #include "proto/order/epoch_plan.h"
@@ -168,24 +168,16 @@ static uint64_t intake_longest(const struct source *source, uint32_t field) {
 /* Of the shards, only the first one: if that is another one, it is another stream. */
 static int intake_compare(const struct source *source, int root_fd, enum source_compare compare, struct why *why) {
         const struct intake *intake = intake_of(source);
-        const struct stat *was = &intake->first;
         const struct taken_sample *sample = pieces_at(&intake->samples, 0);
         const struct taken_shard *shard = pieces_at(&intake->shards, sample->idx_shard);
-        struct stat is;
+        struct why detail;
+        int r;
 
         if (intake->is_pipe) /* it does not change, it goes on */
                 return 0;
-        if (fstatat(root_fd, shard->name, &is, 0) < 0) {
-                if (errno != ENOENT)
-                        return why_errno(why, -errno, "%s/%s", intake->root, shard->name);
-                why_set(why, 0, "%s/%s, the first shard of the stream, is gone", intake->root, shard->name);
-                return SOURCE_STALE;
-        }
-        if (compare == SOURCE_COMPARE_NAMES ||
-            (is.st_size == was->st_size && index_mtime_ns(&is) == index_mtime_ns(was)))
-                return 0;
-        why_set(why, 0, "%s/%s, the first shard of the stream, has changed", intake->root, shard->name);
-        return SOURCE_STALE;
+        r = source_compare_file(root_fd, shard->name, &intake->first, compare, &detail);
+        return r == 0 ? 0
+                      : why_set(why, r, "the stream's first shard, %s/%s: %s", intake->root, shard->name, detail.text);
 }
 
 static const struct source_type INTAKE_TYPE = {

@@ -10,8 +10,8 @@
 #include <unistd.h>
 
 #include "daemon/base/log.h"
+#include "daemon/base/machine/file_stamp.h"
 #include "daemon/data/formats/webdataset/member_name.h"
-#include "daemon/data/index/index_stamp.h"
 #include "daemon/data/intake/intake_private.h"
 #include "proto/base/cleanup.h"
 
@@ -400,11 +400,6 @@ static int unpack_and_take(struct intake *intake, int fd, const char *name, cons
 
 /* ---- any shard ------------------------------------------------------------------------------------------------- */
 
-static bool is_unchanged(const struct stat *one, const struct stat *other) {
-        return one->st_ino == other->st_ino && one->st_size == other->st_size &&
-               index_mtime_ns(one) == index_mtime_ns(other);
-}
-
 int intake_take(struct intake *intake, const char *name, bool is_complete, struct why *why) {
         /* O_NONBLOCK: opening a FIFO must not block. */
         _cleanup_(closep) int fd = openat(intake->root_fd, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
@@ -423,7 +418,7 @@ int intake_take(struct intake *intake, const char *name, bool is_complete, struc
                 intake_wait_for(intake, "waits for the shard %s, which is not a regular file now", name);
                 return INTAKE_WAITS;
         }
-        if (!is_complete && is_unchanged(&status, &intake->tried))
+        if (!is_complete && file_is_same(&status, &intake->tried))
                 return INTAKE_WAITS;
         r = spool_wants(fd);
         if (r < 0)

@@ -195,7 +195,7 @@ static int digest_text(EVP_MD_CTX *context, const char *text) {
         return EVP_DigestUpdate(context, text, strlen(text) + 1);
 }
 
-/* What decides which tokens sample i has, except the tokens themselves. */
+/* What decides which tokens sample i has; of the tokens themselves only the mark of their file. */
 static int digest_terms(const struct megatron *megatron, EVP_MD_CTX *context) {
         const struct mixture_terms *terms = &megatron->terms;
         char text[128];
@@ -214,6 +214,7 @@ static int digest_file(const struct megatron *megatron, uint32_t i, EVP_MD_CTX *
                  megatron->prefixes.has_weights ? megatron->prefixes.weights[i] : 0.0, index->n_sequences,
                  megatron->files[i].bin_bytes);
         return digest_text(context, text) &&
+               EVP_DigestUpdate(context, &megatron->files[i].mark, sizeof(megatron->files[i].mark)) &&
                EVP_DigestUpdate(context, index->lengths, index->n_sequences * sizeof(*index->lengths)) &&
                EVP_DigestUpdate(context, index->pointers, index->n_sequences * sizeof(*index->pointers)) &&
                (!index->documents ||

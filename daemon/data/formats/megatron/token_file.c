@@ -13,7 +13,8 @@
 #include "daemon/data/index/index_stamp.h"
 #include "proto/base/cleanup.h"
 
-#define TOKEN_MAX 8u /* bytes: a token that reaches into the last page begins at most this far before it */
+#define MARK_PIECES 64u /* of a file of tokens */
+#define TOKEN_MAX   8u  /* bytes: a token that reaches into the last page begins at most this far before it */
 
 void token_file_fini(struct token_file *file) {
         if (file->map)
@@ -106,6 +107,9 @@ int token_file_open(struct token_file *file, int root_fd, const char *prefix, co
         if (r < 0)
                 return r;
         file->bin_bytes = (uint64_t)file->bin.st_size;
+        r = index_mark(bin_fd, 0, file->bin_bytes, MARK_PIECES, &file->mark);
+        if (r < 0)
+                return why_errno(why, r, "%s cannot be read", file->bin_name);
         r = read_idx(file, idx_fd, cancel, budget, why);
         return r < 0 ? r : map_bin(file, bin_fd, why);
 }

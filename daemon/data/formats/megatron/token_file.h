@@ -11,6 +11,7 @@
 struct token_file {
         char *bin_name, *idx_name; /* relative to the root, or absolute */
         struct stat bin, idx;      /* their status from before they were read */
+        uint64_t mark;             /* of the .bin file: index_mark() */
         struct megatron_idx index;
         uint64_t bin_bytes;
 

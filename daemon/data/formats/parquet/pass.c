@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "daemon/base/machine/file_stamp.h"
 #include "daemon/data/files/listed.h"
 #include "daemon/data/files/parted.h"
 #include "daemon/data/files/seen.h"
@@ -136,11 +137,6 @@ static int run_groups(const struct parquet_visitor *visitor, int fd, const struc
         return r;
 }
 
-static bool is_same_file(const struct stat *a, const struct stat *b) {
-        return a->st_dev == b->st_dev && a->st_ino == b->st_ino && a->st_size == b->st_size &&
-               a->st_mtim.tv_sec == b->st_mtim.tv_sec && a->st_mtim.tv_nsec == b->st_mtim.tv_nsec;
-}
-
 /* In the caller's thread: the first piece of a file begins it, and the others must be of the same file. Returns 0;
  * PARQUET_AGAIN: they are not; or an errno with `why`. */
 static int begin_file(struct running *running, uint64_t idx_file, const struct stat *status, uint64_t n_rows,
@@ -148,7 +144,7 @@ static int begin_file(struct running *running, uint64_t idx_file, const struct s
         const struct parquet_visitor *visitor = running->visitor;
 
         if (running->n_begun > idx_file)
-                return is_same_file(status, &running->status) ? 0 : PARQUET_AGAIN;
+                return file_is_same(status, &running->status) ? 0 : PARQUET_AGAIN;
         running->n_begun++;
         running->status = *status;
         running->n_rows += n_rows;

@@ -1,0 +1,162 @@
+#!/usr/bin/env python3
+"""Files that were replaced by others of equal size and time: the daemon serves what is there now, and a saved state notices
+that these are other data. What touches no byte (chmod, a link, a copy) changes no digest."""
+import io
+import os
+import shutil
+import sys
+import tarfile
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
+from harness import case, contains, equal, main, write
+from pyclient import trainer
+from tfrecords import framed
+
+N = 6
+
+
+def jsonl(shift):
+    return b"".join(b'{"x": %d, "t": "%c"}\n' % (10 + i + shift, 97 + i + shift) for i in range(N))
+
+
+def csv(shift):
+    return b"x,t\n" + b"".join(b"%d,%c\n" % (10 + i + shift, 97 + i + shift) for i in range(N))
+
+
+def text(shift):
+    """Lines whose lengths change places, so that old offsets would be wrong."""
+    rows = [b"line %d" % (i + shift) + b"." * i for i in range(N)]
+    return b"\n".join(rows if shift == 0 else rows[::-1]) + b"\n"
+
+
+def tar(shift):
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w", format=tarfile.USTAR_FORMAT) as out:
+        for i in range(N):
+            member = tarfile.TarInfo(f"{i}.cls")
+            content = b"%d" % (10 + i + shift)
+            member.size = len(content)
+            out.addfile(member, io.BytesIO(content))
+    return packed.getvalue()
+
+
+def npy(shift):
+    import numpy
+    packed = io.BytesIO()
+    numpy.save(packed, numpy.arange(N, dtype="i8") + shift)
+    return packed.getvalue()
+
+
+def tfrecord(shift):
+    return b"".join(framed(b"record %d" % (10 + i + shift)) for i in range(N))
+
+
+KINDS = {"jsonl": ("d.jsonl", jsonl, "jsonl"), "csv": ("d.csv", csv, "csv"), "text": ("d.txt", text, "text"),
+         "tar": ("d.tar", tar, "webdataset"), "npy": ("d.npy", npy, "npy"), "tfrecord": ("d.tfrecord", tfrecord, "tfrecord")}
+
+
+def fields_of(daemon, name):
+    return [line["fields"] for line in daemon.read(name, shuffle=False, job=os.urandom(4).hex())]
+
+
+def digests(daemon):
+    return {row["name"]: row["digest"] for row in daemon.objects("datasets")}
+
+
+def replace(path, content, way):
+    """Other bytes, of the same length, at the same path and with the same time."""
+    status = os.stat(path)
+    equal(len(content), status.st_size, "bytes")
+    folder = os.stat(os.path.dirname(path))
+    if way == "renamed":
+        write(path + ".new", content)
+        os.replace(path + ".new", path)
+    else:
+        with open(path, "r+b") as file:
+            file.write(content)
+    os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
+    os.utime(os.path.dirname(path), ns=(folder.st_atime_ns, folder.st_mtime_ns))
+    equal(os.stat(path).st_mtime_ns, status.st_mtime_ns, "time")
+
+
+def make_all(box, shift):
+    return {kind: write(box.path(f"{shift}-{kind}", name), make(shift)) or
+            {"path": box.path(f"{shift}-{kind}", name), "format": form} for kind, (name, make, form) in KINDS.items()}
+
+
+for WAY in ("renamed", "in place"):
+    @case(f"a file that is replaced by one of equal size and time ({WAY}) is served as it is now, and is another dataset")
+    def _(box, way=WAY):
+        files, others = make_all(box, 0), make_all(box, 1)
+        daemon = box.daemon(files, name="first")
+        wanted = box.daemon(others, name="second")
+        for kind in files:
+            fields_of(daemon, kind)
+        before = digests(daemon)
+        for kind, (_, make, _) in KINDS.items():
+            replace(files[kind]["path"], make(1), way)
+        expected = {kind: fields_of(wanted, kind) for kind in files}
+        for kind in files:
+            equal(fields_of(daemon, kind), expected[kind], f"{kind} of the running daemon")
+        after = digests(daemon)
+        daemon.stop()
+        daemon.start()
+        for kind in files:
+            equal(fields_of(daemon, kind), expected[kind], f"{kind} after a restart")
+            equal(after[kind] != before[kind], True, f"another digest of {kind}")
+        equal(digests(daemon), after, "digests after a restart")
+
+
+@case("a state of a run does not go on with a file that was replaced by one of equal size and time")
+def _(box):
+    files = make_all(box, 0)
+    daemon = box.daemon(files)
+    names = sorted(files)
+    states = trainer(box, daemon, """
+        for name in sys.argv[1:]:
+            with dlclient.Loader(name, batch_size=2, shuffle=False) as loader:
+                next(iter(loader))
+                out(loader.state_dict())
+    """, *names)
+    for kind, (_, make, _) in KINDS.items():
+        replace(files[kind]["path"], make(1), "renamed")
+    trainer(box, daemon, """
+        for state in eval(sys.argv[1]):
+            refused(dlclient.StateError, lambda: dlclient.Loader(state["dataset"], batch_size=2, shuffle=False, state=state), "digest")
+    """, repr(states))
+
+
+@case("what touches no byte changes no digest: another mode, a second link, a copy with its time")
+def _(box):
+    files = make_all(box, 0)
+    daemon = box.daemon(files)
+    expected = {kind: fields_of(daemon, kind) for kind in files}
+    before = digests(daemon)
+    for kind in files:
+        path = files[kind]["path"]
+        for touch in (lambda: os.chmod(path, 0o640), lambda: os.link(path, box.path(f"{kind}-link")),
+                      lambda: (shutil.copy2(path, path + ".new"), os.replace(path + ".new", path))):
+            touch()
+            equal(fields_of(daemon, kind), expected[kind], kind)
+    equal(digests(daemon), before, "digests")
+    daemon.stop()
+    daemon.start()
+    for kind in files:
+        equal(fields_of(daemon, kind), expected[kind], f"{kind} after a restart")
+    equal(digests(daemon), before, "digests after a restart")
+
+
+@case("a class whose folder was replaced by one of equal time has its new pictures")
+def _(box):
+    folder = box.folder_of_files("f", 6)
+    daemon = box.daemon({"f": folder})
+    first = sorted(os.listdir(folder))[0]
+    name = sorted(os.listdir(os.path.join(folder, first)))[0]
+    equal(len(fields_of(daemon, "f")), 6, "samples")
+    status = os.stat(os.path.join(folder, first))
+    os.unlink(os.path.join(folder, first, name))
+    os.utime(os.path.join(folder, first), ns=(status.st_atime_ns, status.st_mtime_ns))
+    equal(len(fields_of(daemon, "f")), 5, "samples without the one that is gone")
+
+
+main()
