@@ -59,7 +59,7 @@ static void walk(const uint8_t *bytes, size_t n_bytes) {
                 abort();
         if (r < 0)
                 return; /* compressed */
-        while ((r = tar_next(tar, &member, &why)) == 0) {
+        while ((r = tar_next(tar, NULL, &member, &why)) == 0) {
                 if (member.offset > n_bytes || member.n_bytes > n_bytes - member.offset)
                         find("a member that leads outside");
                 if (strlen(member.name) >= PATH_MAX || ++n > n_bytes / BLOCK)

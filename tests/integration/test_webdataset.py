@@ -140,6 +140,81 @@ def _(box):
     check_raw(daemon, "d", samples, ["jpg", "txt"])
 
 
+def tar_of(box, name, folder, names, *options):
+    """GNU tar's own archive of files of a folder, in this sequence."""
+    os.makedirs(box.path(name), exist_ok=True)
+    subprocess.run(["tar", "-cf", box.path(name, "s.tar"), "-C", folder, "--no-recursion", *options, *names], check=True)
+
+
+@case("hard links have the bytes of what they lead to, in the archives of GNU tar and of Python")
+def _(box):
+    expected = []
+    for number in range(6):
+        write(box.path("in", f"{number}.jpg"), identity_bytes(number, 3000 + number))
+        if number in (0, 3):
+            write(box.path("in", f"{number}.cls"), b"%d" % number)
+        else:
+            os.link(box.path("in", f"{number // 3 * 3}.cls"), box.path("in", f"{number}.cls"))
+        expected.append((f"{number}", {"jpg": identity_bytes(number, 3000 + number), "cls": b"%d" % (number // 3 * 3)}))
+    os.link(box.path("in", "2.jpg"), box.path("in", "6.jpg"))
+    expected.append(("6", {"jpg": identity_bytes(2, 3002)}))
+    names = sorted(os.listdir(box.path("in")))
+    long = "y" * 150 + "/"
+    for kind in ("gnu", "posix", "ustar"):
+        tar_of(box, kind, box.path("in"), names, f"--format={kind}")
+        if kind != "ustar":
+            tar_of(box, f"{kind}-long", box.path("in"), names, f"--format={kind}", f"--transform=s,^,{long},")
+    for name, kind in FORMATS.items():
+        os.makedirs(box.path(f"python-{name}"))
+        with tarfile.open(box.path(f"python-{name}", "s.tar"), "w", format=kind) as tar:
+            for each in names:
+                tar.add(box.path("in", each), each)
+    found = sorted(each for each in os.listdir(box.path("")) if os.path.exists(box.path(each, "s.tar")))
+    equal(len(found), 8, "archives")
+    with tarfile.open(box.path("gnu", "s.tar")) as tar:
+        equal(sum(member.islnk() for member in tar), 5, "links in GNU tar's archive")
+    daemon = box.daemon({each: web(box.path(each)) for each in found})
+    for each in found:
+        check_raw(daemon, each, expected, ["jpg", "cls"])
+        check_raw(daemon, each, expected, ["cls"])
+
+
+def linked(name, target):
+    member = tarfile.TarInfo(name)
+    member.type, member.linkname = tarfile.LNKTYPE, target
+    return member
+
+
+@case("a link may lead to a later member, to another link and to what is no sample; far away it costs no long read")
+def _(box):
+    big = identity_bytes(9, 900000)
+    members = [linked("a.cls", "z.cls"), ("a.jpg", b"A"), linked("b.cls", "a.cls"), ("b.jpg", big), ("README", b"7"),
+               linked("c.cls", "./README"), ("c.jpg", b"C"), linked("d.jpg", "c.jpg"), ("z.cls", b"5"), ("z.jpg", b"Z"),
+               ("c.jpg", b"again, another sample"), linked("e.jpg", "c.jpg")]
+    archive(box.path("d", "s.tar"), members)
+    expected = [("a", {"cls": b"5", "jpg": b"A"}), ("b", {"cls": b"5", "jpg": big}), ("c", {"cls": b"7", "jpg": b"C"}),
+                ("d", {"jpg": b"C"}), ("z", {"cls": b"5", "jpg": b"Z"}), ("c", {"jpg": b"again, another sample"}),
+                ("e", {"jpg": b"again, another sample"})]
+    soft = tarfile.TarInfo("soft.jpg")
+    soft.type, soft.linkname = tarfile.SYMTYPE, "a.jpg"
+    archive(box.path("soft", "s.tar"), [("a.jpg", b"A"), soft, linked("b.jpg", "soft.jpg")])
+    daemon = box.daemon({"d": web(box.path("d")), "soft": web(box.path("soft"))})
+    check_raw(daemon, "d", expected, ["jpg", "cls"])
+    check_raw(daemon, "d", expected, ["cls"])
+    check_raw(daemon, "soft", [("a", {"jpg": b"A"})], ["jpg"])
+
+
+@case("a link that leads nowhere, or in a circle, is refused with archive and member")
+def _(box):
+    archive(box.path("gone", "s.tar"), [("a.jpg", b"A"), linked("b.jpg", "nobody.jpg")])
+    archive(box.path("circle", "s.tar"), [("a.jpg", b"A"), linked("b.jpg", "c.jpg"), linked("c.jpg", "b.jpg")])
+    archive(box.path("itself", "s.tar"), [("a.jpg", b"A"), linked("b.jpg", "b.jpg")])
+    daemon = box.daemon({name: web(box.path(name)) for name in ("gone", "circle", "itself")})
+    daemon.refused("gone", "gone/s.tar", '"b.jpg" is a hard link to "nobody.jpg"', "does not have", "--hard-dereference")
+    daemon.refused("circle", "circle/s.tar", "b.jpg", "leads back")
+    daemon.refused("itself", "itself/s.tar", "b.jpg", "does not have")
+
+
 @case("the key of a sample is a field: with others, alone without a read, and in every folder that has an index")
 def _(box):
     members = []

@@ -10,9 +10,8 @@
 #include "daemon/data/intake/intake_private.h"
 #include "proto/base/cleanup.h"
 
-#define NO_FIELD  UINT32_MAX
-#define TAR_BLOCK 512u
-#define DAMAGED   3 /* haul->damage says what */
+#define NO_FIELD UINT32_MAX
+#define DAMAGED  3 /* haul->damage says what */
 
 void haul_fini(struct haul *haul) {
         growing_fini(&haul->samples);
@@ -153,13 +152,13 @@ int intake_walk(struct intake *intake, int fd, const char *name, const struct st
         struct tar_member member;
         int r = tar_open(fd, (uint64_t)status->st_size, &tar, why);
 
-        while (r == 0 && (r = tar_next(tar, &member, why)) == 0) {
+        while (r == 0 && (r = tar_next(tar, intake->stopped, &member, why)) == 0) {
                 uint64_t n_samples = haul->n_samples, begin = haul->end;
 
                 r = take_member(intake, fd, name, is_first, haul, &member);
                 if (haul->n_samples > n_samples)
                         haul->last_begin = begin;
-                haul->end = member.offset + (member.n_bytes + TAR_BLOCK - 1) / TAR_BLOCK * TAR_BLOCK;
+                haul->end = member.end;
                 if (r == 0 && atomic_load_explicit(intake->stopped, memory_order_relaxed))
                         return why_set(why, -ECANCELED, "%s: cancelled", name);
         }

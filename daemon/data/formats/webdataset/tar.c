@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "daemon/base/machine/disk.h"
+#include "daemon/data/formats/webdataset/links.h"
 #include "proto/base/cleanup.h"
 
 #define BLOCK        512u
@@ -22,8 +23,11 @@ struct tar {
         size_t n_window;
         char name[PATH_MAX];
         bool has_name; /* given by a header before the member's own */
+        char target[PATH_MAX];
+        bool has_target;
         bool has_size;
         uint64_t size;
+        struct tar_links *links; /* of an archive with hard links, from the first one on */
         bool is_sparse;
         bool is_cut;
 };
@@ -80,6 +84,8 @@ int tar_open(int fd, uint64_t n_bytes, struct tar **ret_tar, struct why *why) {
 }
 
 void tar_close(struct tar *tar) {
+        if (tar)
+                tar_links_free(tar->links);
         free(tar);
 }
 
@@ -186,13 +192,22 @@ static bool checksum_is_right(const uint8_t *block) {
 
 /* ---- headers before a member's own ----------------------------------------------------------------------------- */
 
-static int set_name(struct tar *tar, const char *name, size_t n, struct why *why) {
-        if (n >= sizeof(tar->name) || memchr(name, '\0', n))
+static int set_text(const struct tar *tar, char into[PATH_MAX], bool *ret_has_it, const char *name, size_t n,
+                    struct why *why) {
+        if (n >= PATH_MAX || memchr(name, '\0', n))
                 return damaged(tar, "a name that is longer than 4095 bytes or has a NUL in it", why);
-        memcpy(tar->name, name, n);
-        tar->name[n] = '\0';
-        tar->has_name = true;
+        memcpy(into, name, n);
+        into[n] = '\0';
+        *ret_has_it = true;
         return 0;
+}
+
+static int set_name(struct tar *tar, const char *name, size_t n, struct why *why) {
+        return set_text(tar, tar->name, &tar->has_name, name, n, why);
+}
+
+static int set_target(struct tar *tar, const char *name, size_t n, struct why *why) {
+        return set_text(tar, tar->target, &tar->has_target, name, n, why);
 }
 
 static int read_long(struct tar *tar, uint64_t n_bytes, char **ret_text, struct why *why) {
@@ -214,12 +229,12 @@ static int read_long(struct tar *tar, uint64_t n_bytes, char **ret_text, struct 
         return 0;
 }
 
-static int take_long_name(struct tar *tar, uint64_t n_bytes, struct why *why) {
+static int take_long(struct tar *tar, uint8_t type, uint64_t n_bytes, struct why *why) {
         char *text = NULL;
         int r = read_long(tar, n_bytes, &text, why);
 
         if (r == 0)
-                r = set_name(tar, text, strlen(text), why);
+                r = (type == 'L' ? set_name : set_target)(tar, text, strlen(text), why);
         free(text);
         return r;
 }
@@ -228,6 +243,8 @@ static int take_record(struct tar *tar, const char *key, size_t n_key, const cha
                        struct why *why) {
         if (n_key == 4 && memcmp(key, "path", 4) == 0)
                 return set_name(tar, value, n_value, why);
+        if (n_key == 8 && memcmp(key, "linkpath", 8) == 0)
+                return set_target(tar, value, n_value, why);
         if (n_key >= 10 && memcmp(key, "GNU.sparse", 10) == 0)
                 tar->is_sparse = true;
         if (n_key != 4 || memcmp(key, "size", 4) != 0)
@@ -281,9 +298,11 @@ static int take_pax(struct tar *tar, uint64_t n_bytes, struct why *why) {
 /* Values for all members from here on: comments, times, owners. */
 static int check_global(struct tar *tar, uint64_t n_bytes, struct why *why) {
         bool had_name = tar->has_name, had_size = tar->has_size, was_sparse = tar->is_sparse;
+        bool had_target = tar->has_target;
         int r = take_pax(tar, n_bytes, why);
 
-        if (r == 0 && (tar->has_name != had_name || tar->has_size != had_size || tar->is_sparse != was_sparse))
+        if (r == 0 && (tar->has_name != had_name || tar->has_size != had_size || tar->is_sparse != was_sparse ||
+                       tar->has_target != had_target))
                 return why_set(why, -ENOTSUP,
                                "at byte %" PRIu64 ": a global pax header that gives all members one name "
                                "or size",
@@ -309,6 +328,12 @@ static int name_of_header(struct tar *tar, const uint8_t *block, struct why *why
 
 static bool is_regular(uint8_t type) {
         return type == '0' || type == '\0' || type == '7';
+}
+
+/* Returns false for what has no bytes: directories, devices, and what is not known. */
+static bool kind_of(uint8_t type, enum tar_kind *ret_kind) {
+        *ret_kind = type == '1' ? TAR_HARD_LINK : type == '2' ? TAR_SOFT_LINK : TAR_FILE;
+        return type == '1' || type == '2' || is_regular(type);
 }
 
 static uint64_t blocks_of(uint64_t n_bytes) {
@@ -338,6 +363,7 @@ static int check_end(struct tar *tar, struct why *why) {
 static int take_header(struct tar *tar, const uint8_t *block, struct tar_member *ret_member, struct why *why) {
         uint8_t type = block[TYPE];
         uint64_t size, begin = tar->at;
+        enum tar_kind kind;
         int r = 0;
 
         if (!checksum_is_right(block))
@@ -352,8 +378,8 @@ static int take_header(struct tar *tar, const uint8_t *block, struct tar_member 
                 tar->is_cut = true;
                 return damaged(tar, "a member that ends after the archive does: it was cut", why);
         }
-        if (type == 'x' || type == 'L') {
-                r = type == 'x' ? take_pax(tar, size, why) : take_long_name(tar, size, why);
+        if (type == 'x' || type == 'L' || type == 'K') {
+                r = type == 'x' ? take_pax(tar, size, why) : take_long(tar, type, size, why);
                 tar->at += BLOCK + blocks_of(size);
                 return r < 0 ? r : GOES_ON;
         }
@@ -361,10 +387,6 @@ static int take_header(struct tar *tar, const uint8_t *block, struct tar_member 
                 r = check_global(tar, size, why);
                 tar->at += BLOCK + blocks_of(size);
                 return r < 0 ? r : GOES_ON;
-        }
-        if (type == 'K') { /* the target of a link */
-                tar->at += BLOCK + blocks_of(size);
-                return GOES_ON;
         }
         if ((is_regular(type) && tar->is_sparse) || type == 'S')
                 return why_set(why, -ENOTSUP,
@@ -374,16 +396,23 @@ static int take_header(struct tar *tar, const uint8_t *block, struct tar_member 
                                tar->at);
         if (!tar->has_name)
                 r = name_of_header(tar, block, why);
+        if (r == 0 && !tar->has_target)
+                r = set_target(tar, (const char *)block + 157, strnlen((const char *)block + 157, 100), why);
         tar->at += BLOCK + blocks_of(size);
-        tar->has_name = tar->has_size = tar->is_sparse = false;
-        if (r < 0 || !is_regular(type) || (tar->name[0] && tar->name[strlen(tar->name) - 1] == '/'))
+        tar->has_name = tar->has_target = tar->has_size = tar->is_sparse = false;
+        if (r < 0 || !kind_of(type, &kind) || (tar->name[0] && tar->name[strlen(tar->name) - 1] == '/'))
                 return r < 0 ? r : GOES_ON; /* a name that ends in a slash: a directory of an old program */
-        *ret_member =
-                (struct tar_member){ .name = tar->name, .header = begin, .offset = begin + BLOCK, .n_bytes = size };
+        *ret_member = (struct tar_member){ .name = tar->name,
+                                           .target = kind == TAR_FILE ? "" : tar->target,
+                                           .kind = kind,
+                                           .header = begin,
+                                           .offset = begin + BLOCK,
+                                           .n_bytes = size,
+                                           .end = tar->at };
         return 0;
 }
 
-int tar_next(struct tar *tar, struct tar_member *ret_member, struct why *why) {
+int tar_step(struct tar *tar, struct tar_member *ret_member, struct why *why) {
         const uint8_t *block;
         int r;
 
@@ -400,4 +429,44 @@ int tar_next(struct tar *tar, struct tar_member *ret_member, struct why *why) {
                 r = take_header(tar, block, ret_member, why);
         } while (r == GOES_ON);
         return r;
+}
+
+/* ---- links ----------------------------------------------------------------------------------------------------- */
+
+const char *tar_plain_name(const char *name) {
+        while (name[0] == '.' && name[1] == '/')
+                name += 2;
+        return name;
+}
+
+/* Returns 0, GOES_ON, or an errno with `why`. */
+static int resolve(struct tar *tar, const atomic_bool *cancel, struct tar_member *member, struct why *why) {
+        int r = tar->links ? 0 : tar_links_read(tar->fd, tar->n_bytes, cancel, &tar->links, why);
+
+        if (r < 0)
+                return r;
+        r = tar_links_find(tar->links, member->target, member->header, member);
+        if (r == TAR_LINK_IS_SOFT)
+                return GOES_ON;
+        if (r == -ENOENT && tar_links_are_cut(tar->links))
+                tar->is_cut = true;
+        if (r < 0)
+                return why_set(why, -EBADMSG,
+                               "at byte %" PRIu64 ": \"%s\" is a hard link to \"%s\", %s; make the archive anew, for "
+                               "instance with tar --hard-dereference",
+                               member->header, member->name, member->target,
+                               r == -ELOOP ? "which leads back to it" : "which the archive does not have");
+        return 0;
+}
+
+int tar_next(struct tar *tar, const atomic_bool *cancel, struct tar_member *ret_member, struct why *why) {
+        for (;;) {
+                int r = tar_step(tar, ret_member, why);
+
+                if (r == 0 && ret_member->kind == TAR_HARD_LINK)
+                        r = resolve(tar, cancel, ret_member, why);
+                if (r == GOES_ON || (r == 0 && ret_member->kind == TAR_SOFT_LINK))
+                        continue;
+                return r;
+        }
 }

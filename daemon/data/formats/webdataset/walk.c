@@ -141,18 +141,20 @@ static int take_member(struct walk *walk, int fd, struct found_shard *shard, con
 
 static int walk_archive(struct walk *walk, int fd, struct found_shard *shard, const char *name) {
         _cleanup_(tar_closep) struct tar *tar = NULL;
+        const atomic_bool *cancel = walk->watch ? walk->watch->cancel : NULL;
         uint64_t n_bytes = (uint64_t)shard->status.st_size, at = 0;
         struct tar_member member;
         struct why detail;
         int r = tar_open(fd, n_bytes, &tar, &detail);
 
         seen_file(walk->seen, n_bytes);
-        while (r == 0 && (r = tar_next(tar, &member, &detail)) == 0) {
+        while (r == 0 && (r = tar_next(tar, cancel, &member, &detail)) == 0) {
                 r = take_member(walk, fd, shard, name, &member);
                 if (r < 0)
                         return r;
-                seen_add(walk->seen, member.offset - at); /* whose header comes before it, and after what was seen */
-                at = member.offset;
+                shard->has_links |= member.kind == TAR_HARD_LINK;
+                seen_add(walk->seen, member.header - at);
+                at = member.header;
         }
         seen_add(walk->seen, n_bytes - at);
         return r == TAR_END ? 0 : why_set(walk->why, r, "%s/%s: %s", walk->root, name, detail.text);

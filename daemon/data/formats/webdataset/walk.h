@@ -27,6 +27,7 @@ struct found_shard {
         struct stat status;      /* from before it was read */
         uint64_t first_member, n_members;
         uint64_t first_key, n_keys; /* the keys of its samples */
+        bool has_links;             /* so the members of a sample may lie far apart */
 };
 
 struct found_field {

@@ -461,6 +461,9 @@ static int make_index(const struct survey *survey, struct index_builder **ret_bu
                 index_builder_set_listed(builder, true);
         else if (r >= 0 && survey->files->n_names > 0)
                 index_builder_set_named(builder);
+        for (size_t i = 0; i < survey->n_shards; i++)
+                if (survey->shards[i].found.has_links)
+                        index_builder_set_scattered(builder);
         for (size_t i = 0; i < survey->n_shards && r >= 0; i++) {
                 const struct shard *shard = &survey->shards[i];
 

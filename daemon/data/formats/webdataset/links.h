@@ -1,0 +1,28 @@
+/* data/formats/webdataset/links.h: where the bytes of an archive's hard links are.
+ *
+ * Of a file with several names tar writes the bytes once, under the first name that it met; the others are links to
+ * that name. Which one was met first depends on the sequence of a folder, so a link may lead to a later member as well,
+ * or to another link. */
+#pragma once
+
+#include "daemon/data/formats/webdataset/tar.h"
+
+struct tar_links;
+
+/* Reads all headers of the archive once more, up to its end or to where it is damaged, and keeps what links can lead
+ * to. Arguments as of tar_open(). Returns 0; -ENOMEM, -ECANCELED or an errno of reading, with `why`. */
+int tar_links_read(int fd, uint64_t n_bytes, const atomic_bool *cancel, struct tar_links **ret_links, struct why *why);
+
+/* Takes NULL. */
+void tar_links_free(struct tar_links *links);
+
+/* Positive outcome of tar_links_find(): it leads to a symbolic link, which is as good as one itself. */
+#define TAR_LINK_IS_SOFT 1
+
+/* Where the bytes are of a hard link whose header is at byte `header`. If the archive has the target more than once, it
+ * is the last one before the link, as where archives are unpacked; else the first one after it. Returns 0 with offset
+ * and n_bytes set; TAR_LINK_IS_SOFT; -ENOENT; -ELOOP. */
+int tar_links_find(const struct tar_links *links, const char *target, uint64_t header, struct tar_member *ret_member);
+
+/* Did the archive end before it should? Then what was not found may come yet. */
+bool tar_links_are_cut(const struct tar_links *links);
