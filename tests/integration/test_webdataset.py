@@ -215,6 +215,30 @@ def _(box):
     daemon.refused("itself", "itself/s.tar", "b.jpg", "does not have")
 
 
+@case("keys of an archive that `tar -C DIR .` made begin with ./, as the library has them; merged ones may lack it")
+def _(box):
+    for number in range(4):
+        write(box.path("in", f"{number}.cls"), b"%d" % number)
+        write(box.path("in", "deep", f"{number}.cls"), b"%d" % (10 + number))
+        write(box.path("other", f"{number}.txt"), b"text %d" % number)
+    os.makedirs(box.path("d"))
+    subprocess.run(["tar", "-C", box.path("in"), "--sort=name", "-cf", box.path("d", "s.tar"), "."], check=True)
+    archive(box.path("m", "s.tar"), [(f"{number}.txt", b"text %d" % number) for number in range(4)])
+    samples = samples_of(box.path("d"))
+    equal(all(key.startswith("./") for key, _ in samples), True, "keys by the library's rules")
+    daemon = box.daemon({"d": web(box.path("d")),
+                         "m": dict(web(box.path("d", "s.tar")), merge=box.path("m", "s.tar"))})
+    for _ in range(2):
+        lines = daemon.read("d", pipeline="__key__; cls", shuffle=False)
+        equal([line["fields"]["__key__"]["sha256"] for line in lines],
+              [hashlib.sha256(key.encode()).hexdigest() for key, _ in samples], "keys")
+        equal([line["fields"]["cls"]["value"] for line in lines], [int(fields["cls"]) for _, fields in samples], "classes")
+        texts = [(line["fields"]["txt"] or {}).get("text") for line in daemon.read("m", pipeline="txt: text; cls", shuffle=False)]
+        equal([text for text in texts if text], [f"text {number}" for number in range(4)], "merged")
+        daemon.stop()
+        daemon.start()
+
+
 @case("the key of a sample is a field: with others, alone without a read, and in every folder that has an index")
 def _(box):
     members = []

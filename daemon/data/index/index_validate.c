@@ -141,6 +141,13 @@ bool index_is_inner_path(const char *path) {
         }
 }
 
+/* Of what is only a name, as archives have it: "./a". */
+static bool is_dir_path(const char *path, bool is_name) {
+        while (is_name && path[0] == '.' && path[1] == '/')
+                path += 2;
+        return (is_name && strcmp(path, ".") == 0) || index_is_inner_path(path);
+}
+
 struct checked {
         const struct index_header *header;
         const uint8_t *bytes;
@@ -158,7 +165,8 @@ static int check_dirs(const struct checked *checked, struct why *why) {
                 if (dirs[i].path >= checked->header->names_bytes)
                         return why_set(why, -EBADMSG, "directory %" PRIu64 " has no path", i);
                 path = checked->names + dirs[i].path;
-                if (strlen(path) >= PATH_MAX || !index_is_inner_path(path) || (path[0] == '\0') != (i == 0))
+                if (strlen(path) >= PATH_MAX || !is_dir_path(path, dirs[i].stamp.inode == 0) ||
+                    (path[0] == '\0') != (i == 0))
                         return why_set(why, -EBADMSG, "directory %" PRIu64 " has an impossible path", i);
         }
         return 0;

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "daemon/data/field_name.h"
+#include "daemon/data/formats/webdataset/tar.h"
 #include "daemon/data/index/index_layout.h"
 #include "daemon/data/looks_like.h"
 #include "proto/base/cleanup.h"
@@ -39,11 +40,10 @@ static enum member_name refuse(const char *what, const char **ret_refusal) {
 
 enum member_name member_name_read(const char *name, size_t n_key_max, struct member_place *ret_place,
                                   const char **ret_refusal) {
-        const char *slash, *base, *dot;
+        const char *whole = name, *slash, *base, *dot;
         struct member_place place;
 
-        while (name[0] == '.' && name[1] == '/') /* it is only a name here, not a path to open */
-                name += 2;
+        name = tar_plain_name(name); /* it is only a name here, not a path to open */
         if (is_meta(name))
                 return MEMBER_IS_NO_FIELD;
         slash = strrchr(name, '/');
@@ -51,7 +51,7 @@ enum member_name member_name_read(const char *name, size_t n_key_max, struct mem
         dot = strchr(base, '.');
         if (!dot || dot == base) /* "d/.x" would be the field x of the sample "d/", which is certainly not meant */
                 return MEMBER_IS_NO_FIELD;
-        place = (struct member_place){ .key = name, .n_key = (size_t)(dot - name) };
+        place = (struct member_place){ .key = whole, .n_key = (size_t)(dot - whole) };
         _Static_assert(EXTENSION_MAX == 255, "as the message says");
         if (!read_field(dot + 1, place.field))
                 return refuse("the part after the first dot names a field: it must have 1 to 255 bytes", ret_refusal);

@@ -20,9 +20,10 @@ struct member_place {
         char field[SCHEMA_NAME_MAX];
 };
 
-/* Splits "./a/000.seg.PNG" at the first dot of its last component: the sample "a/000" and the field "seg.png", in lower
- * case. `n_key_max`: the longest name of a sample that is allowed. `ret_place`, which points into `name`, is set for
- * MEMBER_IS_FIELD only; `ret_refusal`, which says what is wrong, for MEMBER_IS_REFUSED only. */
+/* Splits "./a/000.seg.PNG" at the first dot of its last component: the sample "./a/000", as the library calls it, and
+ * the field "seg.png", in lower case. `n_key_max`: the longest name of a sample that is allowed. `ret_place`, which
+ * points into `name`, is set for MEMBER_IS_FIELD only; `ret_refusal`, which says what is wrong, for MEMBER_IS_REFUSED
+ * only. */
 enum member_name member_name_read(const char *name, size_t n_key_max, struct member_place *ret_place,
                                   const char **ret_refusal);
 

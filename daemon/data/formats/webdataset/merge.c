@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/data/formats/webdataset/tar.h"
 #include "proto/base/cleanup.h"
 
 struct key {
@@ -21,7 +22,8 @@ static int by_text(const void *one, const void *other) {
 static const char *key_of(const struct found_shard *shard, uint64_t sample) {
         const uint64_t *keys = (const uint64_t *)(const void *)shard->walk->keys.bytes + shard->first_key;
 
-        return (const char *)shard->walk->names.bytes + keys[sample];
+        /* One of two archives may have been made by `tar -C DIR .`. */
+        return tar_plain_name((const char *)shard->walk->names.bytes + keys[sample]);
 }
 
 /* The keys of an archive, sorted. A key that comes twice is an error, since it does not say which sample is meant. */
