@@ -43,7 +43,7 @@ size_t pixel_format_row_bytes(const struct pixel_format *format, uint32_t width)
 
 /* The bits of a float32. */
 static uint32_t number_of(const struct conversion *conversion, uint32_t channel, uint32_t level, float largest) {
-        float number = (float)level / largest;
+        float number = conversion->multiplies ? (float)level * (1.0f / largest) : (float)level / largest;
         uint32_t bits;
 
         if (conversion->is_normalized)

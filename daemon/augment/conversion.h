@@ -2,9 +2,9 @@
  * this floor, except the format, which recipe.h passes on.
  *
  * A sample of 8 bits has 256 levels, so any conversion of its value is a table of 256 entries for each channel. It is
- * made once, when the pipeline is read, in torch's arithmetic: float32(level) / 255, minus the mean, divided by the
- * deviation, and only then rounded to the wanted type. Samples of 16 bits are divided by 65535, as torchvision v2's
- * to_dtype(scale=True) does, and are computed one by one. */
+ * made once, when the pipeline is read, in torch's arithmetic: float32(level) / 255, or * float32(1 / 255), minus the
+ * mean, divided by the deviation, and only then rounded to the wanted type. Samples of 16 bits have 65535 in place of
+ * 255, and are computed one by one. */
 #pragma once
 
 #include "daemon/augment/canvas.h"
@@ -43,6 +43,7 @@ bool pixel_format_has_alpha(const struct pixel_format *format);
 struct conversion {
         struct pixel_format format;
         bool has_dtype, has_layout, is_normalized; /* set by a step */
+        bool multiplies;                           /* levels by 1 / 255, instead of dividing by 255 */
         bool has_erasing;                          /* after floats were made: struct erasure */
         float mean[CHANNELS_MAX], deviation[CHANNELS_MAX];
         union { /* levels of uint8 stay as they are */

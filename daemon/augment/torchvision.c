@@ -46,7 +46,6 @@ static const struct row ANSWERS[] = {
 static const struct row LEFT_OUT[] = {
         { "antialias", "a resize always averages the pixels that it leaves out, as Pillow does" },
         { "inplace", "there is no tensor yet that could be kept" },
-        { "scale", "floats are always scaled: level / 255, as ToTensor makes them" },
         { "value_range", "floats are level / 255" },
 };
 

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """The Python client beside the real torch and torchvision: the same samples in the same batches, the same pixels."""
+import importlib
 import os
 import random
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
-from harness import case, equal, main, photos
+from harness import case, equal, main, photos, png, write
 from trainers import dlclient, need
 
 N_PHOTOS, N_CLASSES = 61, 4
@@ -126,6 +127,49 @@ def _(box):
                     assert image.dtype.name in (name, "uint16" if name == "bfloat16" else name), image.dtype
                     equal(image.shape, tuple(expected.shape), f"{form} in {framework}")
                     equal(image.tobytes() == replay.tensor_bytes(expected), True, f"{form} in {framework}")
+
+
+@case("classes that divide levels by 255 and those that multiply by 1 / 255 are told apart, and each gives its own numbers")
+def _(box):
+    need("torch", "torchvision")
+    import torch
+    import torchvision
+    written = importlib.import_module(dlclient().__name__ + "._answers.transforms").written
+
+    def v2(name, **attributes):     # torchvision before 0.15 has no v2
+        return type(name, (), {"__module__": "torchvision.transforms.v2._misc", **attributes})()
+    v1, half = torchvision.transforms, torch.float16
+    levels = bytes(level for level in range(256) for _ in range(3))
+    write(os.path.join(box.path("levels"), "a", "levels.png"), png(16, 16, levels))
+    daemon = box.daemon({"levels": box.path("levels")})
+    whole = torch.arange(256, dtype=torch.uint8).reshape(16, 16)
+    scaled = v2("ToDtype", dtype=torch.float32, scale=True)
+    mean, std = 0.25, 0.5
+    for steps, text, expected in (
+            ([v1.ToTensor()], "to(float32) layout(nchw)", whole.float() / 255),
+            ([v2("ToTensor")], "to(float32) layout(nchw)", whole.float() / 255),
+            ([v1.ConvertImageDtype(torch.float32)], "to(float32)", whole.float() / 255),
+            ([v1.ConvertImageDtype(half)], "to(float16)", (whole.float() / 255).to(half)),
+            ([v2("ConvertImageDtype", dtype=torch.float32)], "to(float32, scale=multiply)", whole.float() * (1 / 255)),
+            ([v2("ToImage"), scaled], "to(float32, scale=multiply) layout(nchw)", whole.float() * (1 / 255)),
+            ([v2("ToDtype", dtype=half, scale=True)], "to(float16, scale=multiply)",
+             (whole.float() * (1 / 255)).to(half)),     # as torch has it from 2.0 on
+            ([v2("ToDtype", dtype={type("Image", (), {}): torch.float32, "others": None}, scale=True)],
+             "to(float32, scale=multiply)", whole.float() * (1 / 255)),
+            ([scaled, v1.Normalize([mean] * 3, [std] * 3)],
+             "to(float32, scale=multiply) normalize(mean=0.25:0.25:0.25, std=0.5:0.5:0.5)",
+             (whole.float() * (1 / 255) - mean) / std)):
+        equal(written(steps), (text, []), "the text")
+        with dlclient().Loader("levels", 1, socket=daemon.socket, job=text, pipeline=text, framework="torch") as loader:
+            equal(loader.pipeline, text.replace("normalize(mean=", "normalize("), "the normal spelling")
+            image = next(iter(loader))["image"][0]
+            image = image[0] if "nchw" in text else image[..., 0]
+            assert image.dtype == expected.dtype and torch.equal(image, expected), (text, (image != expected).sum())
+    equal(torch.equal(whole.float() / 255, whole.float() * (1 / 255)), False, "half of the numbers differ")
+    equal(written([v2("ToDtype", dtype=torch.float32, scale=False)]), ("", ["ToDtype"]), "floats that are not scaled")
+    equal(written([v2("ToDtype", dtype=torch.uint8, scale=True)]), ("to(uint8)", []), "no floats")
+    with dlclient().Loader("levels", 1, socket=daemon.socket, job="said", pipeline="to(float32, scale=divide)") as loader:
+        equal(loader.pipeline, "to(float32)", "what is the default is not shown")
 
 
 main()

@@ -125,6 +125,8 @@ START_TEST(a_text_has_one_normal_spelling) {
                   "aug_mix(10, mixture_width=1, chain_depth=0, alpha=0.5, all_ops=false, interpolation=nearest, "
                   "fill=1:2:3)" },
                 { "to(float16) layout(nchw)", "to(float16) layout(nchw)" },
+                { "to(float32, multiply)", "to(float32, scale=multiply)" },
+                { "to(float16, scale=divide)", "to(float16)" },
                 { "hflip normalize(0.5, std=.25:1:2e0)", "hflip(0.5) normalize(0.5, std=0.25:1:2)" },
                 { "pad(4:0, 255.0, edge)", "pad(4:0, fill=255, padding_mode=edge)" },
                 { "pad(10, 250)", "pad(10, fill=250, padding_mode=constant)" },
@@ -204,6 +206,7 @@ static const struct {
         { "hflip random-thing", "column 7: unknown step \"random\"" },
         { "to(double)",
           "\"double\" is not allowed; expected uint8, float16, bfloat16 or float32; write to(float32), and" },
+        { "to(float32, scale=true)", "scale: \"true\" is not allowed; expected divide or multiply" },
         { "resize(224, 256)", "column 13: interpolation: \"256\" is not allowed; expected nearest" },
         { "resize(224, 256)", "; height and width are written resize(224:256)" },
         { "random_resized_crop(224, 224)", "; height and width are written random_resized_crop(224:224)" },

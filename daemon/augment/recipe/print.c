@@ -8,7 +8,7 @@
 #include <string.h>
 
 static bool is_left_out(const struct argument *argument, const struct value *value) {
-        return argument->is_optional && value->height == 0 && value->n_list == 0;
+        return argument->is_optional && value->height == 0 && value->n_list == 0 && value->choice == 0;
 }
 
 static size_t print_steps(const struct recipe *recipe, uint32_t begin, uint32_t end, const char *between, char *text,

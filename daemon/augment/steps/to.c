@@ -1,13 +1,16 @@
-/* augment/steps/to.c: the type of the output's numbers. Float values are torchvision's ToTensor: level / 255. */
+/* augment/steps/to.c: the type of the output's numbers. Float values are torchvision's ToTensor, level / 255, or those of
+ * its v2.ToDtype(scale=True), level * (1 / 255), of which half differ in the last bit. */
 #include "daemon/augment/step.h"
 
 #include <errno.h>
 
 enum {
-        DTYPE
+        DTYPE,
+        SCALE
 };
 
 static const char *const DTYPE_NAMES[] = { "uint8", "float16", "bfloat16", "float32" };
+static const char *const SCALE_NAMES[] = { "divide", "multiply" };
 static const enum dlp_dtype DTYPES[] = { DLP_DTYPE_UINT8, DLP_DTYPE_FLOAT16, DLP_DTYPE_BFLOAT16, DLP_DTYPE_FLOAT32 };
 
 static int convert(const struct value *values, struct conversion *conversion, struct why *why) {
@@ -26,12 +29,15 @@ static int convert(const struct value *values, struct conversion *conversion, st
                 return -EINVAL;
         conversion->has_dtype = true;
         conversion->format.dtype = dtype;
+        conversion->multiplies = values[SCALE].choice == 1;
         return 0;
 }
 
 const struct step_type step_to = {
         .name = "to",
         .example = "to(float32)",
-        .arguments = { [DTYPE] = { ARGUMENT_CHOICE, "dtype", NULL, .choices = DTYPE_NAMES, .n_choices = 4 } },
+        .arguments = { [DTYPE] = { ARGUMENT_CHOICE, "dtype", NULL, .choices = DTYPE_NAMES, .n_choices = 4 },
+                       [SCALE] = { ARGUMENT_CHOICE, "scale", NULL, .choices = SCALE_NAMES, .n_choices = 2,
+                                   .is_optional = true } },
         .convert = convert,
 };

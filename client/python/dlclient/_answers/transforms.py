@@ -221,13 +221,36 @@ STEPS.update({
     "RandomOrder": lambda step: f"random_order({_inside(step)})",
 })
 
+def _is_v2(step: Any) -> bool:
+    return type(step).__module__.startswith("torchvision.transforms.v2")
+
+
+def _to(dtype: Any, multiplies: bool) -> str:
+    """torchvision's v2 multiplies levels by 1 / 255 where its first version divides by 255."""
+    name = _dtype(dtype)
+    return f"to({name}{', scale=multiply' if multiplies and 'float' in name else ''})"
+
+
+def _to_dtype(step: Any) -> List[str]:
+    """Of v2 alone. ValueError: floats that are levels, which are not scaled."""
+    dtype = step.dtype
+    if isinstance(dtype, Mapping):      # a type for each kind of its arrays
+        dtype = next((one for kind, one in dtype.items() if getattr(kind, "__name__", kind) == "Image"),
+                     dtype.get("others"))
+    if dtype is None:
+        return []
+    if "float" in _dtype(dtype) and not step.scale:
+        raise ValueError(step)
+    return [_to(dtype, True)]
+
+
 # These set the form of the pixels, and come last.
 FORMS: Dict[str, Callable[[Any], List[str]]] = {
     "ToTensor": lambda step: ["to(float32)", "layout(nchw)"],
     "PILToTensor": lambda step: ["layout(nchw)"],
     "ToImage": lambda step: ["layout(nchw)"],
-    "ToDtype": lambda step: [f"to({_dtype(step.dtype)})"],
-    "ConvertImageDtype": lambda step: [f"to({_dtype(step.dtype)})"],
+    "ToDtype": _to_dtype,
+    "ConvertImageDtype": lambda step: [_to(step.dtype, _is_v2(step))],
     "Normalize": lambda step: [f"normalize(mean={_list(step.mean)}, std={_list(step.std)})"],
 }
 
