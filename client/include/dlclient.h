@@ -253,7 +253,8 @@ enum dlc_dtype {
         DLC_UINT16,
         DLC_UINT32,
         DLC_UINT64,
-        DLC_TEXT,  /* UTF-8 text of any length, without NUL at its end; only in ragged tensors */
+        DLC_TEXT,  /* UTF-8 text of any length, without NUL at its end; only in ragged tensors. A part of a file's name
+                    * has that name's bytes, whatever they are */
         DLC_TEXTS, /* a list of such texts; only in ragged tensors. The bytes of a sample are uint64_t n, uint64_t
                     * ends[n], then the texts, one after the other: text i ends ends[i] bytes after the first one
                     * begins, and begins where the one before it ends */

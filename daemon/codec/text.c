@@ -1,4 +1,5 @@
-/* Text: UTF-8 of any length, checked, from stored bytes, JSON strings, cells of CSV, or columns. */
+/* Text: UTF-8 of any length, checked, from stored bytes, JSON strings, cells of CSV, or columns; and parts of paths,
+ * which are whatever bytes somebody gave a file as its name: those that are not UTF-8 are told apart by them. */
 
 #include <errno.h>
 #include <stdbool.h>
@@ -63,7 +64,7 @@ static int find_text(const struct codec *codec, const struct codec_input *input,
         return 0;
 }
 
-/* Parts of paths and cells of joined tables: whatever bytes somebody gave a file as its name. */
+/* Parts of paths and cells of joined tables. Of bytes that are no characters there are no tokens. */
 static int open_known(const struct codec *codec, struct codec_tools *tools, const struct codec_input *input,
                       struct codec_opened *ret_opened, struct why *why) {
         uint64_t n = source_length(input->source, input->sample, codec->idx_field);
@@ -74,7 +75,7 @@ static int open_known(const struct codec *codec, struct codec_tools *tools, cons
         source_value(input->source, input->sample, codec->idx_field, tools->rows.bytes);
         ret_opened->n_bytes = n;
         ret_opened->shape[0] = (int64_t)n;
-        return check_utf8(tools->rows.bytes, n, why);
+        return codec->is_for_tokens ? check_utf8(tools->rows.bytes, n, why) : 0;
 }
 
 static int text_open(const struct codec *codec, struct codec_tools *tools, const struct codec_input *input,

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import ctypes
 import errno
+import os
 import re
 import weakref
 from typing import Any, Callable, Dict, Iterator, List, NamedTuple, NoReturn, Optional, Sequence, Tuple, Union, overload
@@ -203,8 +204,8 @@ class Dataset(Frozen):
 
     def _ask_numbers(self, handle: Any, field: str, asked: Any) -> Any:
         room, dtype = numpy.empty(len(asked), numpy.uint64), ctypes.c_uint32()
-        patiently(handle, handle.library.sample_numbers, field.encode("utf-8", "replace"), asked.ctypes.data,
-                        len(asked), room.ctypes.data, ctypes.byref(dtype))
+        patiently(handle, handle.library.sample_numbers, os.fsencode(field), asked.ctypes.data,
+                  len(asked), room.ctypes.data, ctypes.byref(dtype))
         if dtype.value == BFLOAT16:
             raise OptionError(f"{field}: its numbers are bfloat16, which NumPy does not have")
         return room.view(numpy.uint8).view(TYPES[dtype.value])[:len(asked)].copy()

@@ -489,11 +489,17 @@ class Library(Functions):
 
     def error_text(self) -> str:
         """The error text of this thread's last call."""
-        return text_of(self.quick.last_error())
+        return sentence_of(self.quick.last_error())
 
 
 def text_of(value: Optional[bytes]) -> str:
-    return value.decode("utf-8", "replace") if value else ""
+    """Names and what is made of them, as os.listdir() has them: bytes that are not UTF-8 stay what they are."""
+    return os.fsdecode(value) if value else ""
+
+
+def sentence_of(value: Optional[bytes]) -> str:
+    """What is shown to a person: it can always be printed."""
+    return value.decode("utf-8", "backslashreplace") if value else ""
 
 
 def check_versions(library: str, path: str) -> None:

@@ -115,7 +115,7 @@ class _Handle:
     def end(self, outcome: int, text: str, result: str) -> None:
         # a NUL would end the text there
         done = self.library.once_end(self.pointer, outcome, int(outcome == FAILED),
-                                     text.replace("\0", "?").encode("utf-8", "replace"), result.encode())
+                                     text.replace("\0", "?").encode("utf-8", "backslashreplace"), result.encode())
         if done < 0:
             raise _error_of(done, self.library.error_text())
 
@@ -175,7 +175,7 @@ def _name_of(function: Callable[..., Any]) -> str:
 # ---- running
 
 def _progress(_: object, text: bytes) -> None:
-    log.info("once: %s", _library.text_of(text))
+    log.info("once: %s", _library.sentence_of(text))
 
 
 _threads = threading.local()  # names: what this thread is running just now
@@ -184,7 +184,7 @@ _on_progress = _library.ProgressFunction(_progress)
 
 def _run(handle: _Handle, name: str, function: Callable[..., T], arguments: Tuple[Any, ...],
          keywords: Dict[str, Any]) -> T:
-    remark = _library.text_of(handle.info.remark)
+    remark = _library.sentence_of(handle.info.remark)
     if remark:
         log.warning("once: %s: %s", name, remark)
     try:
@@ -213,7 +213,7 @@ def _run(handle: _Handle, name: str, function: Callable[..., T], arguments: Tupl
 
 
 def _failure_of(name: str, info: _library.OnceInfo) -> OnceError:
-    trace = _library.text_of(info.text)
+    trace = _library.sentence_of(info.text)
     host = _library.text_of(info.host)
     return OnceError(f"once: {name} failed in pid {info.pid} on {host} (attempt {info.attempt}):\n{trace}".rstrip(), 0,
                      trace, host, int(info.pid), int(info.attempt))
@@ -226,8 +226,8 @@ def _call(function: Callable[..., T], arguments: Tuple[Any, ...], keywords: Dict
         raise OptionError("once: inputs is a list of files, not a single one")
     options = _library.OnceOptions(
         size=ctypes.sizeof(_library.OnceOptions),
-        name=_call_name(name, key, arguments, keywords).encode("utf-8", "replace"),
-        scope=scope.encode("utf-8", "replace"), key=_key_of(key, inputs).encode(),
+        name=_call_name(name, key, arguments, keywords).encode("utf-8", "backslashreplace"),
+        scope=scope.encode("utf-8", "backslashreplace"), key=_key_of(key, inputs).encode(),
         dir=None if directory is None else os.fsencode(directory), again=again, on_progress=_on_progress)
     under_way = _threads.__dict__.setdefault("names", [])
     if options.name in under_way:

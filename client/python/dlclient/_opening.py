@@ -101,7 +101,7 @@ def warn(library: _library.Library, handle: Handle) -> None:
     """Shows the library's warning about this rank."""
     text = library.warning(handle.pointer)
     while text:
-        warnings.warn(_library.text_of(text), LoaderWarning, stacklevel=stack_level())
+        warnings.warn(_library.sentence_of(text), LoaderWarning, stacklevel=stack_level())
         text = library.warning(handle.pointer)
 
 

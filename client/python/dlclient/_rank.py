@@ -221,7 +221,7 @@ class Rank:
                 log.info("%s (%s)", "batches come again" if self.is_stream else "the dataset can be read again",
                          self.name)
             return
-        sentence, now = _library.text_of(text), time.monotonic()
+        sentence, now = _library.sentence_of(text), time.monotonic()
         if not self._on_hold:
             self._on_hold = True
             self._hold_told = 0.0

@@ -46,11 +46,11 @@ class Bar:
         line = ctypes.create_string_buffer(LINE_BYTES)
         utf8 = (getattr(sys.stderr, "encoding", None) or "").lower().replace("-", "") == "utf8"
         self._library.quick.progress_line(ctypes.byref(progress), self._columns(), utf8, line, LINE_BYTES)
-        self._put(f"\r{line.value.decode('utf-8', 'replace')}\x1b[K")
+        self._put(f"\r{_library.sentence_of(line.value)}\x1b[K")
         if self._since is None:
             self._since = time.monotonic()
-        phase = _library.text_of(progress.phase)
-        self._words = f"{_library.text_of(progress.dataset)}: {phase}" if phase else ""
+        phase = _library.sentence_of(progress.phase)
+        self._words = f"{_library.sentence_of(progress.dataset)}: {phase}" if phase else ""
 
     def end(self) -> None:
         """What was waited for is there, or given up: the line goes. Of a long wait stays how long it was."""
@@ -103,12 +103,12 @@ class Teller:
         self.told = now
         try:
             if callable(self.progress):
-                self.progress(_library.text_of(text))
+                self.progress(_library.sentence_of(text))
             elif now >= self.warn_at and not self.bar.is_wanted:
                 self.warn_at = now + WARN_SECONDS
-                log.warning("waiting (%s): %s", self.limit, _library.text_of(text))
+                log.warning("waiting (%s): %s", self.limit, _library.sentence_of(text))
             else:
-                log.info("%s", _library.text_of(text))
+                log.info("%s", _library.sentence_of(text))
         except BaseException as error:  # pylint: disable=broad-except
             self.trouble = error  # an exception must not pass through the library
 

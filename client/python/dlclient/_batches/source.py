@@ -22,12 +22,17 @@ class TextLists(List[Optional[List[str]]]):
     holds no memory of the batch."""
 
 
+def _text(data: bytes) -> str:
+    """A part of a file's name may not be UTF-8: then it is as os.listdir() has it."""
+    return data.decode("utf-8", "surrogateescape")
+
+
 def _split(data: bytes) -> List[str]:
     """The texts of a sample: uint64 n, uint64 ends[n], then the bytes of all of them."""
     n = int.from_bytes(data[:8], "little")
     begin = 8 + 8 * n
     ends = [0, *struct.unpack_from(f"<{n}Q", data, 8)]
-    return [data[begin + a:begin + b].decode() for a, b in zip(ends, ends[1:])]
+    return [_text(data[begin + a:begin + b]) for a, b in zip(ends, ends[1:])]
 
 
 class Source:
@@ -89,7 +94,7 @@ class Source:
         places = tensor.places[:self.record.n_samples]
         if tensor.dtype == TEXT:
             return Texts([None if place.offset == ABSENT else
-                          ctypes.string_at(tensor.data + place.offset, place.n_bytes).decode() for place in places])
+                          _text(ctypes.string_at(tensor.data + place.offset, place.n_bytes)) for place in places])
         if tensor.dtype == TEXTS:
             return TextLists([None if place.offset == ABSENT else
                               _split(ctypes.string_at(tensor.data + place.offset, place.n_bytes)) for place in places])
@@ -118,7 +123,7 @@ class Source:
             for i in range(self.record.n_samples):
                 text = self.error(i)
                 if text is not None:
-                    found[i] = text.decode("utf-8", "replace")
+                    found[i] = _library.sentence_of(text)
         return found
 
     def error(self, i: int) -> Optional[bytes]:

@@ -105,7 +105,7 @@ class Board:
         return _AT.unpack_from(self._memory, self._place(place))  # type: ignore[return-value]
 
     def put_traceback(self, place: int, sample: int, epoch: int, text: str) -> None:
-        data = text.encode("utf-8", "replace")
+        data = text.encode("utf-8", "backslashreplace")
         if len(data) > TRACEBACK_BYTES:  # its end says what happened
             data = b"...\n" + data[len(data) - TRACEBACK_BYTES + 4:]
         begin = self._place(place)
@@ -118,4 +118,4 @@ class Board:
             begin = self._place(place)
             sample, _, n = _FAILED.unpack_from(self._memory, begin + 64)
             if n:
-                yield sample, self._memory[begin + 4096:begin + 4096 + n].decode("utf-8", "replace")
+                yield sample, self._memory[begin + 4096:begin + 4096 + n].decode("utf-8", "backslashreplace")

@@ -146,7 +146,7 @@ class Foreman:
     def _say(self, number: int, text: Optional[str], is_last: bool = False) -> bool:
         """Is the daemon there to be told? `text` None: the sample is not why its process ended."""
         return self._handle is not None and self._library.work_ended(
-            self._handle, number, None if text is None else text.encode("utf-8", "replace"), is_last) == 0
+            self._handle, number, None if text is None else text.encode("utf-8", "backslashreplace"), is_last) == 0
 
     # -- processes
 
@@ -250,7 +250,7 @@ class Foreman:
 
     def _where(self, place: Place) -> str:
         place.stack.seek(0)
-        return place_in_stack(place.stack.read().decode("utf-8", "replace"))
+        return place_in_stack(place.stack.read().decode("utf-8", "backslashreplace"))
 
     def _overdue(self, place: Place, timeout: float) -> List[int]:
         """The threads of it that are with a sample for too long, the longest first."""
