@@ -4,8 +4,8 @@
     soak.py [--hours H | --seconds S] [--seed N] [--lose-a-batch]
 
 Training runs of several users come, go, die, stop, change their world size; some read damaged files; the number of
-workers changes, the configuration is loaded again, strangers send garbage; the daemon is stopped and killed. All of it
-is drawn from the seed. What must hold:
+workers changes, the configuration is loaded again, strangers send garbage, and for seconds at a time a hostile user does
+what costs the daemon most; the daemon is stopped and killed. All of it is drawn from the seed. What must hold:
 
     each sample           is the one that the order says, once, with its own bytes (runs.py); what random crops gave is
                           compared with a daemon that nobody disturbs
@@ -31,7 +31,7 @@ import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
 import runs
-from harness import SLOWER, Box, die_with_parent, identity_bytes, patience, write
+from harness import ROOT, SLOWER, Box, die_with_parent, identity_bytes, patience, write
 from runs import Dataset, Run, Terms, fnv1a
 
 MEMORY_LIMIT_MIB = 256
@@ -39,6 +39,8 @@ MEMORY_SLACK_MIB = 64
 STUCK_SECONDS = 60
 GROWTH_KIB = 16 << 10
 N_RUNS = 4
+HOSTILE_UID = 40003
+HOSTILE_USER = os.path.join(ROOT, "tests", "bench", "hostile_user.py")
 FIXED_PIPELINE = "resize(24) center_crop(20)"
 RANDOM_PIPELINE = "random_resized_crop(20) hflip(0.5)"
 REPLAYED_EPOCHS = 3  # of each run with random crops
@@ -54,7 +56,7 @@ class Soak:
         self.draw = random.Random(seed)
         self.runs = []
         self.n_runs = 0
-        self.counts = {name: 0 for name in ("samples", "batches", "runs", "worlds", "killed", "stopped", "left", "garbage",
+        self.counts = {name: 0 for name in ("samples", "batches", "runs", "worlds", "killed", "stopped", "left", "garbage", "hostile",
                                             "reloads", "workers", "daemon_kills", "daemon_stops", "quiet", "replayed")}
         self.replays = []  # (dataset, terms, epoch, {(index, hash)})
         self.restarts = False
@@ -62,6 +64,7 @@ class Soak:
         self.baseline = None  # of this daemon's life: figures at its first quiet moment
         self.uids = [None, None, 40001, 40002] if os.getuid() == 0 else [None]
         self.worst_rss_kib = 0
+        self.hostile, self.hostile_until = None, 0.0
 
     # -- what is served
 
@@ -199,6 +202,20 @@ class Soak:
         self.daemon.dlctl("workers", self.draw.randint(1, 6))
         self.counts["workers"] += 1
 
+    def invite_hostile_user(self):
+        if self.hostile or os.getuid() != 0:
+            return
+        self.hostile = subprocess.Popen([sys.executable, HOSTILE_USER, "flood", str(HOSTILE_UID), self.daemon.socket, "files"],
+                                        stdin=subprocess.DEVNULL, preexec_fn=die_with_parent)
+        self.hostile_until = time.monotonic() + self.draw.uniform(1, 6)
+        self.counts["hostile"] += 1
+
+    def end_hostile_user(self):
+        if self.hostile:
+            self.hostile.kill()
+            self.hostile.wait()
+            self.hostile = None
+
     def restart_daemon(self):
         if not self.restarts:
             return
@@ -214,7 +231,7 @@ class Soak:
         self.baseline = None
 
     ACTIONS = ((kill_rank, 10), (stop_rank, 5), (let_rank_leave, 4), (change_world, 3), (end_a_run, 2), (garbage, 3),
-               (reload, 2), (change_workers, 2), (restart_daemon, 2))
+               (invite_hostile_user, 1), (reload, 2), (change_workers, 2), (restart_daemon, 2))
 
     def act(self):
         action = self.draw.choices([action for action, _ in self.ACTIONS], [weight for _, weight in self.ACTIONS])[0]
@@ -227,6 +244,8 @@ class Soak:
         if self.daemon.process.poll() is not None:
             raise AssertionError(f"the daemon ended with {self.daemon.process.returncode}")
         now = time.monotonic()
+        if now >= self.hostile_until:
+            self.end_hostile_user()
         for run in self.runs:
             ranks = run.segment.ranks
             for rank in ranks:
@@ -274,6 +293,7 @@ class Soak:
 
     def be_quiet(self):
         """Ends all runs and compares what the daemon holds with its first quiet moment."""
+        self.end_hostile_user()
         for run in list(self.runs):
             self.end_run(run)
         self.replay()
@@ -349,6 +369,7 @@ def main():
     except AssertionError as error:
         trouble = str(error)
     finally:
+        soak.end_hostile_user()
         for run in soak.runs:
             for rank in run.segment.ranks:
                 if rank.is_alive():
