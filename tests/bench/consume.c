@@ -1,6 +1,7 @@
 /* consume MODE DAEMON_PID [BATCHES]: a client that measures. Prints one JSON object.
  *
- *   throughput  images/s and CPU seconds per 1,000 images (daemon and client together), after a warm-up
+ *   throughput  images/s, the longest time between two batches, and CPU seconds per 1,000 images (daemon and client
+ * together), after a warm-up
  *   first       milliseconds from dlc_open() to the first batch
  *   ready       nanoseconds of dlc_next() for batches that are ready, without those of reading the clock
  *   wake        microseconds from publishing to the return of a dlc_next() that slept, the worker idle after it
@@ -141,7 +142,7 @@ static void measure_throughput(int pid, int n_batches) {
         struct dlc_loader *loader = heavy ? attach(heavy, 4, 2)
                                           : attach(given ? given : "random_resized_crop(224) hflip(0.5)", BATCH, 0);
         int n_warm = 8;
-        uint64_t begin = 0;
+        uint64_t begin = 0, last = 0, gap = 0;
         double cpu = 0, seconds;
 
         for (int i = 0; i < n_warm + n_batches; i++) {
@@ -152,13 +153,16 @@ static void measure_throughput(int pid, int n_batches) {
                         begin = now_ns();
                 }
                 batch = next(loader);
+                if (i > n_warm && now_ns() - last > gap)
+                        gap = now_ns() - last;
+                last = now_ns();
                 touch(batch);
                 dlc_release(loader, batch);
         }
         seconds = (double)(now_ns() - begin) / 1e9;
         cpu = cpu_of(pid) + cpu_of(getpid()) - cpu;
-        printf("{\"images_per_s\": %.1f, \"cpu_s_per_1000\": %.4f}\n", n_batches * BATCH / seconds,
-               cpu / (n_batches * BATCH) * 1000);
+        printf("{\"images_per_s\": %.1f, \"gap_ms\": %.1f, \"cpu_s_per_1000\": %.4f}\n", n_batches * BATCH / seconds,
+               (double)gap / 1e6, cpu / (n_batches * BATCH) * 1000);
         dlc_close(loader);
 }
 

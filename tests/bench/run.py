@@ -26,6 +26,8 @@ their speed drifts. Times here are reported, never asserted.
     from_dataset_*         a Dataset object of torch's as it is, by from_dataset(), two processes: samples/s of photos with torchvision on
                            Pillow, of arrays of 150 KB and of rows of 256 bytes in memory; _vs_torch: over torch's DataLoader
                            with two, in turns; _cpu_vs_torch: CPU time a sample of that over ours (tests/bench/from_dataset.py)
+    hostile_*              images/s beside another user who reads with slow pipelines, has orders made, is refused, floods, or does
+                           all of it, over images/s beside an equal one; longest gap, attach, status, SIGTERM (tests/bench/hostile.py)
     python_first_batch     ms from Loader() to its first batch, the package imported, index built
     first_day              s from an empty environment to the first batch: _environment (venv), _pip, _program (three lines);
                            first_day_second: ms to the first batch of a second process; first_day_torch: that of torch's
@@ -127,6 +129,12 @@ def fair():
     """What a light job gets beside others."""
     import fair as measurement  # pylint: disable=import-outside-toplevel
     measurement.run(daemon, emit, BUILD, photos(), min(REPEATS, 3), IMAGES // 2 // BATCH)
+
+
+def hostile():
+    """What a job keeps beside another user who takes what he can get."""
+    import hostile as measurement  # pylint: disable=import-outside-toplevel
+    measurement.run(daemon, emit, min(REPEATS, 3), IMAGES // BATCH)
 
 
 def first_day():
@@ -242,6 +250,7 @@ MEASUREMENTS = [
     (("first_batch",), first_batch),
     (("next_ready",), next_ready),
     (("fair",), fair),
+    (("hostile",), hostile),
     (("python_next", "python_array", "python_first_batch"), python_next),
     (("python_step",), python_step),
     (("from_dataset",), from_dataset),

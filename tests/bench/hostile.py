@@ -1,0 +1,103 @@
+"""What a job keeps beside another user who takes what he can get, over what an equal neighbour of that user leaves it.
+
+    hostile_equal, _gap      images/s of the job beside an equal one of another user; ms, the longest time between batches
+    hostile_KIND             images/s beside KIND over images/s beside the equal one, in turns
+    hostile_KIND_gap         the longest time between batches over that beside the equal one
+    hostile_KIND_attach      ms of an attach meanwhile, the slowest; _status: of a status request
+    hostile_KIND_term        ms from SIGTERM to the end of the daemon
+
+KIND is what processes of the other user do (hostile_user.py): `slow` reads with the longest pipeline that is allowed, `orders`
+has large orders made and seeks in them, `refused` attaches to what there is not, `flood` does what costs the main thread
+most, `all` does all of it at once. Medians of all but attach and status. Only root can be several users."""
+import contextlib
+import os
+import signal
+import statistics
+import subprocess
+import sys
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(os.path.dirname(HERE), "support"))
+from harness import Box, HandClient, end, request  # noqa: E402
+
+UID = 61005
+KINDS = {"equal": ["equal"], "slow": ["slow"], "orders": ["orders"], "refused": ["refused"] * 2, "flood": ["flood"] * 2,
+         "all": ["slow", "orders", "refused", "flood"]}
+SETTLE_S = 3
+
+
+@contextlib.contextmanager
+def another_user(box, it, processes):
+    """Processes of that user, ended with the block."""
+    command = [sys.executable, os.path.join(HERE, "hostile_user.py")]
+    running = [box.start(command + [kind, str(UID), it.socket, "photos"], stdout=subprocess.DEVNULL,
+                         stderr=subprocess.DEVNULL) for kind in processes]
+    time.sleep(SETTLE_S)
+    try:
+        yield running
+    finally:
+        for process in running:
+            end(process)
+
+
+def took_ms(act):
+    begin = time.monotonic()
+    act()
+    return 1000 * (time.monotonic() - begin)
+
+
+def attach_ms(it, number):
+    client = HandClient(it.socket)
+    try:
+        return took_ms(lambda: client.attach("photos", job=f"probe{number}", batch=4))
+    finally:
+        for descriptor in client.descriptors:
+            os.close(descriptor)
+        client.socket.close()
+
+
+def status_ms(it):
+    client = HandClient(it.socket)
+    try:
+        return took_ms(lambda: (client.send(request("status")), client.receive()))
+    finally:
+        client.socket.close()
+
+
+def beside(box, daemon, processes, n_batches):
+    """One run: rate, gap, attach, status, term. The daemon ends while the other user is still at work."""
+    with daemon(2, more='socket_mode = "0666"\n') as it:
+        os.chmod(it.folder, 0o711)
+        with another_user(box, it, processes) as running:
+            job = it.consume("throughput", n_batches)
+            latency = [attach_ms(it, number) for number in range(10)], [status_ms(it) for _ in range(20)]
+            if any(process.poll() is not None for process in running):
+                raise RuntimeError(f"of {processes} one has ended")
+            it.process.send_signal(signal.SIGTERM)
+            return (job["images_per_s"], job["gap_ms"], *map(max, latency), took_ms(lambda: it.process.wait(60)))
+
+
+def run(daemon, emit, repeats, n_batches):
+    """`daemon`, `emit` as in run.py. Everything that was started is gone when this returns."""
+    if os.getuid() != 0:
+        print("# hostile: only root can be several users", file=sys.stderr)
+        return
+    rows = {kind: [] for kind in KINDS}
+    box = Box()
+    try:
+        for _ in range(repeats):
+            for kind, processes in KINDS.items():
+                rows[kind].append(beside(box, daemon, processes, n_batches))
+    finally:
+        box.close()
+    rate, gap = (statistics.median(row[column] for row in rows["equal"]) for column in (0, 1))
+    for kind, measured in rows.items():
+        rates, gaps, attaches, statuses, terms = zip(*measured)
+        is_equal = kind == "equal"
+        emit(f"hostile_{kind}", statistics.median(rates) / (1 if is_equal else rate), "images/s" if is_equal else "ratio",
+             repeats=repeats)
+        emit(f"hostile_{kind}_gap", statistics.median(gaps) / (1 if is_equal else gap), "ms" if is_equal else "ratio")
+        emit(f"hostile_{kind}_attach", max(attaches), "ms")
+        emit(f"hostile_{kind}_status", max(statuses), "ms")
+        emit(f"hostile_{kind}_term", statistics.median(terms), "ms")
