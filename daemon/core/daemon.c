@@ -15,6 +15,7 @@
 #include "daemon/base/cell/cell.h"
 #include "daemon/base/log.h"
 #include "daemon/base/machine/memory.h"
+#include "daemon/base/work/closer.h"
 #include "daemon/core/config.h"
 #include "daemon/core/listen.h"
 #include "daemon/core/path_dataset.h"
@@ -481,6 +482,8 @@ static int daemon_start(struct daemon *daemon, struct why *why) {
         daemon->budget.limit_bytes = daemon->settings->memory_limit;
         daemon->budget.variable = daemon->options.private ? PRIVATE_VARIABLE : NULL;
         r = start_events(daemon, why);
+        if (r == 0)
+                r = closer_start(why);
         if (r < 0)
                 return r;
         if (numa_start() < 0)
@@ -555,6 +558,7 @@ static int daemon_stop(struct daemon *daemon) {
         cells_fini(&daemon->cells);
         tokenizers_free(daemon->tokenizers);
         background_free(daemon->background);
+        closer_stop();
         numa_stop();
         free_events(daemon);
         return 0;

@@ -8,10 +8,12 @@
 #include <unistd.h>
 
 #include "daemon/base/log.h"
+#include "daemon/base/work/closer.h"
 #include "daemon/ctl/session.h"
 #include "proto/base/cleanup.h"
 
 #define PAUSE_US              200000
+#define SHORT_PAUSE_US        5000
 #define DESCRIPTORS_A_SESSION 4u /* on average: an idle session has two, a rank has six */
 
 static void on_pause_end(evutil_socket_t fd, short what, void *userdata) {
@@ -26,15 +28,14 @@ void accept_again(struct server *server) {
 }
 
 /* If the timer cannot be set there is no pause: busy waiting is better than never accepting again. */
-static void pause_accepting(struct server *server, int error) {
-        if (event_add(server->pause_event, &(struct timeval){ .tv_usec = PAUSE_US }) < 0)
+static void pause_accepting(struct server *server, suseconds_t pause_us) {
+        if (event_add(server->pause_event, &(struct timeval){ .tv_usec = pause_us }) < 0)
                 return;
-        log_warning("ctl", "accept: %s; trying again in 0.2 s", strerror(error));
         event_del(server->listen_event);
         server->is_paused = true;
 }
 
-static void tell_and_close(int fd) {
+static void tell_and_close(int fd, uid_t user) {
         Dlp__Reply reply = DLP__REPLY__INIT;
         Dlp__Error body = DLP__ERROR__INIT;
 
@@ -44,7 +45,15 @@ static void tell_and_close(int fd) {
         reply.protocol = DLP_PROTOCOL_VERSION;
         reply.error = &body;
         dlp_reply_send(fd, &reply, NULL, 0, MSG_DONTWAIT);
-        session_end_socket(fd);
+        closer_end_connection(fd, user);
+}
+
+static uid_t user_of(int fd) {
+        struct ucred peer = { .uid = (uid_t)-1 };
+        socklen_t n = sizeof(peer);
+
+        getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &n);
+        return peer.uid;
 }
 
 /* There is no descriptor left for the client, so the spare one is given up for it for a moment. Returns false if the
@@ -55,23 +64,31 @@ static bool turn_away(struct server *server) {
         closep(&server->spare_fd);
         fd = accept4(server->options.listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
         if (fd >= 0)
-                tell_and_close(fd);
+                tell_and_close(fd, user_of(fd));
         server->spare_fd = fcntl(server->options.listen_fd, F_DUPFD_CLOEXEC, 0);
         return fd >= 0;
 }
 
 static void on_connection(evutil_socket_t listen_fd, short what, void *userdata) {
         struct server *server = userdata;
-        int fd = accept4(listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK), error = errno;
+        int fd, error;
 
+        if (!closer_has_room()) {
+                pause_accepting(server, SHORT_PAUSE_US);
+                return;
+        }
+        fd = accept4(listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+        error = errno;
         if (fd >= 0) {
                 session_open(server, fd);
                 return;
         }
         if (error == EAGAIN || error == EINTR || error == ECONNABORTED)
                 return;
-        if ((error != EMFILE && error != ENFILE) || !turn_away(server))
-                pause_accepting(server, error);
+        if ((error != EMFILE && error != ENFILE) || !turn_away(server)) {
+                log_warning("ctl", "accept: %s; trying again in 0.2 s", strerror(error));
+                pause_accepting(server, PAUSE_US);
+        }
 }
 
 /* Computes how many connections the descriptor limit allows. */
@@ -105,6 +122,7 @@ void accept_stop(struct server *server) {
                 event_free(server->pause_event);
         server->listen_event = server->pause_event = NULL;
         closep(&server->spare_fd);
-        closep(&server->options.listen_fd);
+        if (server->options.listen_fd >= 0) /* with the packets of those who were not accepted */
+                closer_close(server->options.listen_fd, (uid_t)-1);
         server->spare_fd = server->options.listen_fd = -1;
 }

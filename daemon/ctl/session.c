@@ -9,8 +9,10 @@
 #include <unistd.h>
 
 #include "daemon/base/log.h"
+#include "daemon/base/work/closer.h"
 #include "daemon/ctl/handlers.h"
 #include "daemon/ctl/metrics/told.h"
+#include "daemon/ctl/packet.h"
 #include "daemon/ctl/progress.h"
 #include "daemon/ctl/trace.h"
 #include "daemon/ctl/users/access.h"
@@ -147,31 +149,13 @@ static void dispatch(struct session *session, const uint8_t *bytes, size_t n_byt
         dlp__request__free_unpacked(request, NULL);
 }
 
-/* Descriptors may come even with a packet that has no bytes, which recvmsg() does not tell from the end. */
-static int receive(struct session *session, uint8_t *buffer, ssize_t *ret_n_bytes) {
-        int fds[] = { -1, -1 };
-        size_t n_fds = 0;
-        ssize_t n = dlp_frame_receive(session->fd, buffer, DLP_PACKET_MAX, fds, 2, &n_fds, MSG_DONTWAIT);
-
-        if (n < 0)
-                return (int)n;
-        if (n == 0 || n_fds > 1) {
-                for (size_t i = 0; i < n_fds; i++)
-                        close(fds[i]);
-                return n == 0 ? -ENOTCONN : -EPROTO;
-        }
-        session->sent_fd = fds[0];
-        *ret_n_bytes = n;
-        return 0;
-}
-
 static void on_readable(evutil_socket_t fd, short what, void *userdata) {
         static uint8_t buffer[DLP_PACKET_MAX]; /* main thread only */
         struct session *session = userdata;
 
         for (int i = 0; i < PACKETS_AT_ONCE && !session->closed && session->state != SESSION_ATTACHING; i++) {
-                ssize_t n = 0;
-                int r = receive(session, buffer, &n);
+                size_t n = 0;
+                int r = packet_receive(session->fd, session->peer.uid, buffer, DLP_PACKET_MAX, &n, &session->sent_fd);
 
                 if (r == -EAGAIN || r == -EINTR)
                         return;
@@ -182,8 +166,9 @@ static void on_readable(evutil_socket_t fd, short what, void *userdata) {
                 else if (r < 0)
                         session_close(session, NULL);
                 else
-                        dispatch(session, buffer, (size_t)n);
-                closep(&session->sent_fd);
+                        dispatch(session, buffer, n);
+                if (session->sent_fd >= 0)
+                        closer_close(session->sent_fd, session->peer.uid);
                 session->sent_fd = -1;
         }
 }
@@ -224,15 +209,6 @@ static void say_why(struct session *session, int error, const char *reason) {
         send_reply(session, &reply, NULL, 0);
 }
 
-void session_end_socket(int fd) {
-        uint8_t byte;
-
-        shutdown(fd, SHUT_RDWR);
-        while (recv(fd, &byte, 1, MSG_DONTWAIT) > 0)
-                ;
-        close(fd);
-}
-
 /* Stops listening to socket and process, and shuts the connection down so that the client learns of the end now:
  * duplicates of the socket (the stream has one) may live a moment longer. */
 static void hang_up(struct session *session) {
@@ -241,7 +217,7 @@ static void hang_up(struct session *session) {
         if (session->process_event)
                 event_free(session->process_event);
         session->process_event = NULL;
-        session_end_socket(session->fd);
+        closer_end_connection(session->fd, session->peer.uid);
         session->fd = -1;
 }
 

@@ -60,10 +60,6 @@ void session_give_back(struct session *session);
 /* The client's process has ended: its connection is closed even if another process has the socket. */
 void session_process_ended(struct session *session);
 
-/* Shuts a connection down and closes it. Unread bytes of the client are read first: with those in the queue the kernel
- * would send the client a reset instead of our last message. */
-void session_end_socket(int fd);
-
 /* The user's name, or the number until the name is known. Valid until the next call for this session. */
 const char *session_user(struct session *session);
 

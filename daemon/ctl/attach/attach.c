@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "daemon/base/work/closer.h"
 #include "daemon/ctl/attach/attach.h"
 #include "daemon/ctl/handlers.h"
 #include "daemon/ctl/sources.h"
@@ -21,7 +22,8 @@ void attach_free(void *userdata) {
 
         if (attach->wish)
                 dlp__attach__free_unpacked(attach->wish, NULL);
-        closep(&attach->columns_fd);
+        if (attach->columns_fd >= 0)
+                closer_close(attach->columns_fd, attach->user);
         sampling_unref(attach->sampling);
         if (!attach->stream) { /* otherwise the stream owns them now */
                 job_unref(attach->options.job);
@@ -290,6 +292,7 @@ void handle_attach(struct session *session, const Dlp__Request *request) {
         }
         session->takes_replays = request->attach->takes_replays;
         attach->session = session;
+        attach->user = session->peer.uid;
         attach->id = request->id;
         attach->pipeline = session->server->options.pipeline;
         attach->options.wake_socket = -1;

@@ -11,11 +11,12 @@
 
 struct attach {
         struct session *session;
+        uid_t user;
         uint64_t id; /* of the request */
         struct catalog_waiter waiter;
         Dlp__Attach *wish; /* a copy */
         const char *at;    /* in the names of its datasets: those before it have been checked */
-        int columns_fd;    /* memory of the sampler's columns; -1: there are none */
+        int columns_fd;    /* memory of the sampler's columns, or what else the client sent; -1: nothing */
         struct sampling *sampling;
         struct stream_options options;
         struct pipeline *pipeline;

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "daemon/base/log.h"
+#include "daemon/base/work/closer.h"
 #include "daemon/ctl/attach/attach.h"
 #include "daemon/pipeline/desk/desk.h"
 
@@ -169,6 +170,7 @@ static void attach_done(void *userdata) {
                 session_refuse(session, attach->id, attach->result, attach->why.text);
         } else {
                 session->state = SESSION_ATTACHED;
+                closer_refuse_descriptors(session->fd);
                 session->stream = stream;
                 pipeline_add(attach->pipeline, stream);
                 session_listen(session, true);

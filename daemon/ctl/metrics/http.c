@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "daemon/base/queue.h"
+#include "daemon/base/work/closer.h"
 #include "daemon/ctl/metrics/metrics.h"
 #include "proto/base/clock.h"
 #include "proto/http/intake.h"
@@ -44,6 +45,7 @@ struct visitor {
 
 struct http {
         struct server *server;
+        int listen_fd;
         struct intake intake;
         TAILQ_HEAD(, visitor) visitors; /* the one that has been silent longest is the first */
         unsigned n_visitors;
@@ -100,9 +102,13 @@ static struct piece *current_piece(struct http *http) {
 /* ---- visitors ------------------------------------------------------------------------------------------------ */
 
 static void visitor_free(struct visitor *visitor) {
+        evutil_socket_t fd;
+
         TAILQ_REMOVE(&visitor->http->visitors, visitor, entry);
         visitor->http->n_visitors--;
-        bufferevent_free(visitor->stream); /* closes the socket */
+        fd = bufferevent_getfd(visitor->stream);
+        bufferevent_free(visitor->stream);
+        closer_end_connection(fd, (uid_t)-1);
         free(visitor);
 }
 
@@ -261,13 +267,12 @@ static void on_visitor(struct evconnlistener *listener, evutil_socket_t fd, stru
                        void *arg) {
         struct http *http = arg;
         struct visitor *visitor = calloc(1, sizeof(*visitor));
-        struct bufferevent *stream =
-                visitor ? bufferevent_socket_new(evconnlistener_get_base(listener), fd, BEV_OPT_CLOSE_ON_FREE) : NULL;
+        struct bufferevent *stream = visitor ? bufferevent_socket_new(evconnlistener_get_base(listener), fd, 0) : NULL;
 
         (void)address;
         (void)n_address;
         if (!stream) {
-                close(fd);
+                closer_end_connection(fd, (uid_t)-1);
                 free(visitor);
                 return;
         }
@@ -300,11 +305,10 @@ int http_open(struct event_base *base, int listen_fd, struct server *server, str
                 return -ENOMEM;
         }
         http->server = server;
+        http->listen_fd = listen_fd;
         TAILQ_INIT(&http->visitors);
-        listener = evconnlistener_new(base, on_visitor, http, LEV_OPT_CLOSE_ON_FREE | LEV_OPT_CLOSE_ON_EXEC, 0,
-                                      listen_fd);
-        if (!listener)
-                close(listen_fd);
+        closer_refuse_descriptors(listen_fd);
+        listener = evconnlistener_new(base, on_visitor, http, LEV_OPT_CLOSE_ON_EXEC, 0, listen_fd);
         if (intake_begin(&http->intake, base, listener, PAUSE_US) < 0) {
                 http_close(http);
                 return -ENOMEM;
@@ -322,6 +326,7 @@ void http_close(struct http *http) {
         while ((visitor = TAILQ_FIRST(&http->visitors)))
                 visitor_free(visitor);
         intake_end(&http->intake);
+        closer_close(http->listen_fd, (uid_t)-1); /* with what those sent who were not let in */
         piece_unref(http->piece);
         free(http);
 }

@@ -1,4 +1,5 @@
 #include "daemon/ctl/work/work.h"
+#include "daemon/base/work/closer.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -345,6 +346,7 @@ void handle_work(struct session *session, const Dlp__Request *request) {
         }
         session->seat = seat;
         session->state = SESSION_WORKING;
+        closer_refuse_descriptors(session->fd);
         desk_sit(rank->stream->desk, seat);
         log_debug("ctl", "worker process connected job=%s rank=%u pid=%d", rank->job->name, rank->stream->rank,
                   session->peer.pid);
