@@ -1,8 +1,9 @@
 /* decode/bmp.c: Windows and OS/2 bitmaps.
  *
  * Files are interpreted as in Pillow 9.4: alpha is not part of the colours, 5 and 6 bits become 8 by multiplying with
- * 255 / 31 and 255 / 63, and values above the palette are grey. Rows lie in the file one by one, usually from the
- * bottom up, so only those of the box are read. A run-length coded picture is expanded first, one byte for each pixel.
+ * 255 / 31 and 255 / 63, and values above the palette are black, as from Pillow 10.1 on. Rows lie in the file one by
+ * one, usually from the bottom up, so only those of the box are read. A run-length coded picture is expanded first, one
+ * byte for each pixel.
  *
  * Pillow reads some rare files wrongly, or other readers disagree with it. These files are refused, and the error names
  * the reason: skips (delta) and half-filled bytes in run-length coding, and palettes of grey that Pillow takes for
@@ -103,8 +104,9 @@ static int read_masks(struct bmp_state *state, const uint8_t *masks, bool has_al
 static int read_palette(struct bmp_state *state, const uint8_t *bytes, uint32_t n_colors, unsigned step,
                         struct why *why) {
         bool is_grey = true;
+        uint32_t n_other;
 
-        palette_set_grey(&state->palette);
+        palette_set_grey(&state->palette); /* a grey ramp has all of them, */
         for (uint32_t i = 0; i < n_colors; i++, bytes += step) {
                 uint8_t level = (uint8_t)(n_colors == 2 ? i * 255 : i);
 
@@ -117,6 +119,8 @@ static int read_palette(struct bmp_state *state, const uint8_t *bytes, uint32_t 
                 return why_set(why, -ENOTSUP,
                                "BMP: %u bits a pixel with a grey palette of %" PRIu32 " colours are not handled",
                                state->bits, n_colors);
+        n_other = is_grey || n_colors > 256 ? 0 : 256 - n_colors; /* and another one has no more than it has */
+        memset(state->palette.colors[256 - n_other], 0, n_other * sizeof(state->palette.colors[0]));
         return 0;
 }
 

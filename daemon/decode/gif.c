@@ -1,8 +1,9 @@
 /* decode/gif.c: GIF through giflib: the first frame, on its canvas.
  *
  * As in Pillow 9.4: the canvas grows to where the frame ends; around the frame it has the transparent colour if the
- * frame has one, else colour 0; transparency is dropped; values above the palette are grey. One kind of file is read
- * wrongly by Pillow (it takes the file's palette although the frame has a grey one); it is refused.
+ * frame has one, else colour 0; transparency is dropped; values above the palette are black, as from Pillow 10.1 on,
+ * unless it is a grey ramp. One kind of file is read wrongly by Pillow (it takes the file's palette although the frame
+ * has a grey one); it is refused.
  *
  * Rows come from the top: those above the box are decompressed and discarded, those below are not read. An interlaced
  * frame is kept, one byte for each pixel. If the end of the frame's data is missing, all rows are read, because a file
@@ -130,6 +131,8 @@ static int take_palette(struct gif_state *state, struct why *why) {
                 return why_set(why, -ENOTSUP,
                                "GIF: a frame with a grey palette in a file of other colours is not handled");
         palette_set_grey(&state->palette);
+        if (colors && !is_grey_ramp(colors))
+                memset(&state->palette, 0, sizeof(state->palette));
         for (int i = 0; colors && i < colors->ColorCount && i < 256; i++) {
                 state->palette.colors[i][0] = colors->Colors[i].Red;
                 state->palette.colors[i][1] = colors->Colors[i].Green;

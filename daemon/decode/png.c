@@ -36,7 +36,8 @@ struct png_state {
         uint8_t *repaired; /* copy of the file with correct checksums; rarely needed */
         struct spng_ihdr header;
         uint8_t palette[256][PIXEL_BYTES];
-        struct spng_trns transparent; /* tRNS, where DECODE_ALPHA needs it */
+        struct spng_trns transparent; /* tRNS, where DECODE_ALPHA needs it; */
+        uint8_t alphas[256];          /* with a palette, that of each index */
 };
 
 typedef void row_converter(const struct png_state *state, const uint8_t *row, uint8_t *rgb, uint32_t width);
@@ -98,14 +99,12 @@ static int fail(struct png_state *state, int spng_error, struct why *why) {
 
 /* ---- header -------------------------------------------------------------------------------------------------- */
 
-/* Entries that the file does not have are grey, as in a new palette of Pillow. */
+/* Entries that the file does not have are black, as from Pillow 10.1 on. */
 static int read_palette(struct png_state *state) {
         struct spng_plte palette;
         int r;
 
-        for (unsigned i = 0; i < 256; i++)
-                memset(state->palette[i], (int)i, PIXEL_BYTES);
-
+        memset(state->palette, 0, sizeof(state->palette));
         r = spng_get_plte(state->spng, &palette); /* reads all chunks before the pixels, palette or not */
         if (r == SPNG_ECHUNKAVAIL)
                 return 0;
@@ -123,20 +122,25 @@ static uint32_t be32(const uint8_t *bytes) {
         return (uint32_t)bytes[0] << 24 | (uint32_t)bytes[1] << 16 | (uint32_t)bytes[2] << 8 | bytes[3];
 }
 
-/* Walks over the chunks. */
-static bool has_end(const uint8_t *bytes, size_t n_bytes) {
+/* The first chunk `name`, or `last` if it comes before; NULL: neither is there. A chunk is its length, its name, its
+ * content, and a checksum. */
+static const uint8_t *find_chunk(const uint8_t *bytes, size_t n_bytes, const char *name, const char *last) {
         size_t at = 8;
 
-        while (n_bytes - at >= 12) { /* length, name, content, checksum */
+        while (n_bytes - at >= 12) {
                 size_t n_content = be32(bytes + at);
 
-                if (memcmp(bytes + at + 4, "IEND", 4) == 0)
-                        return true;
+                if (memcmp(bytes + at + 4, name, 4) == 0 || memcmp(bytes + at + 4, last, 4) == 0)
+                        return bytes + at;
                 if (n_content > n_bytes - at - 12)
-                        return false;
+                        return NULL;
                 at += n_content + 12;
         }
-        return false;
+        return NULL;
+}
+
+static bool has_end(const uint8_t *bytes, size_t n_bytes) {
+        return find_chunk(bytes, n_bytes, "IEND", "IEND");
 }
 
 /* Makes a libspng context and reads the header into the state. Returns 0 or libspng's error. */
@@ -302,16 +306,9 @@ static void convert_alpha(const struct png_state *state, const uint8_t *row, uin
                 put_level(row[((x + (size_t)1) * n_channels - 1) * step], rgb + (size_t)x * PIXEL_BYTES);
 }
 
-/* An index that tRNS does not name is opaque. */
 static void convert_palette_alpha(const struct png_state *state, const uint8_t *row, uint8_t *rgb, uint32_t width) {
-        const struct spng_trns *transparent = &state->transparent;
-
-        for (uint32_t x = 0; x < width; x++) {
-                unsigned index = sample_at(row, x, state->header.bit_depth);
-
-                put_level(index < transparent->n_type3_entries ? transparent->type3_alpha[index] : 255,
-                          rgb + (size_t)x * PIXEL_BYTES);
-        }
+        for (uint32_t x = 0; x < width; x++)
+                put_level(state->alphas[sample_at(row, x, state->header.bit_depth)], rgb + (size_t)x * PIXEL_BYTES);
 }
 
 /* The one grey, or colour, of tRNS is transparent. 8 bits a sample, or one bit. */
@@ -342,17 +339,36 @@ static bool has_alpha(const struct spng_ihdr *header) {
                header->color_type == SPNG_COLOR_TYPE_TRUECOLOR_ALPHA;
 }
 
+/* An index that tRNS does not name is opaque. It may name more than the palette has; libspng then passes over it, and
+ * Pillow does not. */
+static int read_alphas(struct png_state *state, struct why *why) {
+        const uint8_t *chunk = find_chunk(state->bytes, state->n_bytes, "tRNS", "IDAT");
+        size_t n = chunk && memcmp(chunk + 4, "tRNS", 4) == 0 ? be32(chunk) : 0;
+
+        if (n == 0)
+                return DECODE_OPAQUE;
+        if (n > sizeof(state->alphas))
+                return why_set(why, -EBADMSG, "PNG: tRNS has %zu entries, a palette has at most %zu", n,
+                               sizeof(state->alphas));
+        if (n > state->n_bytes - (size_t)(chunk - state->bytes) - 12)
+                return why_set(why, -EBADMSG, "PNG: the file ends within tRNS");
+        memset(state->alphas, 255, sizeof(state->alphas));
+        memcpy(state->alphas, chunk + 8, n);
+        return 0;
+}
+
 /* Pillow compares the key with samples that it has scaled (2 and 4 bits) or cut (16 bits): another meaning than PNG's.
  */
 static int png_as_alpha(struct png_state *state, struct why *why) {
         unsigned depth = state->header.bit_depth;
-        bool has_palette = state->header.color_type == SPNG_COLOR_TYPE_INDEXED;
 
         if (has_alpha(&state->header))
                 return 0;
+        if (state->header.color_type == SPNG_COLOR_TYPE_INDEXED)
+                return read_alphas(state, why);
         if (spng_get_trns(state->spng, &state->transparent))
                 return DECODE_OPAQUE;
-        if (!has_palette && depth != 8 && depth != 1)
+        if (depth != 8 && depth != 1)
                 return why_set(why, -ENOTSUP, "PNG: a transparent colour (tRNS) in a picture of %u bits is not handled",
                                depth);
         return 0;

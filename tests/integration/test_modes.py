@@ -5,10 +5,13 @@ import hashlib
 import json
 import os
 import shutil
+import struct
 import sys
+import zlib
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
 from harness import ROOT, Skip, Table, case, contains, equal, identity_pixels, main, samples_of, within
+from pillow_palette import today
 from pillow_resize import rows_first
 
 VECTORS = os.path.join(ROOT, "tests", "vectors", "pictures")
@@ -101,7 +104,7 @@ def _(box):
                                                              on_error="skip")}
         for i in range(len(names)):
             with rows.row((mode, os.path.basename(names[i]))):
-                with image.open(names[i]) as picture:
+                with today(image.open(names[i])) as picture:
                     wanted = converted(picture, mode)
                     if hashlib.sha256(picture.convert("RGB").tobytes()).hexdigest() != known[i]:
                         continue  # another version of Pillow, whose colours are others
@@ -113,6 +116,65 @@ def _(box):
     for mode, least in zip(MODES, (250, 250, 250, 80, 14)):
         equal(counts[mode] >= least, True, f"{counts[mode]} pictures as {mode}")
     rows.done()
+
+
+def png_of_indices(palette, transparency=b""):
+    """All 256 of them."""
+    def chunk(name, data):
+        return struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))
+
+    rows = b"".join(b"\0" + bytes(range(16 * y, 16 * y + 16)) for y in range(16))
+    return (b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", 16, 16, 8, 3, 0, 0, 0)) + chunk(b"PLTE", palette) +
+            (chunk(b"tRNS", transparency) if transparency else b"") + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b""))
+
+
+def bmp_of_indices(palette):
+    colors = b"".join(palette[i:i + 3][::-1] + b"\0" for i in range(0, len(palette), 3))
+    header = struct.pack("<IiiHHIIiiII", 40, 16, 16, 1, 8, 0, 0, 0, 0, len(palette) // 3, 0)
+    begin = 14 + len(header) + len(colors)
+    return b"BM" + struct.pack("<IHHI", begin + 256, 0, 0, begin) + header + colors + bytes(range(256))
+
+
+def gif_of_indices(palette, transparent=None):
+    """A power of two colours."""
+    codes = [code for i in range(256) for code in ([256] if i % 100 == 0 else []) + [i]] + [257]
+    bits = sum(code << 9 * i for i, code in enumerate(codes)).to_bytes((9 * len(codes) + 7) // 8, "little")
+    blocks = b"".join(bytes([len(bits[i:i + 255])]) + bits[i:i + 255] for i in range(0, len(bits), 255))
+    control = b"" if transparent is None else b"!\xf9\4\1\0\0" + bytes([transparent]) + b"\0"
+    return (b"GIF89a" + struct.pack("<HHBBB", 16, 16, 0x80 | (len(palette) // 3).bit_length() - 2, 0, 0) + palette + control + b"," +
+            struct.pack("<HHHHB", 0, 0, 16, 16, 0) + b"\x08" + blocks + b"\0;")
+
+
+@case("an index beyond the palette is black, and its transparency is what tRNS says, as in Pillow from 10.1 on")
+def _(box):
+    image, _, _ = pillow()
+    five, eight, ramp = bytes(range(7, 22)), bytes(range(9, 33)), bytes(i // 3 for i in range(9))
+    files = {"five.png": png_of_indices(five), "ramp.png": png_of_indices(ramp), "some.png": png_of_indices(five, b"\0\x80"),
+             "more.png": png_of_indices(five, bytes(range(0, 80, 10))), "all.png": png_of_indices(five, bytes(range(256))),
+             "five.bmp": bmp_of_indices(five), "eight.gif.jpg": gif_of_indices(eight), "third.gif.jpg": gif_of_indices(eight, 3),
+             "beyond.gif.jpg": gif_of_indices(eight, 100)}
+    for name, content in files.items():
+        os.makedirs(box.path("p", "a"), exist_ok=True)
+        with open(box.path("p", "a", name), "wb") as file:
+            file.write(content)
+    daemon = box.daemon({"p": box.path("p")})
+    names, rows = [path for path, _ in samples_of(box.path("p"))], Table()
+    for mode in ("RGB", "RGBA", "LA", "L", "P"):
+        lines = read(daemon, "p", f"decode(mode={mode})")
+        equal([line["index"] for line in lines], list(range(len(files))), f"samples as {mode}: {daemon.log()}")
+        for line, name in zip(lines, names):
+            with rows.row((mode, os.path.basename(name))), today(image.open(name)) as picture:
+                check(line, converted(picture, mode))
+    rows.done()
+    with open(box.path("p", "a", "zz.png"), "wb") as file:
+        file.write(png_of_indices(five, bytes(300)))
+    daemon.stop()
+    daemon.start()
+    with today(image.open(box.path("p", "a", "zz.png"))) as picture:
+        check(read(daemon, "p", "decode")[-1], converted(picture, "RGB"))
+    reader = daemon.reader("p", pipeline="decode(mode=RGBA)", shuffle=False)
+    equal(reader.finish(60)[0], 1, "exit status")
+    contains(reader.errors(), "zz.png", "tRNS has 300 entries")
 
 
 def read(daemon, name, pipeline, **options):

@@ -4,7 +4,7 @@
 Run with Debian 12's python3-pil (9.4.0, libjpeg-turbo 2.1.5, libwebp 1.2.4, libtiff 4.5.0), for odd sampling factors with
 cjpeg of libjpeg-turbo-progs, and for TIFFs in tiles and planes with ImageMagick (imagemagick-6.q16). The results are committed, so that the tests need neither. One JSON object a line in expected.jsonl:
 
-    {"file", "width", "height", "fnv"}              Pillow's convert("RGB"): FNV-1a 64 over the bytes
+    {"file", "width", "height", "fnv"}              Pillow's convert("RGB"): FNV-1a 64 over the bytes, with palettes of 10.1
     {"file", "error", "says"}                       Pillow refuses it; the errno that ours gives, a part of the message
     {"file", "cut", "ok"}                           the file's first `cut` bytes: does Pillow accept them?
 """
@@ -19,6 +19,8 @@ import zlib
 
 import numpy as np
 from PIL import Image
+
+from pillow_palette import today
 
 OUT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "vectors", "pictures")
 RNG = np.random.default_rng(20)
@@ -449,7 +451,7 @@ def fnv1a(data):
 def read(data):
     """Pillow's pixels, or None."""
     try:
-        return np.asarray(Image.open(io.BytesIO(data)).convert("RGB"))
+        return np.asarray(today(Image.open(io.BytesIO(data))).convert("RGB"))
     except Exception:  # Pillow raises nearly everything
         return None
 
