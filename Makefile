@@ -10,6 +10,11 @@ O := $(if $(filter fallback,$(VARIANT)),build/release,$(B))
 
 VERSION := 0.1.0
 SOVERSION := 0
+# "0.1.0+git20261128010203.0123abcd", with the commit and its moment: what is built later is newer to pip and dpkg. `make dist`
+# writes it into the tarball, which has no git. In neither it is the version alone.
+COMMIT := $(if $(wildcard .git),$(shell TZ=UTC git log -1 --abbrev=8 --date=format-local:%Y%m%d%H%M%S \
+	--format=+git%cd.%h 2>/dev/null),$(shell cat packaging/commit 2>/dev/null))
+FULL_VERSION := $(VERSION)$(COMMIT)
 
 PREFIX ?= /usr
 SYSCONFDIR ?= /etc
@@ -75,7 +80,7 @@ endif
 
 # ---- what is built from what ---------------------------------------------------------------------------------------
 
-GENERATED := $(O)/generated/proto/dataloader.pb-c.c
+GENERATED := $(O)/generated/proto/dataloader.pb-c.c $(O)/generated/proto/version.h
 SRC_proto := $(wildcard proto/*.c proto/*/*.c proto/*/*/*.c)
 # Of staging the daemon has the record alone, so that it links with no library that staging needs.
 SRC_staging := $(filter-out daemon/staging/record/% daemon/staging/run/main.c,$(wildcard daemon/staging/*/*.c))
@@ -189,9 +194,9 @@ $(B)/libdlclient-cuda.so: $(B)/$(SONAME_cuda)
 
 $(B)/dlclient-cuda.pc: client/cuda/dlclient-cuda.pc.in
 $(B)/dlclient.pc: client/lib/dlclient.pc.in
-$(B)/%.pc: Makefile
+$(B)/%.pc: Makefile $(O)/generated/proto/version.h
 	@mkdir -p $(@D)
-	sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@LIBDIR@|$(LIBDIR)|' -e 's|@VERSION@|$(VERSION)|' $(filter %.in,$^) >$@
+	sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@LIBDIR@|$(LIBDIR)|' -e 's|@VERSION@|$(FULL_VERSION)|' $(filter %.in,$^) >$@
 
 $(B)/examples/cuda_trainer: LIBS_example := -ldlclient-cuda
 $(B)/examples/%: $(O)/obj/client/examples/%.o $(LIBRARIES)
@@ -203,6 +208,18 @@ $(B)/examples/%: $(O)/obj/client/examples/%.o $(LIBRARIES)
 $(O)/generated/proto/%.pb-c.c $(O)/generated/proto/%.pb-c.h: proto/%.proto
 	@mkdir -p $(O)/generated
 	$(PROTOC) --c_out=$(O)/generated $<
+
+# Only who includes it is compiled again after a commit.
+$(O)/generated/proto/version.h: FORCE
+	@mkdir -p $(@D)
+	@echo '#define DLP_FULL_VERSION DLP_VERSION "$(COMMIT)"' >$@.new
+	@cmp -s $@.new $@ && rm $@.new || mv $@.new $@
+
+version: ## the version of what is built here
+	@echo $(FULL_VERSION)
+
+FORCE:
+.PHONY: FORCE version
 
 $(O)/obj/generated/%.o: $(O)/generated/proto/%.c
 	@mkdir -p $(@D)

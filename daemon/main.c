@@ -16,6 +16,7 @@
 #include "daemon/core/daemon.h"
 #include "daemon/core/private.h"
 #include "daemon/plugin/serve.h"
+#include "proto/version.h"
 
 struct arguments {
         const char *config_path;
@@ -85,7 +86,7 @@ static int parse_arguments(int argc, char **argv, struct arguments *arguments) {
                         arguments->in_foreground = true;
                         break;
                 case OPTION_VERSION:
-                        printf("dataloaderd %s\n", DLP_VERSION);
+                        printf("dataloaderd %s\n", DLP_FULL_VERSION);
                         return 0;
                 case OPTION_HELP:
                         print_help();

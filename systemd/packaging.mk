@@ -58,12 +58,13 @@ PC_FOLDER = $(DESTDIR)$(LIBDIR)/pkgconfig
 
 install: all $(STAGER) $(COMPLETIONS:%=$(RELEASE)/completion/%) ## put everything in its place (DESTDIR, PREFIX, SYSCONFDIR, UNITDIR, LIBDIR)
 	@$(foreach entry,$(INSTALLED),$(call install_one,$(entry)) && ) true
+	@sed -i 's|^__version__ = .*|__version__ = "$(FULL_VERSION)"|' "$(DESTDIR)$(PYTHONDIR)/dlclient/_version.py"
 	@ln -sf $(SONAME) "$(DESTDIR)$(LIBDIR)/libdlclient.so"
 	@ln -sf $(SONAME_cuda) "$(DESTDIR)$(LIBDIR)/libdlclient-cuda.so"
 	@mkdir -p "$(DESTDIR)$(UNITDIR)" "$(PC_FOLDER)"
 	@for source in $(PC_SOURCES); do \
 		target="$(PC_FOLDER)/$${source##*/}"; \
-		sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@LIBDIR@|$(LIBDIR)|' -e 's|@VERSION@|$(VERSION)|' "$$source.in" >"$$target" && \
+		sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@LIBDIR@|$(LIBDIR)|' -e 's|@VERSION@|$(FULL_VERSION)|' "$$source.in" >"$$target" && \
 		chmod 0644 "$$target" || exit 1; \
 	done
 	@for unit in $(UNITS); do \
@@ -94,13 +95,14 @@ uninstall: ## remove what install brought; a configuration that was edited stays
 		"$(DESTDIR)$(SYSCONFDIR)/dataloaderd" 2>/dev/null || true
 	@if [ -z "$(DESTDIR)" ]; then ldconfig; fi
 
-DIST_NAME := dataloaderd-$(VERSION)
+DIST_NAME := dataloaderd-$(FULL_VERSION)
 
 dist: ## the sources as build/dataloaderd-VERSION.tar.gz: what git knows, else all but build/
 	@mkdir -p build
-	@if git ls-files --error-unmatch Makefile >/dev/null 2>&1; then git ls-files -z; \
+	@echo "$(COMMIT)" >build/commit
+	@if git ls-files --error-unmatch Makefile >/dev/null 2>&1; then git ls-files -z; printf 'build/commit\0'; \
 		else find . \( -path ./.git -o -path ./build -o -name __pycache__ \) -prune -o -type f -printf '%P\0'; fi | \
-		LC_ALL=C sort -z | tar --null -T - --owner=0 --group=0 --numeric-owner --transform 's|^|$(DIST_NAME)/|' \
+		LC_ALL=C sort -z | tar --null -T - --owner=0 --group=0 --numeric-owner --transform 's|^build/commit$$|packaging/commit|;s|^|$(DIST_NAME)/|' \
 		-czf build/$(DIST_NAME).tar.gz
 	@echo build/$(DIST_NAME).tar.gz
 

@@ -9,9 +9,10 @@
 #include "client/lib/clock.h"
 #include "client/lib/daemon/find.h"
 #include "client/lib/daemon/sources.h"
+#include "proto/version.h"
 
 #define ANSWER_TIMEOUT_MS 5000 /* the daemon answers such questions from memory */
-#define CLIENT            "dlctl " DLP_VERSION
+#define CLIENT            "dlctl " DLP_FULL_VERSION
 
 struct control {
         struct dli_connection connection;

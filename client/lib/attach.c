@@ -10,6 +10,7 @@
 #include "client/lib/daemon/silent.h"
 #include "client/lib/loader.h"
 #include "proto/base/cleanup.h"
+#include "proto/version.h"
 
 #define ASK_AGAIN_NS  100000000ull /* polling this slowly costs nothing, and building a large index takes seconds */
 #define ASK_FIRST_NS  4000000ull   /* a small one is there at once: the first pause, and each is twice as long */
@@ -325,7 +326,8 @@ static int connect_and_ask(struct dlc_loader *loader, Dlp__Reply **ret_reply, st
         for (int i = 0; i < CONNECTS_MAX; i++) {
                 dli_connection_close(&loader->connection);
                 r = dli_daemon_connect(&loader->daemon, &loader->connection, loader->options.socket,
-                                       loader->sources.datasets.has_path, "libdlclient " DLP_VERSION, &loader->reason);
+                                       loader->sources.datasets.has_path, "libdlclient " DLP_FULL_VERSION,
+                                       &loader->reason);
                 if (r < 0)
                         break;
                 r = ask(loader, ret_reply, ret_descriptors);

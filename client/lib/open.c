@@ -8,6 +8,7 @@
 
 #include "client/lib/clock.h"
 #include "client/lib/loader.h"
+#include "proto/version.h"
 
 /* How many loaders this process has opened: the number in the default name of a job. */
 static _Atomic uint64_t n_opened;
@@ -245,5 +246,5 @@ size_t dlc_dtype_bytes(uint32_t dtype) {
 }
 
 const char *dlc_version(void) {
-        return DLP_VERSION;
+        return DLP_FULL_VERSION;
 }

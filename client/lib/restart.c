@@ -13,6 +13,7 @@
 
 #include "client/lib/clock.h"
 #include "client/lib/loader.h"
+#include "proto/version.h"
 
 #define PAUSE_MIN_NS 20000000ull
 #define PAUSE_MAX_NS 200000000ull
@@ -130,10 +131,10 @@ static int call(struct dlc_loader *loader) {
 
         strcpy(path, loader->connection.path); /* a copy, because the call below writes connection.path */
         if (loader->daemon.kind == DLI_DAEMON_PRIVATE)
-                r = dli_daemon_try_private(&loader->daemon, &loader->connection, "libdlclient " DLP_VERSION,
+                r = dli_daemon_try_private(&loader->daemon, &loader->connection, "libdlclient " DLP_FULL_VERSION,
                                            &restart->reason);
         else
-                r = dli_connection_try(&loader->connection, path, "libdlclient " DLP_VERSION, &restart->reason);
+                r = dli_connection_try(&loader->connection, path, "libdlclient " DLP_FULL_VERSION, &restart->reason);
         if (r == 0)
                 r = dli_attach_ask(loader);
         if (r < 0)

@@ -29,6 +29,7 @@
 #include "daemon/tokenize/tokenizers.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/clock.h"
+#include "proto/version.h"
 
 #define DRAIN_TICK_US   20000
 #define DRAIN_TICKS_MAX 50u           /* a second for the batches that were begun: others are made after the restart */
@@ -433,7 +434,7 @@ static int start_server(struct daemon *daemon, struct why *why) {
                 .default_slots = (uint32_t)daemon->settings->slots,
                 .quotas = quotas_of(daemon->settings),
                 .admins = &daemon->settings->admin_list,
-                .version = DLP_VERSION,
+                .version = DLP_FULL_VERSION,
                 .settings = on_settings,
                 .is_private = daemon->options.private != NULL,
                 .serves_paths = daemon->settings->paths,
@@ -629,7 +630,7 @@ int daemon_run(struct settings *settings, const struct daemon_options *options) 
                 return EX_UNAVAILABLE;
         }
         log_info("core", "dataloaderd %s serves %zu datasets socket=%s workers=%u memory_limit=%s reader=%s",
-                 DLP_VERSION, settings->n_datasets, settings->socket, pipeline_n_workers(daemon.pipeline),
+                 DLP_FULL_VERSION, settings->n_datasets, settings->socket, pipeline_n_workers(daemon.pipeline),
                  format_bytes(limit, settings->memory_limit), pipeline_reader_report(daemon.pipeline)->backend);
         sd_notifyf(0, "READY=1\nSTATUS=Serving %zu datasets", settings->n_datasets);
         if (options->private)

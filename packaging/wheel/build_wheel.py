@@ -6,6 +6,7 @@ from this machine and go into dlclient/lib. A wheel is a zip file with a few fil
 enough. The platform's tag names the glibc whose symbols the files use; pip refuses the wheel where that is older. Two
 runs give the same bytes."""
 import base64
+import functools
 import hashlib
 import os
 import platform
@@ -38,8 +39,13 @@ def refuse(text):
     sys.exit(f"build_wheel: {text}")
 
 
+@functools.lru_cache()
 def version():
-    return re.search(rb'__version__ = "([^"]+)"', read(CLIENT, "dlclient", "_version.py")).group(1).decode()
+    """With the commit: a wheel of a later one is another version."""
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("MAKE")}
+    done = subprocess.run(["make", "-s", "--no-print-directory", "-C", ROOT, "version"], check=True, stdout=subprocess.PIPE,
+                          text=True, env=environment)
+    return done.stdout.strip()
 
 
 # ---- what the files need -------------------------------------------------------------------------------------------
@@ -137,7 +143,10 @@ def members(built, info, tag, shared):
         folders.sort()
         for name in sorted(names):
             if name.endswith((".py", ".typed")):
-                yield os.path.relpath(os.path.join(folder, name), CLIENT), read(folder, name), 0o644
+                data = read(folder, name)
+                if name == "_version.py":
+                    data = re.sub(rb'(?<=__version__ = ")[^"]+', version().encode(), data)
+                yield os.path.relpath(os.path.join(folder, name), CLIENT), data, 0o644
     for name in LIBRARIES:
         yield f"dlclient/{name}", read(built, name), 0o755
     for name in sorted(os.listdir(os.path.join(built, "bin"))):

@@ -63,8 +63,7 @@ def as_version(box, paths, version):
 
 @case("the packages have the tree's version, lintian finds nothing in them, and they ask nothing")
 def _(box):
-    with open(os.path.join(ROOT, "Makefile"), encoding="utf-8") as makefile:
-        version = re.search(r"^VERSION := (\S+)$", makefile.read(), re.MULTILINE)[1]
+    version = run("make", "-s", "-C", ROOT, "version").strip()
     for name, path in packages().items():
         equal(run("dpkg-deb", "-f", path, "Version").strip(), version, f"version of {name}")
         run("dpkg-deb", "-e", path, box.path(name))

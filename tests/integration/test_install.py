@@ -2,6 +2,7 @@
 """make install puts everything in its Debian place, what was installed can be built against, uninstall removes it, and
 the distributed sources are whole."""
 import os
+import re
 import subprocess
 import sys
 import tarfile
@@ -50,9 +51,9 @@ usr/lib/python3/dist-packages/dlclient/py.typed 644
 """
 
 
-def make(*arguments, **keywords):
+def make(*arguments, folder=ROOT, **keywords):
     env = {name: value for name, value in os.environ.items() if name not in ("MAKEFLAGS", "MFLAGS", "DESTDIR")}
-    done = subprocess.run(["make", "-s", "-C", ROOT] + list(arguments), check=False, stdout=subprocess.PIPE, env=env,
+    done = subprocess.run(["make", "-s", "-C", folder] + list(arguments), check=False, stdout=subprocess.PIPE, env=env,
                           stderr=subprocess.STDOUT, universal_newlines=True, timeout=300, **keywords)
     equal(done.returncode, 0, f"make {arguments}: {done.stdout[-2000:]}")
     return done.stdout
@@ -224,6 +225,29 @@ def _(box):
     names = {line.split()[2] for line in output.splitlines() if len(line.split()) == 3}
     equal(len(names) > 100, True, f"{len(names)} names")
     equal([name for name in sorted(names) if not name.startswith(("dlc_", "dli_", "dlp_"))], [], "other names")
+
+
+@case("what is built has its commit in its version, also out of a tarball; without either it has the version alone")
+def _(box):
+    release_only()
+    full = make("version").strip()
+    with open(os.path.join(ROOT, "Makefile"), encoding="utf-8") as makefile:
+        base = re.search(r"^VERSION := (\S+)$", makefile.read(), re.M)[1]
+    commit = subprocess.run(["git", "-C", ROOT, "rev-parse", "HEAD"], check=False, stdout=subprocess.PIPE, universal_newlines=True)
+    if commit.returncode == 0:
+        found = re.fullmatch(re.escape(base) + r"\+git\d{14}\.([0-9a-f]{8,})", full)
+        equal(bool(found) and commit.stdout.startswith(found[1]), True, f"{full} has {commit.stdout}")
+    for program in ("dataloaderd", "dlctl"):
+        contains(subprocess.run([os.path.join(ROOT, "build/release", program), "--version"], check=True, stdout=subprocess.PIPE,
+                                universal_newlines=True).stdout, full)
+    with tarfile.open(os.path.join(ROOT, make("dist").split()[-1])) as archive:
+        archive.extractall(box.path("sources"))
+    folder, = os.listdir(box.path("sources"))
+    equal(folder, f"dataloaderd-{full}", "the tarball's folder")
+    folder = box.path("sources", folder)
+    equal(make("version", folder=folder).strip(), full, "in the tarball")
+    os.remove(os.path.join(folder, "packaging", "commit"))
+    equal(make("version", folder=folder).strip(), base, "in neither")
 
 
 @case("make dist packs the sources: what the build needs, nothing that was built")

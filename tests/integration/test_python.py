@@ -71,7 +71,7 @@ def _(box):
         from dlclient import _library
         out([dlclient.__version__, _library.load().version_text])
     """)
-    equal(lines, [[version(), version()]], "versions")
+    equal([text.partition("+git")[0] for text in lines[0]], [version(), version()], "versions")
 
 
 # ---- loops ----------------------------------------------------------------------------------------------------------
@@ -649,6 +649,12 @@ def _(box):
         refused(dlclient.VersionMismatch, lambda: _library.check_versions("1.0.0", "/x.so"), "1.0.0")
         refused(dlclient.VersionMismatch, lambda: _library.check_versions("what", "/x.so"), "what")
         _library.check_versions("0.9.9", "/x.so")
+        ours, _library.__version__ = _library.__version__, "0.1.0+git20261128010203.0123abcd"
+        for text in ("0.1.0", "0.1.0+git20261128010203.0123abcd", "0.1.0+git20270101000000.0", "0.2.0+git20250101000000.0"):
+            _library.check_versions(text, "/x.so")
+        refused(dlclient.VersionMismatch, lambda: _library.check_versions("0.1.0+git20261128010202.ffff", "/x.so"), "ffff")
+        refused(dlclient.VersionMismatch, lambda: _library.check_versions("0.0.9+git20301128010202.ffff", "/x.so"), "ffff")
+        _library.__version__ = ours
         import ctypes.util
         os.environ["DATALOADERD_LIBRARY"] = "/not/there.so"
         refused(dlclient.LibraryNotFound, lambda: dlclient.Loader("f"), "/not/there.so", "DATALOADERD_LIBRARY")

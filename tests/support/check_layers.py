@@ -40,6 +40,7 @@ CLIENT = {
     "client/examples": ("client/include",),
 }
 PRODUCT = ("proto", "daemon", "client")
+GENERATED = (".pb-c.h", "proto/version.h")  # by the Makefile, below build/
 INCLUDE = re.compile(r'^\s*#\s*include\s*(["<])([^">]+)[">]')
 
 
@@ -72,7 +73,7 @@ def allowed(unit):
 
 def target_of(root, name, quoted, path):
     """What an include names: a folder of ours, None for a system header, or a text that says what is wrong."""
-    if name.startswith("proto/") and (name.endswith(".pb-c.h") or os.path.exists(os.path.join(root, name))):
+    if name.startswith("proto/") and (name.endswith(GENERATED) or os.path.exists(os.path.join(root, name))):
         return "proto"
     if os.path.exists(os.path.join(root, name)):
         return unit_of(name)

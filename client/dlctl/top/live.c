@@ -14,6 +14,7 @@
 #include "client/dlctl/top/screen.h"
 #include "client/dlctl/top/top.h"
 #include "proto/base/clock.h"
+#include "proto/version.h"
 
 #define SECOND_NS   1000000000ull
 #define WINDOW_NS   (5 * SECOND_NS) /* rates are of so long: steps may take a second */
@@ -203,7 +204,7 @@ static int check_socket(const struct context *context) {
         struct dli_connection connection;
         struct why reason;
         enum reach reach;
-        int r = reach_try(context, "dlctl top " DLP_VERSION, &connection, &reason, &reach);
+        int r = reach_try(context, "dlctl top " DLP_FULL_VERSION, &connection, &reason, &reach);
 
         dli_connection_close(&connection);
         return r < 0 && exit_code_of(r) != EXIT_UNREACHABLE ? fail(exit_code_of(r), "%s", reason.text) : EXIT_DONE;

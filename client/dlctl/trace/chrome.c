@@ -9,6 +9,7 @@
 #include "client/dlctl/trace/counts.h"
 #include "client/dlctl/trace/tracks.h"
 #include "proto/base/utf8.h"
+#include "proto/version.h"
 
 /* torch's profiler counts from the last multiple of this number of seconds since 1970: so microseconds keep their
  * digits in a double. It is about three months. */
@@ -273,7 +274,7 @@ int chrome_write(struct traced_file *file, const struct recorded *recorded, stru
                           "{\"displayTimeUnit\":\"ms\",\"baseTimeNanoseconds\":%" PRIu64
                           ",\"otherData\":{\"program\":\"dataloaderd %s\",\"dropped\":%" PRIu64
                           "},\n\"traceEvents\":[\n",
-                          writer.base_ns, DLP_VERSION, recorded->n_dropped);
+                          writer.base_ns, DLP_FULL_VERSION, recorded->n_dropped);
         print_events(&writer, &tracks);
         r = counts_tell(&tracks, print_count, &writer, why);
         print_names(&writer, &tracks);

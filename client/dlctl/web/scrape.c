@@ -6,6 +6,7 @@
 #include "client/dlctl/metrics.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/clock.h"
+#include "proto/version.h"
 
 #define ANSWER_MS 1000
 #define LATE_NS   5000000000ull
@@ -22,7 +23,7 @@ int scrape_take(struct scrape *scrape, struct evbuffer *body, struct why *why) {
                 *why = scrape->late;
                 return -ETIMEDOUT;
         }
-        r = reach_try(scrape->context, "dlctl web " DLP_VERSION, &connection, why, &reach);
+        r = reach_try(scrape->context, "dlctl web " DLP_FULL_VERSION, &connection, why, &reach);
         if (r == 0)
                 r = metrics_fetch(&connection, ANSWER_MS, why, &text, &n);
         dli_connection_close(&connection);

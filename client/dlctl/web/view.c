@@ -13,6 +13,7 @@
 #include "client/dlctl/web/past.h"
 #include "client/dlctl/web/piece.h"
 #include "proto/base/clock.h"
+#include "proto/version.h"
 
 /* A list of records as text; its version rises when it changes, so that a reader gets it once. */
 struct part {
@@ -194,7 +195,7 @@ static struct piece *describe_head(const struct view *view) {
         record_number(record, "run", view->run);
         record_number(record, "sequence", view->next - 1);
         record_number(record, "now_unix_ms", now_unix_ms());
-        record_text(record, "version", DLP_VERSION);
+        record_text(record, "version", DLP_FULL_VERSION);
         record_text(record, "host", view->host);
         record_text(record, "user", view->user);
         record_text(record, "daemon", view->found);

@@ -8,6 +8,7 @@
 #include "client/dlctl/inquiry/reach.h"
 #include "client/dlctl/listing.h"
 #include "proto/base/clock.h"
+#include "proto/version.h"
 
 #define SECOND_NS    1000000000ull
 #define LOOKED_NS    (60 * SECOND_NS)  /* after the last look, lists are asked for that long */
@@ -58,7 +59,7 @@ static void try_to_connect(struct watch *watch) {
         struct inquiry *inquiry = &watch->inquiry;
         enum reach reach = REACH_GIVEN;
         struct why reason;
-        int r = reach_try(watch->context, "dlctl web " DLP_VERSION, &inquiry->connection, &reason, &reach);
+        int r = reach_try(watch->context, "dlctl web " DLP_FULL_VERSION, &inquiry->connection, &reason, &reach);
 
         inquiry_connected(inquiry, r, &reason);
         if (r < 0) {

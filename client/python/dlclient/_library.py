@@ -502,14 +502,22 @@ def sentence_of(value: Optional[bytes]) -> str:
     return value.decode("utf-8", "backslashreplace") if value else ""
 
 
+def split_version(text: str) -> Tuple[Tuple[int, ...], str]:
+    """Of "0.1.0+git20261128010203.0123abcd" the numbers, and when the commit was made, as a text that can be compared; "" in a
+    tree, and in a release."""
+    numbers, _, commit = text.partition("+git")
+    return tuple(int(number) for number in numbers.split(".")), commit.partition(".")[0]
+
+
 def check_versions(library: str, path: str) -> None:
     """A newer library works with an older package (its structs grow at their ends), but not the other way round."""
     try:
-        theirs = tuple(int(number) for number in library.split("."))
+        theirs, their_commit = split_version(library)
     except ValueError:
-        theirs = ()
-    ours = tuple(int(number) for number in __version__.split("."))
-    if theirs[:1] != ours[:1] or theirs < ours:
+        theirs, their_commit = (), ""
+    ours, our_commit = split_version(__version__)
+    is_older = theirs < ours or (theirs == ours and "" < their_commit < our_commit)
+    if theirs[:1] != ours[:1] or is_older:
         raise VersionMismatch(f"{path} is libdlclient {library or 'of no version'}, this package is dlclient "
                               f"{__version__} and needs that version or a newer {ours[0]}.x: install them together")
 

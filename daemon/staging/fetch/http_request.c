@@ -12,6 +12,7 @@
 #include "daemon/staging/fetch/local_file.h"
 #include "daemon/staging/fetch/url_line.h"
 #include "proto/base/cleanup.h"
+#include "proto/version.h"
 
 #define REDIRECTS_MAX      10L
 #define CONNECT_S_MAX      15u
@@ -102,7 +103,7 @@ static int set_common(struct http_request *request, const struct http *http) {
 
         SET(easy, CURLOPT_NOSIGNAL, 1L);   /* threads */
         SET(easy, CURLOPT_QUICK_EXIT, 1L); /* an end does not wait for a resolver that hangs */
-        SET(easy, CURLOPT_USERAGENT, "dataloaderd/" DLP_VERSION);
+        SET(easy, CURLOPT_USERAGENT, "dataloaderd/" DLP_FULL_VERSION);
         SET(easy, CURLOPT_ERRORBUFFER, request->curl_text);
         SET(easy, CURLOPT_PRIVATE, request);
         SET(easy, CURLOPT_HEADERFUNCTION, on_header);

@@ -9,6 +9,7 @@
 
 #include "daemon/core/config.h"
 #include "proto/base/cleanup.h"
+#include "proto/version.h"
 
 static void print_help(void) {
         printf("Usage: dataloaderd-stage [OPTION]... DATASET\n"
@@ -125,7 +126,7 @@ int options_parse(int argc, char **argv, struct stage_options *ret_options) {
                                 return usage("--format takes text, json or quiet, not", optarg);
                         break;
                 case OPTION_VERSION:
-                        printf("dataloaderd-stage %s\n", DLP_VERSION);
+                        printf("dataloaderd-stage %s\n", DLP_FULL_VERSION);
                         return 0;
                 case OPTION_HELP:
                         print_help();

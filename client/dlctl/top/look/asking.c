@@ -5,6 +5,7 @@
 #include "client/dlctl/inquiry/inquiry.h"
 #include "client/dlctl/inquiry/reach.h"
 #include "client/dlctl/top/room.h"
+#include "proto/version.h"
 
 #define FEW_DATASETS 64u            /* are asked for each time, */
 #define MANY_NS      10000000000ull /* more of them that often */
@@ -57,7 +58,7 @@ static void connect_again(struct asking *asking) {
         struct inquiry *inquiry = &asking->inquiry;
         enum reach reach; /* not used: the picture does not say where it was found */
         struct why reason;
-        int r = reach_try(asking->context, "dlctl top " DLP_VERSION, &inquiry->connection, &reason, &reach);
+        int r = reach_try(asking->context, "dlctl top " DLP_FULL_VERSION, &inquiry->connection, &reason, &reach);
 
         inquiry_connected(inquiry, r, &reason);
         if (r < 0)
