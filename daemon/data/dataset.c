@@ -20,9 +20,9 @@
 #include "daemon/base/machine/file_stamp.h"
 #include "daemon/base/machine/own_file.h"
 #include "daemon/data/format_tell.h"
-#include "daemon/data/growing.h"
 #include "daemon/data/index/index_draft.h"
 #include "daemon/data/index/index_given.h"
+#include "daemon/data/index/indexing.h"
 #include "daemon/data/intake/intake.h"
 #include "daemon/data/joined/joined.h"
 #include "daemon/data/view/split.h"
@@ -204,22 +204,21 @@ static int keep_in_memory(struct index_builder *builder, const char *name, struc
 }
 
 static int build(struct dataset *dataset, const struct format *format, const char *index_dir, const char *index_path,
-                 struct growing_payer *payer, struct budget *budget, const struct index_watch *watch,
-                 struct dataset_report *report, struct why *why) {
+                 struct budget *budget, const struct index_watch *watch, struct dataset_report *report,
+                 struct why *why) {
         _cleanup_(index_builder_freep) struct index_builder *builder = NULL;
         int r;
 
         r = files_check(&dataset->files, dataset->root_fd, why);
-        if (r == 0) {
-                growing_pay(payer);
+        if (r == 0)
                 r = format_build(format, dataset->root_fd, &dataset->files, &dataset->options, watch, &builder, why);
-                growing_pay(NULL);
-        }
         if (r < 0)
                 return r;
         index_builder_set_options(builder, dataset->options_digest);
         r = save(builder, index_dir, index_path, budget, &dataset->index, &report->not_saved);
         report->saved = r >= 0;
+        if (r == -ECANCELED)
+                return why_set(why, r, "%s", report->not_saved.text);
         return r >= 0 ? 0 : keep_in_memory(builder, dataset->name, budget, &dataset->index, why);
 }
 
@@ -227,12 +226,15 @@ static int build(struct dataset *dataset, const struct format *format, const cha
 static int build_paid(struct dataset *dataset, const struct format *format, const char *index_dir,
                       const char *index_path, struct budget *budget, const struct index_watch *watch,
                       struct dataset_report *report, struct why *why) {
-        struct growing_payer payer = { .budget = budget, .is_refusing = ATOMIC_FLAG_INIT };
-        int r = build(dataset, format, index_dir, index_path, budget ? &payer : NULL, budget, watch, report, why);
+        struct indexing *indexing = indexing_joined();
+        int r;
 
-        assert(atomic_load(&payer.n_bytes) == 0);
-        if (r == -ENOMEM && payer.refusal.text[0])
-                return why_set(why, r, "%s: %s", dataset->files.root, payer.refusal.text);
+        indexing->budget = budget;
+        r = build(dataset, format, index_dir, index_path, budget, watch, report, why);
+        assert(atomic_load(&indexing->n_bytes) == 0);
+        indexing->budget = NULL;
+        if (r == -ENOMEM && indexing->refusal.text[0])
+                return why_set(why, r, "%s: %s", dataset->files.root, indexing->refusal.text);
         return r;
 }
 
@@ -382,12 +384,43 @@ static int open_stream(struct dataset *dataset, const struct dataset_spec *spec,
         return intake_open(&intake, watch, &dataset->index, why);
 }
 
+/* Opens what answers for the samples: live, given, loaded or built. */
+static int open_source(struct dataset *dataset, const struct dataset_spec *spec, const char *index_dir,
+                       const char *index_path, const struct index_watch *watch, struct dataset_report *report,
+                       struct why *why) {
+        const struct format *format = dataset->format;
+        int r;
+
+        if (dataset->is_stream) {
+                report->how = DATASET_LIVE;
+                return open_stream(dataset, spec, index_dir, index_path, watch, why);
+        }
+        if (format->open) {
+                report->how = DATASET_LIVE;
+                r = files_check(&dataset->files, dataset->root_fd, why);
+                return r < 0 ? r
+                             : format->open(dataset->root_fd, &dataset->files, &dataset->options, watch, spec->budget,
+                                            &dataset->index, why);
+        }
+        if (spec->given_index && index_given_open(spec, format->name, dataset->options.digest, index_dir, index_path,
+                                                  &dataset->index, &report->not_taken) == 0) {
+                report->how = DATASET_GIVEN;
+                dataset->is_given = true;
+                return 0;
+        }
+        r = load(dataset, index_path, format, spec->budget, &dataset->index, &report->reason, why);
+        if (r <= 0)
+                return r;
+        report->how = (enum dataset_how)r;
+        return build_paid(dataset, format, index_dir, index_path, spec->budget, watch, report, why);
+}
+
 int dataset_open(const struct dataset_spec *spec, const char *index_dir, const struct index_watch *watch,
                  struct dataset **ret_dataset, struct dataset_report *ret_report, struct why *why) {
         _cleanup_(dataset_unrefp) struct dataset *dataset = NULL;
+        struct indexing indexing = { .cancel = watch ? watch->cancel : NULL, .is_refusing = ATOMIC_FLAG_INIT };
         struct dataset_report report = { .saved = true };
         uint64_t begin_ns = clock_now_ns();
-        const struct format *format;
         char index_path[PATH_MAX];
         int r;
 
@@ -397,32 +430,15 @@ int dataset_open(const struct dataset_spec *spec, const char *index_dir, const s
         r = dataset_new(spec, &dataset, why);
         if (r < 0)
                 return r;
-        format = dataset->format;
 
-        if (dataset->is_stream) {
-                report.how = DATASET_LIVE;
-                r = open_stream(dataset, spec, index_dir, index_path, watch, why);
-        } else if (format->open) {
-                report.how = DATASET_LIVE;
-                r = files_check(&dataset->files, dataset->root_fd, why);
-                if (r == 0)
-                        r = format->open(dataset->root_fd, &dataset->files, &dataset->options, watch, spec->budget,
-                                         &dataset->index, why);
-        } else if (spec->given_index && index_given_open(spec, format->name, dataset->options.digest, index_dir,
-                                                         index_path, &dataset->index, &report.not_taken) == 0) {
-                report.how = DATASET_GIVEN;
-                dataset->is_given = true;
-                r = 0;
-        } else {
-                r = load(dataset, index_path, format, spec->budget, &dataset->index, &report.reason, why);
-        }
-        if (r > 0) {
-                report.how = (enum dataset_how)r;
-                r = build_paid(dataset, format, index_dir, index_path, spec->budget, watch, &report, why);
-        }
+        indexing_join(&indexing);
+        r = open_source(dataset, spec, index_dir, index_path, watch, &report, why);
+        indexing_join(NULL);
+        if (r == -ECANCELED)
+                why_set(why, r, "%s: indexing was cancelled", dataset->files.root);
         dataset->options.scanner = NULL;
-        if (r == 0 && format->extend)
-                format->extend(dataset->index);
+        if (r == 0 && dataset->format->extend)
+                dataset->format->extend(dataset->index);
         if (r == 0)
                 r = view_open(&dataset->index, dataset->options.fields, dataset->options.split, why);
         if (r < 0)

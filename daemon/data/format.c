@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "daemon/data/files/together.h"
+#include "daemon/data/index/indexing.h"
 #include "daemon/data/scanner.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/nearest.h"
@@ -96,16 +97,19 @@ int format_build(const struct format *format, int root_fd, const struct files *f
         _cleanup_(refusals_fini) struct refusals refusals = { 0 };
         _cleanup_(index_builder_freep) struct index_builder *builder = NULL;
         struct format_options ours = options ? *options : (struct format_options){ 0 };
+        struct indexing own = { .cancel = watch ? watch->cancel : NULL }, *indexing = indexing_joined();
         struct why first = { 0 };
         int r, error = 0;
 
         ours.refusals = &refusals;
+        indexing_join(indexing ? indexing : &own);
         while ((r = format->build(root_fd, files, &ours, watch, &builder, why)) < 0 &&
                refusals_settle(&refusals, r, why))
                 if (error == 0) {
                         error = r;
                         first = *why;
                 }
+        indexing_join(indexing);
         if (r == -ENODATA && refusals.n == 1 && error < 0) { /* the one column that there is */
                 *why = first;
                 return error;

@@ -137,7 +137,7 @@ START_TEST(an_index_that_has_to_be_kept_in_memory_counts_against_memory_limit) {
         f.budget.limit_bytes = 100;
         configure(&(struct catalog_wish){ "one", f.path[0], "imagefolder" }, 1);
         ck_assert_int_lt(get("one", &dataset, &why), 0);
-        ck_assert_msg(strstr(why.text, "memory_limit: an index in memory needs") != NULL, "%s", why.text);
+        ck_assert_msg(strstr(why.text, "memory_limit: making the index needs") != NULL, "%s", why.text);
         teardown();
 }
 END_TEST

@@ -354,13 +354,13 @@ START_TEST(progress_is_shown_and_building_can_be_cancelled) {
                 snprintf(name, sizeof(name), "c/%d.jpg", i);
                 tree_file(&tree, name, "");
         }
-        ck_assert_int_eq(FORMAT_IMAGEFOLDER.build(tree.fd, &files, NULL, &watch, &builder, &why), 0);
+        ck_assert_int_eq(format_build(&FORMAT_IMAGEFOLDER, tree.fd, &files, NULL, &watch, &builder, &why), 0);
         index_builder_free(builder);
         ck_assert_uint_eq(onlooker.n_files, 9000);
         ck_assert_uint_ge(onlooker.n_calls, 3);
 
         atomic_store(&onlooker.cancel, true);
-        ck_assert_int_eq(FORMAT_IMAGEFOLDER.build(tree.fd, &files, NULL, &watch, &builder, &why), -ECANCELED);
+        ck_assert_int_eq(format_build(&FORMAT_IMAGEFOLDER, tree.fd, &files, NULL, &watch, &builder, &why), -ECANCELED);
         tree_remove(&tree);
 }
 END_TEST

@@ -2,12 +2,16 @@
  * within a record when it is told to. */
 #include <check.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "daemon/base/machine/disk.h"
 #include "daemon/data/dataset.h"
+#include "daemon/data/index/indexing.h"
 #include "proto/base/cleanup.h"
 #include "tests/support/suite.h"
 #include "tests/support/tree.h"
@@ -99,9 +103,110 @@ START_TEST(building_ends_within_a_record) {
 }
 END_TEST
 
+/* ---- every format ends when told ------------------------------------------------------------------------------- */
+
+static const struct {
+        const char *format, *path; /* from here, or in the tree */
+        const char *options;
+} MADE[] = {
+        { "arrow", "tests/vectors/arrow/lists-zstd.arrow", NULL },
+        { "coco", "coco", "annotations=coco.json" },
+        { "csv", "a.csv", NULL },
+        { "folder", "folder", "pattern={class}/{name}.jpg" },
+        { "imagefolder", "folder", NULL },
+        { "jsonl", "a.jsonl", NULL },
+        { "litdata", "tests/vectors/litdata/records", NULL },
+        { "mds", "tests/vectors/mds/all", NULL },
+        { "megatron", "tests/vectors/megatron/small", NULL },
+        { "npy", "a.npy", NULL },
+        { "parquet", "tests/vectors/parquet/lists-gzip.parquet", NULL },
+        { "text", "a.txt", NULL },
+        { "tfrecord", "tests/vectors/tfrecord/photos", NULL },
+        { "webdataset", "a.tar", NULL },
+};
+
+static void write_bytes(const char *name, const void *bytes, size_t n_bytes) {
+        _cleanup_(closep) int fd = openat(tree.fd, name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+
+        ck_assert(fd >= 0 && disk_write_at(fd, bytes, n_bytes, 0) == 0);
+}
+
+/* An archive with one member of one byte. */
+static void write_tar(const char *name) {
+        uint8_t blocks[4 * 512] = "1.txt";
+        unsigned sum = 0;
+
+        memcpy(blocks + 124, "00000000001", 12);
+        memset(blocks + 148, ' ', 8);
+        blocks[156] = '0';
+        memcpy(blocks + 257, "ustar\00000", 8);
+        blocks[512] = 'x';
+        for (size_t i = 0; i < 512; i++)
+                sum += blocks[i];
+        snprintf((char *)blocks + 148, 8, "%06o", sum);
+        write_bytes(name, blocks, sizeof(blocks));
+}
+
+/* Three numbers of one byte. */
+static void write_npy(const char *name) {
+        char text[128 + 3];
+
+        memcpy(text, "\x93NUMPY\x01\0\x76", 10);
+        snprintf(text + 10, sizeof(text) - 10, "%-117s\n", "{'descr': '|u1', 'fortran_order': False, 'shape': (3,), }");
+        memcpy(text + 128, "abc", 3);
+        write_bytes(name, text, sizeof(text));
+}
+
+static void fill_tree(void) {
+        tree_make(&tree);
+        write_tar("a.tar");
+        write_npy("a.npy");
+        tree_file(&tree, "a.csv", "a,b\n1,2\n");
+        tree_file(&tree, "a.jsonl", "{\"a\":1}\n");
+        tree_file(&tree, "a.txt", "one\n");
+        tree_file(&tree, "folder/x/1.jpg", "1");
+        tree_file(&tree, "folder/y/2.jpg", "2");
+        tree_file(&tree, "coco/1.jpg", "1");
+        tree_file(&tree, "coco/coco.json",
+                  "{\"images\":[{\"id\":1,\"file_name\":\"1.jpg\"}],\"annotations\":[],\"categories\":[]}");
+}
+
+START_TEST(every_format_ends_wherever_it_is_told) {
+        struct onlooker onlooker = { .budget = { .limit_bytes = 1ull << 30 } };
+        char here[256], path[512];
+        struct dataset_spec spec = { .name = "d",
+                                     .format = MADE[_i].format,
+                                     .path = path,
+                                     .options = MADE[_i].options,
+                                     .budget = &onlooker.budget };
+        struct dataset *dataset = NULL;
+        struct why why = { 0 };
+        int r = -ECANCELED;
+
+        fill_tree();
+        tree_age(&tree, ".");
+        ck_assert_ptr_nonnull(getcwd(here, sizeof(here)));
+        snprintf(path, sizeof(path), "%s/%s", strchr(MADE[_i].path, '/') ? here : tree.root, MADE[_i].path);
+        for (INDEXING_LIMITS.n_looks = 1; r < 0; INDEXING_LIMITS.n_looks++) {
+                r = dataset_open(&spec, "/proc/nowhere", NULL, &dataset, NULL, &why);
+                if (r < 0) {
+                        ck_assert_msg(r == -ECANCELED && strstr(why.text, ": indexing was cancelled"), "%s: %d, %s",
+                                      MADE[_i].format, r, why.text);
+                        ck_assert_uint_eq(budget_used(&onlooker.budget), 0);
+                }
+        }
+        ck_assert_uint_gt(INDEXING_LIMITS.n_looks, 2); /* it was told once at least */
+        INDEXING_LIMITS.n_looks = 0;
+        dataset_unref(dataset);
+        ck_assert_uint_eq(budget_used(&onlooker.budget), 0);
+        tree_remove(&tree);
+}
+END_TEST
+
 int main(void) {
         const struct suite_row rows[] = {
                 { "memory", an_index_takes_at_most_a_part_of_what_is_left_and_gives_it_back, ARRAY_SIZE(KINDS) },
+                { "formats", every_format_ends_wherever_it_is_told, ARRAY_SIZE(MADE) },
                 { "cancel", building_ends_within_a_record, ARRAY_SIZE(KINDS) },
         };
 

@@ -11,7 +11,7 @@
 
 #include "daemon/base/machine/cpus.h"
 #include "daemon/base/thread.h"
-#include "daemon/data/growing.h"
+#include "daemon/data/index/indexing.h"
 #include "proto/base/cleanup.h"
 
 #define N_FILES   WINDOWS_FILES
@@ -43,7 +43,7 @@ struct cut_state {
 struct cuts {
         struct cuts_work work;
         struct cuts_limits limits;
-        struct growing_payer *payer; /* of the memory of what is found */
+        struct indexing *indexing; /* of the thread that asked */
 
         pthread_mutex_t lock;     /* covers all down to the next blank line */
         pthread_cond_t has_work;  /* for threads that have none */
@@ -200,7 +200,7 @@ static void *look_on(void *userdata) {
         int64_t settled_ns = 0;
         struct cuts_job job;
 
-        growing_pay(cuts->payer);
+        indexing_join(cuts->indexing);
         pthread_mutex_lock(&cuts->lock);
         while (!cuts->is_stopped) {
                 if (take_job(cuts, &job))
@@ -268,7 +268,7 @@ int cuts_new(const struct cuts_work *work, struct cuts **ret_cuts) {
         if (!cuts)
                 return -ENOMEM;
         cuts->work = *work;
-        cuts->payer = growing_paying();
+        cuts->indexing = indexing_joined();
         cuts->limits = CUTS_LIMITS;
         assert(cuts->limits.cut_bytes > 0);
         pthread_mutex_init(&cuts->lock, NULL);

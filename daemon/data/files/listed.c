@@ -6,8 +6,8 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "daemon/base/machine/disk.h"
 #include "daemon/data/index/index_stamp.h"
+#include "daemon/data/index/indexing.h"
 #include "proto/base/cleanup.h"
 
 void listed_fini(struct listed *listed) {
@@ -107,7 +107,7 @@ int listed_open(int root_fd, const char *root, const char *name, int64_t *settle
 }
 
 int listed_read(int fd, void *into, size_t n_bytes, uint64_t offset, struct why *why) {
-        int r = disk_read_at(fd, into, n_bytes, offset);
+        int r = indexing_read_at(fd, into, n_bytes, offset);
 
         if (r == -ENODATA)
                 return why_set(why, -EBADMSG, "became shorter while it was read, at byte %" PRIu64, offset);

@@ -9,7 +9,7 @@
 
 #include "daemon/base/machine/cpus.h"
 #include "daemon/base/thread.h"
-#include "daemon/data/growing.h"
+#include "daemon/data/index/indexing.h"
 
 #define PLACES_MAX        (2u * PARTED_THREADS)
 #define PIECES_PER_THREAD 4u /* so that the last ones are not waited for long */
@@ -23,7 +23,7 @@ struct place {
 
 struct looking {
         const struct parted *parted;
-        struct growing_payer *payer; /* of the memory of what is found */
+        struct indexing *indexing; /* of the thread that asked */
         atomic_bool is_over;
 
         pthread_mutex_t lock;     /* covers all down to the next blank line */
@@ -58,7 +58,7 @@ static void look_at_next(struct looking *looking) {
 static void *look_on(void *userdata) {
         struct looking *looking = userdata;
 
-        growing_pay(looking->payer);
+        indexing_join(looking->indexing);
         pthread_mutex_lock(&looking->lock);
         while (!atomic_load(&looking->is_over)) {
                 if (may_begin(looking))
@@ -153,7 +153,7 @@ int parted_run(const struct parted *parted) {
         if (!looking)
                 return -ENOMEM;
         looking->parted = parted;
-        looking->payer = growing_paying();
+        looking->indexing = indexing_joined();
         pthread_mutex_init(&looking->lock, NULL);
         pthread_cond_init(&looking->has_work, NULL);
         pthread_cond_init(&looking->has_ended, NULL);

@@ -5,15 +5,15 @@
 #include <stdbool.h>
 
 #include "daemon/base/work/crew.h"
-#include "daemon/data/growing.h"
+#include "daemon/data/index/indexing.h"
 
 #define TICK_NS 100000000ull /* between two words about progress */
 
 struct looking {
         const struct together *together;
-        struct growing_payer *payer; /* of the memory of what is found */
-        pthread_mutex_t lock;        /* covers all below */
-        uint32_t n_threads;          /* that have begun */
+        struct indexing *indexing; /* of the thread that asked */
+        pthread_mutex_t lock;      /* covers all below */
+        uint32_t n_threads;        /* that have begun */
         size_t next;
         size_t failed; /* the first file with an error; n_files: none */
         int error;
@@ -53,7 +53,7 @@ static void look_on(void *userdata) {
         uint32_t idx_thread;
         size_t file;
 
-        growing_pay(looking->payer);
+        indexing_join(looking->indexing);
         pthread_mutex_lock(&looking->lock);
         idx_thread = looking->n_threads++;
         pthread_mutex_unlock(&looking->lock);
@@ -84,7 +84,7 @@ static void on_tick(void *userdata) {
 
 int together_run(const struct together *together, struct why *why) {
         struct looking looking = { .together = together,
-                                   .payer = growing_paying(),
+                                   .indexing = indexing_joined(),
                                    .lock = PTHREAD_MUTEX_INITIALIZER,
                                    .failed = together->n_files };
         int r = crew_run("index", together_threads(together->n_files), look_on, TICK_NS, on_tick, &looking);

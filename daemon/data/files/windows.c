@@ -13,8 +13,8 @@
 #include <sys/resource.h>
 
 #include "daemon/base/machine/cpus.h"
-#include "daemon/base/machine/disk.h"
 #include "daemon/base/thread.h"
+#include "daemon/data/index/indexing.h"
 #include "proto/base/cleanup.h"
 
 #define N_WINDOWS WINDOWS_RING
@@ -42,6 +42,7 @@ struct job {
 };
 
 struct windows {
+        struct indexing *indexing; /* of the thread that made it */
         struct windows_files files;
         uint8_t *ring;
 
@@ -177,8 +178,8 @@ static void read_window(struct windows *windows, const struct job *job) {
 
         pthread_mutex_unlock(&windows->lock);
         n_before = n_waits();
-        r = disk_read_at(fd, windows->ring + job->window % N_WINDOWS * WINDOWS_BYTES,
-                         left < WINDOWS_BYTES ? (size_t)left : WINDOWS_BYTES, job->offset);
+        r = indexing_read_at(fd, windows->ring + job->window % N_WINDOWS * WINDOWS_BYTES,
+                             left < WINDOWS_BYTES ? (size_t)left : WINDOWS_BYTES, job->offset);
         has_waited = n_waits() != n_before;
         pthread_mutex_lock(&windows->lock);
         note_wait(windows, has_waited);
@@ -209,6 +210,7 @@ static void *read_on(void *userdata) {
         int64_t settled_ns = 0;
         struct job job;
 
+        indexing_join(windows->indexing);
         pthread_mutex_lock(&windows->lock);
         while (!windows->is_stopped) {
                 if (take_job(windows, &job)) {
@@ -301,6 +303,7 @@ int windows_new(uint32_t n_threads, struct windows **ret_windows) {
                 return -ENOMEM;
         }
         windows->ring = ring;
+        windows->indexing = indexing_joined();
         windows->n_threads_max = n_threads;
         pthread_mutex_init(&windows->lock, NULL);
         pthread_cond_init(&windows->has_work, NULL);

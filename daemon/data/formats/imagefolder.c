@@ -25,6 +25,7 @@
 #include "daemon/data/formats/name_order.h"
 #include "daemon/data/growing.h"
 #include "daemon/data/index/index_stamp.h"
+#include "daemon/data/index/indexing.h"
 #include "proto/base/cleanup.h"
 
 static const char *const EXTENSIONS[] = {
@@ -33,7 +34,7 @@ static const char *const EXTENSIONS[] = {
 #define EXTENSIONS_TEXT ".jpg, .jpeg, .png, .ppm, .bmp, .pgm, .tif, .tiff, .webp"
 
 #define NO_PARENT       UINT32_MAX
-#define LOOK_UP_ENTRIES 4096u /* directory entries between two checks of the clock and of the cancel flag */
+#define LOOK_UP_ENTRIES 4096u /* directory entries between two words about progress */
 
 /* A directory of the class that is being read. */
 struct walked_dir {
@@ -119,10 +120,10 @@ static bool has_image_extension(const char *name) {
 }
 
 static int look_up(struct walk *walk) {
+        if (indexing_is_over())
+                return why_set(walk->why, -ECANCELED, "%s: indexing was cancelled", walk->root);
         if (walk->n_entries++ % LOOK_UP_ENTRIES != 0 || !walk->watch)
                 return 0;
-        if (walk->watch->cancel && atomic_load_explicit(walk->watch->cancel, memory_order_relaxed))
-                return why_set(walk->why, -ECANCELED, "%s: indexing was cancelled", walk->root);
         if (walk->watch->progress)
                 walk->watch->progress(walk->watch->userdata, walk->n_files + n_files(walk));
         if (walk->watch->part) /* how many there are in all is known at the end */

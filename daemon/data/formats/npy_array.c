@@ -11,6 +11,7 @@
 #include "daemon/base/machine/file_stamp.h"
 #include "daemon/base/machine/mapped.h"
 #include "daemon/data/index/index_stamp.h"
+#include "daemon/data/index/indexing.h"
 #include "proto/base/cleanup.h"
 
 #define MARK_PIECES  64u    /* of a file of one array */
@@ -32,7 +33,7 @@ static int read_header(struct npy_array *array, int fd, struct why *why) {
         _cleanup_(freep) uint8_t *bytes = malloc(NPY_HEADER_MAX);
         uint64_t size = array->n_bytes;
         size_t n = size < NPY_HEADER_MAX ? (size_t)size : NPY_HEADER_MAX;
-        int r = bytes ? disk_read_at(fd, bytes, n, array->begin) : -ENOMEM;
+        int r = bytes ? indexing_read_at(fd, bytes, n, array->begin) : -ENOMEM;
 
         if (r < 0)
                 return why_errno(why, r, "cannot be read");
@@ -72,7 +73,7 @@ static int map_array(struct npy_array *array, int fd, struct why *why) {
         tail = header->data + array->first_tail * header->row_bytes;
         if (header->row_bytes <= TAIL_ROW_MAX) {
                 array->tail = malloc(header->end - tail);
-                r = array->tail ? disk_read_at(fd, array->tail, header->end - tail, tail) : -ENOMEM;
+                r = array->tail ? indexing_read_at(fd, array->tail, header->end - tail, tail) : -ENOMEM;
                 if (r < 0)
                         return why_errno(why, r, "cannot be read");
         }

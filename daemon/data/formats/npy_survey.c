@@ -3,8 +3,8 @@
 #include <errno.h>
 #include <string.h>
 
-#include "daemon/base/machine/disk.h"
 #include "daemon/data/formats/npy_header.h"
+#include "daemon/data/index/indexing.h"
 
 /* An array without rows stands for any number of them. */
 static int64_t dimension(const struct npy_header *header, uint32_t idx) {
@@ -38,7 +38,7 @@ int npy_survey_take(struct npy_survey *survey, int fd, uint64_t offset, uint64_t
 
         if (survey->is_mixed)
                 return 0;
-        r = disk_read_at(fd, bytes, n, offset);
+        r = indexing_read_at(fd, bytes, n, offset);
         if (r < 0)
                 return why_errno(why, r, "cannot be read");
         r = npy_header_read_value(bytes, n, &header, &detail);

@@ -15,9 +15,9 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "daemon/base/machine/disk.h"
 #include "daemon/data/formats/shard_layout.h"
 #include "daemon/data/index/index_stamp.h"
+#include "daemon/data/index/indexing.h"
 #include "proto/base/cleanup.h"
 
 #define LOOK_UP_SAMPLES 4096u /* between two checks of the cancel flag */
@@ -88,7 +88,7 @@ static int load_checked(struct gathering *gathering, int fd, struct loaded *load
                 return why_errno(why, r, "it cannot be looked at");
         if (!S_ISREG(loaded->status.st_mode) || loaded->status.st_size < (off_t)SHARD_ALIGN)
                 return why_set(why, -EBADMSG, "it is not a shard");
-        r = disk_read_at(fd, &loaded->header, sizeof(loaded->header), 0);
+        r = indexing_read_at(fd, &loaded->header, sizeof(loaded->header), 0);
         if (r < 0)
                 return why_errno(why, r, "its header cannot be read");
         r = shard_check_header(&loaded->header, (uint64_t)loaded->status.st_size, why);
@@ -98,7 +98,7 @@ static int load_checked(struct gathering *gathering, int fd, struct loaded *load
         if (!loaded->table)
                 return why_set(why, -ENOMEM, "no memory for its table of %" PRIu64 " bytes",
                                loaded->header.table_bytes);
-        r = disk_read_at(fd, loaded->table, loaded->header.table_bytes, loaded->header.table);
+        r = indexing_read_at(fd, loaded->table, loaded->header.table_bytes, loaded->header.table);
         if (r < 0)
                 return why_errno(why, r, "its table cannot be read");
         return shard_check_table(&loaded->header, loaded->table, &loaded->shard, why);

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "daemon/base/little_endian.h"
-#include "daemon/base/machine/disk.h"
+#include "daemon/data/index/indexing.h"
 #include "proto/base/cleanup.h"
 
 #define DIRECTORY_MAX  (1u << 20) /* bytes; names of thousands of files */
@@ -39,7 +39,7 @@ static int read_at(const struct reading *reading, void *into, size_t n, uint64_t
 
         if (offset > reading->n_bytes || n > reading->n_bytes - offset)
                 return bad(reading, offset, "the archive is cut here, or was changed after it was written");
-        r = disk_read_at(reading->fd, into, n, offset);
+        r = indexing_read_at(reading->fd, into, n, offset);
         return r < 0 ? why_errno(reading->why, r, "cannot be read") : 0;
 }
 

@@ -14,8 +14,12 @@
 #include "daemon/data/growing.h"
 #include "daemon/data/index/index_columns.h"
 #include "daemon/data/index/index_stamp.h"
+#include "daemon/data/index/indexing.h"
 #include "proto/base/cleanup.h"
 #include "proto/limits.h"
+
+#define LOOK_SAMPLES 4096u       /* added between two looks at whether the index is still wanted */
+#define PIECE_BYTES  (16u << 20) /* written between two */
 
 struct index_builder {
         struct index_header header; /* counts and sums so far */
@@ -253,6 +257,8 @@ int index_builder_add_sample(struct index_builder *builder, const struct index_r
         assert(!index_header_has_labels(header) || (label >= 0 && (uint64_t)label < header->n_classes));
         if (header->n_samples == DLP_SAMPLES_MAX)
                 return -E2BIG;
+        if (header->n_samples % LOOK_SAMPLES == 0 && indexing_is_over())
+                return -ECANCELED;
         for (uint64_t i = 0; i < header->n_fields; i++) {
                 assert(rows[i].file < header->n_files ||
                        (rows[i].file == INDEX_NO_FILE && header->flags & INDEX_NAMES_ROWS && header->n_shards > 0));
@@ -310,12 +316,13 @@ int index_builder_append(struct index_builder *builder, const struct index_build
 struct hashing {
         EVP_MD_CTX *context;
         size_t n_gathered;
-        bool failed;
+        bool failed, is_over;
         uint8_t gathered[65536];
 };
 
 static void hashing_flush(struct hashing *hashing) {
-        if (EVP_DigestUpdate(hashing->context, hashing->gathered, hashing->n_gathered) != 1)
+        hashing->is_over = hashing->is_over || indexing_is_over(); /* it takes seconds for 10^8 samples */
+        if (!hashing->is_over && EVP_DigestUpdate(hashing->context, hashing->gathered, hashing->n_gathered) != 1)
                 hashing->failed = true;
         hashing->n_gathered = 0;
 }
@@ -450,7 +457,7 @@ static int make_digest(struct index_builder *builder) {
         if (!hashing)
                 return -ENOMEM;
         hashing->n_gathered = 0;
-        hashing->failed = false;
+        hashing->failed = hashing->is_over = false;
         hashing->context = EVP_MD_CTX_new();
         if (!hashing->context)
                 return -ENOMEM;
@@ -464,6 +471,8 @@ static int make_digest(struct index_builder *builder) {
         if (!hashing->failed && EVP_DigestFinal_ex(hashing->context, digest, NULL) != 1)
                 hashing->failed = true;
         EVP_MD_CTX_free(hashing->context);
+        if (hashing->is_over)
+                return -ECANCELED;
         if (hashing->failed)
                 return -EIO;
 
@@ -551,10 +560,16 @@ struct writing {
 static int write_section(struct writing *writing, const void *bytes, size_t n_bytes) {
         size_t n_whole = n_bytes / 8 * 8;
         uint64_t last = 0;
-        int r = disk_write_at(writing->fd, bytes, n_bytes, writing->at);
 
-        if (r < 0)
-                return r;
+        for (size_t at = 0; at < n_bytes; at += PIECE_BYTES) {
+                size_t n_here = n_bytes - at < PIECE_BYTES ? n_bytes - at : PIECE_BYTES;
+                int r = indexing_is_over()
+                                ? -ECANCELED
+                                : disk_write_at(writing->fd, (const uint8_t *)bytes + at, n_here, writing->at + at);
+
+                if (r < 0)
+                        return r;
+        }
         index_sum_add(&writing->sum, bytes, n_whole);
         if (n_whole < n_bytes) {
                 memcpy(&last, (const uint8_t *)bytes + n_whole, n_bytes - n_whole);

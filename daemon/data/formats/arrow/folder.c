@@ -9,11 +9,11 @@
 #include <string.h>
 
 #include "daemon/base/little_endian.h"
-#include "daemon/base/machine/disk.h"
 #include "daemon/data/format_tell.h"
 #include "daemon/data/formats/arrow/table/message.h"
 #include "daemon/data/index/index_layout.h"
 #include "daemon/data/index/index_stamp.h"
+#include "daemon/data/index/indexing.h"
 #include "proto/base/cleanup.h"
 
 #define JSON_MAX (64u << 20) /* bytes of state.json and the like: one has a line for each file */
@@ -54,7 +54,7 @@ static int read_text(const struct finding *finding, const char *name, char **ret
         text = malloc((size_t)status.st_size + 1);
         if (!text)
                 return -ENOMEM;
-        r = disk_read_at(fd, text, (size_t)status.st_size, 0);
+        r = indexing_read_at(fd, text, (size_t)status.st_size, 0);
         if (r < 0)
                 return r;
         *ret_text = TAKE_PTR(text);
@@ -341,7 +341,7 @@ static int begins_as_arrow(int root_fd, const char *name) {
         uint8_t bytes[8];
         uint32_t n;
 
-        int r = fd < 0 ? -errno : disk_read_at(fd, bytes, sizeof(bytes), 0);
+        int r = fd < 0 ? -errno : indexing_read_at(fd, bytes, sizeof(bytes), 0);
 
         if (r < 0)
                 return format_cannot_tell(r);

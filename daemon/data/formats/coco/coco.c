@@ -12,9 +12,9 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "daemon/base/machine/disk.h"
 #include "daemon/data/formats/coco/annotations.h"
 #include "daemon/data/index/index_stamp.h"
+#include "daemon/data/index/indexing.h"
 #include "proto/base/cleanup.h"
 
 struct coco {
@@ -174,7 +174,7 @@ static int add_segmentation(struct coco *coco, const struct coco_annotation *ann
         r = growing_append(&coco->text, NULL, annotation->n_segmentation);
         if (r < 0)
                 return r;
-        r = disk_read_at(coco->fd, coco->text.bytes + at, annotation->n_segmentation, annotation->segmentation);
+        r = indexing_read_at(coco->fd, coco->text.bytes + at, annotation->n_segmentation, annotation->segmentation);
         return r < 0 ? -EIO : 0;
 }
 

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/base/machine/disk.h"
 #include "daemon/data/files/listed.h"
+#include "daemon/data/index/indexing.h"
 #include "proto/base/cleanup.h"
 
 #define BYTES_MAX (1ll << 30)
@@ -26,7 +26,7 @@ int index_json_read_as(struct index_json *json, int root_fd, const char *root, c
                 return why_set(why, -EFBIG, "%s/%s: has more than 1 GiB", root, name);
         json->n_bytes = (size_t)json->status.st_size;
         json->bytes = malloc(json->n_bytes + 1);
-        r = json->bytes ? disk_read_at(fd, json->bytes, json->n_bytes, 0) : -ENOMEM;
+        r = json->bytes ? indexing_read_at(fd, json->bytes, json->n_bytes, 0) : -ENOMEM;
         return r < 0 ? why_errno(why, r, "%s/%s", root, name) : 0;
 }
 

@@ -7,9 +7,9 @@
 #include <string.h>
 
 #include "daemon/base/little_endian.h"
-#include "daemon/base/machine/disk.h"
 #include "daemon/data/files/listed.h"
 #include "daemon/data/formats/items/item_array.h"
+#include "daemon/data/index/indexing.h"
 #include "proto/base/cleanup.h"
 
 #define LOOK_UP_ITEMS 4096u /* between two checks of the cancel flag */
@@ -28,7 +28,7 @@ static int peek(struct item_walk *walk, uint64_t offset, size_t n, const uint8_t
 
         if (offset < walk->window_at || offset + n > walk->window_at + walk->n_window) {
                 wanted = left < wanted ? (size_t)left : wanted;
-                r = disk_read_at(walk->fd, walk->window, wanted, offset);
+                r = indexing_read_at(walk->fd, walk->window, wanted, offset);
                 if (r < 0)
                         return why_errno(walk->why, r, "%s/%s: at byte %" PRIu64, walk->root, walk->name, offset);
                 walk->window_at = offset;
@@ -56,7 +56,7 @@ static int read_table(struct item_walk *walk, const struct item_shard *shard) {
         if (!bytes)
                 return why_errno(walk->why, -ENOMEM, "%s/%s: its table", walk->root, walk->name);
         walk->begins = (void *)bytes;
-        r = disk_read_at(walk->fd, bytes, (size_t)n_table, 0);
+        r = indexing_read_at(walk->fd, bytes, (size_t)n_table, 0);
         if (r < 0)
                 return why_errno(walk->why, r, "%s/%s: its table", walk->root, walk->name);
         if (le32(bytes) != shard->n_items)

@@ -18,11 +18,12 @@
 #include "daemon/data/formats/listing/table.h"
 #include "daemon/data/formats/name_order.h"
 #include "daemon/data/index/index_stamp.h"
+#include "daemon/data/index/indexing.h"
 #include "daemon/data/looks_like.h"
 #include "proto/base/cleanup.h"
 
 #define NO_PARENT       UINT32_MAX
-#define LOOK_UP_ENTRIES 4096u /* directory entries between two checks of the cancel flag */
+#define LOOK_UP_ENTRIES 4096u /* directory entries between two words about progress */
 
 struct folder_dir {
         uint64_t path; /* offset into folder.texts: relative to the root */
@@ -166,10 +167,10 @@ static int check_loop(const struct folder *folder, uint32_t idx) {
 static int look_up(struct folder *folder) {
         const struct index_watch *watch = folder->table.listing.watch;
 
+        if (indexing_is_over())
+                return why_set(why_of(folder), -ECANCELED, "%s: indexing was cancelled", root_of(folder));
         if (folder->n_entries++ % LOOK_UP_ENTRIES != 0 || !watch)
                 return 0;
-        if (watch->cancel && atomic_load_explicit(watch->cancel, memory_order_relaxed))
-                return why_set(why_of(folder), -ECANCELED, "%s: indexing was cancelled", root_of(folder));
         if (watch->progress)
                 watch->progress(watch->userdata, n_files(folder));
         if (watch->part) /* how many there are in all is known at the end */

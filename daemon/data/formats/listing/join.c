@@ -5,9 +5,9 @@
 #include <string.h>
 #include <strings.h>
 
-#include "daemon/base/machine/disk.h"
 #include "daemon/data/files/listed.h"
 #include "daemon/data/formats/listing/csv/scan.h"
+#include "daemon/data/index/indexing.h"
 #include "proto/base/cleanup.h"
 
 #define FIRST_PLACES 64u /* a power of two */
@@ -194,7 +194,7 @@ static int read_file(struct joined *table, char delimiter, int root_fd, const ch
                 return why_set(why, -EFBIG, "%s/%s: a joined table has at most %u MiB", root, table->file,
                                JOIN_FILE_MAX >> 20);
         bytes = malloc((size_t)status.st_size + 1);
-        r = bytes ? disk_read_at(fd, bytes, (size_t)status.st_size, 0) : -ENOMEM;
+        r = bytes ? indexing_read_at(fd, bytes, (size_t)status.st_size, 0) : -ENOMEM;
         if (r < 0)
                 return why_errno(why, r, "%s/%s", root, table->file);
         r = take_rows(table, bytes, (size_t)status.st_size, delimiter, &line, &detail);

@@ -44,10 +44,6 @@ int listing_no_memory(const struct text_listing *listing, int error) {
                          listing->n_samples);
 }
 
-const atomic_bool *listing_cancel(const struct text_listing *listing) {
-        return listing->watch ? listing->watch->cancel : NULL;
-}
-
 int listing_look_up(struct text_listing *listing, uint64_t n_rows) {
         if (listing->n_samples - listing->n_looked < LOOK_UP_SAMPLES || !listing->watch)
                 return 0;
@@ -93,8 +89,7 @@ static int read_file(struct text_listing *listing, const char *name, listing_rea
         r = listing_begin_file(listing, name, &status);
         if (r < 0)
                 return r;
-        listing->window =
-                (struct text_window){ .fd = fd, .n_file = (uint64_t)status.st_size, .cancel = listing_cancel(listing) };
+        listing->window = (struct text_window){ .fd = fd, .n_file = (uint64_t)status.st_size };
         r = text_window_begin(&listing->window, &detail);
         r = r < 0 ? listing_refuse(listing, 0, r, &detail) : read(listing, userdata);
         text_window_fini(&listing->window);

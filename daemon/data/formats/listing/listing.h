@@ -77,9 +77,6 @@ bool listing_begins_as_text(const uint8_t *bytes, size_t n_bytes);
 /* Puts "ROOT/FILE: line N: " before what `detail` says. `line` 0: without a line. Returns `error`. */
 int listing_refuse(const struct text_listing *listing, uint64_t line, int error, const struct why *detail);
 
-/* Is true once nobody wants the index; NULL: nobody will say. For windows on the files. */
-const atomic_bool *listing_cancel(const struct text_listing *listing);
-
 /* Says how many samples were found, every few thousand, and whether to go on. n_rows: all of them, once they are found
  * and put into the index, which now has listing->n_samples of them; before, 0. Returns 0 or -ECANCELED with `why`. */
 int listing_look_up(struct text_listing *listing, uint64_t n_rows);

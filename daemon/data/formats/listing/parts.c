@@ -51,7 +51,6 @@ static int begin_window(const struct parts_pass *pass, struct text_listing *part
                                         .offset = cut->begin - part->is_inside,
                                         .n_lines = part->is_inside,
                                         .stop = cut->end,
-                                        .cancel = listing_cancel(pass->listing),
                                         .n_read = (size_t)(cut->end - cut->begin) + TAIL_BYTES,
                                         .n_max = CUTS_LIMITS.long_bytes };
         if (!part->is_inside)
@@ -112,8 +111,7 @@ static int read_directly(struct parts_pass *pass, uint64_t stop) {
                                         .capacity = window->capacity,
                                         .offset = pass->file.at,
                                         .n_lines = listing->is_inside ? window->n_lines : 0,
-                                        .stop = stop,
-                                        .cancel = listing_cancel(listing) };
+                                        .stop = stop };
         if (!listing->is_inside)
                 r = text_window_begin(window, &detail);
         if (r < 0)

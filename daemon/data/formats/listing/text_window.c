@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/base/machine/disk.h"
+#include "daemon/data/index/indexing.h"
 #include "proto/base/cleanup.h"
 
 #define READ_BYTES (1u << 20)
@@ -45,8 +45,6 @@ int text_window_read_on(struct text_window *window, struct why *why) {
         int r;
 
         assert(!window->is_last);
-        if (window->cancel && atomic_load_explicit(window->cancel, memory_order_relaxed))
-                return why_set(why, -ECANCELED, "indexing was cancelled");
         if (window->at > 0)
                 memmove(window->bytes, window->bytes + window->at, window->n_bytes - window->at);
         window->n_bytes -= window->at;
@@ -57,7 +55,7 @@ int text_window_read_on(struct text_window *window, struct why *why) {
                 return r;
         n_left = window->n_file - window->offset - window->n_bytes;
         n = n_left < read_bytes(window) ? (size_t)n_left : read_bytes(window);
-        r = disk_read_at(window->fd, window->bytes + window->n_bytes, n, window->offset + window->n_bytes);
+        r = indexing_read_at(window->fd, window->bytes + window->n_bytes, n, window->offset + window->n_bytes);
         if (r == -ENODATA)
                 return why_set(why, r, "became shorter while it was read; try again when it is complete");
         if (r < 0)

@@ -3,7 +3,6 @@
  * Memory is bounded by the longest record (a line, a row, a string of JSON), not by the file. One thread. */
 #pragma once
 
-#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -25,12 +24,11 @@ struct text_window {
         uint64_t offset; /* of bytes[0] in the file */
         bool is_last;    /* the file ends with these bytes */
         size_t capacity;
-        uint64_t n_lines;          /* that text_window_line() has given */
-        size_t n_scanned;          /* of the line that begins at `at`: looked at already */
-        uint64_t stop;             /* no line is given that begins at this byte of the file or after it; 0: all are */
-        size_t n_read;             /* bytes that are read at once; 0: 1 MiB */
-        uint64_t n_max;            /* a record is shorter; 0: TEXT_WINDOW_RECORD_MAX */
-        const atomic_bool *cancel; /* once it is true, nothing more is read; may be NULL */
+        uint64_t n_lines; /* that text_window_line() has given */
+        size_t n_scanned; /* of the line that begins at `at`: looked at already */
+        uint64_t stop;    /* no line is given that begins at this byte of the file or after it; 0: all are */
+        size_t n_read;    /* bytes that are read at once; 0: 1 MiB */
+        uint64_t n_max;   /* a record is shorter; 0: TEXT_WINDOW_RECORD_MAX */
 };
 
 void text_window_fini(struct text_window *window);

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "daemon/base/little_endian.h"
-#include "daemon/base/machine/disk.h"
+#include "daemon/data/index/indexing.h"
 #include "proto/base/cleanup.h"
 
 #define MAGIC         "MMIDIDX\0\0"
@@ -72,7 +72,7 @@ int megatron_idx_head(int fd, uint64_t size, struct megatron_head *ret_head, str
         uint8_t bytes[DOCS_AT + 8];
         size_t n = size < sizeof(bytes) ? (size_t)size : sizeof(bytes);
         struct megatron_head head = { 0 };
-        int r = disk_read_at(fd, bytes, n, 0);
+        int r = indexing_read_at(fd, bytes, n, 0);
 
         if (r < 0)
                 return why_errno(why, r, "cannot be read");
@@ -120,7 +120,7 @@ static void *read_table(int fd, uint64_t at, uint64_t n_bytes, const atomic_bool
         for (uint64_t done = 0; done < n_bytes && *r == 0;) {
                 size_t n = n_bytes - done < PART_BYTES ? (size_t)(n_bytes - done) : PART_BYTES;
 
-                *r = disk_read_at(fd, table + done, n, at + done);
+                *r = indexing_read_at(fd, table + done, n, at + done);
                 if (*r < 0)
                         why_errno(why, *r, "cannot be read");
                 else if (cancel && atomic_load_explicit(cancel, memory_order_relaxed))

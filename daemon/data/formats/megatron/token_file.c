@@ -11,6 +11,7 @@
 #include "daemon/base/machine/disk.h"
 #include "daemon/base/machine/mapped.h"
 #include "daemon/data/index/index_stamp.h"
+#include "daemon/data/index/indexing.h"
 #include "proto/base/cleanup.h"
 
 #define MARK_PIECES 64u /* of a file of tokens */
@@ -77,7 +78,7 @@ static int map_bin(struct token_file *file, int fd, struct why *why) {
         file->tail_at = file->last_page > TOKEN_MAX ? file->last_page - TOKEN_MAX : 0;
         n_tail = file->bin_bytes - file->tail_at;
         file->tail = malloc(n_tail);
-        r = file->tail ? disk_read_at(fd, file->tail, n_tail, file->tail_at) : -ENOMEM;
+        r = file->tail ? indexing_read_at(fd, file->tail, n_tail, file->tail_at) : -ENOMEM;
         if (r < 0)
                 return why_errno(why, r, "%s cannot be read", file->bin_name);
         map = mmap(NULL, file->bin_bytes, PROT_READ, MAP_SHARED, fd, 0);

@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/base/machine/disk.h"
 #include "daemon/data/formats/webdataset/links.h"
+#include "daemon/data/index/indexing.h"
 #include "proto/base/cleanup.h"
 
 #define BLOCK        512u
@@ -52,7 +52,7 @@ static int check_plain(int fd, uint64_t n_bytes, struct why *why) {
         };
         uint8_t bytes[10] = { 0 };
         size_t n = n_bytes < sizeof(bytes) ? (size_t)n_bytes : sizeof(bytes);
-        int r = disk_read_at(fd, bytes, n, 0);
+        int r = indexing_read_at(fd, bytes, n, 0);
 
         if (r < 0)
                 return why_errno(why, r, "at byte 0");
@@ -109,7 +109,7 @@ static int read_block(struct tar *tar, uint64_t offset, const uint8_t **ret_bloc
                 n = n < WINDOW_BYTES ? n : WINDOW_BYTES;
                 if (!is_near && n > 8 * BLOCK)
                         n = 8 * BLOCK;
-                r = disk_read_at(tar->fd, tar->window, (size_t)n, offset);
+                r = indexing_read_at(tar->fd, tar->window, (size_t)n, offset);
                 if (r < 0)
                         return why_errno(why, r, "at byte %" PRIu64, offset);
                 tar->window_at = offset;
@@ -219,7 +219,7 @@ static int read_long(struct tar *tar, uint64_t n_bytes, char **ret_text, struct 
         text = malloc(n_bytes + 1);
         if (!text)
                 return why_errno(why, -ENOMEM, "tar");
-        r = disk_read_at(tar->fd, text, n_bytes, tar->at + BLOCK);
+        r = indexing_read_at(tar->fd, text, n_bytes, tar->at + BLOCK);
         if (r < 0) {
                 free(text);
                 return why_errno(why, r, "at byte %" PRIu64, tar->at + BLOCK);

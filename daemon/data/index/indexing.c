@@ -1,0 +1,85 @@
+#include "daemon/data/index/indexing.h"
+
+#include <errno.h>
+
+#include "daemon/base/bytes.h"
+#include "daemon/base/machine/disk.h"
+
+#define PIECE_BYTES (4u << 20) /* read between two looks: slow disks take a tenth of a second for it */
+
+struct indexing_limits INDEXING_LIMITS;
+
+static _Thread_local struct indexing *joined;
+
+void indexing_join(struct indexing *indexing) {
+        joined = indexing;
+}
+
+struct indexing *indexing_joined(void) {
+        return joined;
+}
+
+bool indexing_is_over(void) {
+        struct indexing *indexing = joined;
+
+        if (!indexing)
+                return false;
+        if (INDEXING_LIMITS.n_looks > 0 && atomic_fetch_add(&indexing->n_looks, 1) + 1 >= INDEXING_LIMITS.n_looks)
+                return true;
+        return indexing->cancel && atomic_load_explicit(indexing->cancel, memory_order_relaxed);
+}
+
+int indexing_read_at(int fd, void *into, size_t n_bytes, uint64_t offset) {
+        uint8_t *at = into;
+        int r = 0;
+
+        do {
+                size_t n = n_bytes < PIECE_BYTES ? n_bytes : PIECE_BYTES;
+
+                r = indexing_is_over() ? -ECANCELED : disk_read_at(fd, at, n, offset);
+                at += n;
+                offset += n;
+                n_bytes -= n;
+        } while (r == 0 && n_bytes > 0);
+        return r;
+}
+
+/* ---- memory ------------------------------------------------------------------------------------------------------ */
+
+/* Others must find something, too, so an index never takes more than three quarters of what they leave. */
+static int reserve(struct indexing *indexing, uint64_t n_bytes, struct why *why) {
+        struct budget *budget = indexing->budget;
+        uint64_t mine = atomic_fetch_add(&indexing->n_bytes, n_bytes), used = budget_used(budget);
+        uint64_t others = used > mine ? used - mine : 0, most = (budget->limit_bytes - others) / 4 * 3;
+        char needed[BYTES_TEXT_MAX], allowed[BYTES_TEXT_MAX], limit[BYTES_TEXT_MAX];
+        int r;
+
+        if (n_bytes > most || mine > most - n_bytes)
+                r = why_set(why, -ENOMEM,
+                            "memory_limit: making the index needs more than %s; %s are allowed, three quarters of what "
+                            "others leave of %s: raise memory_limit, or make several datasets of it",
+                            format_bytes(needed, mine + n_bytes), format_bytes(allowed, most),
+                            format_bytes(limit, budget->limit_bytes));
+        else
+                r = budget_reserve(budget, n_bytes, "making the index", why);
+        if (r < 0)
+                atomic_fetch_sub(&indexing->n_bytes, n_bytes);
+        return r;
+}
+
+int indexing_pay(struct indexing *indexing, uint64_t n_bytes) {
+        struct why why;
+
+        if (!indexing || !indexing->budget || reserve(indexing, n_bytes, &why) == 0)
+                return 0;
+        if (!atomic_flag_test_and_set(&indexing->is_refusing))
+                indexing->refusal = why;
+        return -ENOMEM;
+}
+
+void indexing_pay_back(struct indexing *indexing, uint64_t n_bytes) {
+        if (!indexing || !indexing->budget || n_bytes == 0)
+                return;
+        budget_release(indexing->budget, n_bytes);
+        atomic_fetch_sub(&indexing->n_bytes, n_bytes);
+}

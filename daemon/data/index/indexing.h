@@ -1,0 +1,48 @@
+/* data/index/indexing.h: what the threads that make one index have in common: who pays for their memory, and whether
+ * the index is still wanted.
+ *
+ * A format reads on several threads and through many layers, none of which knows for whom. So each of these threads
+ * joins, and then its arrays (data/growing.h) are paid for, and its reads end once the index is not wanted any more:
+ * within a piece of a record, however long that is. */
+#pragma once
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "daemon/base/budget.h"
+#include "proto/base/why.h"
+
+struct indexing {
+        struct budget *budget;     /* in which arrays are counted until they are freed; NULL: nowhere */
+        const atomic_bool *cancel; /* true: it is not wanted any more; may be NULL */
+        _Atomic uint64_t n_bytes;  /* that are counted now; at most three quarters of what others leave of the budget */
+        _Atomic uint64_t n_looks;  /* at whether it is wanted; counted for tests alone */
+        atomic_flag is_refusing;
+        struct why refusal; /* of the first array that could not grow; once all threads have ended */
+};
+
+/* For tests: the index is not wanted any more from this look on, the first one is 1. 0: `cancel` decides. */
+struct indexing_limits {
+        uint64_t n_looks;
+};
+
+extern struct indexing_limits INDEXING_LIMITS;
+
+/* The calling thread works for this index, which outlives all that is begun now. NULL: for none any more. */
+void indexing_join(struct indexing *indexing);
+
+/* That of the calling thread, for others that do a part of its work; NULL: none. */
+struct indexing *indexing_joined(void);
+
+/* The calling thread works for an index that is not wanted any more. Quick. */
+bool indexing_is_over(void);
+
+/* As disk_read_at(), in pieces; -ECANCELED once the index is not wanted any more. */
+int indexing_read_at(int fd, void *into, size_t n_bytes, uint64_t offset);
+
+/* Counts n_bytes more, or -ENOMEM. NULL as the first argument: nothing is counted, here and below. */
+int indexing_pay(struct indexing *indexing, uint64_t n_bytes);
+
+void indexing_pay_back(struct indexing *indexing, uint64_t n_bytes);
