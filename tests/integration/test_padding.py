@@ -292,6 +292,34 @@ def _(box):
         equal((names, dtype), (["input_ids", "attention_mask", "labels"], "int64"), "names")
 
 
+@case("names=\"transformers\" makes dicts for model(**batch): tokens, masks as int64, labels with -100, pictures")
+def _(box):
+    from pyclient import need
+    need("torch")
+    rows = rows_of(random.Random(5))
+    daemon = serve(box, [{**row, "labels": row.get("tokens") or [1], "input_ids": row.get("tokens") or [1]} for row in rows])
+    pictures = box.daemon({"p": box.folder_of_pictures("p", 6, width=8, height=8)})
+    trainer(box, daemon, """
+        import torch
+        def first(pipeline, dataset="d", **more):
+            return next(iter(dlclient.Loader(dataset, batch_size=8, pipeline=pipeline, names="transformers", **more)))
+        batch = first("tokens: pad(labels=same)")
+        assert type(batch) is dict and list(batch) == ["input_ids", "attention_mask", "labels"], batch
+        assert batch["attention_mask"].dtype is torch.int64 and (batch["labels"][batch["attention_mask"] == 0] == -100).all()
+        batch = first("input_ids, labels: pad; label")
+        assert set(batch) == {"input_ids", "attention_mask", "labels", "label"} and (batch["labels"] == -100).any(), set(batch)
+        assert (batch["labels"][batch["attention_mask"] == 1] >= 0).all()
+        batch = first("input_ids: pad(mask=attention_mask)", framework="numpy")
+        assert list(batch) == ["input_ids", "attention_mask"] and batch["attention_mask"].dtype == numpy.int64
+        refused(dlclient.OptionError, lambda: first("tokens: pad", as_tuple=True), "names", "as_tuple")
+        refused(dlclient.OptionError, lambda: dlclient.Loader("d", names="jax"), "names", "transformers")
+    """)
+    trainer(box, pictures, """
+        batch = next(iter(dlclient.Loader("p", 3, pipeline="to(float32) layout(nchw)", names="transformers")))
+        assert list(batch) == ["pixel_values", "labels"] and tuple(batch["pixel_values"].shape) == (3, 3, 8, 8), batch
+    """)
+
+
 @case("what cannot be collated so is refused when a rank attaches, with its column")
 def _(box):
     rows = [{"text": "a" * i, **row} for i, row in enumerate(rows_of(random.Random(6)))]

@@ -45,14 +45,14 @@ class Fixed(Generic[T]):
 _KEYWORDS = frozenset("""dataset batch_size pipeline seed draws shuffle drop_last dealing partition order shuffle_buffer
     rank world_size ranks epochs steps_per_epoch on_error max_errors on_restart restart_timeout slots framework copy
     timeout open_timeout persistent progress sampler columns as_tuple indices targets views device into workers
-    n_workers worker_timeout worker_start worker_init_fn""".split())
+    n_workers worker_timeout worker_start worker_init_fn names""".split())
 
 # Names that are not attributes of a Loader, but that users of its keywords or of torch's DataLoader may try to set.
 NAMES = ("ranks", "epochs", "steps_per_epoch", "on_error", "max_errors", "on_restart", "restart_timeout", "slots",
          "framework", "copy", "open_timeout", "persistent", "progress", "columns", "as_tuple", "indices",
-         "targets", "views", "into", "workers", "n_workers", "worker_timeout", "worker_start", "persistent_workers",
-         "prefetch_factor", "collate_fn", "worker_init_fn", "generator", "multiprocessing_context", "pin_memory_device",
-         "in_order")
+         "targets", "views", "into", "names", "workers", "n_workers", "worker_timeout", "worker_start",
+         "persistent_workers", "prefetch_factor", "collate_fn", "worker_init_fn", "generator", "multiprocessing_context",
+         "pin_memory_device", "in_order")
 
 
 def refuse_names(kind: Type[Any]) -> None:

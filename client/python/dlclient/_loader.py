@@ -11,7 +11,7 @@ from ._answers.attributes import LOADER, missing
 from ._answers.keywords import answers_torch
 from ._answers.transforms import pipeline_text
 from ._attached import Saver, opened
-from ._batches import convert as _convert, form as _form, layout as _layout, views as _views
+from ._batches import convert as _convert, form as _form, layout as _layout, names as _names, views as _views
 from ._dataset import Dataset, Sampler
 from ._device.receivers import receivers_of
 from ._errors import OptionError
@@ -49,9 +49,12 @@ class Loader(Loops):
                         batch["image"] is then a list, and with as_tuple=True `for (a, b), labels in loader` works. The
                         same as views(2) at the end of the steps
         framework       the type of the fields: "numpy", "torch", "jax" or "tensorflow"; None: "torch" for a Dataset of
-                        torch's (from_dataset()), else "numpy"
+                        torch's (from_dataset()) and with names=, else "numpy"
         as_tuple        True: a batch is a tuple of its fields, for `for images, labels in loader`; or a list of names:
                         ["image", "label"]. None: as False; of from_dataset() the structure of a sample
+        names           "transformers": a batch is a dict for model(**batch): input_ids, attention_mask, labels,
+                        position_ids, pixel_values; other fields keep their names. framework is then "torch" by default.
+                        None: a batch has the fields' own names
         device          None: fields are in the CPU's memory. "cuda": on the GPU of this process, which is torch's
                         current one, or that of its place on the node (LOCAL_RANK); "cuda:1" or torch.device("cuda", 1):
                         on that one. With several ranks a list of one for each, or "cuda": one after the other. The
@@ -160,14 +163,15 @@ class Loader(Loops):
                  as_tuple: Union[bool, Sequence[str], None] = None, views: Optional[int] = None, device: Any = None,
                  into: Any = None, workers: Optional[Mapping[str, Any]] = None, n_workers: Optional[int] = None,
                  worker_timeout: Optional[float] = 60.0, worker_start: Optional[str] = None,
-                 worker_init_fn: Optional[Callable[[int], Any]] = None) -> None:
+                 worker_init_fn: Optional[Callable[[int], Any]] = None, names: Optional[str] = None) -> None:
         self._closed = "the loader was never opened"
         self._crews = []
         source, dataset = (dataset, dataset.source) if isinstance(dataset, FromDataset) else (None, dataset)
         if source is not None:
             pipeline, workers = pipeline_of(source, pipeline, workers, views), source.workers
+        rename = _names.check(names, as_tuple not in (None, False) or source is not None)
         if framework is None:
-            framework = "torch" if source is not None and source.is_torch else "numpy"
+            framework = "torch" if rename is not None or (source is not None and source.is_torch) else "numpy"
         self._wish = _options.Wish(dataset=dataset, batch_size=1 if batch_size is None else batch_size,
                                    pipeline=_views.with_views(pipeline_text(pipeline), views),
                                    drop_last=drop_last, dealing=dealing, partition=partition,
@@ -190,6 +194,8 @@ class Loader(Loops):
                                 self._targets, _form.tuple_of(as_tuple), batch_size is None, on_error == "raise")
         if source is not None and as_tuple is None:
             self._form.rebuild = source.rebuild
+        if rename is not None:
+            self._form.rebuild = rename
         self._framework = framework
         n_ranks = 1 if self._wish.ranks is None else len(self._wish.ranks)
         self._receivers = receivers_of(device, n_ranks, framework, into, self._form.copy)

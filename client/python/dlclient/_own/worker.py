@@ -281,7 +281,8 @@ class Worker:
                 self._n_flushed = self._n_orders
                 flush()
             n, text = self._work_on(work, _library.Run.from_address(out.value or 0))
-            result = library.quick.work_run_done(work, n, None if text is None else text.encode("utf-8", "backslashreplace"))
+            told = None if text is None else text.encode("utf-8", "backslashreplace")
+            result = library.quick.work_run_done(work, n, told)
             if result < 0:  # refused: the function has closed the socket, as one does that closes all descriptors
                 return GONE if result in (-errno.ECONNRESET, -errno.ESHUTDOWN) else REFUSED
             if self._turn is not None:  # not before: a function that closes its connection is at fault
