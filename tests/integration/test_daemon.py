@@ -226,7 +226,7 @@ def _(box):
 
 @case("SIGTERM ends it while samples are made that take far longer: they are given up between their steps")
 def _(box):
-    daemon = box.daemon({"d": box.folder_of_pictures("d", 4)}, memory_limit="2GiB", workers=1, max_step_pixels=0)
+    daemon = box.daemon({"d": box.folder_of_pictures("d", 4)}, memory_limit="2GiB", workers=1, max_step_pixels=1 << 40)
     daemon.read("d", batch=1, epochs=1)
     before = daemon.cpu_ticks()
     steps = " ".join(["resize(8192:8192)"] + ["equalize(1)", "gaussian_blur(31, sigma=8)"] * 14 + ["center_crop(8)"])
