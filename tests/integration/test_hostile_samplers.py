@@ -87,6 +87,17 @@ def with_holes_and_pages_behind_its_end(n_bytes):
     return descriptor
 
 
+def huge_pages():
+    """Pages of hugetlbfs: none of them is there, and the kernel does not call that a hole."""
+    try:
+        descriptor = os.memfd_create("columns", os.MFD_ALLOW_SEALING | os.MFD_HUGETLB)
+    except OSError:  # a kernel without hugetlbfs
+        return with_holes(1 << 20), "holes"
+    os.ftruncate(descriptor, 1 << 30)
+    fcntl.fcntl(descriptor, fcntl.F_ADD_SEALS, SEALS)
+    return descriptor, "hugetlb"
+
+
 def plain_file():
     descriptor, path = tempfile.mkstemp()
     os.unlink(path)
@@ -113,6 +124,7 @@ def _(box):
                               (reader, "sealed"),
                               (with_holes(1 << 20), "holes"),
                               (with_holes_and_pages_behind_its_end(1 << 20), "holes"),
+                              huge_pages(),
                               (memory(8 * N - 1), "799 bytes"),
                               (memory(0), "0 bytes")):
         contains(scene.answer(wish(), [descriptor]), "columns", words)

@@ -2,11 +2,13 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "daemon/data/orders/source_column.h"
@@ -17,16 +19,25 @@
 /* ---- the trainer's columns -------------------------------------------------------------------------------------- */
 
 /* Memory that its owner can still shorten or punch holes into ends the daemon with SIGBUS, and holes take pages of the
- * daemon's when they are read. */
+ * daemon's when they are read. Of hugetlbfs it cannot be asked where holes are, and without a page for one, a read of
+ * it is a SIGBUS as well. */
 static int check_memory(int fd, uint64_t *ret_n_bytes, struct why *why) {
         const int wanted = F_SEAL_WRITE | F_SEAL_SHRINK | F_SEAL_GROW;
         int seals = fcntl(fd, F_GET_SEALS);
         off_t n_bytes, n_before_hole;
+        struct statfs system;
 
         if (seals < 0 || (seals & wanted) != wanted)
                 return why_set(why, -EINVAL,
                                "columns: they must be in a memfd that is sealed against writing, shrinking "
                                "and growing");
+        if (fstatfs(fd, &system) < 0)
+                return why_errno(why, -errno, "columns");
+        if (system.f_type == HUGETLBFS_MAGIC)
+                return why_set(
+                        why, -EINVAL,
+                        "columns: they lie in pages of hugetlb, which may be missing when they are read; make the "
+                        "memfd without MFD_HUGETLB");
         n_bytes = lseek(fd, 0, SEEK_END);
         n_before_hole = n_bytes > 0 ? lseek(fd, 0, SEEK_HOLE) : 0; /* its end, if there is none */
         if (n_bytes < 0 || n_before_hole < 0)
