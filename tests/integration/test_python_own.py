@@ -367,6 +367,30 @@ def _(box):
     equal([word for word in ("_attached", "worker.py", "<module>", "_loader") if word in found[0]], [], found[0])
 
 
+@case("a function that hangs in every call is told at the first process that is killed, and ends the job after a few")
+def _(box):
+    run(box, pictures(box, 400), """
+        import warnings
+        def stuck(array):
+            time.sleep(1000)
+        loader = load("center_crop(16) python(stuck)", {"stuck": stuck}, n_workers=2, worker_timeout=0.2, on_error="skip")
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            text = refused(dlclient.OptionError, lambda: list(loader), "python(stuck)", "hangs", "no sample was made",
+                           "trainer0.py", "in stuck")
+        text, = [str(one.message) for one in caught if one.category is dlclient.LoaderWarning]
+        for word in ("python(stuck)", "worker_timeout=0.2", "trainer0.py:", "in stuck"):
+            assert word in text, (word, text)
+        slow = {"n": 0}
+        def sometimes(array, sample):        # two in a row hang, and all others come through
+            if sample in (5, 6):
+                time.sleep(1000)
+        loader = load("center_crop(16) python(sometimes)", {"sometimes": sometimes}, n_workers=2, worker_timeout=0.2,
+                      on_error="skip", shuffle=False, indices=range(12))
+        assert sorted(i for batch in loader for i in batch.indices.tolist()) == [i for i in range(12) if i not in (5, 6)]
+    """, seconds=120)
+
+
 @case("children that a function forks, a view that it keeps, floods of text and truncated files harm nothing")
 def _(box):
     run(box, pictures(box), f"""

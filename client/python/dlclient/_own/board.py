@@ -14,7 +14,8 @@ import time
 from typing import Iterator, Optional, Tuple
 
 TRACEBACK_BYTES = 8192
-_HEADER_BYTES = 4096
+_HEADER_BYTES = 8192
+_NOTE = 4096            # of the header: what the foreman has to say to the trainer
 _PLACE_BYTES = 4096 + TRACEBACK_BYTES
 _TEXT = 1024            # of the header: where a text begins
 _TEXT_BYTES = 3000
@@ -60,6 +61,17 @@ class Board:
         n, = struct.unpack_from("<I", self._memory, _TEXT)
         socket, _, ticket = self._memory[_TEXT + 4:_TEXT + 4 + n].decode("utf-8", "surrogateescape").partition("\n")
         return generation, socket, ticket
+
+    def put_note(self, text: str) -> None:
+        """Of the foreman, for the trainer to show. The first one stays."""
+        if self.note() == "":
+            data = text.encode("utf-8", "backslashreplace")[:_TEXT_BYTES]
+            self._memory[_NOTE + 4:_NOTE + 4 + len(data)] = data
+            struct.pack_into("<I", self._memory, _NOTE, len(data))
+
+    def note(self) -> str:
+        n, = struct.unpack_from("<I", self._memory, _NOTE)
+        return self._memory[_NOTE + 4:_NOTE + 4 + n].decode("utf-8", "replace")
 
     def ask_for_end(self) -> None:
         generation, _ = _GENERATION.unpack_from(self._memory, 0)

@@ -22,7 +22,8 @@ import warnings
 import weakref
 from typing import Any, Optional
 
-from .._errors import OptionError, WorkersGone
+from .._errors import LoaderWarning, OptionError, WorkersGone
+from .._opening import stack_level
 from . import foreman
 from .begin import Task
 from .board import Board
@@ -138,6 +139,7 @@ class Crew:
         self._board = Board(n_workers)
         self._ticket = ticket
         self._board.tell(socket, ticket)
+        self._is_note_shown = False
         self._wake = os.eventfd(0, 0x80800) if hasattr(os, "eventfd") else _eventfd()
         pidfd = os.pidfd_open(os.getpid())
         try:
@@ -160,6 +162,10 @@ class Crew:
             self._ticket = ticket
             self._board.tell((info.socket or b"").decode("utf-8", "surrogateescape"), ticket)
             os.write(self._wake, b"\1\0\0\0\0\0\0\0")
+        note = "" if self._is_note_shown else self._board.note()
+        if note:
+            self._is_note_shown = True
+            warnings.warn(note, LoaderWarning, stacklevel=stack_level())
         if self._process.poll() is not None:
             raise WorkersGone("the process that starts the worker processes of this loader has ended: it was killed, "
                               "or the functions could not be loaded there (its stderr says why). Open a new loader",

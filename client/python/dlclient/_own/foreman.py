@@ -34,6 +34,7 @@ F_SEAL_FUTURE_WRITE = 0x10  # linux/fcntl.h; fcntl does not have it
 STACK_SECONDS = 0.5     # for a process that is asked where it is
 PAUSE_SECONDS = 5.0     # before another one is started where EARLY_ENDS have ended and other processes are at work
 EARLY_ENDS = 10         # processes in a row that ended without having had a sample: no other one is started
+HANGS_MAX = 6           # for each process, in a row and without a sample that was made: the function hangs in every call
 SUSPECTS_MAX = 4096     # samples that ended a process together with others, and are made alone
 HELD_UP_SECONDS = 2.0   # after which a thread keeps the interpreter from all others
 _PR_SET_PDEATHSIG = 1
@@ -98,6 +99,7 @@ class Place:
         self.not_before = 0.0
         self.asked_at = 0.0         # when it was asked where it hangs; 0: it was not
         self.says = ""              # what is told beside how it ended
+        self.hung_at: Optional[str] = None  # it is killed because it hung: where
         self.guilty: List[int] = []     # threads because of whose samples it is killed
         self.stack: Any = None      # the file where it says it
 
@@ -117,6 +119,9 @@ class Foreman:
         self._suspects: Dict[Sample, None] = {}     # each is made alone in its process; in the sequence of the ends
         self._n_started = 0
         self._n_early = 0
+        self._n_hangs = 0   # processes in a row that were killed because they hung, while no sample was made
+        self._n_made = 0    # samples, when the last one was
+        self._n_made_before = 0  # by processes that have ended
         self._handle: Any = None
         self._handle_generation = 0
         self._has_given_up = False
@@ -152,6 +157,7 @@ class Foreman:
 
     def _start(self, place: Place) -> None:
         place.worker, place.says, place.asked_at, place.guilty = self._n_started + 1, "", 0.0, []
+        place.hung_at = None
         self._n_started += place.n_threads
         place.generation, _, _ = self._board.told()
         for i in range(place.n_threads):
@@ -213,7 +219,11 @@ class Foreman:
 
     def _note_end(self, place: Place, status: int) -> None:
         n_orders = sum(self._board.at(place.number + i)[3] for i in range(place.n_threads))
+        has_hung = place.hung_at is not None and self._count_hang(place)
+        self._n_made_before += self._made_by(place)
         place.pid = 0
+        if has_hung:
+            return
         text = place.says or ended_text(status)
         has_closed = os.WIFEXITED(status) and os.WEXITSTATUS(status) == worker.GONE
         is_gone = has_closed and not self._begun(place)
@@ -272,7 +282,30 @@ class Foreman:
         where = self._where(place)
         place.says = (f"it did not come back within worker_timeout={self._timeout:g} s"
                       f"{' and was at ' + where if where else ''}")
+        place.hung_at = where or "an unknown place"
         os.kill(place.pid, signal.SIGKILL)
+        self._board.put_note(f"python({'/'.join(self._task.functions)}): a worker process was killed, because the "
+                             f"function did not come back within worker_timeout={self._timeout:g} s and was at "
+                             f"{place.hung_at}. Its sample is given to another process, and is damaged after three of "
+                             f"them")
+
+    def _made_by(self, place: Place) -> int:
+        """Samples that its process has made: the one that it is at is not."""
+        found = [self._board.at(place.number + i) for i in range(place.n_threads)]
+        return sum(n_orders - (since != 0) for since, _, _, n_orders in found)
+
+    def _count_hang(self, place: Place) -> bool:
+        """After the end of a process that hung. Have so many of them hung that the function hangs in every call?"""
+        n_made = self._n_made_before + sum(self._made_by(other) for other in self._places)
+        self._n_hangs = 1 if n_made > self._n_made else self._n_hangs + 1
+        self._n_made = n_made
+        if self._n_hangs < HANGS_MAX * len(self._places):
+            return False
+        self._has_given_up = True
+        self._say(place.worker, f"the function hangs: {self._n_hangs} worker processes in a row did not come back "
+                                f"within worker_timeout={self._timeout:g} s, and no sample was made; the last one was at "
+                                f"{place.hung_at}", True)
+        return True
 
     def _look_for_hanging(self) -> None:
         for place in self._places:
