@@ -7,6 +7,7 @@ import os
 import socket
 import subprocess
 import sys
+import threading
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
 import certificates
@@ -300,6 +301,38 @@ def _(box):
         with table.row("404"):
             refused(server.url("m.txt"), says=["ENOENT", "gone.bin"])
     table.done()
+
+
+@contextlib.contextmanager
+def endless(line):
+    """A server whose documents never end. Yields its address, and a list of how many bytes each client took."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        taken = []
+
+        def talk():
+            for _ in range(2):
+                connection, _ = listener.accept()
+                with connection, contextlib.suppress(OSError):
+                    connection.recv(65536)
+                    connection.sendall(b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n")
+                    taken.append(0)
+                    while True:
+                        taken[-1] += connection.send(line * 1000)
+
+        thread = threading.Thread(target=talk, daemon=True)
+        thread.start()
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}", taken
+        thread.join(patience(60))
+        equal(thread.is_alive(), False, "the server still sends")
+
+
+@case("a manifest or list that never ends is refused with its name and the most that it may have")
+def _(box):
+    limit = 8 << 20
+    with endless(b'{"path": "a.bin", "size": 1, "url": "http://127.0.0.1/a.bin"}\n') as (address, taken):
+        for name in ("m.jsonl", "l.txt"):
+            refused(f"{address}/{name}", says=["EFBIG", name, "more than 8.0 MiB"], n_text_max=limit)
+    equal([n < 4 * limit for n in taken], [True, True], f"bytes that were taken: {taken}")
 
 
 # ---- one file -------------------------------------------------------------------------------------------------------

@@ -41,6 +41,7 @@ static int take_option(const char *text, struct http_options *http, struct origi
                 { "stall_s", NULL, &http->stall_s },
                 { "n_tries", NULL, &http->n_tries },
                 { "n_connections", NULL, &origin->n_connections },
+                { "n_text_max", NULL, &origin->n_text_max },
         };
 
         for (size_t i = 0; i < ARRAY_SIZE(options); i++) {

@@ -26,7 +26,7 @@ int origin_manifest(struct origin_run *run, struct why *why) {
         struct why inner;
         int r;
 
-        r = http_get(run->http, run->options->url, NULL, ORIGIN_TEXT_MAX, run->options->cancel, &answer, why);
+        r = origin_text(run, &answer, why);
         if (r < 0)
                 return r;
         body = answer.body;

@@ -5,6 +5,9 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "daemon/base/bytes.h"
+#include "daemon/base/machine/memory.h"
+#include "daemon/staging/fetch/http.h"
 #include "daemon/staging/origin/private.h"
 #include "proto/base/clock.h"
 
@@ -22,6 +25,28 @@ static const struct {
         [ORIGIN_ARCHIVE] = { origin_file, true },
         [ORIGIN_FILE] = { origin_file, false },
 };
+
+/* What is made of a text takes as much again as the text, and it came with room to grow. */
+static uint64_t text_max(const struct origin_options *options) {
+        uint64_t part = memory_of_ours() / 8;
+
+        if (options->n_text_max > 0)
+                return options->n_text_max;
+        return part < ORIGIN_TEXT_MAX ? part : ORIGIN_TEXT_MAX;
+}
+
+int origin_text(struct origin_run *run, struct http_answer *ret_answer, struct why *why) {
+        uint64_t most = text_max(run->options);
+        int r = http_get(run->http, run->options->url, NULL, most, run->options->cancel, ret_answer, why);
+        char limit[BYTES_TEXT_MAX];
+
+        if (r == -EFBIG)
+                why_set(why, r,
+                        "%s: it has more than %s, the most that a manifest or list may have here (an eighth of the "
+                        "memory, 2 GiB at most): make several datasets of it, or see why its server does not end",
+                        run->shown, format_bytes(limit, most));
+        return r;
+}
 
 /* Puts the origin's name before what is wrong with its files. */
 static int fail(const struct origin_run *run, int error, const struct why *inner, struct why *why) {

@@ -28,6 +28,7 @@ struct origin_options {
         const char *kind;       /* as above, or "auto" */
         const char *unpack;     /* "auto": an origin that is an archive; "yes": archives in it, too; "no" */
         uint32_t n_connections; /* to ask for sizes with; 0: 16 */
+        uint32_t n_text_max;    /* bytes of a manifest or list; 0: an eighth of the memory, 2 GiB at most */
         void (*progress)(void *userdata, uint64_t n_files); /* every thousand files or second, on the caller's thread;
                                                              * may be NULL */
         void *userdata;

@@ -5,7 +5,8 @@
 #include "daemon/staging/record/origin_kind.h"
 #include "daemon/staging/record/url.h"
 
-#define ORIGIN_TEXT_MAX (2ull << 30) /* bytes of a manifest or list: ten million files and more */
+#define ORIGIN_TEXT_MAX (2ull << 30) /* bytes of a manifest or list, where memory allows: ten million files and more   \
+                                      */
 
 /* One survey. */
 struct origin_run {
@@ -29,6 +30,11 @@ int origin_file(struct origin_run *run, struct why *why); /* "archive", too */
 
 /* Adds a file with one URL; what is an archive by its name is unpacked if the run says so. `why` names the origin. */
 int origin_add(struct origin_run *run, struct plan_file *file, const char *url, struct why *why);
+
+struct http_answer;
+
+/* Reads the origin's text: a manifest or list, of as many bytes as the options and the memory allow. As http_get(). */
+int origin_text(struct origin_run *run, struct http_answer *ret_answer, struct why *why);
 
 /* Tells how many files there are so far, if it is time. -ECANCELED if the run is to end. The caller's thread. */
 int origin_progress(struct origin_run *run, uint64_t n_files, struct why *why);
