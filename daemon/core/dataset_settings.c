@@ -126,6 +126,8 @@ const struct setting DATASET_SETTINGS[] = {
           "the fields of a sample, chosen and renamed; empty: all, as the format names them" },
         { "split", SETTING_OPTIONAL, AT(split), "", 0, DLP_TEXT_MAX - 1, NULL, "", true,
           "the samples that belong to the dataset; empty: all" },
+        { "allow_missing", SETTING_OPTIONAL, AT(allow_missing), "", 0, 5, NULL, "yes or no", true,
+          "numbered files (x-00000-of-00003) may be missing; empty: the dataset is refused then" },
         { "allow", SETTING_OPTIONAL, AT(allow), "", 0, 4095, NULL, "groups", true,
           "whose members may use the dataset and join each other's jobs on it; empty: everybody who may connect",
           check_allow },

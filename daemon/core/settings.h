@@ -18,6 +18,7 @@
 struct dataset_setting {
         char *name, *path, *format;
         char *fields, *split; /* data/view/view.h */
+        char *allow_missing;  /* data/files/complete.h */
         char *options; /* of the format: lines "KEY=VALUE", of the rows below that are set (data/format_options.h) */
 
         /* Of formats: "" is not set. */

@@ -19,6 +19,8 @@
 
 #include "daemon/base/machine/file_stamp.h"
 #include "daemon/base/machine/own_file.h"
+#include "daemon/data/files/complete.h"
+#include "daemon/data/files/globs.h"
 #include "daemon/data/format_tell.h"
 #include "daemon/data/index/index_draft.h"
 #include "daemon/data/index/index_given.h"
@@ -415,6 +417,29 @@ static int open_source(struct dataset *dataset, const struct dataset_spec *spec,
         return build_paid(dataset, format, index_dir, index_path, spec->budget, watch, report, why);
 }
 
+/* Who names single files means these. */
+static int check_complete(const struct dataset *dataset, const struct dataset_spec *spec, struct why *why) {
+        const char *allowed = dataset->options.allow_missing;
+        bool is_allowed = allowed && strcmp(allowed, "yes") == 0;
+        const char **names;
+        struct why detail;
+        int r;
+
+        if (allowed && !is_allowed && strcmp(allowed, "no") != 0)
+                return why_set(why, -EINVAL, FORMAT_ALLOW_MISSING ": \"%s\" is not allowed; write yes or no", allowed);
+        if (is_allowed || dataset->index->n_shards == 0 ||
+            (dataset->files.n_names > 0 && !strpbrk(spec->path, GLOB_CHARACTERS)))
+                return 0;
+        names = calloc(dataset->index->n_shards, sizeof(*names));
+        if (!names)
+                return why_set(why, -ENOMEM, "no memory to open dataset %s", spec->name);
+        for (uint64_t i = 0; i < dataset->index->n_shards; i++)
+                names[i] = index_shard_name(dataset->index, i);
+        r = files_check_complete(names, dataset->index->n_shards, &detail);
+        free(names);
+        return r < 0 ? why_set(why, r, "%s: %s", dataset->files.root, detail.text) : 0;
+}
+
 int dataset_open(const struct dataset_spec *spec, const char *index_dir, const struct index_watch *watch,
                  struct dataset **ret_dataset, struct dataset_report *ret_report, struct why *why) {
         _cleanup_(dataset_unrefp) struct dataset *dataset = NULL;
@@ -437,6 +462,8 @@ int dataset_open(const struct dataset_spec *spec, const char *index_dir, const s
         if (r == -ECANCELED)
                 why_set(why, r, "%s: indexing was cancelled", dataset->files.root);
         dataset->options.scanner = NULL;
+        if (r == 0 && !dataset->is_stream && !dataset->format->open)
+                r = check_complete(dataset, spec, why);
         if (r == 0 && dataset->format->extend)
                 dataset->format->extend(dataset->index);
         if (r == 0)

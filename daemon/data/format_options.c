@@ -15,7 +15,7 @@
 #include "daemon/data/view/split.h"
 
 /* A view of the dataset takes them (data/dataset.h), whatever its format is. */
-static const char *const OF_EVERY_DATASET[] = { "fields", "split" };
+static const char *const OF_EVERY_DATASET[] = { "fields", "split", FORMAT_ALLOW_MISSING };
 
 static bool is_among(const char *const *keys, const char *key) {
         for (; *keys; keys++)
@@ -84,6 +84,8 @@ static bool take_general(struct format_options *options, const struct format *fo
                 is_of_format = take_split(options, value);
         else if (strcmp(key, "split") == 0)
                 options->split = value;
+        else if (strcmp(key, FORMAT_ALLOW_MISSING) == 0)
+                options->allow_missing = value;
         else
                 return false;
         return !is_of_format;

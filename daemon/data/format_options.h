@@ -23,6 +23,7 @@ struct format_options {
                 const char *key, *value;
         } options[FORMAT_OPTIONS_MAX];
         const char *fields, *split; /* of every dataset: data/view/view.h. NULL: not set */
+        const char *allow_missing;  /* "yes" or "no": numbered files may be missing (data/files/complete.h) */
         struct scanner *scanner;    /* of the format of a plug-in, while it is opened; else NULL (data/scanner.h) */
         struct refusals
                 *refusals; /* columns that are left out, while the files are read (data/refusals.h); else NULL */
@@ -67,6 +68,8 @@ int format_options_stamp(const struct format_options *options, const char *key, 
 /* What the text that format_options_parse() takes says of a key, for what must be known before the format is: a copy,
  * which is the caller's to free; NULL without the key. -ENOMEM. */
 int format_options_value(const char *text, const char *key, char **ret_value);
+
+#define FORMAT_ALLOW_MISSING "allow_missing"
 
 /* The key that says that a dataset is served while its shards are still being written (data/intake/intake.h). */
 #define FORMAT_STREAM "stream"

@@ -34,7 +34,7 @@ def _(box):
     archive(box.path("tars", "a.tar"), [("0.png", png(4, 4, identity_pixels(0, 4, 4))), ("0.cls", b"1")])
     folders = {"arrow": keep(box, "arrow", "arrow/saved"), "mds": keep(box, "mds", "mds/fixed"),
                "parquet": keep(box, "parquet", "parquet/hub/data/test-00000-of-00001.parquet"),
-               "litdata": keep(box, "litdata", "litdata/numbers"), "tfrecord": keep(box, "tfrecord", "tfrecord/photos/photos.tfrecord-00000-of-00002"),
+               "litdata": keep(box, "litdata", "litdata/numbers"), "tfrecord": keep(box, "tfrecord", *(f"tfrecord/photos/photos.tfrecord-0000{k}-of-00002" for k in range(2))),
                "jsonl": keep(box, "jsonl", "listings/datasets.jsonl"), "csv": keep(box, "csv", "listings/datasets.csv"),
                "text": keep(box, "text", "listings/lines.txt"), "webdataset": box.path("tars"),
                "imagefolder": box.folder_of_pictures("f", 6, n_classes=2)}

@@ -362,6 +362,13 @@ bool index_is_of(const struct source *source, const char *const *names, size_t n
 
 /* ---- accessors ----------------------------------------------------------------------------------------------- */
 
+const char *index_shard_name(const struct source *source, uint64_t idx) {
+        const struct index *index = index_of(source);
+
+        assert(idx < index->header->n_shards);
+        return index->names + index->shards[idx].name;
+}
+
 const char *index_options(const struct source *source) {
         return index_of(source)->header->options;
 }

@@ -7,10 +7,10 @@
  * into sealed memory before it is checked: cutting a mapped file would end the process, and overwriting it would make
  * the check useless. Files in the daemon's own folder are replaced, never changed, so they are mapped directly.
  *
- * The digest names the content and nothing else: format, class names, for each sample in order its relative path, length
- * and label, and marks of the bytes of some samples that are in shards. It is the same on every node that has the same
- * files, whatever their times, absolute paths or shards. For packed samples it names the format, paths and lengths that
- * they had before, so packing does not change it.
+ * The digest names the content and nothing else: format, class names, for each sample in order its relative path,
+ * length and label, and marks of the bytes of some samples that are in shards. It is the same on every node that has
+ * the same files, whatever their times, absolute paths or shards. For packed samples it names the format, paths and
+ * lengths that they had before, so packing does not change it.
  *
  * An opened index is immutable; any number of threads may use it. */
 #pragma once
@@ -43,6 +43,9 @@ bool index_is_of(const struct source *source, const char *const *names, size_t n
 
 /* The digest of the options that it was made with (data/format_options.h); "" without any. */
 const char *index_options(const struct source *source);
+
+/* The file that is shard `idx` < n_shards, relative to the root. */
+const char *index_shard_name(const struct source *source, uint64_t idx);
 
 /* For callers that know that the source is an index (asserted). */
 uint64_t index_n_files(const struct source *source);

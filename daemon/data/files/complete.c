@@ -1,0 +1,119 @@
+#include "daemon/data/files/complete.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "proto/base/cleanup.h"
+
+#define OF         "-of-"
+#define DIGITS_MAX 8u
+#define SHOWN_MAX  3u
+
+/* "data/train-00001-of-00003.parquet" */
+struct numbered {
+        const char *name;
+        size_t n_prefix; /* "data/train-" */
+        unsigned n_digits;
+        uint64_t number, total;
+        const char *rest; /* ".parquet" */
+};
+
+static bool read_digits(const char *text, size_t n, uint64_t *ret_number) {
+        uint64_t number = 0;
+
+        if (n == 0 || n > DIGITS_MAX)
+                return false;
+        for (size_t i = 0; i < n; i++)
+                number = number * 10 + (uint64_t)(text[i] - '0');
+        *ret_number = number;
+        return true;
+}
+
+static bool read_name(const char *name, struct numbered *ret_numbered) {
+        const char *of = NULL, *begin;
+        size_t n_after;
+
+        for (const char *at = name; (at = strstr(at, OF)); at++)
+                of = at;
+        if (!of)
+                return false;
+        for (begin = of; begin > name && begin[-1] >= '0' && begin[-1] <= '9';)
+                begin--;
+        n_after = strspn(of + strlen(OF), "0123456789");
+        *ret_numbered = (struct numbered){ .name = name,
+                                           .n_prefix = (size_t)(begin - name),
+                                           .n_digits = (unsigned)(of - begin),
+                                           .rest = of + strlen(OF) + n_after };
+        return begin > name && begin[-1] == '-' && read_digits(begin, (size_t)(of - begin), &ret_numbered->number) &&
+               read_digits(of + strlen(OF), n_after, &ret_numbered->total) &&
+               ret_numbered->number <= ret_numbered->total;
+}
+
+static int compare_sets(const struct numbered *one, const struct numbered *other) {
+        size_t n = one->n_prefix < other->n_prefix ? one->n_prefix : other->n_prefix;
+        int order = memcmp(one->name, other->name, n);
+
+        if (order == 0)
+                order = (one->n_prefix > other->n_prefix) - (one->n_prefix < other->n_prefix);
+        return order != 0 ? order : (one->total > other->total) - (one->total < other->total);
+}
+
+static int by_number(const void *one, const void *other) {
+        const struct numbered *a = one, *b = other;
+        int order = compare_sets(a, b);
+
+        return order != 0 ? order : (a->number > b->number) - (a->number < b->number);
+}
+
+/* Files of one set, by number; some may have the same one. */
+static int check_set(const struct numbered *set, size_t n, struct why *why) {
+        uint64_t base = set[n - 1].number == set[n - 1].total ? 1 : 0, n_missing = 0;
+        bool is_alike = true;
+        char shown[1024] = "";
+        size_t at = 0, used = 0;
+
+        for (size_t i = 1; i < n; i++)
+                is_alike &= strcmp(set[i].rest, set[0].rest) == 0;
+        for (uint64_t number = base; number < set->total + base; number++) {
+                while (at < n && set[at].number < number)
+                        at++;
+                if (at < n && set[at].number == number)
+                        continue;
+                if (n_missing++ < SHOWN_MAX && used < sizeof(shown))
+                        used += (size_t)snprintf(shown + used, sizeof(shown) - used,
+                                                 "%s%.*s%0*" PRIu64 OF "%0*" PRIu64 "%s", used ? ", " : "",
+                                                 (int)set->n_prefix, set->name, (int)set->n_digits, number,
+                                                 (int)set->n_digits, set->total, is_alike ? set->rest : "");
+        }
+        if (n_missing == 0)
+                return 0;
+        return why_set(why, -ENOENT,
+                       "of %" PRIu64 " files, as their names say, %" PRIu64
+                       " %s missing: %s%s; bring %s, name the files "
+                       "that are meant in the path, or set allow_missing = yes",
+                       set->total, n_missing, n_missing == 1 ? "is" : "are", shown,
+                       n_missing > SHOWN_MAX ? ", ..." : "", n_missing == 1 ? "it" : "them");
+}
+
+int files_check_complete(const char *const *names, size_t n, struct why *why) {
+        _cleanup_(freep) struct numbered *files = calloc(n + 1, sizeof(*files));
+        size_t n_files = 0;
+        int r = 0;
+
+        if (!files)
+                return why_set(why, -ENOMEM, "no memory for the names of its files");
+        for (size_t i = 0; i < n; i++)
+                n_files += read_name(names[i], &files[n_files]);
+        qsort(files, n_files, sizeof(*files), by_number);
+        for (size_t begin = 0, end; begin < n_files && r == 0; begin = end) {
+                for (end = begin + 1; end < n_files && compare_sets(&files[begin], &files[end]) == 0;)
+                        end++;
+                r = check_set(files + begin, end - begin, why);
+        }
+        return r;
+}

@@ -1,0 +1,12 @@
+/* data/files/complete.h: is a file missing of those whose names say how many there are: "train-00001-of-00003.parquet"?
+ *
+ * A copy that broke off leaves a folder that is read without an error, and the dataset is a third shorter. */
+#pragma once
+
+#include <stddef.h>
+
+#include "proto/base/why.h"
+
+/* `names`: the dataset's files, in any order. Numbers begin at 0, or at 1 if the last one is there. Returns 0; -ENOENT
+ * with `why`, which names the first ones that are missing; -ENOMEM. */
+int files_check_complete(const char *const *names, size_t n, struct why *why);
