@@ -244,6 +244,23 @@ def _(box):
     """)
 
 
+@case("len(loader.dataset) is that of indices=, and what belongs to the dataset's own samples keeps their number")
+def _(box):
+    daemon = box.daemon({"p": box.folder_of_pictures("p", 12, width=8, height=8)})
+    trainer(box, daemon, """
+        def opened(indices=None, **more):
+            return dlclient.Loader("p", 2, pipeline="decode", indices=indices, **more)
+        whole, some = opened(), opened([7, 2, 2, 9, 11], targets=numpy.arange(12))
+        assert (len(whole.dataset), len(some.dataset), len(opened(numpy.arange(3)).dataset)) == (12, 5, 3)
+        assert sum(len(batch.indices) for batch in some) == 5 and len(some.sampler) == 5
+        assert len(some.dataset.paths) == 12 == some.dataset.n_samples and list(some.dataset.paths) == list(whole.dataset.paths)
+        assert some.dataset.targets.tolist() == whole.dataset.targets.tolist() and "12" in repr(some.dataset)
+        assert some.state_dict()["samples"] == 12 == whole.state_dict()["samples"], some.state_dict()
+        opened([7, 2, 2, 9, 11], state=some.state_dict())
+        refused(dlclient.OptionError, lambda: opened([1], targets=[5]), "12 samples")
+    """)
+
+
 @case("indices= is torch's Subset: shuffled, in its own sequence, over ranks; what is no list of samples is refused")
 def _(box):
     daemon = box.daemon({"f": box.folder_of_files("f", 30)})

@@ -71,7 +71,7 @@ class Paths(Sequence[str]):
         self._dataset = dataset
 
     def __len__(self) -> int:
-        return len(self._dataset)
+        return self._dataset.n_samples
 
     @overload
     def __getitem__(self, place: int) -> str: ...
@@ -92,15 +92,18 @@ class Paths(Sequence[str]):
 
 
 class Dataset(Frozen):
-    """The dataset as the daemon serves it. len() is its number of samples; only the loader delivers them. `parts` are
-    the datasets that it is made of, in their sequence; one dataset is its only part."""
+    """The dataset as the daemon serves it. len() is its number of samples, or how many indices= has chosen of them, as
+    of torch's Subset; numbers of samples, paths and targets are those of the whole dataset, of n_samples. Only the
+    loader delivers samples. `parts` are the datasets that it is made of, in their sequence; one dataset is its only
+    part."""
 
-    def __init__(self, name: str, handle: weakref.WeakMethod[Any], lock: Any) -> None:
+    def __init__(self, name: str, handle: weakref.WeakMethod[Any], lock: Any, n_chosen: Optional[int] = None) -> None:
         info = _call(handle).info
         self.parts = _parts(_call(handle))
         self.name = _library.text_of(info.dataset) or name  # of a path, the whole path and its options
         self.digest = _library.text_of(info.dataset_digest)
         self._n_samples = int(info.dataset_samples)
+        self._n_chosen = n_chosen
         self.is_stream = bool(info.is_stream)
         self._handle = handle
         self._lock = lock
@@ -109,6 +112,11 @@ class Dataset(Frozen):
         self._settled = True
 
     def __len__(self) -> int:
+        return self.n_samples if self._n_chosen is None else self._n_chosen
+
+    @property
+    def n_samples(self) -> int:
+        """Of the whole dataset, whatever indices= has chosen."""
         return known(self._n_samples if not self.is_stream else int(_call(self._handle).info.dataset_samples),
                      f"the dataset {self.name}")
 
@@ -188,7 +196,7 @@ class Dataset(Frozen):
 
     def _ask(self, samples: Optional[Sequence[int]], ask: Callable[[Any, Any], Any], join: Callable[[Any], Any]) -> Any:
         """A page at a time; a signal handler may run between two, and its exception ends it."""
-        array = numpy.arange(len(self)) if samples is None else numpy.asarray(samples)
+        array = numpy.arange(self.n_samples) if samples is None else numpy.asarray(samples)
         if array.ndim != 1 or (len(array) and array.dtype.kind not in "iu") or (len(array) and int(array.min()) < 0):
             raise OptionError("samples: a list of the numbers of samples is needed, from 0 on")
         asked = numpy.ascontiguousarray(array, dtype=numpy.uint64)
@@ -213,7 +221,8 @@ class Dataset(Frozen):
     def __repr__(self) -> str:
         if self.is_stream:
             return f"<Dataset {self.name!r}, a stream, digest {self.digest[:12]}>"
-        return f"<Dataset {self.name!r}, {len(self)} samples, digest {self.digest[:12]}>"
+        chosen = "" if self._n_chosen is None else f", of which indices= names {self._n_chosen}"
+        return f"<Dataset {self.name!r}, {self.n_samples} samples{chosen}, digest {self.digest[:12]}>"
 
 
 class Sampler(Frozen):

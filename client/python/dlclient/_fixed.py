@@ -51,8 +51,8 @@ _KEYWORDS = frozenset("""dataset batch_size pipeline seed draws shuffle drop_las
 NAMES = ("ranks", "epochs", "steps_per_epoch", "on_error", "max_errors", "on_restart", "restart_timeout", "slots",
          "framework", "copy", "open_timeout", "persistent", "progress", "columns", "as_tuple", "indices",
          "targets", "views", "into", "names", "workers", "n_workers", "worker_timeout", "worker_start",
-         "persistent_workers", "prefetch_factor", "collate_fn", "worker_init_fn", "generator", "multiprocessing_context",
-         "pin_memory_device", "in_order")
+         "persistent_workers", "prefetch_factor", "collate_fn", "worker_init_fn", "generator",
+         "multiprocessing_context", "pin_memory_device", "in_order")
 
 
 def refuse_names(kind: Type[Any]) -> None:

@@ -183,6 +183,7 @@ class Loader(Loops):
                                    worker_init_fn=worker_init_fn,
                                    **_order.completed(state, indices, columns, seed=seed, draws=draws, shuffle=shuffle,
                                                       order=order, shuffle_buffer=shuffle_buffer, sampler=sampler))
+        self._n_chosen = None if indices is None else len(indices)
         self._span = Span(None if epochs is None else _options.integer("epochs", epochs, 1, 2**32 - 1),
                           None if steps_per_epoch is None else _options.integer("steps_per_epoch", steps_per_epoch, 1,
                                                                                 2**40))
@@ -237,7 +238,7 @@ class Loader(Loops):
                shuffle=wish.shuffle, drop_last=wish.drop_last, dealing=wish.dealing, partition=wish.partition,
                order=wish.order, shuffle_buffer=wish.shuffle_buffer, num_workers=0, pin_memory=False,
                batch_sampler=None, timeout=self._timeout or 0, device=self._device_names(),
-               dataset=Dataset(wish.dataset, weakref.WeakMethod(self._first_handle), self._lock),
+               dataset=Dataset(wish.dataset, weakref.WeakMethod(self._first_handle), self._lock, self._n_chosen),
                sampler=Sampler(weakref.WeakMethod(self._first_handle), ranks[0].number, world,
                                weakref.WeakMethod(self.set_epoch), weakref.WeakMethod(self._real_epoch), self._lock))
         self._form.names_of = self.dataset.names_of
@@ -251,7 +252,7 @@ class Loader(Loops):
         self._epoch_batches = self._count_batches()
         parts = tuple((part.name, part.digest, part.n_samples) for part in self.dataset.parts)
         self._saver.identity = self._identity = Identity(self.dataset.name, self.dataset.digest,
-                                                         _state.STREAM if self._is_stream else len(self.dataset),
+                                                         _state.STREAM if self._is_stream else self.dataset.n_samples,
                                                          self.pipeline, self.order, self.shuffle, self.seed, self.draws,
                                                          self.shuffle_buffer, parts if len(parts) > 1 else (),
                                                          _library.text_of(info.sampler),
@@ -288,7 +289,7 @@ class Loader(Loops):
 
     def _check_targets(self) -> None:
         try:
-            self._targets.check(_library.UNKNOWN if self._is_stream else len(self.dataset), self._is_stream,
+            self._targets.check(_library.UNKNOWN if self._is_stream else self.dataset.n_samples, self._is_stream,
                                 self.pipeline)
         except BaseException:
             self.close()

@@ -117,8 +117,8 @@ class Loops(Attached):
     def _check_not_empty(self, n_ends: int) -> None:
         """An endless loop must not look for its first batch for ever."""
         if self._span.epochs is None or self._span.steps is not None:
-            raise Error(f"{n_ends} epochs on end had no batch: {self.dataset.name} has {len(self.dataset)} samples, "
-                        f"{len(self.sampler)} of them for this rank, with batch_size={self._wish.batch_size}, "
+            raise Error(f"{n_ends} epochs on end had no batch: {self.dataset.name} has {self.dataset.n_samples} "
+                        f"samples, {len(self.sampler)} of them for this rank, with batch_size={self._wish.batch_size}, "
                         f"drop_last={self.drop_last}")
 
     def _leave_loop(self) -> None:

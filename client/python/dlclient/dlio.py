@@ -100,9 +100,9 @@ class Loader(BaseDataLoader):  # type: ignore[misc]
         """The daemon's dataset and DLIO's must be the same files."""
         if self._args.num_samples_per_file != 1:
             raise OptionError(f"dlio: num_samples_per_file: {self._args.num_samples_per_file}; a file has one sample")
-        if len(loader.dataset) != self.num_samples:
-            raise OptionError(f"dlio: the dataset {loader.dataset.name} has {len(loader.dataset)} samples, and DLIO "
-                              f"expects {self.num_samples} ({self.dataset_type}): both must be the same files")
+        if loader.dataset.n_samples != self.num_samples:
+            raise OptionError(f"dlio: the dataset {loader.dataset.name} has {loader.dataset.n_samples} samples, and "
+                              f"DLIO expects {self.num_samples} ({self.dataset_type}): both must be the same files")
 
 
 class Raw(Loader):

@@ -34,7 +34,7 @@ F_SEAL_FUTURE_WRITE = 0x10  # linux/fcntl.h; fcntl does not have it
 STACK_SECONDS = 0.5     # for a process that is asked where it is
 PAUSE_SECONDS = 5.0     # before another one is started where EARLY_ENDS have ended and other processes are at work
 EARLY_ENDS = 10         # processes in a row that ended without having had a sample: no other one is started
-HANGS_MAX = 6           # for each process, in a row and without a sample that was made: the function hangs in every call
+HANGS_MAX = 6           # for each process, in a row while no sample is made: the function hangs in every call
 SUSPECTS_MAX = 4096     # samples that ended a process together with others, and are made alone
 HELD_UP_SECONDS = 2.0   # after which a thread keeps the interpreter from all others
 _PR_SET_PDEATHSIG = 1
@@ -303,8 +303,8 @@ class Foreman:
             return False
         self._has_given_up = True
         self._say(place.worker, f"the function hangs: {self._n_hangs} worker processes in a row did not come back "
-                                f"within worker_timeout={self._timeout:g} s, and no sample was made; the last one was at "
-                                f"{place.hung_at}", True)
+                                f"within worker_timeout={self._timeout:g} s, and no sample was made; the last one was "
+                                f"at {place.hung_at}", True)
         return True
 
     def _look_for_hanging(self) -> None:
