@@ -7,6 +7,7 @@ import grp
 import json
 import mmap
 import os
+import re
 import signal
 import socket
 import struct
@@ -208,6 +209,17 @@ CONTAINERS = (["unshare", "-Ur"],
               ["setpriv", "--bounding-set=-sys_admin", f"--reuid={OWNER}", f"--regid={OWNER}", "--clear-groups"])
 
 
+def containers():
+    """Those that can be made here. In a container that has less itself, nobody is asked for more."""
+    with open("/proc/1/status", encoding="utf-8", errors="replace") as status:
+        bounding = int(re.search(r"^CapBnd:\s*(\w+)", status.read(), re.MULTILINE)[1], 16)
+    made = [words for words in CONTAINERS if subprocess.run([*words, "true"], check=False, stderr=subprocess.DEVNULL).returncode == 0]
+    made = [words for words in made if bounding & 1 << 21 or "--bounding-set=-sys_admin" not in words]
+    if not made:
+        raise Skip("neither a user namespace can be made here, nor a capability be dropped")
+    return made
+
+
 def contained(house, container, *arguments):
     words = house.command(0, *arguments)
     return subprocess.run([*container, *words.pop("args")], check=False, timeout=patience(60), **words)
@@ -217,7 +229,7 @@ def contained(house, container, *arguments):
 def _(box):
     house = shared_house(box, str(TEAM))
     must_attach(house.client(ALICE), job="secret")
-    for container in CONTAINERS:
+    for container in containers():
         done = contained(house, container, "workers", "1")
         equal((done.returncode, done.stdout), (1, ""), f"{container}: {done.stderr}")
         contains(done.stderr, "admins", "container")
@@ -235,7 +247,7 @@ def _(box):
     house = House(box, user_jobs=1)
     must_attach(house.client(0), job="first")
     equal(house.objects(0, "read", "d", "--job", "second") != [], True, "root has no limit")
-    for container in CONTAINERS[:2]:
+    for container in containers()[:2]:
         contains(contained(house, container, "read", "d", "--job", "third").stderr, "user_jobs")
 
 

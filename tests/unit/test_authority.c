@@ -64,7 +64,8 @@ static pid_t start(enum way way) {
         ck_assert_int_ge(pid, 0);
         if (pid == 0) {
                 bool is_made = way == AS_IT_IS || (way == IN_A_NAMESPACE && unshare(CLONE_NEWUSER) == 0) ||
-                               (way == WITHOUT_A_CAPABILITY && prctl(PR_CAPBSET_DROP, CAP_SYS_ADMIN, 0, 0, 0) == 0);
+                               (way == WITHOUT_A_CAPABILITY && prctl(PR_CAPBSET_READ, CAP_SYS_ADMIN, 0, 0, 0) == 1 &&
+                                prctl(PR_CAPBSET_DROP, CAP_SYS_ADMIN, 0, 0, 0) == 0);
 
                 if (write(ends[1], is_made ? "y" : "n", 1) == 1)
                         pause();
