@@ -64,7 +64,7 @@ static int find_text(const struct codec *codec, const struct codec_input *input,
         return 0;
 }
 
-/* Parts of paths and cells of joined tables. Of bytes that are no characters there are no tokens. */
+/* Parts of paths and cells of joined tables. Bytes that are not text have no tokens. */
 static int open_known(const struct codec *codec, struct codec_tools *tools, const struct codec_input *input,
                       struct codec_opened *ret_opened, struct why *why) {
         uint64_t n = source_length(input->source, input->sample, codec->idx_field);

@@ -1,9 +1,10 @@
 /* Check's marks, fewer of them.
  *
- * Check writes a line to a file for each assertion that holds, so that it can say where a test was when it crashed or hung.
- * In loops of a million assertions that was most of a test's time, the greater part of it in the kernel. Here the line is
- * written when an assertion holds for the first time, and once in each tick of the coarse clock (some milliseconds) after
- * that: what a report calls the last place is at most so old. The Makefile has the tests call this function. */
+ * Check writes a line to a file for each assertion that holds, so that it can say where a test was when it crashed or
+ * hung. In loops of a million assertions that was most of a test's time, the greater part of it in the kernel. Here the
+ * line is written when an assertion holds for the first time, and once in each tick of the coarse clock (some
+ * milliseconds) after that: what a report calls the last place is at most so old. The Makefile has the tests call this
+ * function. */
 #undef _mark_point
 #include <check.h>
 #include <stdatomic.h>

@@ -3,8 +3,8 @@
 #include <pthread.h>
 #include <stddef.h>
 
-#define N_TALLIES 256u /* kinds and users at once: a further one takes the place of the oldest that left nothing out   \
-                        */
+/* Kinds and users at once: a further one takes the place of the oldest that left nothing out. */
+#define N_TALLIES 256u
 
 struct tally {
         struct log_kind kind; /* format NULL: not in use */

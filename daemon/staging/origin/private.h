@@ -5,8 +5,8 @@
 #include "daemon/staging/record/origin_kind.h"
 #include "daemon/staging/record/url.h"
 
-#define ORIGIN_TEXT_MAX (2ull << 30) /* bytes of a manifest or list, where memory allows: ten million files and more   \
-                                      */
+/* Bytes of a manifest or list, where memory allows: ten million files and more. */
+#define ORIGIN_TEXT_MAX (2ull << 30)
 
 /* One survey. */
 struct origin_run {

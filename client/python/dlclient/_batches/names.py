@@ -34,7 +34,7 @@ def _renamed(names: Any) -> Dict[str, str]:
 
 def of_transformers(batch: Any) -> Dict[str, Any]:
     """Fields that have another name there are called by it, unless the batch has a field of that name. Masks are int64.
-    The mask of labels is left out: what is no label is -100."""
+    The mask of labels is left out: where there is none, labels hold -100."""
     names = list(batch)
     renamed = _renamed(names)
     found: Dict[str, Any] = {}

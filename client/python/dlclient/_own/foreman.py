@@ -295,7 +295,7 @@ class Foreman:
         return sum(n_orders - (since != 0) for since, _, _, n_orders in found)
 
     def _count_hang(self, place: Place) -> bool:
-        """After the end of a process that hung. Have so many of them hung that the function hangs in every call?"""
+        """After the end of a process that hung. Is that enough to say that the function hangs in every call?"""
         n_made = self._n_made_before + sum(self._made_by(other) for other in self._places)
         self._n_hangs = 1 if n_made > self._n_made else self._n_hangs + 1
         self._n_made = n_made
