@@ -11,7 +11,7 @@
 #include "proto/base/clock.h"
 #include "proto/base/shorten.h"
 
-#define HEAD_BYTES  32u   /* enough for all that looks_like.h knows */
+#define HEAD_BYTES  512u  /* enough for all that looks_like.h knows */
 #define CLOCK_EVERY 1024u /* samples between two looks at the clock */
 #define NAME_SHOWN  100   /* bytes */
 
@@ -27,7 +27,7 @@ struct doubting {
         const atomic_bool *cancel;
         _Atomic uint64_t *sample; /* whose file is being read */
         uint64_t n_heads;         /* files whose first bytes were read */
-        struct kind empty, not_files, odd, unreadable;
+        struct kind empty, not_files, odd, unreadable, deep;
         char begins[3 * 8 + 1]; /* of the first odd one */
         int error;              /* of the first unreadable one */
 };
@@ -110,6 +110,8 @@ static void look_at_head(struct doubting *doubting, uint64_t sample, uint32_t fi
                         for (size_t i = 0; i < 8 && i < (size_t)n; i++)
                                 snprintf(doubting->begins + 3 * i, 4, " %02x", head[i]);
                 note(&doubting->odd, sample);
+        } else if (is_picture && looks_deep(head, (size_t)n)) {
+                note(&doubting->deep, sample);
         }
 }
 
@@ -157,6 +159,13 @@ static void tell_all(const struct doubting *doubting, struct why *ret_text) {
         if (n > 0)
                 why_set(ret_text, 0, "of %llu samples, some can probably not be decoded: %s",
                         (unsigned long long)doubting->source->n_samples, text);
+        else if (tell(doubting, &doubting->deep, doubting->n_heads, "pictures of one channel with more than 8 bits",
+                      text, 0) > 0)
+                why_set(ret_text, 0, "%s: without decode(mode=I;16), values above 255 become 255, as in Pillow", text);
+}
+
+bool doubts_end_jobs(const char *text) {
+        return strstr(text, "not be decoded: ");
 }
 
 void dataset_doubts(const struct dataset *dataset, uint64_t max_ns, const atomic_bool *cancel,

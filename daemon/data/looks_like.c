@@ -71,6 +71,58 @@ static bool looks_like_mp3(const uint8_t *bytes, size_t n_bytes) {
                 (bytes[2] & 0xf0) != 0xf0 && (bytes[2] & 0x0c) != 0x0c);
 }
 
+/* ---- pictures of more than 8 bits ------------------------------------------------------------------------------ */
+
+static uint32_t tiff_number(const uint8_t *bytes, bool is_big, size_t n) {
+        uint32_t number = 0;
+
+        for (size_t i = 0; i < n; i++)
+                number |= (uint32_t)bytes[i] << 8 * (is_big ? n - 1 - i : i);
+        return number;
+}
+
+/* Tags 258 (bits of a sample) and 277 (samples of a pixel), which are short numbers in the entry itself. */
+static bool is_deep_tiff(const uint8_t *bytes, size_t n_bytes) {
+        bool is_big = bytes[0] == 'M';
+        uint32_t at = tiff_number(bytes + 4, is_big, 4), n_entries, bits = 1, samples = 1;
+
+        if (at > n_bytes - 2)
+                return false;
+        n_entries = tiff_number(bytes + at, is_big, 2);
+        for (at += 2; n_entries > 0 && at + 12 <= n_bytes; at += 12, n_entries--) {
+                uint32_t tag = tiff_number(bytes + at, is_big, 2), count = tiff_number(bytes + at + 4, is_big, 4);
+
+                if (tag == 258 && count == 1)
+                        bits = tiff_number(bytes + at + 8, is_big, 2);
+                if (tag == 277)
+                        samples = tiff_number(bytes + at + 8, is_big, 2);
+        }
+        return bits > 8 && samples == 1;
+}
+
+/* "P5", width, height, greatest value, with blanks between them. */
+static bool is_deep_pgm(const uint8_t *bytes, size_t n_bytes) {
+        unsigned numbers[3] = { 0 };
+        size_t at = 2;
+
+        for (size_t i = 0; i < 3; i++) {
+                while (at < n_bytes &&
+                       (bytes[at] == ' ' || bytes[at] == '\n' || bytes[at] == '\t' || bytes[at] == '\r'))
+                        at++;
+                while (at < n_bytes && bytes[at] >= '0' && bytes[at] <= '9' && numbers[i] < 1000000)
+                        numbers[i] = numbers[i] * 10 + bytes[at++] - '0';
+        }
+        return numbers[2] > 255;
+}
+
+bool looks_deep(const uint8_t *bytes, size_t n_bytes) {
+        if (n_bytes >= 26 && memcmp(bytes, "\x89PNG", 4) == 0)
+                return bytes[24] == 16 && (bytes[25] & 3) == 0; /* bits; the kind: grey, with or without alpha */
+        if (n_bytes >= 8 && (memcmp(bytes, "II*\0", 4) == 0 || memcmp(bytes, "MM\0*", 4) == 0))
+                return is_deep_tiff(bytes, n_bytes);
+        return n_bytes >= 8 && memcmp(bytes, "P5", 2) == 0 && is_deep_pgm(bytes, n_bytes);
+}
+
 bool looks_like_sound(const uint8_t *bytes, size_t n_bytes) {
         if (begins_with(bytes, n_bytes, "RIFF", 4))
                 return n_bytes >= 12 && memcmp(bytes + 8, "WAVE", 4) == 0;

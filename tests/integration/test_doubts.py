@@ -7,7 +7,7 @@ import time
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
 from failing_fs import FailingFs
 from harness import case, contains, equal, main, png, within, write
-from pyclient import trainer
+from pyclient import need, trainer
 
 
 def spoil(folder, number, content):
@@ -43,6 +43,38 @@ def _(box):
         contains(daemon.dlctl("datasets").stdout, said[0])
         daemon.stop()
         daemon.start()
+
+
+@case("pictures of one channel with more than 8 bits are told, with the step that keeps their levels")
+def _(box):
+    need("PIL")
+    import numpy
+    from PIL import Image
+    levels = (numpy.arange(64, dtype="u2") * 1000).reshape(8, 8)
+    for kind, picture in (("png", Image.fromarray(levels)), ("tif", Image.fromarray(levels)), ("pgm", Image.fromarray(levels.astype("i4"))),
+                          ("tiff", Image.fromarray(levels.astype("f4")))):
+        os.makedirs(box.path(kind, "a"))
+        picture.save(box.path(kind, "a", f"0.{kind}"))
+    for number, mode in enumerate(("L", "RGB", "RGBA", "P", "1")):
+        os.makedirs(box.path("plain", "a"), exist_ok=True)
+        Image.fromarray((levels % 256).astype("u1")).convert(mode).save(box.path("plain", "a", f"{number}.png"))
+    daemon = box.daemon({name: box.path(name) for name in ("png", "tif", "tiff", "pgm", "plain")})
+    for name in ("png", "tif", "tiff", "pgm"):
+        within(20, lambda: row_of(daemon, name)["state"] == "ready", "it is open")
+        contains(row_of(daemon, name)["doubt"], "more than 8 bits: 1 of the 1 looked at", "decode(mode=I;16)")
+        contains(daemon.log(), f"warning  dataset: {name}: pictures of one channel")
+    equal("doubt" in row_of(daemon, "plain"), False, "nothing is lost of these")
+    lines = trainer(box, daemon, """
+        import warnings
+        for pipeline in ("center_crop(8)", "image: decode(mode=I;16)"):
+            with warnings.catch_warnings(record=True) as told:
+                warnings.simplefilter("always")
+                with dlclient.Loader("png", batch_size=1, pipeline=pipeline) as loader:
+                    image = next(iter(loader))["image"]
+                    out([int(image.max()), [str(one.message) for one in told]])
+    """)
+    equal([line[0] for line in lines], [255, 63000], "greatest value")
+    equal("ends the job" in lines[0][1][0], False, "no job ends over it")
 
 
 @case("of a long name the end is told, too: it is what tells files apart")

@@ -6,6 +6,7 @@
 #include "daemon/base/log.h"
 #include "daemon/base/work/closer.h"
 #include "daemon/ctl/attach/attach.h"
+#include "daemon/data/doubts.h"
 #include "daemon/pipeline/desk/desk.h"
 
 static void attach_work(void *userdata) {
@@ -87,7 +88,9 @@ static void tell_doubt(const struct stream *stream, struct why *ret_text) {
                         dataset = dataset->parts[i];
         if (dataset->doubt.text[0])
                 why_set(ret_text, 0, "dataset %s: %s%s", dataset->name, dataset->doubt.text,
-                        ends ? "; the first one that is needed ends the job, unless on_error says otherwise" : "");
+                        ends && doubts_end_jobs(dataset->doubt.text)
+                                ? "; the first one that is needed ends the job, unless on_error says otherwise"
+                                : "");
 }
 
 static void hand_over(struct session *session, uint64_t id, struct stream *stream) {
