@@ -391,6 +391,24 @@ def _(box):
     """, seconds=120)
 
 
+@case("a wait that has not ended is a wait for `dlctl jobs` and `dlctl diagnose`, also that for the first batch")
+def _(box):
+    daemon = pictures(box)
+    held = Trainer(box, daemon, HELP + """
+def stuck(array):
+    time.sleep(1000)
+loader = load("center_crop(16) python(stuck)", {"stuck": stuck}, n_workers=1)
+out("open")
+next(iter(loader))
+""")
+    held.wait_lines(1)
+    within(20, lambda: "100 %" in daemon.dlctl("jobs").stdout, "the share in dlctl jobs")
+    told = json.loads(daemon.dlctl("--format", "json", "diagnose", "--seconds", "2").stdout.splitlines()[-1])
+    equal((told["input_bound"], round(told["wait_share"], 1)), ("highly", 1.0), f"what dlctl diagnose says: {told}")
+    held.process.kill()
+    held.process.wait()
+
+
 @case("children that a function forks, a view that it keeps, floods of text and truncated files harm nothing")
 def _(box):
     run(box, pictures(box), f"""

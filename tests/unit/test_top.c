@@ -78,6 +78,26 @@ START_TEST(a_jobs_wait_is_that_of_its_slowest_rank) {
 }
 END_TEST
 
+START_TEST(a_wait_for_the_first_batch_is_a_wait) {
+        Dlp__Waiting *waiting;
+        struct rates rates;
+
+        tell(&earlier, 10 * SECOND);
+        tell_job(&earlier, "train", "photos", 0);
+        waiting = tell_rank(&earlier, 0, 5 * SECOND, 0, 0)->waiting;
+        waiting->n_batches = 0;
+        waiting->waiting_ns = SECOND;
+        tell(&now, 20 * SECOND);
+        tell_job(&now, "train", "photos", 0);
+        waiting = tell_rank(&now, 0, 15 * SECOND, 0, 0)->waiting;
+        waiting->n_batches = 0;
+        waiting->waiting_ns = 11 * SECOND;
+        compare(&rates);
+        ck_assert_near(rates.jobs[0].wait, 1);
+        rates_free(&rates);
+}
+END_TEST
+
 START_TEST(what_was_not_there_before_has_no_rates) {
         struct rates rates;
 
@@ -375,6 +395,7 @@ int main(void) {
         const struct suite_row rows[] = {
                 { "rates", rates_are_of_the_daemons_time_between_two_looks, 0 },
                 { "rates", a_jobs_wait_is_that_of_its_slowest_rank, 0 },
+                { "rates", a_wait_for_the_first_batch_is_a_wait, 0 },
                 { "rates", what_was_not_there_before_has_no_rates, 0 },
                 { "rates", each_job_is_compared_with_the_earliest_look_that_has_it, 0 },
                 { "rates", counters_that_go_back_make_no_negative_rates, 0 },

@@ -393,6 +393,28 @@ START_TEST(too_short_a_history_says_so) {
 }
 END_TEST
 
+START_TEST(a_wait_for_the_first_batch_counts_while_it_lasts) {
+        begin(&before, 1);
+        before.waitings[0].waiting_ns = before.waitings[0].first_wait_ns = 2 * SECOND;
+        before.ranks[0].age_ns = 3 * SECOND;
+        copy(&now, &before);
+        pass(&now, 10);
+        now.waitings[0].waiting_ns = now.waitings[0].first_wait_ns = 12 * SECOND;
+        judge();
+        ck_assert_str_eq(verdict_bound_name(v.bound), "highly");
+        near(v.wait_share, 1);
+        ck_assert(strstr(v.sentence, "0 batches were taken") || strstr(v.sentence, "100 %"));
+        /* One look, some time after the rank has attached. */
+        verdict_make(NULL, &now.look, &v);
+        near(v.wait_share, 1);
+        /* It is over: what began the loader is not what holds up the training. */
+        now.waitings[0].waiting_ns = 0;
+        take(&now, 0, 5, 0.01, 100);
+        judge();
+        ck_assert_str_eq(verdict_bound_name(v.bound), "not");
+}
+END_TEST
+
 START_TEST(one_look_judges_since_the_ranks_attached) {
         begin(&now, 1);
         now.ranks[0].age_ns = 100 * SECOND;
@@ -506,6 +528,7 @@ int main(void) {
                 { "ranks", one_rank_that_is_slow_itself_is_named_whatever_the_others_wait_for },
                 { "states", states_come_first },
                 { "states", too_short_a_history_says_so },
+                { "states", a_wait_for_the_first_batch_counts_while_it_lasts },
                 { "states", one_look_judges_since_the_ranks_attached },
                 { "states", a_rank_that_attached_again_and_a_daemon_that_began_again_are_judged_since_then },
                 { "claims", nonsense_makes_no_nonsense },

@@ -33,7 +33,8 @@ static void rate_rank(const Dlp__Rank *rank, const Dlp__Rank *earlier, struct ra
         rates->batches = less(rank->n_batches, earlier->n_batches) / ns * 1e9;
         if (!now || !then)
                 return;
-        wait = less(now->wait_ns, then->wait_ns);
+        wait = now->n_batches > 0 || now->wait_ns > 0 ? less(now->wait_ns, then->wait_ns)
+                                                      : less(now->waiting_ns, then->waiting_ns); /* for the first one */
         busy = less(now->busy_ns, then->busy_ns);
         rates->batches = less(now->n_batches, then->n_batches) / ns * 1e9;
         rates->wait = share_of(wait, wait + busy);

@@ -115,6 +115,8 @@ static void say_sentence(struct writer *w, const Dlp__Job *job, const struct ver
                 else
                         write_to(w, "not known yet: %llu batch%s taken in %.3g s", (unsigned long long)v->n_batches,
                                  v->n_batches == 1 ? " was" : "es were", v->seconds);
+                if (job->n_ranks > 0 && v->bound != VERDICT_NOT_BOUND)
+                        write_to(w, ", for %.0f %% of which the trainer waited", percent(v->wait_share));
                 break;
         case VERDICT_ENDED:
                 write_to(w, "the job has ended: %s", job->failure);

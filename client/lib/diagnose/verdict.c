@@ -128,7 +128,8 @@ static double samples_in_batch(const Dlp__Job *job, const Dlp__Rank *rank) {
         return n > 0 && n < job->batch_size ? n : job->batch_size;
 }
 
-/* Returns whether this rank has had a batch. */
+/* Returns whether this rank has waited or has had a batch. The wait for its first one counts as long as it lasts: a
+ * function or a disk that never comes back must not look like a job that waits for nothing. */
 static bool rank_measure(const struct look *before, const struct look *now, const Dlp__Rank *rank, double passed,
                          struct rank_times *ret_times) {
         static const Dlp__Waiting NOTHING = DLP__WAITING__INIT;
@@ -137,7 +138,8 @@ static bool rank_measure(const struct look *before, const struct look *now, cons
 
         if (!is)
                 return false;
-        ret_times->waited = seconds(more(is->wait_ns, was->wait_ns));
+        ret_times->waited = seconds(is->n_batches > 0 ? more(is->wait_ns, was->wait_ns)
+                                                      : more(is->waiting_ns, was->waiting_ns));
         ret_times->busy = seconds(more(is->busy_ns, was->busy_ns));
         ret_times->n_batches = more(is->n_batches, was->n_batches);
         ret_times->batch = samples_in_batch(now->job, rank);
