@@ -198,11 +198,20 @@ static bool let_go_locked(struct fair_queue *queue, struct fair_thread *thread) 
         return true;
 }
 
+/* Something was pushed for the share. */
+static void press_locked(struct fair_queue *queue, const struct fair_share *share) {
+        if (queue->n_threads >= 2 && queue->n_held == queue->n_threads && share->group->n_held == 0 &&
+            length_of(share) != FAIR_LONG)
+                atomic_store_explicit(&queue->is_pressed, true, memory_order_relaxed);
+}
+
 static struct fair_item *take_locked(struct fair_queue *queue, struct fair_thread *thread) {
         struct fair_share *share = least_served_locked(queue);
 
         if (!share)
                 return NULL;
+        if (atomic_load_explicit(&queue->is_pressed, memory_order_relaxed))
+                atomic_store_explicit(&queue->is_pressed, false, memory_order_relaxed);
         if (thread)
                 hold_locked(queue, thread, share);
         return take_from_locked(queue, share->group, share);
@@ -255,6 +264,7 @@ void fair_queue_push(struct fair_queue *queue, struct fair_share *share, struct 
         if (STAILQ_EMPTY(&share->items))
                 enter_locked(queue, share);
         STAILQ_INSERT_TAIL(&share->items, item, entry);
+        press_locked(queue, share);
         somebody_sleeps = queue->n_waiting > 0;
         pthread_mutex_unlock(&queue->lock);
 
@@ -284,6 +294,7 @@ void fair_queue_push_all(struct fair_queue *queue, struct fair_share *share, str
                 items[i]->share = share;
                 STAILQ_INSERT_TAIL(&share->items, items[i], entry);
         }
+        press_locked(queue, share);
         n_wake = n_to_wake(share, n, queue->n_waiting);
         pthread_mutex_unlock(&queue->lock);
         for (; n_wake > 0; n_wake--)
@@ -328,6 +339,11 @@ struct fair_item *fair_queue_pop_beside(struct fair_queue *queue, const struct f
                 other = take_from_locked(queue, share->group, share);
         pthread_mutex_unlock(&queue->lock);
         return other;
+}
+
+bool fair_queue_presses(struct fair_queue *queue, const struct fair_thread *thread) {
+        return atomic_load_explicit(&queue->is_pressed, memory_order_relaxed) && thread->length != FAIR_SHORT &&
+               atomic_exchange_explicit(&queue->is_pressed, false, memory_order_relaxed);
 }
 
 /* Not by the number of items: a client may well have a few long ones after many short ones, and again. */

@@ -16,7 +16,8 @@
  * Work cannot be taken back from a thread, and how long it takes is a client's choice. So while a group wants short
  * items, or took one a moment ago, the long ones (LONG) of all others leave it a thread, which may be idle meanwhile. A
  * share that has not been measured has one item done first. A share with a long item counts as long for a good while,
- * and is charged its longest time when an item is taken: so threads spread before the first of them is back.
+ * and is charged its longest time when an item is taken: so threads spread before the first of them is back. A group
+ * that comes when others' long items have every thread already makes one of them be given up.
  *
  * One mutex, held for a few instructions and one look at each group that has items and at the shares of those that
  * come into question; a push wakes a thread only if one sleeps. Nothing is allocated. */
@@ -102,6 +103,7 @@ struct fair_queue {
         bool is_stopped;
         pthread_cond_t filled;
 
+        _Atomic bool is_pressed;      /* one of the threads that hold an item is to give it up */
         uint32_t n_threads, n_held;   /* in all, and those that have an item which is not short */
         struct fair_recent recent[2]; /* the last group that took one which is not long, and the last one beside it */
         uint64_t age, aged_ns;        /* grows while a thread is kept free */
@@ -132,6 +134,10 @@ struct fair_item *fair_queue_pop(struct fair_queue *queue, struct fair_thread *t
 /* A thread that has popped `item` takes another one of its share, if they are short, at least n_stay are left and no
  * thread sleeps; NULL: it does not. Never blocks. */
 struct fair_item *fair_queue_pop_beside(struct fair_queue *queue, const struct fair_item *item, uint32_t n_stay);
+
+/* Should this thread give up its item and push it again? Yes, once, if no thread has a short item and another group got
+ * one that is not long: it came when others had all threads already. Cheap; any thread. */
+bool fair_queue_presses(struct fair_queue *queue, const struct fair_thread *thread);
 
 /* The thread has spent taken_ns on an item that it popped; 0: nothing, which says nothing about other items. Call it
  * before releasing whatever keeps the share alive; any thread; no lock. */

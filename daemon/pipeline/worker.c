@@ -121,19 +121,33 @@ static void count_time(struct worker *worker, struct task *task, uint64_t begin_
         counter_add(&worker->counters->decode_ns, took.serving_ns);
 }
 
+#define SAMPLE_ENDS_JOB 2 /* and not because of its own bytes */
+#define SAMPLE_AGAIN    3 /* to be made again from its bytes */
+
 /* What takes long asks it now and then. */
 static bool is_wanted(const void *userdata) {
-        const struct worker *worker = userdata;
+        struct worker *worker = (struct worker *)(uintptr_t)userdata;
 
-        return batch_is_wanted(worker->batch);
+        if (worker->may_yield && fair_queue_presses(worker->ready, &worker->taking))
+                worker->yields = true;
+        return !worker->yields && batch_is_wanted(worker->batch);
 }
 
-/* It was given up, or has failed, and nobody wants it any more. */
-static int dropped_or(const struct task *task, int error) {
-        return error == -ECANCELED && !batch_is_wanted(task->batch) ? RENDERING_DROPPED : error;
+/* It was given up, because nobody wants it any more or another user waits, or has failed. */
+static int given_up_or(const struct worker *worker, const struct task *task, int error) {
+        if (error >= 0 || (error != -ECANCELED && !worker->yields))
+                return error;
+        if (!batch_is_wanted(task->batch))
+                return RENDERING_DROPPED;
+        return worker->yields ? SAMPLE_AGAIN : error;
 }
 
-/* Returns 0, SAMPLE_WAITS, RENDERING_DROPPED, or a negative errno for what is wrong with the sample. */
+/* A ragged field gets its place once. */
+static bool may_yield(const struct task *task) {
+        return task->batch->stream->layout.n_ragged == 0 && !task->carried.is_again;
+}
+
+/* Returns 0, SAMPLE_WAITS, SAMPLE_AGAIN, RENDERING_DROPPED, or a negative errno for what is wrong with the sample. */
 static int serve(struct worker *worker, struct task *task, struct why *why) {
         struct stage_clock *clock = codec_tools_clock(worker->tools);
         uint64_t begin_ns = stage_clock_start(clock, STAGE_OTHER);
@@ -153,13 +167,15 @@ static int serve(struct worker *worker, struct task *task, struct why *why) {
         counter_add(&worker->counters->n_bytes_read, task->request.n_bytes);
 
         codec_tools_begin_sample(worker->tools);
-        r = dropped_or(task, fields_serve(worker, task, why));
+        worker->may_yield = may_yield(task);
+        r = given_up_or(worker, task, fields_serve(worker, task, why));
+        worker->may_yield = worker->yields = false;
         codec_tools_begin_sample(worker->tools); /* it needs no memory that is returned now */
         worker_count_decoded(worker);
-        if (r == SAMPLE_WAITS || r == RENDERING_DROPPED) { /* what it has begun is begun again */
+        if (r == SAMPLE_WAITS || r == RENDERING_DROPPED || r == SAMPLE_AGAIN) { /* what it has begun is begun again */
                 uint64_t end_ns = stage_clock_stop(clock);
 
-                if (r == RENDERING_DROPPED) /* it is paid for */
+                if (r != SAMPLE_WAITS) /* it is paid for */
                         worker->serving_ns = end_ns - begin_ns;
                 stage_clock_drop(clock);
                 trace_sample_end(worker, DLP_TRACE_POSTPONED, begin_ns, end_ns, 0);
@@ -241,9 +257,6 @@ static void serve_again(struct worker *worker, struct task *task) {
         batch_sample_done(batch, worker->counters);
         planner_return(worker->planner, task);
 }
-
-#define SAMPLE_ENDS_JOB 2 /* and not because of its own bytes */
-#define SAMPLE_AGAIN    3 /* to be made again from its bytes */
 
 /* What has become of the sample on its stream's desk: 0, one of these, or a negative errno. */
 static int own_outcome(struct task *task, struct why *why) {
@@ -335,13 +348,13 @@ static void worker_do(struct worker *worker, struct task *task) {
 
                 r = was_on_desk ? own_outcome(task, &why) : serve(worker, task, &why);
                 if (r == 0 && was_on_desk)
-                        r = dropped_or(task, after_serve(worker, task, &why));
+                        r = given_up_or(worker, task, after_serve(worker, task, &why));
                 if (r == SAMPLE_WAITS)
                         return;
-                if (r == RENDERING_DROPPED) {
+                if (r == RENDERING_DROPPED || r == SAMPLE_AGAIN)
                         worker_settle(worker, task);
+                if (r == RENDERING_DROPPED)
                         counter_add(&worker->counters->n_dropped, 1);
-                }
                 task->own.state = OWN_NONE;
                 fair_item_done(&task->ready, worker->serving_ns);
                 if (r == SAMPLE_AGAIN || (r < 0 && failure_handle(task, r, &why, worker->counters) != FAILURE_ENDS)) {

@@ -48,7 +48,8 @@ struct worker {
         uint64_t clock_ns;         /* own thread: base/work/pace.h */
         uint64_t serving_ns;       /* own thread: time of the current sample */
         struct fair_thread taking; /* the queue's */
-        const struct batch *batch; /* own thread: of the current sample */
+        const struct batch *batch; /* own thread: of the current sample, */
+        bool may_yield, yields;    /* which can be made again from its bytes later, and is to be */
         struct counters counted;
         struct rendering rendering;   /* own thread: what cells do for it */
         struct trace_thread traced;   /* own thread */

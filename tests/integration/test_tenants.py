@@ -573,6 +573,21 @@ def _(box):
     within(120, lambda: worker_ns(house)[BOB] - before > 1e9, "Bob's go on alone")
 
 
+@case("who comes when another user's long samples have all workers does not wait for the first of them")
+def _(box):
+    house = House(box, {"d": box.folder_of_pictures("pictures", N)}, workers=2, memory_limit="2GiB", max_step_pixels=1 << 40)
+    house.daemon.read("d", batch=1, epochs=1)  # indexed
+    steps = " ".join(["resize(4096:4096)"] + ["equalize(1)", "gaussian_blur(31, sigma=8)"] * 14 + ["center_crop(8)"])
+    before = house.daemon.cpu_ticks()
+    slow = subprocess.Popen(**dict(house.command(BOB, "read", "d", "--job", "slow", "--batch", "2", "--pipeline", steps),
+                                   stdout=subprocess.DEVNULL))
+    box.processes.append(slow)
+    within(60, lambda: house.daemon.cpu_ticks() > before + 30, "Bob's samples are being made")
+    house.daemon.read("d", batch=2, limit=1)
+    job = next(job for job in house.daemon.objects("jobs") if job["name"] == "slow")
+    equal(job["counts"]["n_samples"], 0, "samples of Bob's that were made before the first batch of another user")
+
+
 # ---- hostile --------------------------------------------------------------------------------------------------------
 
 def misbehave(house, round_number):

@@ -454,6 +454,26 @@ START_TEST(long_items_after_many_short_ones_fill_the_threads_once_at_most) {
 }
 END_TEST
 
+START_TEST(who_comes_when_long_items_have_every_thread_makes_one_be_given_up) {
+        users[0].item_ns = users[2].item_ns = 3000 * MS;
+        have_threads(2);
+        user_push(&users[0]);
+        takes(0, &users[0]);
+        takes(1, &users[0]);
+        user_push(&users[0]);
+        user_push(&users[2]); /* its own are long as well */
+        ck_assert(!fair_queue_presses(&queue, &workers[0]));
+        user_push(&users[1]);
+        ck_assert(fair_queue_presses(&queue, &workers[1]));
+        ck_assert(!fair_queue_presses(&queue, &workers[0])); /* one alone */
+        user_had(&users[0], 1000);
+        user_had(&users[2], 1000);
+        takes(1, &users[1]);
+        user_push(&users[3]);
+        ck_assert(!fair_queue_presses(&queue, &workers[0])); /* the other thread comes soon */
+}
+END_TEST
+
 /* ---- threads ------------------------------------------------------------------------------------------------- */
 
 static _Atomic uint32_t n_done;
@@ -594,6 +614,7 @@ int main(void) {
         tcase_add_test(reckoned, a_users_new_job_is_taken_for_what_the_others_are);
         tcase_add_test(reckoned, long_items_get_every_thread_when_others_have_long_ones_only);
         tcase_add_test(reckoned, long_items_after_many_short_ones_fill_the_threads_once_at_most);
+        tcase_add_test(reckoned, who_comes_when_long_items_have_every_thread_makes_one_be_given_up);
         suite_add_tcase(suite, reckoned);
         tcase_add_checked_fixture(threaded, setup, teardown);
         tcase_set_timeout(threaded, 60);
