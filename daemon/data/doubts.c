@@ -27,7 +27,7 @@ struct doubting {
         const atomic_bool *cancel;
         _Atomic uint64_t *sample; /* whose file is being read */
         uint64_t n_heads;         /* files whose first bytes were read */
-        struct kind empty, not_files, odd, unreadable, deep;
+        struct kind empty, not_files, odd, unreadable, deep, deeper;
         char begins[3 * 8 + 1]; /* of the first odd one */
         int error;              /* of the first unreadable one */
 };
@@ -110,8 +110,8 @@ static void look_at_head(struct doubting *doubting, uint64_t sample, uint32_t fi
                         for (size_t i = 0; i < 8 && i < (size_t)n; i++)
                                 snprintf(doubting->begins + 3 * i, 4, " %02x", head[i]);
                 note(&doubting->odd, sample);
-        } else if (is_picture && looks_deep(head, (size_t)n)) {
-                note(&doubting->deep, sample);
+        } else if (is_picture && deep_bits(head, (size_t)n) > 0) {
+                note(deep_bits(head, (size_t)n) <= 16 ? &doubting->deep : &doubting->deeper, sample);
         }
 }
 
@@ -144,6 +144,18 @@ static size_t tell(const struct doubting *doubting, const struct kind *kind, uin
                                     (unsigned long long)kind->n, of, shown);
 }
 
+/* What a picture of 8 bits does not keep. */
+static void tell_deep(const struct doubting *doubting, struct why *ret_text) {
+        char text[DLP_TEXT_MAX] = "";
+
+        if (tell(doubting, &doubting->deep, doubting->n_heads, "pictures of one channel with more than 8 bits", text,
+                 0))
+                why_set(ret_text, 0, "%s: without decode(mode=I;16), values above 255 become 255, as in Pillow", text);
+        else if (tell(doubting, &doubting->deeper, doubting->n_heads,
+                      "pictures of one channel with more than 16 bits, or of floats", text, 0))
+                why_set(ret_text, 0, "%s: their values are not kept; store them as arrays, in .npy files", text);
+}
+
 static void tell_all(const struct doubting *doubting, struct why *ret_text) {
         const char *error = strerrordesc_np(-doubting->error);
         char text[DLP_TEXT_MAX] = "", what[128];
@@ -159,9 +171,8 @@ static void tell_all(const struct doubting *doubting, struct why *ret_text) {
         if (n > 0)
                 why_set(ret_text, 0, "of %llu samples, some can probably not be decoded: %s",
                         (unsigned long long)doubting->source->n_samples, text);
-        else if (tell(doubting, &doubting->deep, doubting->n_heads, "pictures of one channel with more than 8 bits",
-                      text, 0) > 0)
-                why_set(ret_text, 0, "%s: without decode(mode=I;16), values above 255 become 255, as in Pillow", text);
+        else
+                tell_deep(doubting, ret_text);
 }
 
 bool doubts_end_jobs(const char *text) {

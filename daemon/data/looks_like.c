@@ -82,12 +82,12 @@ static uint32_t tiff_number(const uint8_t *bytes, bool is_big, size_t n) {
 }
 
 /* Tags 258 (bits of a sample) and 277 (samples of a pixel), which are short numbers in the entry itself. */
-static bool is_deep_tiff(const uint8_t *bytes, size_t n_bytes) {
+static unsigned deep_bits_of_tiff(const uint8_t *bytes, size_t n_bytes) {
         bool is_big = bytes[0] == 'M';
         uint32_t at = tiff_number(bytes + 4, is_big, 4), n_entries, bits = 1, samples = 1;
 
         if (at > n_bytes - 2)
-                return false;
+                return 0;
         n_entries = tiff_number(bytes + at, is_big, 2);
         for (at += 2; n_entries > 0 && at + 12 <= n_bytes; at += 12, n_entries--) {
                 uint32_t tag = tiff_number(bytes + at, is_big, 2), count = tiff_number(bytes + at + 4, is_big, 4);
@@ -97,7 +97,7 @@ static bool is_deep_tiff(const uint8_t *bytes, size_t n_bytes) {
                 if (tag == 277)
                         samples = tiff_number(bytes + at + 8, is_big, 2);
         }
-        return bits > 8 && samples == 1;
+        return bits > 8 && samples == 1 ? bits : 0;
 }
 
 /* "P5", width, height, greatest value, with blanks between them. */
@@ -115,12 +115,13 @@ static bool is_deep_pgm(const uint8_t *bytes, size_t n_bytes) {
         return numbers[2] > 255;
 }
 
-bool looks_deep(const uint8_t *bytes, size_t n_bytes) {
+unsigned deep_bits(const uint8_t *bytes, size_t n_bytes) {
         if (n_bytes >= 26 && memcmp(bytes, "\x89PNG", 4) == 0)
-                return bytes[24] == 16 && (bytes[25] & 3) == 0; /* bits; the kind: grey, with or without alpha */
+                return bytes[24] == 16 && (bytes[25] & 3) == 0 ? 16
+                                                               : 0; /* bits; the kind: grey, with or without alpha */
         if (n_bytes >= 8 && (memcmp(bytes, "II*\0", 4) == 0 || memcmp(bytes, "MM\0*", 4) == 0))
-                return is_deep_tiff(bytes, n_bytes);
-        return n_bytes >= 8 && memcmp(bytes, "P5", 2) == 0 && is_deep_pgm(bytes, n_bytes);
+                return deep_bits_of_tiff(bytes, n_bytes);
+        return n_bytes >= 8 && memcmp(bytes, "P5", 2) == 0 && is_deep_pgm(bytes, n_bytes) ? 16 : 0;
 }
 
 bool looks_like_sound(const uint8_t *bytes, size_t n_bytes) {

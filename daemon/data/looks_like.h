@@ -19,9 +19,9 @@ enum field_coding coding_of_file(const char *name);
 /* Do they begin like a picture of a kind that the daemon decodes? Looks at the first bytes only. */
 bool looks_like_picture(const uint8_t *bytes, size_t n_bytes);
 
-/* Does a picture that begins like this have one channel of 16 bits, or floats, whose levels a picture of 8 bits does
- * not keep? PNG, PGM, and TIFF with its tags at the begin. */
-bool looks_deep(const uint8_t *bytes, size_t n_bytes);
+/* How many bits, more than 8, has the one channel of a picture that begins like this? PNG, PGM, and TIFF with its tags
+ * at the begin; 0: it has several channels, or 8 bits, or it is not known. */
+unsigned deep_bits(const uint8_t *bytes, size_t n_bytes);
 
 /* The same for a sound: WAV, FLAC, Ogg, MP3. */
 bool looks_like_sound(const uint8_t *bytes, size_t n_bytes);

@@ -61,7 +61,8 @@ def _(box):
     daemon = box.daemon({name: box.path(name) for name in ("png", "tif", "tiff", "pgm", "plain")})
     for name in ("png", "tif", "tiff", "pgm"):
         within(20, lambda: row_of(daemon, name)["state"] == "ready", "it is open")
-        contains(row_of(daemon, name)["doubt"], "more than 8 bits: 1 of the 1 looked at", "decode(mode=I;16)")
+        told = ("more than 16 bits, or of floats", ".npy") if name == "tiff" else ("more than 8 bits", "decode(mode=I;16)")
+        contains(row_of(daemon, name)["doubt"], "1 of the 1 looked at", *told)
         contains(daemon.log(), f"warning  dataset: {name}: pictures of one channel")
     equal("doubt" in row_of(daemon, "plain"), False, "nothing is lost of these")
     lines = trainer(box, daemon, """
