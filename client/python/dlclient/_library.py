@@ -503,8 +503,8 @@ def sentence_of(value: Optional[bytes]) -> str:
 
 
 def split_version(text: str) -> Tuple[Tuple[int, ...], str]:
-    """Of "0.1.0+git20261128010203.0123abcd" the numbers, and when the commit was made, as a text that can be compared; "" in a
-    tree, and in a release."""
+    """Of "0.1.0+git20261128010203.0123abcd" the numbers, and when the commit was made, as a text that can be compared;
+    "" in a tree, and in a release."""
     numbers, _, commit = text.partition("+git")
     return tuple(int(number) for number in numbers.split(".")), commit.partition(".")[0]
 
