@@ -265,6 +265,38 @@ START_TEST(uneven_batches_ask_for_more_slots) {
 }
 END_TEST
 
+/* Of what the other job leaves to it, this one takes a third. */
+START_TEST(no_slots_are_advised_beside_a_greedy_neighbour) {
+        begin(&before, 1);
+        copy(&now, &before);
+        pass(&now, 10);
+        take(&now, 0, 10, 0.9, 20);
+        work(&now, 1, 0.9, 0);
+        now.node.worker_ns += 17 * SECOND;
+        now.node.worker_cpu_ns += 17 * SECOND;
+        judge();
+        ck_assert_int_eq(v.limit, VERDICT_DECODING);
+        near(v.other_share, 0.85);
+        ck_assert_msg(strstr(v.advice, "end other jobs") && !strstr(v.advice, "slots"), "%s", v.advice);
+}
+END_TEST
+
+START_TEST(advice_is_for_the_kind_of_data) {
+        static const char *const FIRST[] = { "decode", "tokens", "audio" }, *const HAS[] = { "smaller pictures",
+                                                                                             "store tokens",
+                                                                                             "more CPUs" };
+
+        for (unsigned i = 0; i < 3; i++) {
+                strcpy(stage_names[0], FIRST[i]);
+                ten_seconds(0.5, 100, 19, 0, 1);
+                ck_assert_int_eq(v.limit, VERDICT_DECODING);
+                ck_assert_msg(strstr(v.advice, HAS[i]), "%s", v.advice);
+                ck_assert_msg(!strstr(v.advice, "pictures") == (i != 0), "%s", v.advice);
+        }
+        strcpy(stage_names[0], "decode");
+}
+END_TEST
+
 START_TEST(other_jobs_take_their_part) {
         begin(&before, 1);
         copy(&now, &before);
@@ -521,6 +553,8 @@ int main(void) {
                 { "limits", storage_with_a_short_ring_is_still_storage },
                 { "limits", uneven_batches_ask_for_more_slots },
                 { "limits", other_jobs_take_their_part },
+                { "limits", no_slots_are_advised_beside_a_greedy_neighbour },
+                { "limits", advice_is_for_the_kind_of_data },
                 { "limits", workers_without_cpus_are_still_decoding },
                 { "limits", samples_that_wait_for_idle_workers_wait_for_their_cpus },
                 { "ranks", one_rank_that_waits_is_named },

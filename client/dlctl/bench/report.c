@@ -68,7 +68,7 @@ static void explain(const struct measured *measured, char *text, size_t size) {
                 n = snprintf(
                         text, size,
                         "the %u workers are busy for %.0f %% of the time: more CPUs, more workers (dlctl workers), "
-                        "or smaller pictures in store",
+                        "or less to do for a sample (dlctl diagnose says what takes their time)",
                         measured->n_workers, busy * 100);
                 break;
         case LIMIT_SHARED:

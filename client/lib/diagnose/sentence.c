@@ -160,9 +160,12 @@ static void advise_workers(struct writer *w, const struct verdict *v) {
                 say_prediction(w, v, "about");
                 return;
         }
-        write_to(w, "give the daemon more CPUs (it may use %.3g)%s%s, or store smaller pictures", v->cpus,
+        write_to(w, "give the daemon more CPUs (it may use %.3g)%s%s%s", v->cpus,
                  v->other_share >= 0.05 ? ", end other jobs" : "",
-                 v->cpu_share > 0 && v->cpu_share < 0.8 ? ", take other programs off them" : "");
+                 v->cpu_share > 0 && v->cpu_share < 0.8 ? ", take other programs off them" : "",
+                 v->has_pictures ? ", or store smaller pictures"
+                 : v->has_tokens ? ", or store tokens in place of texts"
+                                 : "");
         say_prediction(w, v, "with twice the CPUs about");
 }
 

@@ -261,6 +261,8 @@ static void judge_stages(const struct look *before, const struct look *now, stru
                 double taken = stage_seconds(before ? before->job : NULL, now->job->stages[i]);
 
                 sum += taken;
+                v->has_pictures |= taken > 0 && strcmp(now->job->stages[i]->name, "decode") == 0;
+                v->has_tokens |= taken > 0 && strcmp(now->job->stages[i]->name, "tokens") == 0;
                 if (taken > most) {
                         most = taken;
                         snprintf(v->stage, sizeof(v->stage), "%s", now->job->stages[i]->name);
@@ -328,6 +330,9 @@ static enum verdict_limit held_by(const struct verdict *v) {
         /* What waits for workers that are not busy waits for their CPUs. */
         double workers = larger(v->worker_share, v->queued_share);
 
+        /* Nor is it short of slots while others keep the workers busy. */
+        if (v->other_share > 0 && v->other_share + v->worker_share * (1 - v->other_share) >= SATURATED_SHARE)
+                workers = larger(workers, USED_SHARE);
         if (larger(workers, v->reading_share) < USED_SHARE)
                 return VERDICT_LATENCY;
         if (v->reading_share > workers)

@@ -15,7 +15,8 @@
  * their time that they are busy, of the time that other jobs leave to this one and of the CPUs that they may use. F
  * supply of storage: the rate divided by the share of the samples that may be under way at once that are being read.
  *
- * The rate follows the smallest of the three. If the trainer waits although F and P are larger, its batches come
+ * The rate follows the smallest of the three. If all workers are busy, this job's and those of others together, it is
+ * theirs. If the trainer waits although F and P are larger, its batches come
  * unevenly and too few are prepared ahead. If a rank takes fewer batches than the others and does not wait, it is slow
  * itself, whatever the others wait for.
  *
@@ -91,6 +92,7 @@ struct verdict {
         char stage[VERDICT_STAGE_MAX]; /* that takes most of the workers' time; "": none */
         double stage_share;            /* of that time */
         bool stage_is_step;            /* it is a step of the pipeline, which may be left out or done elsewhere */
+        bool has_pictures, has_tokens; /* workers decode pictures; make tokens of texts */
 
         char sentence[VERDICT_TEXT_MAX]; /* whether, and what limits */
         char advice[VERDICT_TEXT_MAX];   /* what to change, and what that gives; a reason if there is nothing to do */
