@@ -179,11 +179,12 @@ static int configure_catalog(struct daemon *daemon, struct why *why) {
         if (!wishes)
                 return why_errno(why, -ENOMEM, "datasets");
         for (size_t i = 0; i < settings->n_datasets; i++)
-                wishes[i] =
-                        (struct catalog_wish){ settings->datasets[i].name,    settings->datasets[i].path,
-                                               settings->datasets[i].format,  settings->datasets[i].origin,
-                                               &settings->datasets[i].groups, (uint32_t)settings->datasets[i].weight,
-                                               settings->datasets[i].options };
+                wishes[i] = (struct catalog_wish){
+                        settings->datasets[i].name,    settings->datasets[i].path,
+                        settings->datasets[i].format,  settings->datasets[i].origin,
+                        &settings->datasets[i].groups, (uint32_t)settings->datasets[i].weight,
+                        settings->datasets[i].options, strcmp(settings->datasets[i].links, "follow") == 0
+                };
         r = catalog_configure(&daemon->catalog, wishes, settings->n_datasets, why);
         free(wishes);
         return r;

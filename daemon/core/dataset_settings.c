@@ -131,6 +131,8 @@ const struct setting DATASET_SETTINGS[] = {
         { "allow", SETTING_OPTIONAL, AT(allow), "", 0, 4095, NULL, "groups", true,
           "whose members may use the dataset and join each other's jobs on it; empty: everybody who may connect",
           check_allow },
+        { "links", SETTING_CHOICE, AT(links), "inside", 0, 0, "inside follow", "", true,
+          "symbolic links in the dataset's folder: inside refuses those that lead out of it, follow follows them" },
         { "weight", SETTING_NUMBER, AT(weight), "1", 1, FAIR_WEIGHT_MAX, NULL, "", true,
           "share of workers and reads: a job of weight 3 gets three times as much as one of weight 1" },
         { "origin", SETTING_OPTIONAL, AT(origin), "", 0, 4095, NULL, "URL", true,

@@ -10,9 +10,9 @@
 
 /* Of a dataset that is brought here, or shared by several users. */
 static const char *const NOT_OF_PATHS[] = {
-        "path",        "origin",     "origin_kind", "endpoint",      "region",       "addressing",
-        "credentials", "ca_file",    "connections", "unpack",        "unpack_limit", "prepare",
-        "pack",        "shard_size", "sharing",     "stall_timeout", "allow",        "weight",
+        "path",    "origin",        "origin_kind", "endpoint",     "region",  "addressing", "credentials",
+        "ca_file", "connections",   "unpack",      "unpack_limit", "prepare", "pack",       "shard_size",
+        "sharing", "stall_timeout", "allow",       "weight",       "links",
 };
 
 static int take(struct dataset_setting *dataset, const char *key, const char *value, struct why *why) {
@@ -96,7 +96,11 @@ int path_dataset_add(struct catalog *catalog, const struct path_wish *wish, char
         if (r < 0)
                 return r;
         entry = (struct catalog_wish){
-                .name = dataset.name, .path = dataset.path, .format = dataset.format, .options = dataset.options
+                .name = dataset.name,
+                .path = dataset.path,
+                .format = dataset.format,
+                .options = dataset.options,
+                .follows_links = true, /* only for who may read everything that the daemon may */
         };
         r = catalog_add_path(catalog, &entry, why);
         if (r == 0)

@@ -44,6 +44,7 @@ struct dataset_setting {
         char *merge, *stream, *field_limit, *spool, *spool_limit;           /* webdataset */
         char *allow;          /* groups whose members may use it; "": everybody who may connect */
         struct groups groups; /* of `allow`, looked up */
+        char *links;          /* "inside"; "follow": those in its folder may lead out of it */
         int64_t weight;       /* 1; share of workers and reads of each of its jobs */
 };
 

@@ -17,6 +17,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "daemon/base/machine/beneath.h"
 #include "daemon/base/machine/file_stamp.h"
 #include "daemon/base/machine/own_file.h"
 #include "daemon/data/files/complete.h"
@@ -36,6 +37,7 @@
 
 struct dataset {
         atomic_uint n_refs;
+        bool follows_links;   /* out of its folder */
         int root_fd;          /* -1: not held. The number does not change while it is held */
         pthread_mutex_t lock; /* guards what follows, and whether root_fd is open; no other lock is taken under it */
         unsigned n_holds;
@@ -263,8 +265,8 @@ void dataset_sweep(const char *index_dir) {
 
 /* ---- open ---------------------------------------------------------------------------------------------------- */
 
-static int open_root(const struct dataset *dataset) {
-        return open(dataset->files.root, O_PATH | O_DIRECTORY | O_CLOEXEC);
+static int open_root(const struct dataset *dataset, struct why *why) {
+        return beneath_root(dataset->files.root, dataset->follows_links, why);
 }
 
 /* Remembers which folder it is. */
@@ -293,19 +295,19 @@ static bool is_same_folder(const struct dataset *dataset, int fd) {
 }
 
 /* Zeroes if there is no such file, or it cannot be looked at. */
-static void look_at_split_file(const struct dataset *dataset, struct stat *ret_status) {
+static void look_at_split_file(const struct dataset *dataset, int root_fd, struct stat *ret_status) {
         char path[PATH_MAX];
 
         split_file(dataset->options.split ? dataset->options.split : "", path);
-        if (!path[0] || stat(path, ret_status) < 0)
+        if (!path[0] || beneath_stat_named(root_fd, dataset->files.root, path, ret_status) < 0)
                 *ret_status = (struct stat){ 0 };
 }
 
-static bool split_file_changed(const struct dataset *dataset) {
+static bool split_file_changed(const struct dataset *dataset, int root_fd) {
         const struct stat *was = &dataset->split_status;
         struct stat is;
 
-        look_at_split_file(dataset, &is);
+        look_at_split_file(dataset, root_fd, &is);
         return !file_is_same(was, &is);
 }
 
@@ -323,11 +325,12 @@ static int find_files(const struct dataset_spec *spec, struct files *ret_files, 
 
         if (format_options_value(spec->options, FORMAT_MERGE, &merge) < 0)
                 return why_set(why, -ENOMEM, "no memory to open dataset %s", spec->name);
-        return files_find(spec->path, merge, ret_files, why);
+        return files_find(spec->path, merge, spec->follows_links, ret_files, why);
 }
 
 static int dataset_new(const struct dataset_spec *spec, struct dataset **ret_dataset, struct why *why) {
         _cleanup_(dataset_unrefp) struct dataset *dataset = calloc(1, sizeof(*dataset));
+        struct why detail;
         int r;
 
         if (!dataset)
@@ -343,10 +346,11 @@ static int dataset_new(const struct dataset_spec *spec, struct dataset **ret_dat
                 return r;
         if (dataset->files.is_pipe && (!spec->format || strcmp(spec->format, "auto") == 0))
                 return refuse_pipe(spec, why); /* to tell its format, one would have to read from it */
-        dataset->root_fd = open_root(dataset);
+        dataset->follows_links = spec->follows_links;
+        dataset->root_fd = open_root(dataset, &detail);
         if (dataset->root_fd < 0)
-                return why_errno(why, -errno, "the folder %s of dataset %s cannot be opened", dataset->files.root,
-                                 spec->name);
+                return why_set(why, dataset->root_fd, "the folder of dataset %s cannot be opened: %s", spec->name,
+                               detail.text);
         r = format_tell(spec->format, dataset->root_fd, &dataset->files, spec->options, &dataset->format, why);
         if (r == 0)
                 r = format_check_files(dataset->format, &dataset->files, why);
@@ -361,10 +365,10 @@ static int dataset_new(const struct dataset_spec *spec, struct dataset **ret_dat
         r = spec->scanner ? format_options_take_scanner(&dataset->options, spec->scanner) : 0;
         if (r == 0)
                 r = format_options_stamp(&dataset->options, dataset->format->file_option, dataset->root_fd,
-                                         dataset->options_digest);
+                                         dataset->files.root, dataset->options_digest);
         if (r < 0)
                 return why_set(why, r, "no memory to open dataset %s", spec->name);
-        look_at_split_file(dataset, &dataset->split_status); /* before it is read */
+        look_at_split_file(dataset, dataset->root_fd, &dataset->split_status); /* before it is read */
         dataset->n_holds = 1;
         remember(dataset, dataset->root_fd);
         *ret_dataset = TAKE_PTR(dataset);
@@ -467,7 +471,8 @@ int dataset_open(const struct dataset_spec *spec, const char *index_dir, const s
         if (r == 0 && dataset->format->extend)
                 dataset->format->extend(dataset->index);
         if (r == 0)
-                r = view_open(&dataset->index, dataset->options.fields, dataset->options.split, why);
+                r = view_open(&dataset->index, dataset->options.fields, dataset->options.split,
+                              &(struct split_root){ dataset->root_fd, dataset->files.root }, why);
         if (r < 0)
                 return r;
 
@@ -545,6 +550,7 @@ static int hold_parts(struct dataset *dataset, struct why *why) {
 /* Opens the folder without the lock, because a dead mount would hold the lock for ever. */
 int dataset_hold(struct dataset *dataset, struct why *why) {
         _cleanup_(closep) int fd = -1;
+        struct why detail;
 
         if (dataset->n_parts > 0)
                 return hold_parts(dataset, why);
@@ -556,10 +562,9 @@ int dataset_hold(struct dataset *dataset, struct why *why) {
         }
         pthread_mutex_unlock(&dataset->lock);
 
-        fd = open_root(dataset);
+        fd = open_root(dataset, &detail);
         if (fd < 0)
-                return why_errno(why, -errno, "the folder %s of dataset %s cannot be opened", dataset->files.root,
-                                 dataset->name);
+                return why_set(why, fd, "the folder of dataset %s cannot be opened: %s", dataset->name, detail.text);
         if (!is_same_folder(dataset, fd))
                 return why_set(why, -ESTALE, "%s is another folder now; attach again", dataset->files.root);
         pthread_mutex_lock(&dataset->lock);
@@ -587,23 +592,24 @@ void dataset_leave(struct dataset *dataset) {
 }
 
 int dataset_is_current(const struct dataset *dataset, struct why *why) {
-        _cleanup_(closep) int fd = open_root(dataset);
+        _cleanup_(closep) int fd = open_root(dataset, why);
         char options_digest[sizeof(dataset->options_digest)];
 
         /* What counts is the folder that is now at the path, not where a renamed folder is. */
-        if (fd < 0 && errno != ENOENT && errno != ENOTDIR)
-                return why_errno(why, -errno, "%s", dataset->files.root);
+        if (fd < 0 && fd != -ENOENT && fd != -ENOTDIR)
+                return fd;
         if (fd < 0 || !is_same_folder(dataset, fd)) {
                 why_set(why, 0, "%s is gone, or another folder now", dataset->files.root);
                 return SOURCE_STALE;
         }
-        if (format_options_stamp(&dataset->options, dataset->format->file_option, fd, options_digest) < 0)
+        if (format_options_stamp(&dataset->options, dataset->format->file_option, fd, dataset->files.root,
+                                 options_digest) < 0)
                 return why_set(why, -ENOMEM, "%s: no memory to look at it", dataset->files.root);
         if (strcmp(options_digest, dataset->options_digest) != 0) {
                 why_set(why, 0, "%s has changed", format_option(&dataset->options, dataset->format->file_option));
                 return SOURCE_STALE;
         }
-        if (split_file_changed(dataset)) {
+        if (split_file_changed(dataset, fd)) {
                 why_set(why, 0, "the file of split %s has changed", dataset->options.split);
                 return SOURCE_STALE;
         }
@@ -611,12 +617,12 @@ int dataset_is_current(const struct dataset *dataset, struct why *why) {
 }
 
 int dataset_reopen(struct dataset *dataset) {
-        _cleanup_(closep) int fd = open_root(dataset);
         struct why why;
+        _cleanup_(closep) int fd = open_root(dataset, &why);
         int r;
 
         if (fd < 0)
-                return -errno;
+                return fd;
         r = source_is_same(dataset->index, fd, !dataset->is_given, &why);
         if (r != 0)
                 return r < 0 ? r : -ENOENT;
@@ -637,6 +643,10 @@ const char *dataset_root(const struct dataset *dataset) {
 
 const struct source *dataset_source(const struct dataset *dataset) {
         return dataset->index;
+}
+
+bool dataset_follows_links(const struct dataset *dataset) {
+        return dataset->follows_links;
 }
 
 int dataset_root_fd(const struct dataset *dataset) {

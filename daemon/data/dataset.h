@@ -25,6 +25,9 @@ struct dataset_spec {
         /* What else the configuration says: lines "KEY=VALUE" (data/format_options.h). NULL: nothing. */
         const char *options;
 
+        /* May links in the folder lead out of it (base/machine/beneath.h)? */
+        bool follows_links;
+
         /* Counts an index that must be kept in memory (data/index/index.h). Outlives the dataset. NULL: memory is not
          * counted. */
         struct budget *budget;
@@ -118,6 +121,9 @@ const char *dataset_root(const struct dataset *dataset);
 
 const struct source *dataset_source(const struct dataset *dataset);
 
-/* Descriptor of the folder (O_PATH), for openat() with the paths of the index. The dataset keeps ownership; the
+/* Descriptor of the folder (O_PATH), for beneath_open() with the paths of the index. The dataset keeps ownership; the
  * descriptor is valid as long as the caller holds the dataset. */
 int dataset_root_fd(const struct dataset *dataset);
+
+/* What the dataset_spec said. */
+bool dataset_follows_links(const struct dataset *dataset);

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "daemon/base/machine/beneath.h"
 #include "daemon/data/looks_like.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/clock.h"
@@ -76,7 +77,7 @@ static ssize_t read_head(const struct doubting *doubting, const struct extent *e
         ssize_t n;
 
         extent_path(extent, path);
-        fd = openat(dataset_root_fd(doubting->dataset), path, O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);
+        fd = beneath_open(dataset_root_fd(doubting->dataset), path, O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);
         if (fd < 0)
                 return -errno;
         n = pread(fd, head, HEAD_BYTES, (off_t)extent->offset);
@@ -157,7 +158,6 @@ static void tell_deep(const struct doubting *doubting, struct why *ret_text) {
 }
 
 static void tell_all(const struct doubting *doubting, struct why *ret_text) {
-        const char *error = strerrordesc_np(-doubting->error);
         char text[DLP_TEXT_MAX] = "", what[128];
         size_t n = 0;
 
@@ -166,7 +166,7 @@ static void tell_all(const struct doubting *doubting, struct why *ret_text) {
         snprintf(what, sizeof(what), "files that are not what their names say, as they begin with%s",
                  doubting->begins[0] ? doubting->begins : " nothing");
         n = tell(doubting, &doubting->odd, doubting->n_heads, what, text, n);
-        snprintf(what, sizeof(what), "files that cannot be read (%s)", error ? error : "unknown error");
+        snprintf(what, sizeof(what), "files that cannot be read (%s)", why_text(doubting->error));
         n = tell(doubting, &doubting->unreadable, doubting->n_heads, what, text, n);
         if (n > 0)
                 why_set(ret_text, 0, "of %llu samples, some can probably not be decoded: %s",

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "daemon/base/machine/beneath.h"
 #include "daemon/base/machine/file_stamp.h"
 #include "daemon/data/format.h"
 #include "daemon/data/scanner.h"
@@ -183,17 +184,18 @@ static bool next_file(const char **at, char name[PATH_MAX]) {
         return true;
 }
 
-static int add_file(EVP_MD_CTX *context, const char *path, int root_fd) {
+static int add_file(EVP_MD_CTX *context, const char *path, int root_fd, const char *root) {
         struct stat status;
         struct file_stamp stamp;
 
-        if (fstatat(root_fd, path, &status, 0) < 0)
+        if (beneath_stat_named(root_fd, root, path, &status) < 0)
                 return 1; /* nothing is known of it */
         stamp = file_stamp_of(&status);
         return EVP_DigestUpdate(context, &stamp, sizeof(stamp));
 }
 
-int format_options_stamp(const struct format_options *options, const char *key, int root_fd, char ret_digest[65]) {
+int format_options_stamp(const struct format_options *options, const char *key, int root_fd, const char *root,
+                         char ret_digest[65]) {
         const char *value = options && key ? format_option(options, key) : NULL;
         unsigned char digest[EVP_MAX_MD_SIZE];
         EVP_MD_CTX *context;
@@ -207,11 +209,11 @@ int format_options_stamp(const struct format_options *options, const char *key, 
         context = EVP_MD_CTX_new();
         is_fine = context && EVP_DigestInit_ex(context, EVP_sha256(), NULL) &&
                   EVP_DigestUpdate(context, options->digest, strlen(options->digest));
-        if (is_fine && fstatat(root_fd, value, &status, 0) == 0)
-                is_fine = add_file(context, value, root_fd);
+        if (is_fine && beneath_stat_named(root_fd, root, value, &status) == 0)
+                is_fine = add_file(context, value, root_fd, root);
         else
                 while (is_fine && next_file(&value, name))
-                        is_fine = add_file(context, name, root_fd);
+                        is_fine = add_file(context, name, root_fd, root);
         is_fine = is_fine && EVP_DigestFinal_ex(context, digest, NULL);
         EVP_MD_CTX_free(context);
         if (!is_fine)

@@ -60,7 +60,8 @@ int format_option_bytes(const struct format_options *options, const char *key, u
  * is a path, or else paths separated by commas, perhaps with something in brackets after each: "a.txt(id, x), b.csv".
  * They begin at `root_fd` unless they are absolute. What cannot be looked at does not count. -ENOMEM. Blocks for a
  * stat() of each. */
-int format_options_stamp(const struct format_options *options, const char *key, int root_fd, char ret_digest[65]);
+int format_options_stamp(const struct format_options *options, const char *key, int root_fd, const char *root,
+                         char ret_digest[65]);
 
 /* The key that names files which belong to those of the path (data/files/files.h). */
 #define FORMAT_MERGE "merge"

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "daemon/base/machine/beneath.h"
 #include "daemon/data/looks_like.h"
 #include "proto/base/cleanup.h"
 
@@ -26,7 +27,7 @@ static void add(struct candidates *candidates, const struct format *format) {
 }
 
 int format_cannot_tell(int r) {
-        static const int ERRORS[] = { ENOMEM, EMFILE, ENFILE, EIO, EACCES, ESTALE, ETIMEDOUT };
+        static const int ERRORS[] = { ENOMEM, EMFILE, ENFILE, EIO, EACCES, ESTALE, ETIMEDOUT, EXDEV };
 
         for (size_t i = 0; i < ARRAY_SIZE(ERRORS); i++)
                 if (r == -ERRORS[i])
@@ -278,7 +279,7 @@ int format_tell(const char *name, int root_fd, const struct files *files, const 
 }
 
 int format_look_into(int root_fd, int (*look)(void *userdata, const struct dirent *entry), void *userdata) {
-        int fd = openat(root_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), r = 0;
+        int fd = beneath_open(root_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), r = 0;
         DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
         const struct dirent *entry;
 

@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "daemon/base/machine/beneath.h"
 #include "daemon/data/index/index.h"
 #include "proto/base/cleanup.h"
 
@@ -21,6 +22,7 @@ enum read_error read_error_kind(int error) {
         case EBADMSG: /* the length differs from the one in the index */
         case EOVERFLOW:
         case ELOOP:
+        case EXDEV: /* a link that leads out of the folder */
         case ENAMETOOLONG:
                 return READ_ERROR_OWN;
         case ENOENT:
@@ -83,10 +85,10 @@ enum read_error dataset_read_error_kind(const struct dataset *dataset, uint64_t 
 }
 
 static int say(struct why *why, const struct dataset *dataset, const char *name, int error) {
-        const char *short_name = strerrorname_np(-error), *text = strerrordesc_np(-error);
+        const char *short_name = strerrorname_np(-error);
 
-        return why_set(why, error, "%s: %s%s%s (%s)", dataset_root(dataset), name, name[0] ? ": " : "",
-                       text ? text : "unknown error", short_name ? short_name : "?");
+        return why_set(why, error, "%s: %s%s%s (%s)", dataset_root(dataset), name, name[0] ? ": " : "", why_text(error),
+                       short_name ? short_name : "?");
 }
 
 /* ---- one file ------------------------------------------------------------------------------------------------ */
@@ -111,7 +113,7 @@ static int open_piece(const struct dataset *dataset, const struct piece *piece, 
         struct stat status;
 
         do {
-                fd = openat(dataset_root_fd(dataset), piece->path, O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);
+                fd = beneath_open(dataset_root_fd(dataset), piece->path, O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);
         } while (fd < 0 && errno == EINTR);
         if (fd < 0 || fstat(fd, &status) < 0)
                 return -errno;
@@ -143,7 +145,7 @@ static int read_piece(int fd, uint64_t offset, uint64_t n_bytes) {
 static bool folder_is_there(const struct dataset *dataset, const char *path) {
         struct stat status;
 
-        return fstatat(dataset_root_fd(dataset), path[0] ? path : ".", &status, 0) == 0 && S_ISDIR(status.st_mode);
+        return beneath_stat(dataset_root_fd(dataset), path[0] ? path : ".", &status) == 0 && S_ISDIR(status.st_mode);
 }
 
 static int look_at_field(const struct dataset *dataset, const struct extent *place, struct why *why) {

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <string.h>
 
+#include "daemon/base/machine/beneath.h"
 #include "daemon/base/machine/file_stamp.h"
 
 int source_compare_file(int root_fd, const char *name, const struct stat *was, enum source_compare compare,
@@ -12,8 +13,8 @@ int source_compare_file(int root_fd, const char *name, const struct stat *was, e
         struct file_stamp then = file_stamp_of(was), now;
         struct stat is;
 
-        if (fstatat(root_fd, name, &is, 0) < 0) {
-                if (errno == ENOENT || errno == ENOTDIR || errno == ELOOP || errno == ESTALE)
+        if (beneath_stat(root_fd, name, &is) < 0) {
+                if (errno == ENOENT || errno == ENOTDIR || errno == ELOOP || errno == EXDEV || errno == ESTALE)
                         return why_set(why, SOURCE_STALE, "%s is gone", shown);
                 return why_errno(why, -errno, "%s cannot be looked at", shown);
         }

@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "daemon/base/machine/beneath.h"
 #include "daemon/io/reader_private.h"
 #include "proto/base/cleanup.h"
 
@@ -19,7 +20,8 @@ int read_file_open(const struct read_request *request, int more_flags, int *ret_
         struct stat status;
 
         do {
-                fd = openat(request->dir_fd, request->path, O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY | more_flags);
+                fd = beneath_open(request->dir_fd, request->path,
+                                  O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY | more_flags);
         } while (fd < 0 && errno == EINTR);
         if (fd < 0)
                 return -errno;

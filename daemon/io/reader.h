@@ -51,9 +51,10 @@ struct read_share {
 struct read_request {
         int dir_fd;       /* where `path` begins: the dataset's root */
         const char *path; /* relative to it; a copy is not made */
-        uint64_t offset;  /* bytes; 0 unless is_part */
-        uint64_t length;  /* bytes, as the index says; READER_LENGTH_UNKNOWN: up to the file's end, wherever that is */
-        bool is_part;     /* a range of a larger file: what comes after it is not checked */
+        bool may_leave; /* links in it may lead out of it: what beneath_root() was told, so that it need not be asked */
+        uint64_t offset; /* bytes; 0 unless is_part */
+        uint64_t length; /* bytes, as the index says; READER_LENGTH_UNKNOWN: up to the file's end, wherever that is */
+        bool is_part;    /* a range of a larger file: what comes after it is not checked */
 
         const void *owner; /* of a part: whose file it is, until reader_forget(); never looked at. NULL: it is opened
                             * and closed for this request alone */

@@ -31,6 +31,7 @@
 #include <sys/resource.h>
 
 #include "daemon/base/bytes.h"
+#include "daemon/base/machine/beneath.h"
 #include "daemon/base/mailbox.h"
 #include "daemon/base/thread.h"
 #include "daemon/io/reader_private.h"
@@ -59,6 +60,7 @@ struct chain {
         uint64_t started_ns;          /* or when its read was last cancelled */
         uint32_t n_left;              /* completions to come: of all three entries, or of the read alone */
         bool is_direct;               /* past the page cache */
+        struct open_how how;          /* the kernel reads it when the entries are submitted */
         int open_result, read_result;
 };
 
@@ -281,6 +283,7 @@ static void begin_chain(struct uring *uring, struct read_request *request) {
         uint32_t idx = take_chain(uring, request, 3);
         int flags = O_RDONLY | O_NONBLOCK | O_NOCTTY;
         struct io_uring_sqe *entry;
+        struct open_how *how = &uring->chains[idx].how;
 
         if (request->past_cache && read_request_is_aligned(request)) {
                 uring->chains[idx].is_direct = true;
@@ -289,7 +292,8 @@ static void begin_chain(struct uring *uring, struct read_request *request) {
 
         /* No O_CLOEXEC: it is refused here, and files in the ring's table are not inherited anyway. */
         entry = next_entry(uring);
-        io_uring_prep_openat_direct(entry, request->dir_fd, request->path, flags, 0, idx);
+        *how = (struct open_how){ .flags = (unsigned)flags, .resolve = request->may_leave ? 0 : BENEATH_RESOLVE };
+        io_uring_prep_openat2_direct(entry, request->dir_fd, request->path, how, idx);
         mark(entry, USER_DATA(idx, OPERATION_OPEN), IOSQE_IO_LINK | async);
 
         add_read(uring, idx, (int)idx, IOSQE_FIXED_FILE | IOSQE_IO_HARDLINK);

@@ -206,6 +206,7 @@ static int task_locate(struct planner *planner, struct task *task) {
                 return why_set(&request->why, -EBADMSG, "%s", broken);
         }
         request->dir_fd = dataset_root_fd(dataset);
+        request->may_leave = dataset_follows_links(dataset);
         request->share = &task->batch->stream->job->reading;
         request->may_hang = task->batch->stream->may_hang;
         span_fields(task, &span);

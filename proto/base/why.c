@@ -1,11 +1,16 @@
 #include "proto/base/why.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "proto/base/shorten.h"
 #include "proto/base/text.h"
+
+/* "Invalid cross-device link" would tell nobody that a dataset's links are meant (daemon/base/machine/beneath.h). */
+#define LEADS_OUT                                                                                                      \
+        "a link leads out of the dataset's folder; put the file there, or write links = \"follow\" for the dataset"
 
 /* Leaves room for n_after bytes. Returns the length. */
 static size_t write_text(struct why *why, size_t n_after, const char *format, va_list arguments)
@@ -35,16 +40,21 @@ int why_set(struct why *why, int error, const char *format, ...) {
         return error;
 }
 
+/* strerror() may share a buffer between threads. */
+const char *why_text(int error) {
+        const char *text = error == -EXDEV ? LEADS_OUT : strerrordesc_np(-error);
+
+        return text ? text : "unknown error";
+}
+
 int why_errno(struct why *why, int error, const char *format, ...) {
         va_list arguments;
-        const char *name = strerrordesc_np(-error); /* static text: strerror() may share a buffer between threads */
+        const char *name = why_text(error);
         size_t n;
 
         if (!why)
                 return error;
 
-        if (!name)
-                name = "unknown error";
         va_start(arguments, format);
         n = write_text(why, strlen(": ") + strlen(name), format, arguments);
         va_end(arguments);

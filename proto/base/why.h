@@ -24,6 +24,9 @@ int why_set(struct why *why, int error, const char *format, ...) DLP_SYMBOL(why_
 int why_errno(struct why *why, int error, const char *format, ...) DLP_SYMBOL(why_errno)
         __attribute__((format(printf, 3, 4)));
 
+/* What it writes for an error. A static text. */
+const char *why_text(int error) DLP_SYMBOL(why_text);
+
 /* As why_set(), for functions that take a format themselves. */
 int why_set_list(struct why *why, int error, const char *format, va_list arguments) DLP_SYMBOL(why_set_list)
         __attribute__((format(printf, 3, 0)));

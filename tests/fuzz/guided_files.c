@@ -60,7 +60,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes) {
         merge = strchr(text, '\n');
         if (merge)
                 *merge++ = '\0';
-        if (named_find(text, n_bytes % 7 == 0, merge, &files, &why) < 0) {
+        if (named_find(text, n_bytes % 7 == 0, merge, true, &files, &why) < 0) {
                 if (!why.text[0])
                         abort();
                 return 0;

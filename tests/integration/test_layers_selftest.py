@@ -44,6 +44,8 @@ PLANTED = [
      "daemon/staging/prepare must not include daemon/staging/plan"),
     ("daemon/staging/attic/planted.c", "int planted;", "no rule knows daemon/staging/attic"),
     ("daemon/attic/planted.c", "int planted;", "no rule knows daemon/attic"),
+    ("daemon/data/formats/planted.c", "int fd = openat(root_fd, name, O_RDONLY);", "follows links out of a dataset's folder"),
+    ("daemon/data/view/planted.c", "if (fstatat(root_fd, name, &status, 0) < 0)", "follows links out of a dataset's folder"),
 ]
 
 

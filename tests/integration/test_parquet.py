@@ -163,7 +163,7 @@ def _(box):
         write(box.path("blobs", str(i)), read(f"hub/data/{source}.parquet"))
         os.makedirs(box.path("snapshot", "data"), exist_ok=True)
         os.symlink(f"../../blobs/{i}", box.path("snapshot", "data", name))
-    daemon = box.daemon({split: {"path": box.path("snapshot"), "format": "auto", "split": split} for split in
+    daemon = box.daemon({split: {"path": box.path("snapshot"), "format": "auto", "split": split, "links": "follow"} for split in
                          ("train_sft", "test_sft", "train")})
     check_hub(daemon.read("train_sft", seed=2, batch=1, pipeline="image: decode; label; text"), hub_rows(0, 12), seed=2)
     check_hub(daemon.read("test_sft", shuffle=False, batch=1, pipeline="image: decode; label; text"), hub_rows(12, 15), shuffle=False)

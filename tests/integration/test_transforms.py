@@ -609,7 +609,7 @@ def _(box):
     for name in sorted(os.listdir(folder)):
         os.symlink(os.path.join(folder, name), os.path.join(broken, name))
     write(os.path.join(broken, "a class of its own", "x.jpg"), b"no picture")
-    daemon = box.daemon({"photos": folder, "broken": broken})
+    daemon = box.daemon({"photos": folder, "broken": {"path": broken, "links": "follow"}})
     usual = [("random_resized_crop", {"size": (96, 80)}), ("hflip", {"p": 0.5}),
              ("color_jitter", {"brightness": 0.4, "contrast": 0.4, "saturation": 0.4, "hue": 0.1}),
              ("random_grayscale", {"p": 0.2})]

@@ -12,6 +12,9 @@ so that there is one), the examples on the public header alone. The library
 for GPUs stands on proto, on the public header and on the kernels, which stand on nothing. daemon and client never meet, and nothing of the product includes tests. What is made of
 proto/dataloader.proto counts as proto. Every include of our own is written from the root.
 
+What reads the files of a dataset opens them and looks at them by base/machine/beneath.h alone, which keeps links from leading
+out of the dataset's folder.
+
 Prints file:line for each offence and ends with 1 if there is one.
 """
 import os
@@ -41,6 +44,8 @@ CLIENT = {
 }
 PRODUCT = ("proto", "daemon", "client")
 GENERATED = (".pb-c.h", "proto/version.h")  # by the Makefile, below build/
+READS_DATASETS = ("daemon/data/formats/", "daemon/data/index/index_builder.c", "daemon/data/view/", "daemon/io/")
+OPENS = re.compile(r"(?<![\w.>])(?:(?:open|openat|opendir|fopen|faccessat|access|l?stat|readlink|realpath)\(|fstatat\((?!.*NOFOLLOW))")
 INCLUDE = re.compile(r'^\s*#\s*include\s*(["<])([^">]+)[">]')
 
 
@@ -93,6 +98,10 @@ def offences_of(root, path):
     with open(os.path.join(root, path), encoding="utf-8", errors="replace") as source:
         for number, line in enumerate(source, 1):
             match = INCLUDE.match(line)
+            if not match and path.startswith(READS_DATASETS) and path.endswith(".c") and not line.lstrip().startswith("*"):
+                opens = OPENS.search(line.partition("/*")[0])
+                if opens:
+                    yield f"{path}:{number}: {opens.group(0)}) follows links out of a dataset's folder: see base/machine/beneath.h"
             if not match:
                 continue
             target = target_of(root, match.group(2), match.group(1) == '"', path)

@@ -168,6 +168,7 @@ struct read_request reading_request(struct reading *reading, const char *path, u
         return (struct read_request){
                 .dir_fd = reading->dir_fd,
                 .path = path,
+                .may_leave = true,
                 .length = length,
                 .buffer = reading->buffers + (size_t)idx * READING_BUFFER_BYTES,
                 .capacity = READING_BUFFER_BYTES,

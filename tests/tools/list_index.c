@@ -51,7 +51,7 @@ static void stats(const struct dataset *dataset, const struct dataset_report *re
 int main(int argc, char **argv) {
         _cleanup_(dataset_unrefp) struct dataset *dataset = NULL;
         int only_stats = argc > 1 && strcmp(argv[1], "--stats") == 0;
-        struct dataset_spec spec = { .name = "listed", .format = "imagefolder" };
+        struct dataset_spec spec = { .name = "listed", .format = "imagefolder", .follows_links = true };
         struct dataset_report report;
         struct why why = { 0 };
 

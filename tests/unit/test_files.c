@@ -35,7 +35,7 @@ static int find(const char *path) {
 
         files_fini(&files);
         snprintf(whole, sizeof(whole), "%s%s%s", tree.root, path[0] ? "/" : "", path);
-        return files_find(whole, NULL, &files, &why);
+        return files_find(whole, NULL, true, &files, &why);
 }
 
 /* The names, with a blank after each. */
@@ -81,7 +81,7 @@ START_TEST(a_path_without_a_folder_is_relative) {
 
         tree_file(&tree, "x.tar", "x");
         ck_assert(getcwd(before, sizeof(before)) && chdir(tree.root) == 0);
-        ck_assert_int_eq(files_find("x.tar", NULL, &files, &why), 0);
+        ck_assert_int_eq(files_find("x.tar", NULL, true, &files, &why), 0);
         ck_assert_str_eq(files.root, ".");
         ck_assert_str_eq(names(), "x.tar ");
         ck_assert_int_eq(chdir(before), 0);
@@ -98,7 +98,7 @@ START_TEST(a_pipe_is_one_file_that_says_so) {
 }
 
 START_TEST(what_is_neither_a_folder_nor_a_file_is_refused) {
-        ck_assert_int_eq(files_find("/dev/null", NULL, &files, &why), -EINVAL);
+        ck_assert_int_eq(files_find("/dev/null", NULL, true, &files, &why), -EINVAL);
         expect_refusal(-EINVAL, "/dev/null is neither a folder nor a file");
         ck_assert_int_eq(find("nowhere"), -ENOENT);
         expect_refusal(-ENOENT, "/nowhere cannot be opened: No such file or directory");
@@ -231,10 +231,10 @@ START_TEST(a_pattern_is_meant_as_its_files_in_the_folder_before_the_first_brace)
         ck_assert_str_eq(names(), "d/a/x.tar d/b/x.tar ");
         ck_assert_int_eq(find("d/{,a}/x.tar"), 0);
         ck_assert_str_eq(names(), "x.tar a/x.tar ");
-        ck_assert_int_eq(files_find("/{usr,etc}/x", NULL, (files_fini(&files), &files), &why), 0);
+        ck_assert_int_eq(files_find("/{usr,etc}/x", NULL, true, (files_fini(&files), &files), &why), 0);
         ck_assert_str_eq(files.root, "/");
         ck_assert_str_eq(names(), "usr/x etc/x ");
-        ck_assert_int_eq(files_find("{usr,etc}/x", NULL, (files_fini(&files), &files), &why), 0);
+        ck_assert_int_eq(files_find("{usr,etc}/x", NULL, true, (files_fini(&files), &files), &why), 0);
         ck_assert_str_eq(files.root, ".");
         ck_assert_str_eq(names(), "usr/x etc/x ");
 }
@@ -286,7 +286,7 @@ static int find_parts(const char *path) {
                 n += (size_t)snprintf(whole + n, sizeof(whole) - n, *path == '@' ? "%s" : "%.1s",
                                       *path == '@' ? tree.root : path);
         files_fini(&files);
-        return files_find(whole, NULL, &files, &why);
+        return files_find(whole, NULL, true, &files, &why);
 }
 
 START_TEST(parts_are_their_files_one_after_the_other_in_the_deepest_folder_of_all) {
@@ -364,7 +364,7 @@ static int find_merged(const char *path, const char *merge) {
                                               *at == '@' ? tree.root : at);
         }
         files_fini(&files);
-        return files_find(texts[0], texts[1], &files, &why);
+        return files_find(texts[0], texts[1], true, &files, &why);
 }
 
 static const char *merged(void) {

@@ -22,7 +22,7 @@
 /* The index of a tree without saving it; returns what dataset_open() returns. */
 static int open_tree(const struct tree *tree, const char *below, struct dataset **ret_dataset, struct why *why) {
         char path[PATH_MAX];
-        struct dataset_spec spec = { .name = "tree", .path = path, .format = "imagefolder" };
+        struct dataset_spec spec = { .name = "tree", .path = path, .format = "imagefolder", .follows_links = true };
 
         snprintf(path, sizeof(path), "%s/%s", tree->root, below);
         return dataset_open(&spec, "/proc/nowhere", NULL, ret_dataset, NULL, why);

@@ -1,6 +1,7 @@
 /* Some samples and fields of a source: data/view/view.h, data/view/split.h. */
 #include <check.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +13,8 @@
 #include "daemon/data/view/view.h"
 #include "proto/base/cleanup.h"
 #include "tests/support/suite.h"
+
+static const struct split_root ROOT = { AT_FDCWD, "." };
 
 /* N samples with the names d/0, d/1, ...: an even one has jpg, an odd one png; all have txt and, but the first, width.
  */
@@ -63,9 +66,9 @@ START_TEST(fields_are_chosen_renamed_and_merged) {
         int64_t width = 0;
         struct why why;
 
-        ck_assert_msg(
-                view_open(&source, " image = gif | jpg | bmp | png , caption=txt, width,id=__key__", NULL, &why) == 0,
-                "%s", why.text);
+        ck_assert_msg(view_open(&source, " image = gif | jpg | bmp | png , caption=txt, width,id=__key__", NULL, &ROOT,
+                                &why) == 0,
+                      "%s", why.text);
         ck_assert_uint_eq(source->schema.n_fields, 4);
         ck_assert_str_eq(source->schema.fields[0].name, "image");
         ck_assert_str_eq(source->schema.fields[3].name, "id");
@@ -91,7 +94,7 @@ START_TEST(what_is_left_out_takes_no_memory) {
         struct source *source = make(10);
         struct why why;
 
-        ck_assert_int_eq(view_open(&source, "txt", NULL, &why), 0);
+        ck_assert_int_eq(view_open(&source, "txt", NULL, &ROOT, &why), 0);
         ck_assert_uint_eq(source->max_length, 9);
         ck_assert_uint_eq(source->max_span, 9);
         ck_assert_uint_eq(source->total_bytes, 45);
@@ -112,7 +115,7 @@ START_TEST(a_range_is_numbers_or_shares) {
         struct why why;
 
         for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
-                ck_assert_msg(split_make(source, rows[i].text, &split, &why) == 0, "%s", why.text);
+                ck_assert_msg(split_make(source, rows[i].text, &ROOT, &split, &why) == 0, "%s", why.text);
                 ck_assert_uint_eq(split.n_samples, rows[i].n);
                 ck_assert_uint_eq(split_sample(&split, 0), rows[i].first);
                 split_fini(&split);
@@ -140,7 +143,7 @@ START_TEST(parts_of_a_dataset_make_the_whole) {
                                         char text[32];
 
                                         snprintf(text, sizeof(text), "%s%u%s", before[i], percent, after[i]);
-                                        if (split_make(source, text, &split, NULL) < 0)
+                                        if (split_make(source, text, &ROOT, &split, NULL) < 0)
                                                 continue; /* empty */
                                         for (uint64_t k = 0; k < split.n_samples; k++) {
                                                 ck_assert(!seen[split_sample(&split, k)]);
@@ -164,8 +167,8 @@ START_TEST(a_hash_keeps_a_sample_in_its_part_when_others_come) {
         bool is_in[60] = { false };
         struct why why;
 
-        ck_assert_int_eq(split_make(few, "hash(0:40%; seed=7)", &one, &why), 0);
-        ck_assert_int_eq(split_make(many, "hash(0:40%; seed=7)", &other, &why), 0);
+        ck_assert_int_eq(split_make(few, "hash(0:40%; seed=7)", &ROOT, &one, &why), 0);
+        ck_assert_int_eq(split_make(many, "hash(0:40%; seed=7)", &ROOT, &other, &why), 0);
         ck_assert_uint_lt(other.n_samples, 60);
         for (uint64_t i = 0; i < other.n_samples; i++)
                 is_in[split_sample(&other, i)] = true;
@@ -189,17 +192,17 @@ START_TEST(random_split_is_that_of_torch) {
         struct split split;
         struct why why;
 
-        ck_assert_msg(split_make(source, "random_split(0.7,0.3; seed=0)[0]", &split, &why) == 0, "%s", why.text);
+        ck_assert_msg(split_make(source, "random_split(0.7,0.3; seed=0)[0]", &ROOT, &split, &why) == 0, "%s", why.text);
         ck_assert_uint_eq(split.n_samples, 7);
         for (uint64_t i = 0; i < 7; i++)
                 ck_assert_uint_eq(split_sample(&split, i), first[i]);
         split_fini(&split);
-        ck_assert_int_eq(split_make(source, "random_split(0.7, 0.3; seed=0)[1]", &split, &why), 0);
+        ck_assert_int_eq(split_make(source, "random_split(0.7, 0.3; seed=0)[1]", &ROOT, &split, &why), 0);
         ck_assert_uint_eq(split.n_samples, 3);
         for (uint64_t i = 0; i < 3; i++)
                 ck_assert_uint_eq(split_sample(&split, i), second[i]);
         split_fini(&split);
-        ck_assert_int_eq(split_make(source, "random_split(3,7; seed=42)[0]", &split, &why), 0);
+        ck_assert_int_eq(split_make(source, "random_split(3,7; seed=42)[0]", &ROOT, &split, &why), 0);
         ck_assert_uint_eq(split.n_samples, 3);
         for (uint64_t i = 0; i < 3; i++)
                 ck_assert_uint_eq(split_sample(&split, i), lengths[i]);
@@ -217,15 +220,15 @@ START_TEST(a_list_names_samples_in_its_order) {
 
         ck_assert_int_eq(write(fd, "d/7\nd/0\r\n\nd/3", 13), 13);
         snprintf(text, sizeof(text), "list(%s)", path);
-        ck_assert_msg(split_make(source, text, &split, &why) == 0, "%s", why.text);
+        ck_assert_msg(split_make(source, text, &ROOT, &split, &why) == 0, "%s", why.text);
         ck_assert_uint_eq(split.n_samples, 3);
         ck_assert(split_sample(&split, 0) == 7 && split_sample(&split, 1) == 0 && split_sample(&split, 2) == 3);
         split_fini(&split);
         ck_assert_int_eq(write(fd, "x\n", 2), 2); /* d/3x */
-        ck_assert_int_eq(split_make(source, text, &split, &why), -EINVAL);
+        ck_assert_int_eq(split_make(source, text, &ROOT, &split, &why), -EINVAL);
         ck_assert_ptr_nonnull(strstr(why.text, "\"d/3x\", but no sample has this name"));
         ck_assert_int_eq(write(fd, "d/0\n", 4), 4);
-        ck_assert_int_eq(split_make(source, text, &split, &why), -EINVAL);
+        ck_assert_int_eq(split_make(source, text, &ROOT, &split, &why), -EINVAL);
         ck_assert_ptr_nonnull(strstr(why.text, "\"d/0\" twice"));
         close(fd);
         unlink(path);
@@ -267,7 +270,7 @@ START_TEST(what_is_wrong_is_said) {
         struct why why;
 
         for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
-                ck_assert_msg(view_open(&source, rows[i].fields, rows[i].split, &why) < 0, "row %zu", i);
+                ck_assert_msg(view_open(&source, rows[i].fields, rows[i].split, &ROOT, &why) < 0, "row %zu", i);
                 ck_assert_msg(strstr(why.text, rows[i].said) != NULL, "row %zu: %s", i, why.text);
                 ck_assert(source == before);
         }
@@ -279,9 +282,9 @@ START_TEST(each_view_is_a_dataset_of_its_own) {
         struct source *sources[] = { make(10), make(10), make(10), make(10) };
         struct why why;
 
-        ck_assert_int_eq(view_open(&sources[1], "txt", NULL, &why), 0);
-        ck_assert_int_eq(view_open(&sources[2], NULL, "0:50%", &why), 0);
-        ck_assert_int_eq(view_open(&sources[3], NULL, "50%:", &why), 0);
+        ck_assert_int_eq(view_open(&sources[1], "txt", NULL, &ROOT, &why), 0);
+        ck_assert_int_eq(view_open(&sources[2], NULL, "0:50%", &ROOT, &why), 0);
+        ck_assert_int_eq(view_open(&sources[3], NULL, "50%:", &ROOT, &why), 0);
         for (int i = 0; i < 4; i++)
                 for (int k = 0; k < i; k++)
                         ck_assert_str_ne(sources[i]->digest, sources[k]->digest);

@@ -34,11 +34,11 @@ static inline size_t files_n_all(const struct files *files) {
 
 /* Finds out what `path` means. `merge`: further lists of files, "/d/a-{0..9}.tar, /d/b-{0..9}.tar", each of as many as
  * the path names, which are not samples themselves, but of which each has something for the samples of the path's file
- * in the same place; NULL: none. Symbolic links are followed. Returns 0; or an errno with `why`, which names the path:
- * -ENOENT or another one. For patterns and parts, -EINVAL if they are wrong, name a file twice or lead out of their
- * root, and -E2BIG if they are too many or name too many files. It is not checked whether these files exist. Blocks for
- * a stat() of each part. */
-int files_find(const char *path, const char *merge, struct files *ret_files, struct why *why);
+ * in the same place; NULL: none. `follows_links` as in beneath_root(); the path itself may be a link. Returns 0; or an
+ * errno with `why`, which names the path: -ENOENT or another one. For patterns and parts, -EINVAL if they are wrong,
+ * name a file twice or lead out of their root, and -E2BIG if they are too many or name too many files. It is not
+ * checked whether these files exist. Blocks for a stat() of each part. */
+int files_find(const char *path, const char *merge, bool follows_links, struct files *ret_files, struct why *why);
 
 /* Takes a struct of zeroes. */
 void files_fini(struct files *files);

@@ -2,6 +2,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <fnmatch.h>
 #include <limits.h>
 #include <stdio.h>
@@ -9,12 +10,14 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "daemon/base/machine/beneath.h"
 #include "proto/base/cleanup.h"
 
 #define NAMES_MAX 1000000u
 #define DEPTH_MAX 32u
 
 struct globbing {
+        int root_fd;
         const char *root;
         struct growing found; /* paths relative to the root, each with a NUL */
         size_t n_found;
@@ -34,19 +37,24 @@ static int add_file(struct globbing *globbing, const char *path) {
 }
 
 /* What matches the first component: a folder if others follow, else a file. */
-static int enter(struct globbing *globbing, const char *path, const char *rest, bool follows, unsigned depth) {
-        char full[PATH_MAX];
+static int enter(struct globbing *globbing, const char *path, const char *rest, unsigned depth) {
         struct stat status;
 
-        if ((size_t)snprintf(full, sizeof(full), "%s/%s", globbing->root, path) >= sizeof(full) ||
-            (follows ? stat(full, &status) : lstat(full, &status)) < 0)
-                return 0;
+        if (beneath_stat(globbing->root_fd, path, &status) < 0)
+                return errno == EXDEV ? why_errno(globbing->why, -EXDEV, "%s/%s", globbing->root, path) : 0;
         if (rest)
                 return S_ISDIR(status.st_mode) ? visit(globbing, path, rest, depth + 1) : 0;
         return S_ISREG(status.st_mode) ? add_file(globbing, path) : 0;
 }
 
-static int match_entry(struct globbing *globbing, const char *path, const char *name, const char *pattern,
+/* A link to a folder is none: one that leads back would make ** endless. */
+static bool is_folder(int dir_fd, const char *name) {
+        struct stat status;
+
+        return fstatat(dir_fd, name, &status, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(status.st_mode);
+}
+
+static int match_entry(struct globbing *globbing, int dir_fd, const char *path, const char *name, const char *pattern,
                        unsigned depth) {
         size_t n = strcspn(pattern, "/");
         const char *rest = pattern[n] ? pattern + n + 1 : NULL;
@@ -56,10 +64,10 @@ static int match_entry(struct globbing *globbing, const char *path, const char *
             (size_t)snprintf(inner, sizeof(inner), "%s%s%s", path, path[0] ? "/" : "", name) >= sizeof(inner))
                 return 0;
         if (n == 2 && strncmp(pattern, "**", 2) == 0) /* one folder more; none at all is tried by visit() */
-                return name[0] == '.' ? 0 : enter(globbing, inner, pattern, false, depth);
+                return name[0] != '.' && is_folder(dir_fd, name) ? visit(globbing, inner, pattern, depth + 1) : 0;
         memcpy(component, pattern, n);
         component[n] = '\0';
-        return fnmatch(component, name, FNM_PERIOD) == 0 ? enter(globbing, inner, rest, true, depth) : 0;
+        return fnmatch(component, name, FNM_PERIOD) == 0 ? enter(globbing, inner, rest, depth) : 0;
 }
 
 static int read_folder(struct globbing *globbing, DIR *folder, const char *path, const char *pattern, unsigned depth) {
@@ -73,26 +81,29 @@ static int read_folder(struct globbing *globbing, DIR *folder, const char *path,
                         return errno == 0 ? 0
                                           : why_errno(globbing->why, -errno, "%s/%s: the folder cannot be read",
                                                       globbing->root, path);
-                r = match_entry(globbing, path, entry->d_name, pattern, depth);
+                r = match_entry(globbing, dirfd(folder), path, entry->d_name, pattern, depth);
                 if (r < 0)
                         return r;
         }
 }
 
 static int visit(struct globbing *globbing, const char *path, const char *pattern, unsigned depth) {
-        char full[PATH_MAX];
         DIR *folder;
-        int r = 0;
+        int r = 0, fd;
 
-        if (depth > DEPTH_MAX || (size_t)snprintf(full, sizeof(full), "%s/%s", globbing->root, path) >= sizeof(full))
+        if (depth > DEPTH_MAX)
                 return 0;
         if (strncmp(pattern, "**/", 3) == 0)
                 r = visit(globbing, path, pattern + 3, depth + 1);
         if (r < 0)
                 return r;
-        folder = opendir(full);
-        if (!folder)
-                return why_errno(globbing->why, -errno, "%s: the folder cannot be read", full);
+        fd = beneath_open(globbing->root_fd, path[0] ? path : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        folder = fd < 0 ? NULL : fdopendir(fd);
+        if (!folder) {
+                r = why_errno(globbing->why, -errno, "%s/%s: the folder cannot be read", globbing->root, path);
+                closep(&fd);
+                return r;
+        }
         r = read_folder(globbing, folder, path, strcmp(pattern, "**") == 0 ? "*" : pattern, depth);
         closedir(folder);
         return r;
@@ -122,8 +133,9 @@ static int append_sorted(struct globbing *globbing, struct growing *texts, size_
         return 0;
 }
 
-int globs_expand(const char *root, const char *pattern, struct growing *texts, size_t *n_names, struct why *why) {
-        struct globbing globbing = { .root = root, .why = why };
+int globs_expand(int root_fd, const char *root, const char *pattern, struct growing *texts, size_t *n_names,
+                 struct why *why) {
+        struct globbing globbing = { .root_fd = root_fd, .root = root, .why = why };
         int r = visit(&globbing, "", pattern, 0);
 
         if (r == 0 && globbing.n_found == 0)

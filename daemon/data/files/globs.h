@@ -12,7 +12,8 @@
 
 #define GLOB_CHARACTERS "*?"
 
-/* Appends the regular files below `root` whose paths match, each with a NUL, in the order of their names, and counts
- * them. ** follows no link to a folder. Returns 0; -ENOENT with `why` if there is none, -E2BIG if there are too many;
- * or another errno. Blocks while folders are read. */
-int globs_expand(const char *root, const char *pattern, struct growing *texts, size_t *n_names, struct why *why);
+/* Appends the regular files below the folder `root` whose paths match, each with a NUL, in the order of their names,
+ * and counts them. ** follows no link to a folder. Returns 0; -ENOENT with `why` if there is none, -E2BIG if there are
+ * too many; or another errno. Blocks while folders are read. */
+int globs_expand(int root_fd, const char *root, const char *pattern, struct growing *texts, size_t *n_names,
+                 struct why *why);

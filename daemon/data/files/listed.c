@@ -6,6 +6,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "daemon/base/machine/beneath.h"
 #include "daemon/data/index/index_stamp.h"
 #include "daemon/data/index/indexing.h"
 #include "proto/base/cleanup.h"
@@ -63,7 +64,7 @@ static int sort(struct listed *listed) {
 
 static int list_folder(struct listed *listed, int root_fd, const struct files *files,
                        bool (*is_taken)(const char *name), int64_t *settled_ns, struct why *why) {
-        int fd = openat(root_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        int fd = beneath_open(root_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         int r = fd < 0 ? -errno : index_settle(fd, settled_ns, &listed->folder);
 
         if (r < 0) {
@@ -80,7 +81,7 @@ int listed_find(struct listed *listed, int root_fd, const struct files *files, b
                 int64_t *settled_ns, struct why *why) {
         if (files->n_names == 0)
                 return list_folder(listed, root_fd, files, is_taken, settled_ns, why);
-        if (fstatat(root_fd, ".", &listed->folder, 0) < 0)
+        if (beneath_stat(root_fd, ".", &listed->folder) < 0)
                 return why_errno(why, -errno, "%s: the folder cannot be looked at", files->root);
         listed->names = calloc(files->n_names, sizeof(*listed->names));
         if (!listed->names)
@@ -93,7 +94,7 @@ int listed_find(struct listed *listed, int root_fd, const struct files *files, b
 int listed_open(int root_fd, const char *root, const char *name, int64_t *settled_ns, struct stat *ret_status,
                 struct why *why) {
         /* O_NONBLOCK: opening a FIFO must not block. */
-        _cleanup_(closep) int fd = openat(root_fd, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+        _cleanup_(closep) int fd = beneath_open(root_fd, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
         int r;
 
         if (fd < 0)

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "daemon/base/machine/beneath.h"
 #include "daemon/data/files/braces.h"
 #include "daemon/data/files/globs.h"
 #include "daemon/data/index/index_layout.h"
@@ -23,6 +24,7 @@ struct part {
 
 struct naming {
         const char *path; /* for messages */
+        bool follows_links;
         struct why *why;
         struct growing parts; /* struct part */
         size_t n_parts;
@@ -164,14 +166,17 @@ static int add_matching(struct naming *naming, const char *name) {
         const char *root = (const char *)naming->texts.bytes;
         _cleanup_(growing_fini) struct growing all = { 0 };
         _cleanup_(freep) char *folder = strdup(root);
+        _cleanup_(closep) int root_fd = -1;
         const char *at;
         size_t n = 0;
         int r = folder ? braces_expand(name, &all, &n, naming->why) : no_memory(naming);
 
+        if (r == 0)
+                r = root_fd = beneath_root(folder, naming->follows_links, naming->why);
         at = (const char *)all.bytes;
-        for (size_t i = 0; i < n && r == 0; i++, at += strlen(at) + 1)
-                r = globs_expand(folder, at, &naming->texts, &naming->n_names, naming->why);
-        return r;
+        for (size_t i = 0; i < n && r >= 0; i++, at += strlen(at) + 1)
+                r = globs_expand(root_fd, folder, at, &naming->texts, &naming->n_names, naming->why);
+        return r < 0 ? r : 0;
 }
 
 static int add_names(struct naming *naming, struct part *part, size_t n_root) {
@@ -306,9 +311,10 @@ static int find_names(struct naming *naming, struct files *ret_files) {
         return r;
 }
 
-int named_find(const char *path, bool is_exact, const char *merge, struct files *ret_files, struct why *why) {
+int named_find(const char *path, bool is_exact, const char *merge, bool follows_links, struct files *ret_files,
+               struct why *why) {
         _cleanup_(freep) char *text = strdup(path), *merged = strdup(merge ? merge : "");
-        _cleanup_(naming_fini) struct naming naming = { .path = path, .why = why };
+        _cleanup_(naming_fini) struct naming naming = { .path = path, .follows_links = follows_links, .why = why };
         int r = text && merged ? add_list(&naming, text, is_exact) : no_memory(&naming);
 
         if (r == 0 && merge)

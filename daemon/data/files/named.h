@@ -5,6 +5,7 @@
 
 #include "daemon/data/files/files.h"
 
-/* The file of this path, if `is_exact`; else those of its parts and patterns. `merge` as in files_find(), and returns
+/* The file of this path, if `is_exact`; else those of its parts and patterns. The rest as in files_find(), and returns
  * as that. Blocks for a stat() of each part that may be a pattern. */
-int named_find(const char *path, bool is_exact, const char *merge, struct files *ret_files, struct why *why);
+int named_find(const char *path, bool is_exact, const char *merge, bool follows_links, struct files *ret_files,
+               struct why *why);

@@ -1,3 +1,4 @@
+#include "daemon/base/machine/beneath.h"
 #include "daemon/data/format.h"
 #include "daemon/data/format_tell.h"
 
@@ -137,7 +138,7 @@ static int open_dir(struct walk *walk, const char *path, struct stat *ret_status
         _cleanup_(closep) int fd = -1;
         int r;
 
-        fd = openat(walk->root_fd, path[0] ? path : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        fd = beneath_open(walk->root_fd, path[0] ? path : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         r = fd < 0 ? -errno : index_settle(fd, &walk->settled_ns, ret_status);
         if (r < 0)
                 return why_errno(walk->why, r, "%s%s%s: the folder cannot be read", walk->root, path[0] ? "/" : "",
@@ -185,7 +186,7 @@ static int is_class(struct walk *walk, DIR *dir, const struct dirent *entry) {
 
         if (entry->d_type != DT_UNKNOWN && entry->d_type != DT_LNK)
                 return entry->d_type == DT_DIR;
-        if (fstatat(dirfd(dir), entry->d_name, &status, 0) < 0) {
+        if (beneath_stat_entry(walk->root_fd, entry->d_name, dirfd(dir), entry->d_name, &status) < 0) {
                 if (errno == ENOENT)
                         return false;
                 return why_errno(walk->why, -errno, "%s/%s: cannot tell whether it is a class folder", walk->root,
@@ -308,21 +309,40 @@ static int add_file(struct walk *walk, size_t idx_dir, const char *name, const s
         return 0;
 }
 
+/* 0 or an errno. Links are followed as the root says. */
+static int stat_entry(struct walk *walk, size_t idx_dir, DIR *dir, const struct dirent *entry,
+                      struct stat *ret_status) {
+        char path[PATH_MAX];
+        int n, r;
+
+        if (entry->d_type == DT_REG)
+                return fstatat(dirfd(dir), entry->d_name, ret_status, AT_SYMLINK_NOFOLLOW) < 0 ? -errno : 0;
+        n = snprintf(path, sizeof(path), "%s/%s", text_at(walk, dir_at(walk, idx_dir)->path), entry->d_name);
+        if (n < 0 || (size_t)n >= sizeof(path))
+                return -ENAMETOOLONG;
+        r = beneath_stat_entry(walk->root_fd, path, dirfd(dir), entry->d_name, ret_status) < 0 ? -errno : 0;
+        if (r == -EXDEV && !has_image_extension(entry->d_name)) /* a folder of samples, which would be left out? */
+                return why_errno(walk->why, r, "%s/%s", walk->root, path);
+        return r;
+}
+
 static int add_entry(struct walk *walk, size_t idx_dir, DIR *dir, const struct dirent *entry) {
         bool maybe_dir = entry->d_type == DT_UNKNOWN || entry->d_type == DT_LNK;
         bool is_image = has_image_extension(entry->d_name);
         struct stat status;
-        bool found;
+        int r;
 
         if (entry->d_type == DT_DIR)
                 return add_dir(walk, (uint32_t)idx_dir, entry->d_name);
         if (!maybe_dir && !is_image)
                 return 0;
 
-        found = fstatat(dirfd(dir), entry->d_name, &status, 0) == 0;
-        if (found && S_ISDIR(status.st_mode))
+        r = stat_entry(walk, idx_dir, dir, entry, &status);
+        if (r == -EXDEV && !is_image)
+                return r;
+        if (r == 0 && S_ISDIR(status.st_mode))
                 return add_dir(walk, (uint32_t)idx_dir, entry->d_name);
-        return is_image ? add_file(walk, idx_dir, entry->d_name, found ? &status : NULL) : 0;
+        return is_image ? add_file(walk, idx_dir, entry->d_name, r == 0 ? &status : NULL) : 0;
 }
 
 static int read_dir(struct walk *walk, size_t idx) {
@@ -494,7 +514,7 @@ static int look_into_class(void *userdata, const struct dirent *entry) {
         if (entry->d_name[0] == '.' ||
             (entry->d_type != DT_DIR && entry->d_type != DT_LNK && entry->d_type != DT_UNKNOWN))
                 return 0;
-        fd = openat(looking->root_fd, entry->d_name, O_PATH | O_DIRECTORY | O_CLOEXEC);
+        fd = beneath_open(looking->root_fd, entry->d_name, O_PATH | O_DIRECTORY | O_CLOEXEC);
         r = fd < 0 ? format_cannot_tell(-errno)
                    : format_names_files(fd, &(struct files){ .root = entry->d_name }, has_image_extension);
         if (r != 0 && r != -EACCES)

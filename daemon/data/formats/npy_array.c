@@ -7,6 +7,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "daemon/base/machine/beneath.h"
 #include "daemon/base/machine/disk.h"
 #include "daemon/base/machine/file_stamp.h"
 #include "daemon/base/machine/mapped.h"
@@ -87,7 +88,7 @@ static int map_array(struct npy_array *array, int fd, struct why *why) {
 
 /* Descriptors are not kept open: a daemon may have thousands of datasets that no job uses. */
 int npy_array_open(struct npy_array *array, int root_fd, int64_t *settled_ns, struct why *why) {
-        _cleanup_(closep) int fd = openat(root_fd, array->file, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+        _cleanup_(closep) int fd = beneath_open(root_fd, array->file, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
         struct stat listed = array->status;
         int r = fd < 0 ? -errno : index_settle(fd, settled_ns, &array->status);
 

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "daemon/base/machine/beneath.h"
 #include "daemon/data/field_name.h"
 #include "daemon/data/formats/name_order.h"
 #include "daemon/data/formats/zip.h"
@@ -99,7 +100,7 @@ static int found_member(void *userdata, const struct zip_file *file, struct why 
 }
 
 static int list_archive(struct npy_list *list, int root_fd, const char *file, struct why *why) {
-        _cleanup_(closep) int fd = openat(root_fd, file, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+        _cleanup_(closep) int fd = beneath_open(root_fd, file, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
         struct archive archive = { .list = list, .file = file };
         int64_t settled_ns = 0;
         int r = fd < 0 ? -errno : index_settle(fd, &settled_ns, &archive.status);
@@ -138,7 +139,7 @@ static int read_folder(struct npy_list *list, DIR *dir, struct archives *archive
 }
 
 static int list_folder(struct npy_list *list, int root_fd, struct why *why) {
-        int fd = openat(root_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        int fd = beneath_open(root_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         struct archives archives = { .n = 0 };
         struct why detail;
         int64_t settled_ns = 0;
@@ -170,7 +171,7 @@ static int list_folder(struct npy_list *list, int root_fd, struct why *why) {
 
 /* What a conversion is making has another name until it is whole. */
 static bool begins_as_archive(int root_fd, const char *file) {
-        _cleanup_(closep) int fd = openat(root_fd, file, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+        _cleanup_(closep) int fd = beneath_open(root_fd, file, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
         char begin[4];
 
         return fd >= 0 && pread(fd, begin, sizeof(begin), 0) == sizeof(begin) && memcmp(begin, "PK\3\4", 4) == 0;

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "daemon/base/machine/beneath.h"
 #include "proto/base/cleanup.h"
 
 void outside_init(struct outside_files *outside, int root_fd, const char *root, struct index_builder *builder) {
@@ -77,7 +78,7 @@ int outside_find(struct outside_files *outside, const char *path, uint64_t n_byt
                 r = find_inner(outside, path, n_bytes, &inner, why);
         if (r < 0)
                 return r;
-        r = fstatat(outside->root_fd, inner, &status, 0);
+        r = beneath_stat(outside->root_fd, inner, &status);
         r = add_file(outside, inner, r < 0 ? NULL : &status, ret_row);
         return r < 0 ? why_set(why, r, "no memory for its index") : 0;
 }

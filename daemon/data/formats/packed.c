@@ -1,3 +1,4 @@
+#include "daemon/base/machine/beneath.h"
 #include "daemon/data/format.h"
 #include "daemon/data/format_tell.h"
 
@@ -68,7 +69,7 @@ static int no_memory(const struct gathering *gathering, int error) {
 
 static int open_shard(const struct gathering *gathering, const char *name, int *ret_fd) {
         /* O_NONBLOCK: opening a FIFO must not block. */
-        int fd = openat(gathering->root_fd, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+        int fd = beneath_open(gathering->root_fd, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 
         if (fd < 0 && errno == ENOENT)
                 return why_set(gathering->why, -ENOENT,
@@ -246,7 +247,7 @@ static int count_shards(struct gathering *gathering, uint64_t *ret_n) {
         DIR *dir;
         int fd, r;
 
-        fd = openat(gathering->root_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        fd = beneath_open(gathering->root_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         r = fd < 0 ? -errno : index_settle(fd, &gathering->settled_ns, &status);
         if (r < 0) {
                 closep(&fd);

@@ -11,6 +11,7 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 
+#include "daemon/base/machine/beneath.h"
 #include "daemon/base/machine/disk.h"
 #include "daemon/base/machine/own_file.h"
 #include "daemon/data/index/index_columns.h"
@@ -285,8 +286,8 @@ static int dir_is_current(const struct index *index, const struct index_dir *dir
         struct file_stamp is;
         struct stat status;
 
-        if (fstatat(root_fd, path[0] ? path : ".", &status, 0) < 0) {
-                if (errno == ENOENT || errno == ENOTDIR || errno == ELOOP || errno == ESTALE)
+        if (beneath_stat(root_fd, path[0] ? path : ".", &status) < 0) {
+                if (errno == ENOENT || errno == ENOTDIR || errno == ELOOP || errno == EXDEV || errno == ESTALE)
                         return why_set(why, SOURCE_STALE, "%s is gone", shown);
                 return why_errno(why, -errno, "%s cannot be looked at", shown);
         }
@@ -309,8 +310,8 @@ static int shard_is_current(const struct index *index, const struct index_shard 
         struct file_stamp is;
         struct stat status;
 
-        if (fstatat(root_fd, name, &status, 0) < 0) {
-                if (errno == ENOENT || errno == ELOOP || errno == ESTALE)
+        if (beneath_stat(root_fd, name, &status) < 0) {
+                if (errno == ENOENT || errno == ELOOP || errno == EXDEV || errno == ESTALE)
                         return why_set(why, SOURCE_STALE, "%s is gone", name);
                 return why_errno(why, -errno, "%s cannot be looked at", name);
         }

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "daemon/base/machine/beneath.h"
 #include "daemon/base/machine/disk.h"
 #include "daemon/data/growing.h"
 #include "daemon/data/index/index_columns.h"
@@ -519,7 +520,7 @@ static int open_shard(const struct index_builder *builder, uint64_t idx, int roo
         const char *name = (const char *)builder->names.bytes + shards[idx].name;
 
         closep(ret_fd);
-        *ret_fd = openat(root_fd, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+        *ret_fd = beneath_open(root_fd, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
         return *ret_fd < 0 ? why_errno(why, -errno, "%s cannot be opened", name) : 0;
 }
 

@@ -11,6 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "daemon/base/machine/beneath.h"
 #include "daemon/base/machine/disk.h"
 #include "daemon/data/intake/intake_private.h"
 #include "proto/base/cleanup.h"
@@ -138,7 +139,7 @@ static int open_pipe(struct intake *intake, const char *name, struct why *why) {
                 r = begin_file(intake, why);
         if (r < 0)
                 return r;
-        pipe->fd = openat(intake->root_fd, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+        pipe->fd = beneath_open(intake->root_fd, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
         return pipe->fd < 0 ? why_errno(why, -errno, "%s", name) : 0;
 }
 

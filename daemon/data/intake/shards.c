@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "daemon/base/log.h"
+#include "daemon/base/machine/beneath.h"
 #include "daemon/data/format_tell.h"
 #include "daemon/data/intake/intake_private.h"
 #include "proto/base/cleanup.h"
@@ -123,7 +124,7 @@ static void refuse_late(struct intake *intake, const char *name) {
 }
 
 static int list_names(struct intake *intake) {
-        int fd = openat(intake->root_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        int fd = beneath_open(intake->root_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
         struct dirent *entry;
         int r = 0;
@@ -164,9 +165,15 @@ static int sort_names(struct intake *intake) {
         return 0;
 }
 
+static bool is_there(const struct intake *intake, const char *name) {
+        struct stat status;
+
+        return beneath_stat(intake->root_fd, name, &status) == 0;
+}
+
 /* The mark is looked for first: what the folder then has is all there will be. */
 static int look_at_folder(struct intake *intake) {
-        bool is_complete = faccessat(intake->root_fd, END_MARK, F_OK, 0) == 0;
+        bool is_complete = is_there(intake, END_MARK);
         int r = list_names(intake);
 
         if (r == 0)
@@ -186,8 +193,7 @@ static int next_of_folder(struct intake *intake, struct why *why) {
                 r = look_at_folder(intake);
         intake->has_waited = false;
         if (r < 0) {
-                intake_wait_for(intake, "waits for the folder %s, which cannot be read: %s", intake->root,
-                                strerror(-r));
+                intake_wait_for(intake, "waits for the folder %s, which cannot be read: %s", intake->root, why_text(r));
                 return INTAKE_WAITS;
         }
         if (intake->n_sorted == intake->sorted_at) {
@@ -217,7 +223,7 @@ static const char *noted(const struct intake *intake) {
         if (intake->shards.n >= roll_n(&intake->roll))
                 return NULL;
         roll_at(&intake->roll, intake->shards.n, &name);
-        return intake->shards.n > 0 || faccessat(intake->root_fd, name, F_OK, 0) == 0 ? name : NULL;
+        return intake->shards.n > 0 || is_there(intake, name) ? name : NULL;
 }
 
 static int next_of_names(struct intake *intake, struct why *why) {

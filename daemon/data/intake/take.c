@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "daemon/base/log.h"
+#include "daemon/base/machine/beneath.h"
 #include "daemon/base/machine/file_stamp.h"
 #include "daemon/data/formats/webdataset/member_name.h"
 #include "daemon/data/intake/intake_private.h"
@@ -402,7 +403,7 @@ static int unpack_and_take(struct intake *intake, int fd, const char *name, cons
 
 int intake_take(struct intake *intake, const char *name, bool is_complete, struct why *why) {
         /* O_NONBLOCK: opening a FIFO must not block. */
-        _cleanup_(closep) int fd = openat(intake->root_fd, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+        _cleanup_(closep) int fd = beneath_open(intake->root_fd, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
         struct stat status;
         int r;
 
@@ -411,7 +412,7 @@ int intake_take(struct intake *intake, const char *name, bool is_complete, struc
                 return INTAKE_WAITS;
         }
         if (fd < 0 || fstat(fd, &status) < 0) {
-                intake_wait_for(intake, "waits for the shard %s, which cannot be read: %s", name, strerror(errno));
+                intake_wait_for(intake, "waits for the shard %s, which cannot be read: %s", name, why_text(-errno));
                 return INTAKE_WAITS;
         }
         if (!S_ISREG(status.st_mode)) {

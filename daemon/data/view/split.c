@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "daemon/base/machine/beneath.h"
 #include "daemon/base/machine/disk.h"
 #include "proto/base/cleanup.h"
 #include "proto/order/shuffle.h"
@@ -214,8 +215,10 @@ static int by_name(const void *one, const void *other) {
         return strcmp(((const struct wanted *)one)->name, ((const struct wanted *)other)->name);
 }
 
-static int read_file(const char *path, char **ret_text, struct why *why) {
-        _cleanup_(closep) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY); /* a FIFO must not block */
+static int read_file(const struct split_root *root, const char *path, char **ret_text, struct why *why) {
+        /* O_NONBLOCK: a FIFO must not block. */
+        _cleanup_(closep) int fd = beneath_open_named(root->fd, root->path, path,
+                                                      O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
         _cleanup_(freep) char *text = NULL;
         struct stat status;
         int r;
@@ -286,7 +289,8 @@ void split_file(const char *text, char ret_path[PATH_MAX]) {
                 snprintf(ret_path, n - n_before, "%s", text + n_before);
 }
 
-static int make_list(const struct source *source, const char *text, struct split *split, struct why *why) {
+static int make_list(const struct source *source, const char *text, const struct split_root *root, struct split *split,
+                     struct why *why) {
         _cleanup_(freep) struct wanted *wanted = NULL;
         _cleanup_(freep) char *lines = NULL;
         char path[PATH_MAX];
@@ -296,7 +300,7 @@ static int make_list(const struct source *source, const char *text, struct split
         split_file(text, path);
         if (!path[0])
                 return refuse(text, why);
-        r = read_file(path, &lines, why);
+        r = read_file(root, path, &lines, why);
         if (r < 0)
                 return r;
         if (list_lines(lines, &wanted, &n) < 0 || table_new(split, source->n_samples, n) < 0)
@@ -388,14 +392,15 @@ static int make_random(const struct source *source, const char *text, struct spl
         return 0;
 }
 
-int split_make(const struct source *source, const char *text, struct split *ret_split, struct why *why) {
+int split_make(const struct source *source, const char *text, const struct split_root *root, struct split *ret_split,
+               struct why *why) {
         struct split split = { 0 };
         int r;
 
         if (strncmp(text, "hash(", 5) == 0)
                 r = make_hash(source, text, &split, why);
         else if (strncmp(text, "list(", 5) == 0)
-                r = make_list(source, text, &split, why);
+                r = make_list(source, text, root, &split, why);
         else if (strncmp(text, "random_split(", 13) == 0)
                 r = make_random(source, text, &split, why);
         else

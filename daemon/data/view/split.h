@@ -35,9 +35,16 @@ char *split_divide(char *text);
 /* The file that such a text names (list), else "". */
 void split_file(const char *text, char ret_path[PATH_MAX]);
 
+/* The dataset's folder, which says how a list's links are followed (base/machine/beneath.h). */
+struct split_root {
+        int fd;
+        const char *path;
+};
+
 /* Finds the samples. Blocks: for hash and list as long as it takes to look at all names. -EINVAL with `why` for a text
  * that is wrong, a range beyond the end, an empty part, or a name that no sample has; -ENOMEM; the errors of open(). */
-int split_make(const struct source *source, const char *text, struct split *ret_split, struct why *why);
+int split_make(const struct source *source, const char *text, const struct split_root *root, struct split *ret_split,
+               struct why *why);
 
 void split_fini(struct split *split);
 

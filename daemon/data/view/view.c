@@ -367,14 +367,15 @@ static void measure(struct view *view) {
         source->max_span = source_longest_span(source);
 }
 
-static int fill(struct view *view, const char *fields, const char *split, struct why *why) {
+static int fill(struct view *view, const char *fields, const char *split, const struct split_root *root,
+                struct why *why) {
         int r = choose_fields(view, fields, why);
 
         if (r == 0 && split && view->inner->growth)
                 return why_set(why, -EINVAL,
                                "split: a stream has none, as it is not known how many samples it will have");
         if (r == 0 && split)
-                r = split_make(view->inner, split, &view->split, why);
+                r = split_make(view->inner, split, root, &view->split, why);
         if (r == 0 && !split)
                 view->split.n_samples = view->inner->n_samples;
         if (r == 0)
@@ -388,7 +389,8 @@ static int fill(struct view *view, const char *fields, const char *split, struct
         return 0;
 }
 
-int view_open(struct source **source, const char *fields, const char *split, struct why *why) {
+int view_open(struct source **source, const char *fields, const char *split, const struct split_root *root,
+              struct why *why) {
         struct view *view;
         int r;
 
@@ -399,7 +401,7 @@ int view_open(struct source **source, const char *fields, const char *split, str
                 return why_set(why, -ENOMEM, "no memory to choose its fields and samples");
         view->source = **source;
         view->inner = *source;
-        r = fill(view, fields, split, why);
+        r = fill(view, fields, split, root, why);
         if (r < 0) {
                 split_fini(&view->split);
                 free(view);

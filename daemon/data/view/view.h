@@ -9,9 +9,11 @@
 #pragma once
 
 #include "daemon/data/source.h"
+#include "daemon/data/view/split.h"
 #include "proto/base/why.h"
 
-/* Puts a view over *source, which it owns from then on; *source becomes the view. A text that is NULL changes nothing;
- * without both, there is no view. Returns 0; -EINVAL with `why`; -ENOMEM; the errors of split_make(). In case of an
- * error *source stays as it was. May look at each sample. */
-int view_open(struct source **source, const char *fields, const char *split, struct why *why);
+/* Puts a view over *source, which it owns from then on; *source becomes the view. `root` is for a split. A text that is
+ * NULL changes nothing; without both, there is no view. Returns 0; -EINVAL with `why`; -ENOMEM; the errors of
+ * split_make(). In case of an error *source stays as it was. May look at each sample. */
+int view_open(struct source **source, const char *fields, const char *split, const struct split_root *root,
+              struct why *why);

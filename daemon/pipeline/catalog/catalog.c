@@ -139,6 +139,7 @@ void opening_work(void *userdata) {
                                      .path = opening->path,
                                      .format = opening->format,
                                      .options = opening->options,
+                                     .follows_links = entry->follows_links,
                                      .budget = entry->catalog->budget,
                                      .given_index = opening->index[0] ? opening->index : NULL,
                                      .given_digest = opening->digest };
@@ -371,7 +372,7 @@ static bool entry_matches(const struct catalog_entry *entry, const struct catalo
         return strcmp(entry->name, wish->name) == 0 && strcmp(entry->path, wish->path) == 0 &&
                strcmp(entry->format, wish->format) == 0 &&
                strcmp(entry->options, wish->options ? wish->options : "") == 0 &&
-               staged_matches(entry->staged, wish->origin);
+               entry->follows_links == wish->follows_links && staged_matches(entry->staged, wish->origin);
 }
 
 /* What applies from now on, also to a dataset that is already there. */
@@ -420,6 +421,7 @@ int entry_add(struct catalog *catalog, const struct catalog_wish *wish, struct w
                 return r;
         }
         snprintf(entry->format, sizeof(entry->format), "%s", wish->format);
+        entry->follows_links = wish->follows_links;
         entry->catalog = catalog;
         entry->is_wanted = true;
         TAILQ_INIT(&entry->waiters);

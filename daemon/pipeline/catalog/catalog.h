@@ -65,7 +65,8 @@ struct catalog_entry {
         bool is_path;     /* an attach named it by its path: it goes when it has not been used for a while */
         uint64_t used_ns; /* of a path: when it was last asked for, or served from */
         char *path;
-        char *options; /* of the dataset (struct dataset_spec) */
+        char *options;      /* of the dataset (struct dataset_spec) */
+        bool follows_links; /* as there; never changes */
         char format[CATALOG_FORMAT_MAX];
         struct groups allow; /* who may use it; no group: everybody */
         uint32_t weight;     /* of each of its jobs */
@@ -132,6 +133,7 @@ struct catalog_wish {
         const struct groups *allow; /* who may use it; NULL: everybody */
         uint32_t weight;            /* of each of its jobs (base/fair_queue.h); 0: 1 */
         const char *options;        /* as in struct dataset_spec; NULL: none */
+        bool follows_links;         /* as there */
 };
 
 /* `budget` outlives every dataset that is opened; NULL: memory is not counted. */

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "daemon/base/little_endian.h"
+#include "daemon/base/machine/beneath.h"
 #include "daemon/data/format_tell.h"
 #include "daemon/data/formats/arrow/table/message.h"
 #include "daemon/data/index/index_layout.h"
@@ -40,7 +41,7 @@ static void drop_json(cJSON **json) {
 /* ---- JSON ------------------------------------------------------------------------------------------------------ */
 
 static int read_text(const struct finding *finding, const char *name, char **ret_text, size_t *ret_n) {
-        _cleanup_(closep) int fd = openat(finding->root_fd, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+        _cleanup_(closep) int fd = beneath_open(finding->root_fd, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
         _cleanup_(freep) char *text = NULL;
         struct stat status;
         int r;
@@ -188,7 +189,7 @@ static int add_sorted(const struct finding *finding, const char *names, size_t n
 
 static int list_folder(const struct finding *finding) {
         _cleanup_(growing_fini) struct growing names = { 0 };
-        int fd = openat(finding->root_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), r = 0;
+        int fd = beneath_open(finding->root_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), r = 0;
         DIR *dir = fd < 0 ? NULL : fdopendir(fd);
         struct dirent *entry;
         size_t n = 0;
@@ -270,7 +271,7 @@ static int choose_split(const struct finding *finding, const char *split) {
 
 /* The time of a folder, before it is read. */
 static int note_folder(const struct finding *finding, const char *path, struct stat *ret_status) {
-        _cleanup_(closep) int fd = openat(finding->root_fd, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        _cleanup_(closep) int fd = beneath_open(finding->root_fd, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         int r = fd < 0 ? -errno : index_settle(fd, finding->settled_ns, ret_status);
 
         return r < 0 ? why_errno(finding->why, r, "%s/%s: the folder cannot be read", finding->root, path) : 0;
@@ -315,7 +316,7 @@ int arrow_folder_find(struct arrow_folder *folder, int root_fd, const struct fil
                                "nothing; name the folder, or leave split out",
                                files->root, files->names[0], split);
         folder->is_named = true;
-        if (fstatat(root_fd, ".", &folder->root, 0) < 0)
+        if (beneath_stat(root_fd, ".", &folder->root) < 0)
                 return why_errno(why, -errno, "%s: the folder cannot be looked at", files->root);
         for (size_t i = 0; i < files->n_names; i++) {
                 r = add_file(&finding, files->names[i]);
@@ -337,7 +338,7 @@ void arrow_folder_fini(struct arrow_folder *folder) {
 
 /* Does it begin as one of the two containers? A stream begins with a message of a few hundred bytes. */
 static int begins_as_arrow(int root_fd, const char *name) {
-        _cleanup_(closep) int fd = openat(root_fd, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+        _cleanup_(closep) int fd = beneath_open(root_fd, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
         uint8_t bytes[8];
         uint32_t n;
 
@@ -358,7 +359,7 @@ int arrow_folder_is_it(int root_fd, const struct files *files) {
 
         if (files->n_names > 0)
                 return begins_as_arrow(root_fd, files->names[0]);
-        if (fstatat(root_fd, SPLITS, &status, 0) == 0)
+        if (beneath_stat(root_fd, SPLITS, &status) == 0)
                 return 1;
         if (format_cannot_tell(-errno) < 0)
                 return -errno;

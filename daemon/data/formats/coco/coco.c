@@ -1,3 +1,4 @@
+#include "daemon/base/machine/beneath.h"
 #include "daemon/data/format.h"
 
 /* coco: a folder of pictures, and a file of annotations that says what is on them.
@@ -65,7 +66,8 @@ static int read_annotations(struct coco *coco) {
         int r;
 
         /* O_NONBLOCK: opening a FIFO must not block. A path that is not absolute is one from the folder. */
-        coco->fd = openat(coco->root_fd, coco->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+        coco->fd = beneath_open_named(coco->root_fd, coco->files->root, coco->path,
+                                      O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
         if (coco->fd < 0)
                 return why_errno(coco->why, -errno, "annotations: %s", coco->path);
         r = index_settle(coco->fd, &coco->settled_ns, &coco->file);
@@ -262,7 +264,7 @@ static int make_index(struct coco *coco, struct index_builder **ret_builder) {
 }
 
 static int look_at_folder(struct coco *coco) {
-        _cleanup_(closep) int fd = openat(coco->root_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        _cleanup_(closep) int fd = beneath_open(coco->root_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         int r = fd < 0 ? -errno : index_settle(fd, &coco->settled_ns, &coco->folder);
 
         return r < 0 ? why_errno(coco->why, r, "%s: the folder cannot be read", coco->files->root) : 0;

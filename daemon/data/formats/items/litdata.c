@@ -1,3 +1,4 @@
+#include "daemon/base/machine/beneath.h"
 #include "daemon/data/format.h"
 
 /* litdata: the folder that LitData's optimize() or StreamingDataset writer made: index.json and chunks. The leaves of
@@ -56,7 +57,7 @@ static void find_unpacked(struct reading *reading, char *name) {
             (dot[n_packed] != '.' && dot[n_packed] != ':') || !index_is_inner_path(name))
                 return;
         snprintf(plain, sizeof(plain), "%.*s%s", (int)(dot - name), name, PLAIN);
-        if (fstatat(reading->root_fd, plain, &status, 0) < 0)
+        if (beneath_stat(reading->root_fd, plain, &status) < 0)
                 return;
         strcpy(name, plain);
         reading->n_unpacked++;
@@ -250,7 +251,7 @@ static int litdata_build(int root_fd, const struct files *files, const struct fo
                 .root_fd = root_fd,
                 .root = files->root
         };
-        r = fstatat(root_fd, ".", &reading->set.folder, 0) < 0 ? why_errno(why, -errno, "%s", files->root) : 0;
+        r = beneath_stat(root_fd, ".", &reading->set.folder) < 0 ? why_errno(why, -errno, "%s", files->root) : 0;
         if (r == 0)
                 r = index_json_read(&json, root_fd, files->root, &reading->set.settled_ns, why);
         if (r == 0)

@@ -1,3 +1,4 @@
+#include "daemon/base/machine/beneath.h"
 #include "daemon/data/format.h"
 
 /* mds: the folder of a mosaicml-streaming writer: index.json, which says what the columns and the shards are, and the
@@ -271,8 +272,10 @@ static int check_plain(const struct reading *reading, const struct json_token *s
         char text[32] = "?";
 
         if (index_json_member(shard, "compression", &compression, NULL) != 0 ||
-            fstatat(reading->root_fd, name, &status, 0) == 0)
+            beneath_stat(reading->root_fd, name, &status) == 0)
                 return 0;
+        if (errno == EXDEV)
+                return why_errno(why, -EXDEV, "%s", name);
         index_json_text(&compression, "", text, sizeof(text), NULL);
         return why_set(why, -ENOTSUP, "%s is compressed (%s), so that no sample can be read by itself; %s", name, text,
                        strcmp(text, "snappy") == 0
@@ -343,7 +346,7 @@ static int mds_build(int root_fd, const struct files *files, const struct format
                 .root = files->root,
                 .fields = format_option(options, "fields")
         };
-        r = fstatat(root_fd, ".", &reading->set.folder, 0) < 0 ? why_errno(why, -errno, "%s", files->root) : 0;
+        r = beneath_stat(root_fd, ".", &reading->set.folder) < 0 ? why_errno(why, -errno, "%s", files->root) : 0;
         if (r == 0)
                 r = index_json_read(&json, root_fd, files->root, &reading->set.settled_ns, why);
         if (r == 0)

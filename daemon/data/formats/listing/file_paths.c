@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "daemon/base/machine/beneath.h"
 #include "daemon/data/looks_like.h"
 #include "proto/base/cleanup.h"
 
@@ -97,7 +98,7 @@ int file_paths_add(struct file_paths *paths, const char *listing, const char *pa
 bool file_paths_exists(const struct file_paths *paths, uint64_t at, int root_fd) {
         struct stat status;
 
-        return fstatat(root_fd, file_paths_text(paths, at), &status, 0) == 0 && S_ISREG(status.st_mode);
+        return beneath_stat(root_fd, file_paths_text(paths, at), &status) == 0 && S_ISREG(status.st_mode);
 }
 
 /* ---- the index ------------------------------------------------------------------------------------------------- */
@@ -156,7 +157,7 @@ static int give_dir(struct file_paths *paths, uint64_t at, size_t n, int root_fd
         dir[n] = '\0';
         place = place_of(paths, dir, n);
         if (place->idx_dir == 0) {
-                bool is_there = fstatat(root_fd, dir, &status, 0) == 0 && S_ISDIR(status.st_mode);
+                bool is_there = beneath_stat(root_fd, dir, &status) == 0 && S_ISDIR(status.st_mode);
 
                 r = index_builder_add_dir(builder, dir, is_there ? &status : NULL, &place->idx_dir);
                 if (r < 0)
@@ -179,7 +180,7 @@ int file_paths_give(struct file_paths *paths, uint64_t at, int root_fd, struct i
 
         if (r < 0)
                 return r;
-        if (fstatat(root_fd, path, &status, 0) < 0)
+        if (beneath_stat(root_fd, path, &status) < 0)
                 flags = INDEX_FILE_UNREACHABLE;
         else if (!S_ISREG(status.st_mode))
                 flags = INDEX_FILE_NOT_REGULAR;

@@ -1,3 +1,4 @@
+#include "daemon/base/machine/beneath.h"
 #include "daemon/data/format.h"
 
 /* folder: files of a folder that fit a pattern, one a sample. What the pattern has in braces becomes columns, as if a
@@ -103,7 +104,8 @@ static int add_dir(struct folder *folder, uint32_t parent, const char *path) {
         return r < 0 ? listing_no_memory(&folder->table.listing, r) : 0;
 }
 
-static int add_file(struct folder *folder, uint32_t dir, const char *path, const struct stat *status) {
+/* Without a status, `error` says why. */
+static int add_file(struct folder *folder, uint32_t dir, const char *path, const struct stat *status, int error) {
         struct pattern_found found[PATTERN_PARTS_MAX];
         struct folder_file file = { .dir = dir };
         int r = pattern_match(&folder->pattern, path, found);
@@ -111,6 +113,8 @@ static int add_file(struct folder *folder, uint32_t dir, const char *path, const
         if (r < 0)
                 return why_set(why_of(folder), r, "%s/%s: there are too many ways to read it with the pattern",
                                root_of(folder), path);
+        if (r == 0 && error == -EXDEV) /* it may be a folder of samples, which would be left out */
+                return why_errno(why_of(folder), error, "%s/%s", root_of(folder), path);
         if (r == 0 && folder->passed > 0)
                 return 0;
         if (!status)
@@ -133,14 +137,15 @@ static int add_entry(struct folder *folder, uint32_t idx_dir, int fd, const stru
         char path[PATH_MAX];
         struct stat status;
         bool is_there;
-        int n = snprintf(path, sizeof(path), "%s%s%s", above, above[0] ? "/" : "", entry->d_name);
+        int error, n = snprintf(path, sizeof(path), "%s%s%s", above, above[0] ? "/" : "", entry->d_name);
 
         if (n < 0 || (size_t)n >= sizeof(path))
                 return why_set(why_of(folder), -ENAMETOOLONG, "%s/%s...: the path has more than %d bytes",
                                root_of(folder), path, PATH_MAX - 1);
         if (!may_be_dir && entry->d_type != DT_REG)
                 return 0;
-        is_there = fstatat(fd, entry->d_name, &status, 0) == 0;
+        is_there = beneath_stat_entry(folder->table.listing.root_fd, path, fd, entry->d_name, &status) == 0;
+        error = is_there ? 0 : -errno;
         if (is_there && S_ISDIR(status.st_mode)) {
                 bool is_too_deep = dir->depth >= folder->pattern.n_slashes && !folder->pattern.has_slashes;
 
@@ -148,7 +153,7 @@ static int add_entry(struct folder *folder, uint32_t idx_dir, int fd, const stru
         }
         if (is_there && !S_ISREG(status.st_mode))
                 return 0;
-        return add_file(folder, idx_dir, path, is_there ? &status : NULL);
+        return add_file(folder, idx_dir, path, is_there ? &status : NULL, error);
 }
 
 /* Is this directory also one of its own parents? Then a link leads back to it, and following it would never end. */
@@ -200,7 +205,7 @@ static int read_entries(struct folder *folder, uint32_t idx, DIR *dir) {
 
 static int read_dir(struct folder *folder, uint32_t idx) {
         const char *path = text_at(folder, dir_at(folder, idx)->path);
-        int fd = openat(folder->table.listing.root_fd, path[0] ? path : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        int fd = beneath_open(folder->table.listing.root_fd, path[0] ? path : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         int r = fd < 0 ? -errno : index_settle(fd, &folder->settled_ns, &dir_at(folder, idx)->status);
         DIR *dir = r == 0 ? fdopendir(fd) : NULL;
 

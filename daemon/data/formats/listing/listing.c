@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "daemon/base/machine/beneath.h"
 #include "daemon/data/files/cuts.h"
 #include "daemon/data/format_tell.h"
 #include "daemon/data/formats/listing/parts.h"
@@ -178,7 +179,7 @@ int listing_is_it(int root_fd, const struct files *files, listing_takes is_taken
         r = files->n_names == 0 && !may_have_others ? is_alone(root_fd, is_taken) : 1;
         if (r <= 0)
                 return r;
-        fd = openat(root_fd, listed.names[0], O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+        fd = beneath_open(root_fd, listed.names[0], O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
         n = fd < 0 ? -1 : read(fd, bytes, sizeof(bytes));
         if (n < 0)
                 r = format_cannot_tell(-errno);

@@ -1,3 +1,4 @@
+#include "daemon/base/machine/beneath.h"
 #include "daemon/data/format.h"
 
 /* megatron: token files as Megatron and fairseq write them, PREFIX.bin and PREFIX.idx.
@@ -465,7 +466,7 @@ static int megatron_is_it(int root_fd, const struct files *files) {
                 _cleanup_(closep) int fd = -1;
 
                 snprintf(name, sizeof(name), "%s.idx", prefixes.names[0]);
-                fd = openat(root_fd, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+                fd = beneath_open(root_fd, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
                 if (fd < 0 || fstat(fd, &status) < 0)
                         r = -errno;
                 else if (S_ISREG(status.st_mode) &&

@@ -8,6 +8,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "daemon/base/machine/beneath.h"
 #include "daemon/base/machine/disk.h"
 #include "daemon/base/machine/mapped.h"
 #include "daemon/data/index/index_stamp.h"
@@ -31,7 +32,7 @@ void token_file_fini(struct token_file *file) {
 
 static int open_one(int root_fd, const char *name, int64_t *settled_ns, struct stat *ret_status, int *ret_fd,
                     struct why *why) {
-        _cleanup_(closep) int fd = openat(root_fd, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+        _cleanup_(closep) int fd = beneath_open(root_fd, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
         int r = fd < 0 ? -errno : index_settle(fd, settled_ns, ret_status);
 
         if (r == -ENOENT)

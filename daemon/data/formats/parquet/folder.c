@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "daemon/base/machine/beneath.h"
 #include "daemon/base/machine/disk.h"
 #include "daemon/data/format_tell.h"
 #include "daemon/data/formats/parquet/footer.h"
@@ -121,7 +122,7 @@ static int sort(struct found *found) {
 
 /* Lists a folder; none in one that is not there. */
 static int list(int root_fd, const char *path, struct found *found) {
-        int fd = openat(root_fd, path[0] ? path : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), r = 0;
+        int fd = beneath_open(root_fd, path[0] ? path : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), r = 0;
         DIR *dir = fd < 0 ? NULL : fdopendir(fd);
         const struct dirent *entry;
 
@@ -150,7 +151,8 @@ static int list(int root_fd, const char *path, struct found *found) {
 #define NOT_THERE 1
 
 static int note(const struct finding *finding, const char *path, struct stat *ret_status) {
-        _cleanup_(closep) int fd = openat(finding->root_fd, path[0] ? path : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        _cleanup_(closep) int fd = beneath_open(finding->root_fd, path[0] ? path : ".",
+                                                O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         int r = fd < 0 ? -errno : index_settle(fd, finding->settled_ns, ret_status);
 
         if (path[0] && (r == -ENOENT || r == -ENOTDIR))
@@ -280,7 +282,7 @@ int parquet_folder_find(struct parquet_folder *folder, int root_fd, const struct
                                "nothing; name the folder, or leave split out",
                                files->root, files->names[0], split);
         folder->is_named = true;
-        if (fstatat(root_fd, ".", &folder->root, 0) < 0)
+        if (beneath_stat(root_fd, ".", &folder->root) < 0)
                 return why_errno(why, -errno, "%s: the folder cannot be looked at", files->root);
         for (size_t i = 0; i < files->n_names && r == 0; i++)
                 r = add_file(&finding, files->names[i]);
@@ -295,7 +297,7 @@ void parquet_folder_fini(struct parquet_folder *folder) {
 /* ---- auto ------------------------------------------------------------------------------------------------------ */
 
 static int begins_as_parquet(int root_fd, const char *path) {
-        _cleanup_(closep) int fd = openat(root_fd, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+        _cleanup_(closep) int fd = beneath_open(root_fd, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
         char magic[4];
         int r = fd < 0 ? -errno : disk_read_at(fd, magic, sizeof(magic), 0);
 

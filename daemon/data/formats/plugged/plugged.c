@@ -1,3 +1,4 @@
+#include "daemon/base/machine/beneath.h"
 #include "daemon/data/format.h"
 
 /* plugin: files that a plug-in of the administrator's says the samples of. Their bytes are read here, window by window,
@@ -432,7 +433,7 @@ static int choose_files(struct pass *pass) {
 
                 if (!has_ending(name, pass->scanner->endings))
                         continue;
-                if (fstatat(pass->root_fd, name, &status, 0) == 0 && S_ISDIR(status.st_mode))
+                if (beneath_stat(pass->root_fd, name, &status) == 0 && S_ISDIR(status.st_mode))
                         continue;
                 pass->listed.names[n++] = name;
         }

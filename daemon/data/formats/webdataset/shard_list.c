@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "daemon/base/machine/beneath.h"
 #include "daemon/data/format_tell.h"
 #include "daemon/data/formats/items/index_json.h"
 #include "daemon/data/index/index_layout.h"
@@ -29,7 +30,7 @@ int shard_list_is_it(int root_fd, const struct files *files) {
 
         if (!dot || strcmp(dot, ".json") != 0)
                 return 0;
-        fd = openat(root_fd, files->names[0], O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+        fd = beneath_open(root_fd, files->names[0], O_RDONLY | O_CLOEXEC | O_NONBLOCK);
         n = fd < 0 ? -1 : pread(fd, head, sizeof(head), 0);
         if (n < 0)
                 return format_cannot_tell(-errno);
