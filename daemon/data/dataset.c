@@ -5,7 +5,6 @@
 
 #include <assert.h>
 #include <ctype.h>
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <openssl/evp.h>
@@ -14,7 +13,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "daemon/base/machine/beneath.h"
@@ -32,8 +30,6 @@
 #include "daemon/data/view/view.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/clock.h"
-
-#define LEFT_BEHIND_S 3600 /* no process takes this long to write an index file */
 
 struct dataset {
         atomic_uint n_refs;
@@ -240,27 +236,6 @@ static int build_paid(struct dataset *dataset, const struct format *format, cons
         if (r == -ENOMEM && indexing->refusal.text[0])
                 return why_set(why, r, "%s: %s", dataset->files.root, indexing->refusal.text);
         return r;
-}
-
-static bool is_temporary(const char *name) {
-        return index_draft_is_name(name, ".index") || index_draft_is_name(name, ".errors");
-}
-
-void dataset_sweep(const char *index_dir) {
-        time_t now = time(NULL);
-        struct dirent *entry;
-        struct stat status;
-        DIR *dir;
-
-        dir = opendir(index_dir);
-        if (!dir)
-                return;
-        while ((entry = readdir(dir)))
-                if (is_temporary(entry->d_name) &&
-                    fstatat(dirfd(dir), entry->d_name, &status, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(status.st_mode) &&
-                    now - status.st_mtime > LEFT_BEHIND_S)
-                        unlinkat(dirfd(dir), entry->d_name, 0);
-        closedir(dir);
 }
 
 /* ---- open ---------------------------------------------------------------------------------------------------- */

@@ -65,10 +65,6 @@ int dataset_file_name(const char *name, char ret_text[DLP_NAME_MAX], struct why 
  * allowed, -ENAMETOOLONG or -ENOMEM. */
 int dataset_index_path(const char *index_dir, const char *name, char ret_path[PATH_MAX], struct why *why);
 
-/* Removes temporary files that a killed indexing left in the folder: a part of an index, or a ledger. Only those that
- * have not changed for an hour, because another process may be working on a younger one. */
-void dataset_sweep(const char *index_dir);
-
 /* Opens a dataset. `index_dir` is made if only its last component is missing. `watch` may be NULL. `ret_report` (may be
  * NULL) is filled on success. Returns 0, or an errno with `why`: the folder is missing or not an imagefolder, the
  * format does not exist, -ECANCELED. Blocks: a moment if the index is current; otherwise about 2 s for a million files,

@@ -329,6 +329,35 @@ def _(box):
         equal(oct(os.stat(name).st_mode & 0o077), "0o0", f"what others may do with {os.path.basename(name)}")
 
 
+@case("a folder of indices that is readable for others, and what is in it, is closed to them at the start; one with other things stays")
+def _(box):
+    source, index = box.folder_of_files("d", 6), box.path("kept")
+    before = os.umask(0)
+
+    def restart(*others):
+        daemon = box.daemon({"d": source}, index_dir=index)
+        equal(len(daemon.read("d", batch=2)), 6, "samples")
+        daemon.reader("d", batch=2, pipeline="center_crop(8)").finish()
+        daemon.stop()
+        names = os.listdir(index)
+        equal({"d.index", "d.errors"} <= set(names), True, f"files: {names}")
+        for name in names:
+            os.chmod(os.path.join(index, name), 0o666)
+        os.chmod(index, 0o777)
+        for name in others:
+            write(os.path.join(index, name), b"")
+        box.daemon({}, index_dir=index)
+        return {name: os.stat(os.path.join(index, name)).st_mode & 0o777 for name in [".", *names, *others]}
+
+    try:
+        equal(set(restart().values()), {0o600, 0o700}, "modes of the folder and of what is in it")
+        modes = restart("somebody's notes")
+    finally:
+        os.umask(before)
+    equal((modes.pop("."), modes.pop("somebody's notes")), (0o777, 0o666), "a folder with other things")
+    equal(set(modes.values()), {0o600}, f"our files in it: {modes}")
+
+
 @case("members of the group that `allow` names see each other's jobs on that dataset and join them; nobody else's")
 def _(box):
     house = shared_house(box, str(TEAM))

@@ -18,6 +18,7 @@
 #include "daemon/base/thread.h"
 #include "daemon/data/dataset.h"
 #include "daemon/data/index/index_layout.h"
+#include "daemon/data/index/index_sweep.h"
 #include "proto/base/cleanup.h"
 #include "tests/support/tree.h"
 #include "tests/support/vectors.h"
@@ -645,9 +646,9 @@ START_TEST(what_a_killed_indexing_left_behind_is_swept_and_nothing_else) {
                         ck_assert_int_eq(utimensat(tree.fd, path, old, 0), 0);
         }
         snprintf(path, sizeof(path), "%s/index", tree.root);
-        dataset_sweep(path);
+        index_sweep(path);
         ck_assert_uint_eq(n_entries(&tree, "index"), sizeof(KEPT) / sizeof(KEPT[0]));
-        dataset_sweep("/nowhere/at/all");
+        index_sweep("/nowhere/at/all");
         tree_remove(&tree);
 }
 END_TEST

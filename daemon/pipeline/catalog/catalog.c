@@ -7,6 +7,7 @@
 
 #include "daemon/base/log.h"
 #include "daemon/codec/plugged/format_scanner.h"
+#include "daemon/data/index/index_sweep.h"
 #include "daemon/pipeline/catalog/catalog_private.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/clock.h"
@@ -332,7 +333,7 @@ int catalog_init(struct catalog *catalog, struct background *background, const c
         TAILQ_INIT(&catalog->joined);
         if (!catalog->index_dir)
                 return -ENOMEM;
-        dataset_sweep(index_dir);
+        index_sweep(index_dir);
         r = ledgers_new(index_dir, &catalog->ledgers);
         if (r < 0)
                 free(catalog->index_dir);
