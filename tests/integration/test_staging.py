@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
 """One node: what is at the origin comes to the disk, once, whole, and visible only then."""
 import glob
+import io
 import json
 import os
 import re
 import shutil
 import signal
+import stat
 import subprocess
 import sys
 import tarfile
@@ -359,6 +361,43 @@ def _(box):
     write(os.path.join(box.path("origin"), "class0", "new.jpg"), b"new")
     equal(staging.run(program=["setpriv", f"--reuid={user}", f"--regid={user}", "--clear-groups"]).result, "staged", "the user's")
     equal(staging.run().result, "up-to-date", "root's again")
+
+
+@case("what is staged of a dataset with `allow` is for its user alone, also what an earlier run left open; else for everybody")
+def _(box):
+    os.makedirs(box.path("origin"))
+    with tarfile.open(box.path("origin", "x.tar"), "w") as tar:
+        for name, mode in (("a/program", 0o755), ("a/text", 0o644)):
+            info = tarfile.TarInfo(name)
+            info.size, info.mode = 4, mode
+            tar.addfile(info, io.BytesIO(b"text"))
+    folder = source_of(box, name="pictures")
+    origins = {"archive": dict(origin="file://" + box.path("origin", "x.tar")),
+               "files": dict(origin="file://" + write_manifest(folder)),
+               "packed": dict(origin="file://" + write_manifest(folder), pack="yes")}
+
+    def modes(staging):
+        state = os.path.join(os.path.dirname(staging.path), f".{staging.name}.staged")
+        return {path: stat.S_IMODE(os.lstat(path).st_mode) for parent, folders, files in os.walk(state)
+                for path in (parent, *(os.path.join(parent, name) for name in files))}
+
+    for name, origin in origins.items():
+        staging = Staging(box, name=name, **origin)
+        before = os.umask(0o022)
+        staging.run()
+        open_to_all = modes(staging)
+        equal(set(open_to_all.values()) <= {0o755, 0o644}, True, f"{name}: {open_to_all}")
+        staging.write_config(allow="4242")
+        staging.run()
+        equal(min(modes(staging).items())[1], 0o700, f"{name}: the state folder of an earlier run")
+        closed = Staging(box, name=name, folder=box.path("closed-" + name), allow="4242", **origin)
+        closed.run()
+        os.umask(before)
+        secret = modes(closed)
+        equal({mode & 0o077 for path, mode in secret.items() if not path.endswith(".readers")}, {0}, f"{name}: {secret}")
+        equal(len(secret) > 4, True, "files")
+        if name == "archive":
+            equal(next(mode for path, mode in secret.items() if path.endswith("/program")), 0o700, "a program of the user")
 
 
 @case("links of an archive become files, also where they come before what they lead to, and below a path with links")

@@ -60,7 +60,7 @@ int unpack_place_begin(struct unpack_place *place, bool write, struct why *why) 
                 return 0;
         unlinkat(place->paths.root_fd, place->unfinished, 0);
         place->fd = openat(place->paths.root_fd, place->unfinished,
-                           O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+                           O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
         return place->fd < 0 ? why_errno(why, -errno, "a file cannot be made") : 0;
 }
 
@@ -82,6 +82,13 @@ int unpack_place_bytes(struct unpack_place *place, uint64_t offset, const void *
         return r < 0 ? why_errno(why, r, "cannot be written") : 0;
 }
 
+/* For all who may read it: the umask says who that is. */
+static int make_executable(int fd) {
+        struct stat status;
+
+        return fstat(fd, &status) < 0 ? -1 : fchmod(fd, (status.st_mode & 0777) | ((status.st_mode & 0444) >> 2));
+}
+
 int unpack_place_end(struct unpack_place *place, const char *path, uint64_t n_bytes, mode_t mode,
                      uint8_t ret_sha256[SHA256_BYTES], struct why *why) {
         bool is_written = place->fd >= 0;
@@ -91,7 +98,7 @@ int unpack_place_end(struct unpack_place *place, const char *path, uint64_t n_by
         sha256_end(&place->sha, ret_sha256);
         if (!is_written)
                 return 0;
-        if (ftruncate(place->fd, (off_t)n_bytes) < 0 || fchmod(place->fd, mode & S_IXUSR ? 0755 : 0644) < 0)
+        if (ftruncate(place->fd, (off_t)n_bytes) < 0 || ((mode & S_IXUSR) && make_executable(place->fd) < 0))
                 return why_errno(why, -errno, "\"%s\" cannot be written", path);
         r = give_name(place, path, why);
         if (r < 0)

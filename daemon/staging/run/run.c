@@ -354,6 +354,8 @@ int run_stage(const struct stage_options *options, const struct settings *settin
         struct why why;
         int r;
 
+        if (dataset->allow[0])
+                umask(0077); /* whom `allow` keeps out of the dataset reads nothing of what is staged of it */
         run.main_thread = pthread_self();
         pthread_mutex_init(&run.report_lock, NULL);
         r = begin(&run, &why);

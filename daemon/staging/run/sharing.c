@@ -81,6 +81,13 @@ static int decide_sharing(struct run *run, struct why *why) {
         return 0;
 }
 
+/* run_stage() sees to what will be made. This is for what an earlier run made, when `allow` was not set yet. */
+static int close_folder(const struct run *run, struct why *why) {
+        if (!run->dataset->allow[0] || chmod(run->place.folder, 0700) == 0 || errno == ENOENT)
+                return 0;
+        return why_errno(why, -errno, "%s: others cannot be kept out of it, as allow asks", run->place.folder);
+}
+
 int find_place(struct run *run, struct why *why) {
         int r = place_init(&run->place, run->dataset->path, why);
 
@@ -95,7 +102,9 @@ int find_place(struct run *run, struct why *why) {
         if (run->is_shared && run->node == 0)
                 run_say(run, "info", "the folder is shared by all nodes: the first one writes for all");
         if (run->is_writer && !run->options->dry_run) {
-                r = tree_lock(&run->place, why);
+                r = close_folder(run, why);
+                if (r == 0)
+                        r = tree_lock(&run->place, why);
                 if (r >= 0)
                         run->lock_fd = r;
         }
