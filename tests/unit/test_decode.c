@@ -12,6 +12,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define LIMITS(pixels, scans, scratch_bytes)                                                                           \
+        ((struct decode_limits){ .max_pixels = pixels, .max_scans = scans, .max_scratch_bytes = scratch_bytes })
+
 #define EXPECTED "pictures/expected.jsonl"
 #define GUARD    16u        /* bytes between rows, which nobody may write */
 #define SMALL    (1u << 20) /* bytes of scratch: nothing of a picture's size is held */
@@ -225,7 +228,7 @@ START_TEST(damage_anywhere_never_crashes) {
                                              "tiles_jpeg.tif",
                                              "orientation_6_packbits.tif" };
         static const uint8_t values[] = { 0x00, 0xff, 0x7f };
-        struct decoder *decoder = new_decoder((struct decode_limits){ 1 << 20, 50, 8 << 20 });
+        struct decoder *decoder = new_decoder(LIMITS(1 << 20, 50, 8 << 20));
         unsigned n_read = 0, n_refused = 0;
 
         for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
@@ -276,15 +279,12 @@ START_TEST(limits_are_refused_with_both_numbers_before_memory_is_reserved) {
                                              "9 x 7 = 63",     "9 x 7 = 63",     "9 x 7 = 63",     "9 x 7 = 63" };
 
         for (size_t i = 0; i < ARRAY_SIZE(names); i++)
-                check_refused((struct decode_limits){ 50 + (i < 4) * 950, 100, 1 << 30 }, names[i], sizes[i],
+                check_refused(LIMITS(50 + (i < 4) * 950, 100, 1 << 30), names[i], sizes[i],
                               i < 4 ? "limit is 1000 pixels" : "limit is 50 pixels");
 
-        check_refused((struct decode_limits){ 1 << 20, 2, 1 << 30 }, "progressive.jpg",
-                      "more than 2 scans, which is the limit", "2");
-        check_refused((struct decode_limits){ 1 << 20, 100, 2000 }, "progressive.jpg", "several scans",
-                      "limit is 2000 bytes");
-        check_refused((struct decode_limits){ 1 << 20, 100, 2000 }, "lossy.webp", "bytes of scratch memory",
-                      "limit is 2000 bytes");
+        check_refused(LIMITS(1 << 20, 2, 1 << 30), "progressive.jpg", "more than 2 scans, which is the limit", "2");
+        check_refused(LIMITS(1 << 20, 100, 2000), "progressive.jpg", "several scans", "limit is 2000 bytes");
+        check_refused(LIMITS(1 << 20, 100, 2000), "lossy.webp", "bytes of scratch memory", "limit is 2000 bytes");
 }
 END_TEST
 
