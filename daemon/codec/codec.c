@@ -6,12 +6,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/codec/codec_type.h"
 #include "daemon/codec/labels/one_hot.h"
 #include "daemon/codec/masks/array_mask.h"
 #include "daemon/codec/masks/planes.h"
 #include "daemon/codec/pictures/shared.h"
 #include "daemon/codec/plugged/plugged.h"
+#include "daemon/codec/sounds/sound_part.h"
 #include "daemon/codec/steps/views_step.h"
 #include "daemon/codec/tokens.h"
 #include "daemon/decode/sound.h"
@@ -230,7 +230,7 @@ static int read_sound(struct codec *codec, const char *text, struct why *why) {
         return r;
 }
 
-static int choose_sound(struct codec *codec, const char *text, struct why *why) {
+static int choose_sound(struct codec *codec, const struct source *source, const char *text, struct why *why) {
         _cleanup_(freep) char *first = NULL, *others = NULL;
         char *all = NULL;
         int r;
@@ -238,6 +238,8 @@ static int choose_sound(struct codec *codec, const char *text, struct why *why) 
         if (codec->field.kind != FIELD_SOUND && (codec->field.kind != FIELD_BYTES || !codec->field.is_stored))
                 return refuse_steps(codec, "is not sound: the step audio applies to stored bytes of sound files", why);
         r = read_sound(codec, text, why);
+        if (r == 0)
+                r = sound_part_bind(codec, source, why);
         if (r < 0)
                 return r;
         first = sound_steps_text(&codec->sound);
@@ -300,7 +302,7 @@ static int choose(struct codec *codec, const struct source *source, const char *
         else if (codec->field.kind == FIELD_NAME)
                 r = choose_by_name(codec, text, why);
         else if (sound_steps_are(text))
-                r = choose_sound(codec, text, why);
+                r = choose_sound(codec, source, text, why);
         else if (has_value_steps(codec, text))
                 r = choose_by_value_steps(codec, text, why);
         else

@@ -52,6 +52,15 @@ struct codec_plan_boxes {
         bool is_elsewhere; /* another read brings them */
 };
 
+/* Which part of its file a sample is, as columns of the dataset say. */
+struct codec_part {
+        double start_s, duration_s;
+        bool has_duration; /* else it goes to the end */
+};
+
+/* Reads it from the source, whose columns are in memory. Of other fields than sound: all of the file. */
+struct codec_part codec_part(const struct codec *codec, const struct source *source, uint64_t sample);
+
 /* One field of one sample. */
 struct codec_input {
         const uint8_t *bytes; /* of the field, as they are stored; NULL if it is not stored */
@@ -74,6 +83,7 @@ struct codec_input {
         uint32_t n_sharers;
 
         struct codec_plan_boxes plan_boxes; /* of codec_plan_boxes() */
+        struct codec_part part;
 };
 
 /* Adds what this field's steps cost each sample, as far as that is known. -EINVAL: more than work->most, unless that is

@@ -152,6 +152,7 @@ struct codec {
         uint32_t dtype, n_dims;         /* of what is delivered: CODEC_ELEMENTS, CODEC_NPY */
         struct sound_steps sound;       /* CODEC_SOUND, and the steps after it; NULL for others */
         struct sound_recipe *sound_recipe;
+        uint32_t idx_start, idx_duration; /* of the source: the columns that audio(...) names; CODEC_NONE */
         struct codec_tokens tokens;
         struct codec_plugged plugged;
         struct codec_one_hot one_hot;

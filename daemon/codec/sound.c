@@ -6,7 +6,7 @@
 #include <samplerate.h>
 #include <string.h>
 
-#include "daemon/codec/codec_type.h"
+#include "daemon/codec/sounds/sound_part.h"
 #include "daemon/decode/sound.h"
 #include "daemon/sound/sound_recipe.h"
 #include "proto/base/amounts.h"
@@ -90,20 +90,20 @@ static uint64_t draw_start(const struct codec *codec, const struct codec_input *
 
 /* The crop is drawn in frames of the file; what it keeps is resampled on its own. */
 static void plan_crop(const struct codec *codec, const struct codec_input *input, const struct sound_info *info,
-                      struct sound_part *part) {
+                      const struct sound_span *span, struct sound_part *part) {
         uint64_t n_fixed = fixed_frames(codec), n_spare;
 
-        part->first = 0;
-        part->n_frames = info->n_frames;
+        part->first = span->first;
+        part->n_frames = span->n_frames;
         if (n_fixed > 0) {
                 uint64_t n_wanted = (n_fixed * info->rate + codec->sound.rate - 1) / codec->sound.rate;
 
-                if (n_wanted < info->n_frames) {
-                        n_spare = info->n_frames - n_wanted;
+                if (n_wanted < span->n_frames) {
+                        n_spare = span->n_frames - n_wanted;
                         part->n_frames = n_wanted;
-                        part->first = codec->sound.crop == SOUND_CROP_RANDOM   ? draw_start(codec, input, n_spare + 1)
-                                      : codec->sound.crop == SOUND_CROP_CENTER ? n_spare / 2
-                                                                               : 0;
+                        part->first += codec->sound.crop == SOUND_CROP_RANDOM   ? draw_start(codec, input, n_spare + 1)
+                                       : codec->sound.crop == SOUND_CROP_CENTER ? n_spare / 2
+                                                                                : 0;
                 }
         }
         part->ratio = codec->sound.rate && codec->sound.rate != info->rate ? (double)codec->sound.rate / info->rate : 1;
@@ -152,17 +152,20 @@ static int sound_codec_open(const struct codec *codec, struct codec_tools *tools
                             struct codec_opened *ret_opened, struct why *why) {
         struct sound_shape shape;
         struct sound_info info;
+        struct sound_span span;
         int r;
 
         sound_codec_close(tools);
         r = sound_open(input->bytes, input->n_bytes, &tools->sound, &info, why);
         if (r == 0)
                 r = check_fits(codec, &info, why);
+        if (r == 0)
+                r = sound_part_span(codec, &input->part, &info, &span, why);
         if (r < 0) {
                 sound_codec_close(tools);
                 return r;
         }
-        plan_crop(codec, input, &info, &tools->sound_part);
+        plan_crop(codec, input, &info, &span, &tools->sound_part);
         r = sound_recipe_shape(codec->sound_recipe, tools->sound_part.n_out, &shape, why);
         if (r < 0) {
                 sound_codec_close(tools);

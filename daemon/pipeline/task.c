@@ -352,5 +352,6 @@ struct codec_input task_input(struct task *task, uint32_t idx_field) {
                 .row_stride = is_elsewhere ? 0 : padding_row_stride(layout),
                 .plane_stride = is_elsewhere ? 0 : padding_plane_stride(layout),
                 .plan_boxes = plan_boxes_of(task, idx_field),
+                .part = codec_part(codec, dataset_source(stream->dataset->dataset), task->candidate),
         };
 }

@@ -56,6 +56,33 @@ def _(box):
     contains(daemon.dlctl("errors", "d").stdout, "l.jsonl:2", "cut short")
 
 
+@case("rows of a manifest that are parts of one recording: each gets its own seconds, and none the beginning unasked")
+def _(box):
+    write(box.path("d", "long.flac"), vector("s16.flac"))  # 0.1 s at 16,000 frames a second
+    samples, parts = vector("s16.flac.f32"), [(0, 0.025), (0.025, 0.05), (0.075, 0.03), (0.075, None)]
+    rows = [{"path": "long.flac", "offset": begin, "duration": seconds} for begin, seconds in parts]
+    wrong = [(0.2, 0.01), (-1, 0.01), (0.05, 0.5), (0.05, 0), (0.05, -1)]
+    rows += [{"path": "long.flac", "offset": begin, "duration": seconds} for begin, seconds in wrong]
+    write(box.path("d", "l.jsonl"), "".join(json.dumps({name: value for name, value in row.items() if value is not None}) + "\n"
+                                            for row in rows).encode())
+    daemon = box.daemon({"d": {"path": box.path("d"), "format": "jsonl", "files": "audio=path"}})
+    wanted = [samples[int(begin * 16000) * 4:][:int((seconds or 1) * 16000) * 4] for begin, seconds in parts]
+    lines = daemon.read("d", pipeline="audio: audio(start=offset, duration=duration)", shuffle=False, on_error="skip", batch=1)
+    equal(digests(lines, "audio"), [sha256(part) for part in wanted], "parts")
+    errors = daemon.dlctl("errors", "d").stdout
+    contains(errors, "begins at 0.2 s", "begins at -1 s", "has 0.5 s from 0.05 s", "has 0 s from", "has -1 s from", "the file has 0.1 s")
+
+    # A part is cropped and padded like a file.
+    lines = daemon.read("d", pipeline="audio: audio(start=offset, duration=duration, rate=16000, seconds=0.0375, crop=center)",
+                        shuffle=False, on_error="skip", batch=1)
+    equal(digests(lines, "audio")[:2], [sha256(wanted[0] + bytes(200 * 4)), sha256(wanted[1][100 * 4:700 * 4])], "crops")
+    lines = daemon.read("d", pipeline="audio: audio(start=0)", shuffle=False, batch=3)
+    equal(digests(lines, "audio"), [sha256(samples)] * len(rows), "whole files")
+    for steps, word in (("audio()", "write audio(start=offset, duration=duration), or audio(start=0)"),
+                        ("audio(start=ofset)", "no column ofset"), ("audio(start=-1)", "the name of a column")):
+        daemon.refused("d", word, pipeline=f"audio: {steps}")
+
+
 @case("an Arrow file of datasets: an Audio column with bytes, with a file outside, and with nothing")
 def _(box):
     for name, file in (("inside", "sounds.arrow"), ("outside", "sounds-outside.arrow")):

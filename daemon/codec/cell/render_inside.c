@@ -167,6 +167,7 @@ static void make_input(struct sample *sample, const struct codec *codec, const s
                 .sample = sample->order->sample,
                 .kept = sample->kept,
                 .seed = field->seed,
+                .part = field->part,
                 .epoch = sample->order->epoch,
                 .row_stride = field->row_stride,
                 .plane_stride = field->plane_stride,

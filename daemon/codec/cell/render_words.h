@@ -47,7 +47,8 @@ struct render_field {
         struct cell_place in;  /* its bytes, or its value; no memory: it has none */
         struct cell_place out; /* its place, with all its room */
         uint64_t n_skipped_bytes, n_kept_bytes;
-        uint64_t seed; /* these five as in struct codec_input */
+        uint64_t seed; /* these six as in struct codec_input */
+        struct codec_part part;
         uint64_t row_stride, plane_stride;
         uint32_t lead_width, lead_height; /* if the leading picture is not in the same order */
 

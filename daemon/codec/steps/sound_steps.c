@@ -73,9 +73,22 @@ static int read_choice(struct step_text *reader, const char *const *names, unsig
                        nearest_in(&nearest, reader->at, n, expected), expected);
 }
 
+static int read_column(struct step_text *reader, char *ret_name) {
+        size_t n = value_length(reader->at);
+
+        if (n == 0 || n >= DLP_TENSOR_NAME_MAX || strspn(reader->at, "0123456789.-+") == n)
+                return refuse_value(reader, "the name of a column of the dataset");
+        memcpy(ret_name, reader->at, n);
+        ret_name[n] = '\0';
+        reader->at += n;
+        return 0;
+}
+
 /* ---- arguments --------------------------------------------------------------------------------------------------- */
 
 enum argument {
+        START,
+        DURATION,
         RATE,
         MONO,
         SECONDS,
@@ -85,7 +98,8 @@ enum argument {
         N_ARGUMENTS
 };
 
-static const char *const NAMES[N_ARGUMENTS] = { "rate", "mono", "seconds", "crop", "max_seconds", "dtype" };
+static const char *const NAMES[N_ARGUMENTS] = { "start",   "duration", "rate",        "mono",
+                                                "seconds", "crop",     "max_seconds", "dtype" };
 
 static int read_value(struct step_text *reader, unsigned idx, struct sound_steps *steps) {
         static const char SECONDS_TEXT[] = "seconds, 0.001 to 86400";
@@ -94,6 +108,12 @@ static int read_value(struct step_text *reader, unsigned idx, struct sound_steps
         int r;
 
         switch (idx) {
+        case START:
+                steps->starts_at_zero = value_length(reader->at) == 1 && *reader->at == '0';
+                reader->at += steps->starts_at_zero;
+                return steps->starts_at_zero ? 0 : read_column(reader, steps->start);
+        case DURATION:
+                return read_column(reader, steps->duration);
         case RATE:
                 r = read_number(reader, RATE_MIN, RATE_MAX, "a whole number from 1000 to 192000", &number);
                 if (r == 0 && number != floor(number))
@@ -120,7 +140,7 @@ static int read_value(struct step_text *reader, unsigned idx, struct sound_steps
 }
 
 static int refuse_key(const struct step_text *reader, size_t n) {
-        static const char KEYS[] = "rate, mono, seconds, crop, max_seconds, dtype";
+        static const char KEYS[] = "start, duration, rate, mono, seconds, crop, max_seconds, dtype";
         struct nearest nearest;
 
         return why_set(reader->why, -EINVAL, "pipeline, column %zu: audio has no argument \"%.*s\"%s; it has %s",
@@ -137,8 +157,9 @@ static int read_argument(struct step_text *reader, struct sound_steps *steps, un
         if (i == N_ARGUMENTS && n > 0 && reader->at[n] == '=')
                 return refuse_key(reader, n);
         if (i == N_ARGUMENTS || *seen & 1u << i || reader->at[n] != '=')
-                return step_text_refuse_here(
-                        reader, "rate=, mono=, seconds=, crop=, max_seconds= or dtype=, each at most once");
+                return step_text_refuse_here(reader,
+                                             "start=, duration=, rate=, mono=, seconds=, crop=, max_seconds= or "
+                                             "dtype=, each at most once");
         *seen |= 1u << i;
         reader->at += n + 1;
         return read_value(reader, i, steps);
@@ -189,6 +210,10 @@ char *sound_steps_text(const struct sound_steps *steps) {
         if (!stream)
                 return NULL;
         fputs("audio(", stream);
+        if (steps->start[0] || steps->starts_at_zero)
+                fprintf(stream, "start=%s, ", steps->starts_at_zero ? "0" : steps->start);
+        if (steps->duration[0])
+                fprintf(stream, "duration=%s, ", steps->duration);
         if (steps->rate > 0)
                 fprintf(stream, "rate=%u, ", steps->rate);
         fprintf(stream, "mono=%s, ", BOOLS[steps->is_mono]);

@@ -1,6 +1,10 @@
 /* codec/steps/sound_steps.h: the first step for sound, which decodes it.
  *
- *      audio(rate=R, mono=true, seconds=S, crop=random, max_seconds=30, dtype=float32)
+ *      audio(start=COLUMN, duration=COLUMN, rate=R, mono=true, seconds=S, crop=random, max_seconds=30, dtype=float32)
+ *
+ *      start        the column that says at which second of its file each sample begins; 0: at the beginning, whatever
+ *                   columns there are
+ *      duration     the column that says how many seconds it has; without it, it goes to the file's end
  *
  *      rate         frames a second, 1000 to 192000; without it each sound keeps its own
  *      mono         true: the mean of all channels; false: two channels
@@ -16,6 +20,7 @@
 #include <stdint.h>
 
 #include "proto/base/why.h"
+#include "proto/layout.h"
 
 enum sound_crop {
         SOUND_CROP_RANDOM,
@@ -25,7 +30,9 @@ enum sound_crop {
 };
 
 struct sound_steps {
-        uint32_t rate; /* 0: as in the file */
+        char start[DLP_TENSOR_NAME_MAX], duration[DLP_TENSOR_NAME_MAX]; /* names of columns; "": none is named */
+        bool starts_at_zero;                                            /* start=0 */
+        uint32_t rate;                                                  /* 0: as in the file */
         bool is_mono;
         bool is_int16;
         double seconds; /* 0: any length */

@@ -138,6 +138,7 @@ static int add_field(struct rendering *rendering, uint32_t idx_field, struct ren
         *field = (struct render_field){ .idx = idx_field,
                                         .what = RENDER_OPEN,
                                         .seed = input.seed,
+                                        .part = input.part,
                                         .row_stride = is_plugged ? 0 : input.row_stride,
                                         .plane_stride = is_plugged ? 0 : input.plane_stride,
                                         .lead_width = input.lead_width,
