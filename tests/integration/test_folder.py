@@ -41,6 +41,35 @@ def _(box):
     check_sequence(daemon.read("f", pipeline="image: center_crop(7); class", world=3, rank=2), 30, world=3, rank=2)
 
 
+@case("a picture without its optional file is no damage: the field is absent there, until the file comes")
+def _(box):
+    for i in range(6):
+        write(box.path("d", "images", f"{i}.png"), picture(i))
+        if i not in (0, 3, 4):
+            write(box.path("d", "labels", f"{i}.txt"), b"%d 0.5 0.5 1 1" % i)
+    described = folder(box.path("d"), "images/{name}.png", files="boxes?=labels/{name}.txt")
+    daemon = box.daemon({"optional": described, "needed": {**described, "files": "boxes=labels/{name}.txt"},
+                         "far": {**described, "files": "boxes ? = labels/{name}.txt, more?=nowhere/{name}.txt"}})
+
+    def boxes(name, field="boxes"):
+        lines = daemon.read(name, pipeline=f"image: center_crop(7); {field}", shuffle=False, batch=2)
+        return [(line["fields"][field] or {}).get("sha256") for line in lines]
+
+    told = [None if i in (0, 3, 4) else hashlib.sha256(b"%d 0.5 0.5 1 1" % i).hexdigest() for i in range(6)]
+    equal(boxes("optional"), told, "files that are there")
+    equal(boxes("far"), told, "blanks around the question mark")
+    equal(boxes("far", "more"), [None] * 6, "a folder that is not there")
+    contains(daemon.refused("needed", pipeline="image: center_crop(7); boxes", shuffle=False, batch=2), "No such file")
+
+    daemon.stop()
+    write(box.path("d", "labels", "3.txt"), b"3")
+    write(box.path("d", "nowhere", "5.txt"), b"5")
+    daemon.start()
+    told[3] = hashlib.sha256(b"3").hexdigest()
+    equal(boxes("optional"), told, "a file that came")
+    equal(boxes("far", "more"), [None] * 5 + [hashlib.sha256(b"5").hexdigest()], "a folder that came")
+
+
 @case("SUN397's classes are paths, UTKFace's targets are in names, Cityscapes' masks lie in another folder")
 def _(box):
     places = ["a/abbey/sun_a1.jpg", "a/abbey/sun_a2.jpg", "a/apartment_building/outdoor/sun_b1.jpg", "s/street/sun_c1.jpg"]

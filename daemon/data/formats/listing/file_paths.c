@@ -170,6 +170,16 @@ static int give_dir(struct file_paths *paths, uint64_t at, size_t n, int root_fd
         return 0;
 }
 
+int file_paths_miss(struct file_paths *paths, uint64_t at, int root_fd, struct index_builder *builder,
+                    bool *ret_is_missing) {
+        const char *path = file_paths_text(paths, at), *slash = strrchr(path, '/');
+        struct stat status;
+        uint32_t idx_dir;
+
+        *ret_is_missing = beneath_stat(root_fd, path, &status) < 0 && (errno == ENOENT || errno == ENOTDIR);
+        return *ret_is_missing && slash ? give_dir(paths, at, (size_t)(slash - path), root_fd, builder, &idx_dir) : 0;
+}
+
 int file_paths_give(struct file_paths *paths, uint64_t at, int root_fd, struct index_builder *builder,
                     struct index_row *ret_row) {
         const char *path = file_paths_text(paths, at), *slash = strrchr(path, '/');

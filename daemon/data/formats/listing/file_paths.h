@@ -34,6 +34,11 @@ const char *file_paths_text(const struct file_paths *paths, uint64_t at);
 /* Is there a regular file? */
 bool file_paths_exists(const struct file_paths *paths, uint64_t at, int root_fd);
 
+/* Is there nothing at this path? Then its folder is added to the index, so that it notices when the file comes.
+ * -ENOMEM, -E2BIG. Blocks for a stat(). */
+int file_paths_miss(struct file_paths *paths, uint64_t at, int root_fd, struct index_builder *builder,
+                    bool *ret_is_missing);
+
 /* Adds the file of a path to an index, and its folder if it is new there, and writes its row. A file that cannot be
  * looked at, or is not regular, is marked as such; reading it will be that sample's error. -ENOMEM, -E2BIG. Blocks for
  * a stat(). */

@@ -309,7 +309,7 @@ static int plan_index(struct record_table *table, struct table_plan *plan) {
                 strcpy(field.name, files->field);
                 field.kind = files->paths.kind;
                 field.coding = files->paths.coding;
-                field.may_be_absent = files->n_present < table->columns.n_rows;
+                field.may_be_absent = files->is_optional || files->n_present < table->columns.n_rows;
                 r = plan_field(table, plan, &field, NULL, files);
         }
         if (r == 0)
@@ -327,9 +327,20 @@ static int plan_index(struct record_table *table, struct table_plan *plan) {
 
 /* ---- the index ------------------------------------------------------------------------------------------------- */
 
-static int give_file(const struct record_table *table, struct table_files *files, uint64_t row,
+static int give_file(const struct record_table *table, uint64_t path, struct table_files *files,
                      struct index_builder *builder, struct index_row *ret_row) {
-        return file_paths_give(&files->paths, table_files_path(files, row), table->listing.root_fd, builder, ret_row);
+        return file_paths_give(&files->paths, path, table->listing.root_fd, builder, ret_row);
+}
+
+/* The path of a file that is there, if there is one. */
+static uint64_t a_path_of(const struct record_table *table, const struct table_files *files) {
+        for (uint64_t row = 0; files->is_optional && row < table->columns.n_rows; row++) {
+                uint64_t path = table_files_path(files, row);
+
+                if (path != TABLE_FILES_NONE && file_paths_exists(&files->paths, path, table->listing.root_fd))
+                        return path;
+        }
+        return table_files_path(files, table_files_first(files));
 }
 
 static int make_builder(struct record_table *table, struct table_plan *plan, struct index_builder **ret_builder) {
@@ -356,7 +367,7 @@ static int make_builder(struct record_table *table, struct table_plan *plan, str
         /* A row has a file also where a sample names none. */
         for (uint32_t i = 0; i < plan->n_stored && r == 0; i++)
                 if (plan->from[i].files && plan->fields[i].may_be_absent)
-                        r = give_file(table, plan->from[i].files, table_files_first(plan->from[i].files), builder,
+                        r = give_file(table, a_path_of(table, plan->from[i].files), plan->from[i].files, builder,
                                       &plan->first_file[i]);
         if (r == 0)
                 *ret_builder = TAKE_PTR(builder);
@@ -393,10 +404,17 @@ static int give_value(const struct table_plan *plan, uint32_t i, const struct ta
 /* A file that the record names, if it names one. */
 static int give_own_file(const struct record_table *table, const struct table_plan *plan, uint32_t i, uint64_t row,
                          struct index_builder *builder, struct index_row *ret_row) {
-        if (table_files_path(plan->from[i].files, row) != TABLE_FILES_NONE)
-                return give_file(table, plan->from[i].files, row, builder, ret_row);
+        struct table_files *files = plan->from[i].files;
+        uint64_t path = table_files_path(files, row);
+        bool is_missing = false;
+        int r = 0;
+
+        if (path != TABLE_FILES_NONE && files->is_optional)
+                r = file_paths_miss(&files->paths, path, table->listing.root_fd, builder, &is_missing);
+        if (r == 0 && path != TABLE_FILES_NONE && !is_missing)
+                return give_file(table, path, files, builder, ret_row);
         *ret_row = (struct index_row){ .file = plan->first_file[i].file, .offset = INDEX_ROW_ABSENT };
-        return 0;
+        return r;
 }
 
 static int give_row(struct record_table *table, struct table_plan *plan, uint64_t row, struct index_builder *builder) {

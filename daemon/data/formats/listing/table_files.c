@@ -82,7 +82,7 @@ static bool take_source(struct table_files *files, const char **at) {
 static int refuse_option(const char *option, struct why *why) {
         return why_set(why, -EINVAL,
                        "files = \"%s\": names of fields and of columns were expected, as in \"image=path, "
-                       "mask=masks/{id}.png\", %u at most, and no field twice",
+                       "mask?=masks/{id}.png\", %u at most, and no field twice",
                        option, TABLE_FILES_MAX);
 }
 
@@ -90,10 +90,15 @@ static int read_option(struct table_files_set *set, const char *option, struct w
         for (const char *at = option; *at;) {
                 struct table_files *files = &set->items[set->n];
 
-                if (set->n == TABLE_FILES_MAX || !take_name(&at, ",=", files->field))
+                if (set->n == TABLE_FILES_MAX || !take_name(&at, ",=?", files->field))
                         return refuse_option(option, why);
                 set->n++;
                 strcpy(files->column, files->field);
+                files->is_optional = *at == '?';
+                at += files->is_optional;
+                at += strspn(at, " \t");
+                if (*at && *at != ',' && *at != '=')
+                        return refuse_option(option, why);
                 if (*at == '=') {
                         at++;
                         if (!take_source(files, &at))

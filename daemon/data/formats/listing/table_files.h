@@ -3,8 +3,10 @@
  *   files = "image=path, mask=masks/{id}.png"
  *
  * The field "image" is the file that the column "path" names. In a text with braces, each {COLUMN} stands for what the
- * record has in that column, as it is written there. Without the option, a column "file_name" (Hugging Face) or
- * "audio_filepath" (NeMo) is taken so if the file that the first record names exists. One thread. */
+ * record has in that column, as it is written there. A field with a question mark, "label?=labels/{name}.txt", is
+ * absent where its file does not exist: a picture of nothing has no file of labels. Without the option, a column
+ * "file_name" (Hugging Face) or "audio_filepath" (NeMo) is taken so if the file that the first record names exists. One
+ * thread. */
 #pragma once
 
 #include "daemon/data/formats/listing/columns.h"
@@ -28,6 +30,7 @@ struct table_files {
         char column[SCHEMA_NAME_MAX]; /* "": the parts say how a file is named */
         struct table_files_part parts[TABLE_FILES_PARTS_MAX + 1];
         size_t n_parts;
+        bool is_optional;
         bool is_guess; /* nobody asked for it */
         bool is_none;  /* a guess that was wrong: paths of which one cannot be a file of the dataset */
         struct file_paths paths;
