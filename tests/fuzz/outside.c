@@ -190,8 +190,12 @@ void connection_send(struct connection *connection, const void *bytes, size_t n_
                 for (uint32_t i = 0; i < n_fds; i++)
                         memcpy(CMSG_DATA(cmsg) + i * sizeof(int), &fd, sizeof(int));
         }
-        if (connection->fd >= 0)
+        if (connection->fd < 0)
+                return;
+        if (sendmsg(connection->fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL) < 0 && errno == EPERM) {
+                message.msg_controllen = 0; /* the kernel refuses descriptors where the daemon wants none */
                 sendmsg(connection->fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
+        }
 }
 
 /* ---- replies ------------------------------------------------------------------------------------------------- */
