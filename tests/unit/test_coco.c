@@ -164,7 +164,8 @@ START_TEST(what_is_wrong_in_annotations_is_said_with_its_place) {
         }
         samples_refuse(&tree, "coco", "p", NULL, "the format coco needs the key annotations");
         samples_refuse(&tree, "coco", "p", "annotations=../none.json\n", "../none.json: No such file");
-        samples_refuse(&tree, "coco", "p", "annotations=..\n", "annotations: ..: a link leads out of the dataset's folder");
+        samples_refuse(&tree, "coco", "p", "annotations=..\n",
+                       "annotations: ..: a link leads out of the dataset's folder");
         tree_remove(&tree);
 }
 END_TEST

@@ -11,6 +11,7 @@
 #include "proto/base/cleanup.h"
 
 #define OF         "-of-"
+#define SEQUENCE   6u /* digits of the number that a staging puts before a name */
 #define DIGITS_MAX 8u
 #define SHOWN_MAX  3u
 
@@ -100,15 +101,36 @@ static int check_set(const struct numbered *set, size_t n, struct why *why) {
                        n_missing > SHOWN_MAX ? ", ..." : "", n_missing == 1 ? "it" : "them");
 }
 
+static const char *base_of(const char *name) {
+        const char *slash = strrchr(name, '/');
+
+        return slash ? slash + 1 : name;
+}
+
+/* A staging that converts files has them as "000007-train-00001-of-00003.tar", each with another number. */
+static bool are_in_sequence(const char *const *names, size_t n) {
+        uint64_t number, before = 0;
+
+        for (size_t i = 0; i < n; i++) {
+                const char *base = base_of(names[i]);
+
+                if (strspn(base, "0123456789") != SEQUENCE || base[SEQUENCE] != '-' ||
+                    !read_digits(base, SEQUENCE, &number) || (i > 0 && number <= before))
+                        return false;
+                before = number;
+        }
+        return n > 1;
+}
+
 int files_check_complete(const char *const *names, size_t n, struct why *why) {
         _cleanup_(freep) struct numbered *files = calloc(n + 1, sizeof(*files));
-        size_t n_files = 0;
+        size_t n_before = are_in_sequence(names, n) ? SEQUENCE + 1 : 0, n_files = 0;
         int r = 0;
 
         if (!files)
                 return why_set(why, -ENOMEM, "no memory for the names of its files");
         for (size_t i = 0; i < n; i++)
-                n_files += read_name(names[i], &files[n_files]);
+                n_files += read_name(n_before ? base_of(names[i]) + n_before : names[i], &files[n_files]);
         qsort(files, n_files, sizeof(*files), by_number);
         for (size_t begin = 0, end; begin < n_files && r == 0; begin = end) {
                 for (end = begin + 1; end < n_files && compare_sets(&files[begin], &files[end]) == 0;)
