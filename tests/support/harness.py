@@ -383,7 +383,10 @@ class Daemon:
         return self.objects("status")[0]
 
     def memory_used(self):
-        """Bytes accounted against memory_limit."""
+        """Bytes accounted against memory_limit, once no index is being made, which is charged for its memory."""
+        end = time.monotonic() + patience(10)
+        while any(dataset["state"] == "indexing" for dataset in self.objects("datasets")) and time.monotonic() < end:
+            time.sleep(0.01)
         return self.status()["memory_used_bytes"]
 
     def rss_kib(self):
