@@ -141,8 +141,9 @@ def _(box):
     samples = gpt_samples(Tokens(prefix), "1", "train", 1000, None, 1234)
     dataset = {"path": prefix, "format": "megatron", "sequence_length": "1000"}
     for backend in ("auto", "threads"):
-        forget(prefix + ".bin")
         daemon = box.daemon({"d": dataset}, name=f"with {backend}", reader=backend)
+        within(10, lambda opened=daemon: opened.objects("datasets")[0]["state"] == "ready", "it is opened, which reads parts")
+        forget(prefix + ".bin")
         check(daemon.read("d", batch=10, seed=1), samples, seed=1)
         if n_bytes_read(daemon) == 0:
             raise AssertionError("nothing was read, though the file was not in memory")
