@@ -12,7 +12,7 @@ from harness import ROOT, case, equal, main
 # These install nothing, and why. Compiling alone is what README's `make deps` is for.
 INSTALLS_NOTHING = {
     "all": "compiles", "lib": "compiles", "install": "compiles", "uninstall": "removes files", "clean": "removes files",
-    "help": "reads the Makefiles", "dist": "packs files", "check-layers": "reads sources", "check-kernels": "reads sources",
+    "help": "reads the Makefiles", "version": "asks git", "dist": "packs files", "check-layers": "reads sources", "check-kernels": "reads sources",
     "kernels": "needs nvcc, which is not Debian's", "format": "needs clang-format, for who changes sources",
     "format-check": "needs clang-format, for who changes sources", "tidy": "needs clang-tidy, for who changes sources",
 }
