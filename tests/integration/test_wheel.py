@@ -67,7 +67,7 @@ def environment(**more):
 def _(box):
     with zipfile.ZipFile(wheel()) as archive:
         names = {entry.filename: entry for entry in archive.infolist()}
-        equal(re.sub(r"-[\d.]+-", "-V-", os.path.basename(wheel())), f"dlclient-V-py3-none-manylinux_2_34_{os.uname().machine}.whl")
+        equal(re.sub(r"-[\d.]+(\+git[\w.]+)?-", "-V-", os.path.basename(wheel())), f"dlclient-V-py3-none-manylinux_2_34_{os.uname().machine}.whl")
         for name in [f"dlclient/bin/{name}" for name in PROGRAMS] + ["dlclient/libdlclient.so.0", "dlclient/libdlclient-cuda.so.0"]:
             equal(stat.S_IMODE(names[name].external_attr >> 16), 0o755, f"mode of {name}")
         licences = next(name for name in names if name.endswith("/licenses/LIBRARIES.txt"))
