@@ -37,7 +37,7 @@ static void make_small(struct tree *tree) {
 static int open_small(const struct tree *tree, struct dataset **ret_dataset, struct dataset_report *ret_report,
                       struct why *why) {
         char path[PATH_MAX], index_dir[PATH_MAX];
-        struct dataset_spec spec = { .name = "small", .path = path, .format = "imagefolder" };
+        struct dataset_spec spec = { .name = "small", .follows_links = true, .path = path, .format = "imagefolder" };
 
         snprintf(path, sizeof(path), "%s/data", tree->root);
         snprintf(index_dir, sizeof(index_dir), "%s/index", tree->root);
@@ -250,7 +250,7 @@ START_TEST(where_nothing_can_be_saved_the_index_lives_in_memory) {
 
         make_small(&tree);
         snprintf(path, sizeof(path), "%s/data", tree.root);
-        spec = (struct dataset_spec){ .name = "small", .path = path, .format = "imagefolder" };
+        spec = (struct dataset_spec){ .name = "small", .follows_links = true, .path = path, .format = "imagefolder" };
         ck_assert_int_eq(dataset_open(&spec, "/proc/nowhere", NULL, &dataset, &report, NULL), 0);
         ck_assert(report.how == DATASET_BUILT && !report.saved);
         ck_assert_ptr_nonnull(strstr(report.not_saved.text, "/proc/nowhere"));
@@ -280,7 +280,9 @@ START_TEST(an_index_that_others_may_write_is_copied_before_it_is_believed) {
         snprintf(path, sizeof(path), "%s/data", tree.root);
         snprintf(index_dir, sizeof(index_dir), "%s/index", tree.root);
         snprintf(given, sizeof(given), "%s/given.index", tree.root);
-        spec = (struct dataset_spec){ .name = "small", .path = path, .format = "imagefolder", .budget = &budget };
+        spec = (struct dataset_spec){
+                .name = "small", .follows_links = true, .path = path, .format = "imagefolder", .budget = &budget
+        };
 
         /* Ours, where it belongs: mapped, and nothing is counted. */
         ck_assert_int_eq(dataset_open(&spec, index_dir, NULL, &dataset, &report, NULL), 0);
@@ -362,6 +364,7 @@ START_TEST(the_copy_of_an_index_is_counted_without_a_gap) {
         snprintf(given, sizeof(given), "%s/index/small.index", tree.root);
         account = (struct account){ .budget.limit_bytes = 1 << 20 };
         spec = (struct dataset_spec){ .name = "small",
+                                      .follows_links = true,
                                       .path = path,
                                       .format = "imagefolder",
                                       .budget = &account.budget,
@@ -389,7 +392,9 @@ START_TEST(an_index_in_memory_that_memory_limit_has_no_room_for_is_refused) {
 
         make_small(&tree);
         snprintf(path, sizeof(path), "%s/data", tree.root);
-        spec = (struct dataset_spec){ .name = "small", .path = path, .format = "imagefolder", .budget = &budget };
+        spec = (struct dataset_spec){
+                .name = "small", .follows_links = true, .path = path, .format = "imagefolder", .budget = &budget
+        };
         ck_assert_int_eq(dataset_open(&spec, "/proc/nowhere", NULL, &dataset, NULL, &why), -ENOMEM);
         ck_assert_ptr_nonnull(strstr(why.text, "memory_limit"));
         ck_assert_uint_eq(budget_used(&budget), 0);

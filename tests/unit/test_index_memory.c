@@ -43,9 +43,11 @@ static void look(void *userdata, uint64_t n_files) {
 static int open_kind(size_t kind, struct onlooker *onlooker, const atomic_bool *cancel, struct why *why) {
         const struct index_watch watch = { .progress = look, .userdata = onlooker, .cancel = cancel };
         char path[128];
-        struct dataset_spec spec = {
-                .name = "d", .path = path, .format = KINDS[kind].format, .budget = &onlooker->budget
-        };
+        struct dataset_spec spec = { .name = "d",
+                                     .follows_links = true,
+                                     .path = path,
+                                     .format = KINDS[kind].format,
+                                     .budget = &onlooker->budget };
         struct dataset *dataset;
         int r;
 
@@ -175,6 +177,7 @@ START_TEST(every_format_ends_wherever_it_is_told) {
         struct onlooker onlooker = { .budget = { .limit_bytes = 1ull << 30 } };
         char here[256], path[512];
         struct dataset_spec spec = { .name = "d",
+                                     .follows_links = true,
                                      .format = MADE[_i].format,
                                      .path = path,
                                      .options = MADE[_i].options,
