@@ -227,6 +227,7 @@ void task_begin(struct task *task, struct batch *batch, uint32_t idx_sample, con
         task->n_tries = 0;
         task->own.state = OWN_NONE;
         task->own.n_tries = 0;
+        task->gave_way = false;
         task->idx_read = 0;
         task->n_shortages = 0;
         task->not_before_ns = 0;

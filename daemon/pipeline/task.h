@@ -106,6 +106,7 @@ struct task {
         uint32_t n_shortages;          /* tries that failed for lack of memory or descriptors */
         uint64_t not_before_ns;        /* such a task rests until then; 0: to be read at once */
 
+        bool gave_way;    /* the candidate was given up for another user once; not again, or it might never be made */
         bool is_replay;   /* it is a whole batch that is served again: nothing is read or decoded */
         bool is_copied;   /* all its rows are to be copied, nothing is read; where functions follow, they are a run */
         uint32_t n_rows;  /* samples that it takes one after the other; idx_sample is of the one that it is with, */

@@ -144,7 +144,7 @@ static int given_up_or(const struct worker *worker, const struct task *task, int
 
 /* A ragged field gets its place once. */
 static bool may_yield(const struct task *task) {
-        return task->batch->stream->layout.n_ragged == 0 && !task->carried.is_again;
+        return task->batch->stream->layout.n_ragged == 0 && !task->carried.is_again && !task->gave_way;
 }
 
 /* Returns 0, SAMPLE_WAITS, SAMPLE_AGAIN, RENDERING_DROPPED, or a negative errno for what is wrong with the sample. */
@@ -170,6 +170,7 @@ static int serve(struct worker *worker, struct task *task, struct why *why) {
         worker->may_yield = may_yield(task);
         r = given_up_or(worker, task, fields_serve(worker, task, why));
         worker->may_yield = worker->yields = false;
+        task->gave_way = task->gave_way || r == SAMPLE_AGAIN;
         codec_tools_begin_sample(worker->tools); /* it needs no memory that is returned now */
         worker_count_decoded(worker);
         if (r == SAMPLE_WAITS || r == RENDERING_DROPPED || r == SAMPLE_AGAIN) { /* what it has begun is begun again */
