@@ -7,18 +7,23 @@
  *
  * The method. Within the time between the looks,
  *
- *   W    the share of a rank's time that its trainer waited in next(). The rank that waits most counts, since ranks
- *        wait for each other in every step. If they are all at the same step, it is the longest wait of each step that
- *        counts, whichever rank had it: where ranks wait in turn, each of them waits less than all of them lose. Below
- * 5 % the job is not held up by its data, and has at most 1 / (1 - W) to gain. G    demand, samples/s: what the trainer
- * takes if it never waits: the rate divided by 1 - W. P    supply of the workers: the rate divided by the share of
- * their time that they are busy, of the time that other jobs leave to this one and of the CPUs that they may use. F
- * supply of storage: the rate divided by the share of the samples that may be under way at once that are being read.
+ * W is the share of a rank's time that its trainer waited in next(). The rank that waits most counts, since ranks wait
+ * for each other in every step. If they are all at the same step, it is the longest wait of each step that counts,
+ * whichever rank had it: where ranks wait in turn, each of them waits less than all of them lose. Below 5 % the job is
+ * not held up by its data, and has at most 1 / (1 - W) to gain.
  *
- * The rate follows the smallest of the three. If all workers are busy, this job's and those of others together, it is
- * theirs. If the trainer waits although F and P are larger, its batches come
- * unevenly and too few are prepared ahead. If a rank takes fewer batches than the others and does not wait, it is slow
- * itself, whatever the others wait for.
+ * G is the demand in samples/s: what the trainer takes if it never waits, the rate divided by 1 - W.
+ *
+ * P is the supply of the workers: the rate divided by the share of their time that they are busy, of the time that
+ * other jobs leave to this one and of the CPUs that they may use.
+ *
+ * F is the supply of storage: the rate divided by the share of the samples that may be under way at once that are being
+ * read.
+ *
+ * The rate follows the smallest of the three. If all workers are busy with this job's samples and those of others, it
+ * is theirs. If the trainer waits although F and P are larger, its batches come unevenly and too few are prepared
+ * ahead. If a rank takes fewer batches than the others and does not wait, it is slow itself, whatever the others wait
+ * for.
  *
  * What a change would give is the smallest of the three after it: without the heavy step, with more workers, with the
  * dataset in memory. */
