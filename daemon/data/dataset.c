@@ -396,7 +396,7 @@ static int open_source(struct dataset *dataset, const struct dataset_spec *spec,
         return build_paid(dataset, format, index_dir, index_path, spec->budget, watch, report, why);
 }
 
-/* Who names single files means these. */
+/* Are all files of numbered sets there? A path that names single files means just these. */
 static int check_complete(const struct dataset *dataset, const struct dataset_spec *spec, struct why *why) {
         const char *allowed = dataset->options.allow_missing;
         bool is_allowed = allowed && strcmp(allowed, "yes") == 0;
