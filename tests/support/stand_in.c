@@ -47,6 +47,7 @@ struct session {
 
 struct stand_in {
         struct stand_in_manners *manners;
+        pthread_mutex_t lock; /* what the sessions write into manners, several of which may attach at once */
         char path[DLP_SOCKET_PATH_MAX + 1];
         char folder[64];
         int listener;
@@ -318,14 +319,10 @@ static void refuse(struct session *session, uint64_t id, uint32_t code, const ch
         dlp_reply_send(session->socket, &reply, NULL, 0, 0);
 }
 
-static void answer_attach(struct session *session, const Dlp__Request *request) {
-        struct stand_in_manners *manners = session->stand_in->manners;
-        const Dlp__Attach *attach = request->attach;
-        Dlp__Attached attached = DLP__ATTACHED__INIT;
-        Dlp__Reply reply = DLP__REPLY__INIT;
-        uint32_t n_attempts;
-        int fds[3];
+static void note_attach(struct stand_in *stand_in, const Dlp__Attach *attach) {
+        struct stand_in_manners *manners = stand_in->manners;
 
+        pthread_mutex_lock(&stand_in->lock);
         snprintf(manners->job, sizeof(manners->job), "%s", attach->job);
         manners->first_epoch = attach->first_epoch;
         manners->first_position = attach->first_position;
@@ -335,6 +332,18 @@ static void answer_attach(struct session *session, const Dlp__Request *request) 
         manners->leave_forms = attach->leave_forms;
         snprintf(manners->near_device, sizeof(manners->near_device), "%s", attach->near_device);
         manners->leave_operations = attach->leave_operations;
+        pthread_mutex_unlock(&stand_in->lock);
+}
+
+static void answer_attach(struct session *session, const Dlp__Request *request) {
+        struct stand_in_manners *manners = session->stand_in->manners;
+        const Dlp__Attach *attach = request->attach;
+        Dlp__Attached attached = DLP__ATTACHED__INIT;
+        Dlp__Reply reply = DLP__REPLY__INIT;
+        uint32_t n_attempts;
+        int fds[3];
+
+        note_attach(session->stand_in, attach);
         n_attempts = atomic_fetch_add(&session->stand_in->n_attach_attempts, 1);
         if (n_attempts < manners->n_retries) {
                 refuse(session, request->id, EAGAIN, "photos: indexing, 12 files so far", true);
@@ -593,6 +602,7 @@ struct stand_in *stand_in_start(struct stand_in_manners *manners) {
 
         ck_assert_ptr_nonnull(stand_in);
         stand_in->manners = manners;
+        pthread_mutex_init(&stand_in->lock, NULL);
         temporary_folder(stand_in->folder, sizeof(stand_in->folder));
         snprintf(stand_in->path, sizeof(stand_in->path), "%s/socket", stand_in->folder);
         listen_at(stand_in);
