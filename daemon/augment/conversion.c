@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-const char *const PIXEL_MODE_NAMES[N_PIXEL_MODES] = { "RGB", "L", "RGBA", "LA", "P", "I;16" };
+const char *const PIXEL_MODE_NAMES[N_PIXEL_MODES] = { "RGB", "L", "RGBA", "LA", "P", "I;16", "F" };
 
 void conversion_init(struct conversion *conversion) {
         memset(conversion, 0, sizeof(*conversion));
@@ -14,11 +14,22 @@ void conversion_init(struct conversion *conversion) {
 }
 
 void conversion_set_mode(struct conversion *conversion, enum pixel_mode mode) {
-        static const uint32_t N_CHANNELS[N_PIXEL_MODES] = { 3, 1, 4, 2, 1, 1 };
+        static const uint32_t N_CHANNELS[N_PIXEL_MODES] = { 3, 1, 4, 2, 1, 1, 1 };
 
         conversion->format.mode = mode;
         conversion->format.n_channels = N_CHANNELS[mode];
-        conversion->format.dtype = mode == PIXELS_I16 ? DLP_DTYPE_UINT16 : DLP_DTYPE_UINT8;
+        conversion->format.is_bands = mode == PIXELS_F;
+        conversion->format.dtype = mode == PIXELS_I16 ? DLP_DTYPE_UINT16
+                                   : mode == PIXELS_F ? DLP_DTYPE_FLOAT32
+                                                      : DLP_DTYPE_UINT8;
+}
+
+bool conversion_set_bands(struct conversion *conversion, uint32_t n_bands) {
+        enum pixel_mode mode = conversion->format.mode;
+
+        conversion->format.is_bands = true;
+        conversion->format.n_channels = n_bands;
+        return mode == PIXELS_L || mode == PIXELS_I16 || mode == PIXELS_F;
 }
 
 bool pixel_format_has_alpha(const struct pixel_format *format) {

@@ -23,6 +23,7 @@ enum pixel_mode {
         PIXELS_LA,
         PIXELS_P,   /* indices of a palette, or other numbers: never mixed */
         PIXELS_I16, /* grey of 16 bits: never mixed */
+        PIXELS_F,   /* numbers as they are stored, as float32; no step is for them */
         N_PIXEL_MODES
 };
 extern const char *const PIXEL_MODE_NAMES[N_PIXEL_MODES];
@@ -33,6 +34,7 @@ extern const char *const PIXEL_MODE_NAMES[N_PIXEL_MODES];
 struct pixel_format {
         enum dlp_dtype dtype; /* uint8, float16, bfloat16 or float32; uint16 for PIXELS_I16 */
         enum pixel_mode mode;
+        bool is_bands;       /* numbers as they are stored, any number of channels: they are never a canvas */
         uint32_t n_channels; /* the first one of a pixel, or all; and alpha, if the mode has it */
         bool channels_first; /* channel x height x width instead of height x width x channel */
 };
@@ -58,6 +60,10 @@ void conversion_init(struct conversion *conversion);
 
 /* Sets the mode, before all steps. */
 void conversion_set_mode(struct conversion *conversion, enum pixel_mode mode);
+
+/* After that: this many numbers of each pixel as they are stored, in the mode's type. False: it is for L, I;16 and F.
+ */
+bool conversion_set_bands(struct conversion *conversion, uint32_t n_bands);
 
 /* Have the steps that were read so far made floats of the levels? */
 bool conversion_makes_floats(const struct conversion *conversion);

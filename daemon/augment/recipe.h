@@ -106,6 +106,7 @@ void recipe_add_work(const struct recipe *recipe, struct recipe_work *work);
 /* For a recipe whose result varies: the most pixels of a sample at the end, as given by `decode(max_pixels=N)`; 0: not
  * given. */
 #define RECIPE_MAX_PIXELS_MAX 4294967295u
+#define RECIPE_BANDS_MAX      1024u
 uint64_t recipe_max_pixels(const struct recipe *recipe);
 
 /* Are pictures turned as EXIF says before the first step, `decode(exif=transpose)`? Then recipe_plan() gets the upright

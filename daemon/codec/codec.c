@@ -191,6 +191,7 @@ static int choose_by_recipe(struct codec *codec, const char *text, struct why *w
                 return planes_choose(codec, why);
         codec->type = recipe_kind(codec->recipe) == RECIPE_RAW ? &CODEC_BYTES
                       : codec->field.kind == FIELD_VALUE       ? choose_moved(codec)
+                      : recipe_format(codec->recipe)->is_bands ? &CODEC_BANDS
                                                                : &CODEC_PICTURE;
         return 0;
 }
@@ -384,7 +385,7 @@ bool codec_is_plugged(const struct codec *codec) {
 bool codec_decodes(const struct codec *codec) {
         if (codec->type == &CODEC_PLUGGED)
                 return codec_decodes(codec->plugged.before);
-        return codec->type == &CODEC_PICTURE || codec->type == &CODEC_SOUND;
+        return codec->type == &CODEC_PICTURE || codec->type == &CODEC_BANDS || codec->type == &CODEC_SOUND;
 }
 
 void codec_set_mask(struct codec *codec) {
@@ -450,8 +451,9 @@ uint32_t codec_channels(const struct codec *codec) {
 /* Tokens stay because each cell would hold a vocabulary of its own, and what plug-ins decode because they do it in
  * processes of their own. */
 bool codec_interprets(const struct codec *codec) {
-        static const struct codec_type *const OF_PICTURES[] = { &CODEC_PICTURE, &CODEC_MASK, &CODEC_PLANES,
-                                                                &CODEC_BOXES,   &CODEC_ROWS, &CODEC_SOUND };
+        static const struct codec_type *const OF_PICTURES[] = { &CODEC_PICTURE, &CODEC_BANDS, &CODEC_MASK,
+                                                                &CODEC_PLANES,  &CODEC_BOXES, &CODEC_ROWS,
+                                                                &CODEC_SOUND };
         static const struct codec_type *const OF_BYTES[] = { &CODEC_NUMBER, &CODEC_TEXT, &CODEC_TEXTS, &CODEC_ELEMENTS,
                                                              &CODEC_NPY };
 

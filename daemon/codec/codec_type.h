@@ -60,6 +60,7 @@ struct codec_tools {
         struct workspace *workspace;
         struct geometry geometry; /* of the picture that is open */
         struct image_info info;   /* of the same, as it is stored */
+        struct band_info bands;   /* of a picture whose numbers are read as they are stored */
         uint32_t orientation;     /* of the same: EXIF's, 1 if it is not turned */
         bool is_opaque;           /* of the same: it has no alpha, or all of it is 255 */
         bool is_wide;             /* of a mask: its numbers have 16 bits */
@@ -192,6 +193,7 @@ int codec_refuse_elements(const struct codec_tools *tools, const struct codec_op
 void codec_swap_elements(uint8_t *bytes, uint64_t n_bytes, uint64_t n_element);
 
 extern const struct codec_type CODEC_PICTURE;
+extern const struct codec_type CODEC_BANDS;
 extern const struct codec_type CODEC_MASK;
 extern const struct codec_type CODEC_PLANES;
 extern const struct codec_type CODEC_BOXES;

@@ -183,9 +183,8 @@ void decoder_close(struct decoder *decoder) {
                 scratch_release(&decoder->work);
 }
 
-int decoder_open(struct decoder *decoder, const uint8_t *bytes, size_t n_bytes, struct image_info *ret_info,
-                 struct why *why) {
-        struct image_info info;
+/* Finds the format of these bytes; its state is there afterwards. */
+static int begin(struct decoder *decoder, const uint8_t *bytes, size_t n_bytes, size_t *ret_idx, struct why *why) {
         size_t i = 0;
         int r;
 
@@ -201,7 +200,18 @@ int decoder_open(struct decoder *decoder, const uint8_t *bytes, size_t n_bytes, 
                 if (r < 0)
                         return why_errno(why, r, "cannot start a %s decoder", FORMATS[i]->name);
         }
+        *ret_idx = i;
+        return 0;
+}
 
+int decoder_open(struct decoder *decoder, const uint8_t *bytes, size_t n_bytes, struct image_info *ret_info,
+                 struct why *why) {
+        struct image_info info;
+        size_t i;
+        int r = begin(decoder, bytes, n_bytes, &i, why);
+
+        if (r < 0)
+                return r;
         r = FORMATS[i]->open(decoder->states[i], bytes, n_bytes, &info, why);
         if (r < 0)
                 return r;
@@ -345,6 +355,35 @@ int decoder_read_into(struct decoder *decoder, uint8_t *out, size_t stride, stru
 
         assert(stride >= (size_t)whole.width * PIXEL_BYTES);
         return decoder_read_box(decoder, &whole, out, stride, why);
+}
+
+int decoder_open_bands(struct decoder *decoder, const uint8_t *bytes, size_t n_bytes, struct band_info *ret_info,
+                       struct why *why) {
+        size_t i;
+        int r = begin(decoder, bytes, n_bytes, &i, why);
+
+        if (r < 0)
+                return r;
+        if (!FORMATS[i]->open_bands)
+                return why_set(why, -ENOTSUP, "the file is %s, and bands are read of TIFF files alone",
+                               FORMATS[i]->name);
+        decoder->idx_format = i;
+        return FORMATS[i]->open_bands(decoder->states[i], bytes, n_bytes, ret_info, why);
+}
+
+int decoder_read_bands(struct decoder *decoder, uint8_t *out, size_t stride, struct why *why) {
+        int r = FORMATS[decoder->idx_format]->read_bands(decoder->states[decoder->idx_format], out, stride,
+                                                         &decoder->work, why);
+
+        if (r < 0)
+                return r;
+        decoder->handed_over = false;
+        decoder->decoded_by = DECODED_BY_OTHERS;
+        return 0;
+}
+
+uint64_t decoder_need_bands(const struct decoder *decoder) {
+        return FORMATS[decoder->idx_format]->need_bands(decoder->states[decoder->idx_format]);
 }
 
 /* ---- results and memory -------------------------------------------------------------------------------------- */

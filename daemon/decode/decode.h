@@ -28,6 +28,7 @@
 #include "daemon/base/box.h"
 #include "daemon/base/rows.h"
 #include "proto/base/why.h"
+#include "proto/layout.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -79,6 +80,12 @@ struct image_info {
         const char *format;     /* "JPEG", "PNG", ...; static */
 };
 
+/* The numbers of a picture as they are stored: any number of bands, each pixel's together. */
+struct band_info {
+        uint32_t width, height, n_bands;
+        enum dlp_dtype dtype; /* of each number */
+};
+
 struct decoder;
 
 int decoder_new(const struct decode_limits *limits, enum decode_jpeg jpeg, struct decoder **ret_decoder,
@@ -110,6 +117,16 @@ int decoder_read_into(struct decoder *decoder, uint8_t *out, size_t stride, stru
 
 /* The same for a box of the picture: box->height rows of box->width pixels. */
 int decoder_read_box(struct decoder *decoder, const struct box *box, uint8_t *out, size_t stride, struct why *why);
+
+/* In place of decoder_open(), for pictures whose numbers are not colours; of TIFF alone. */
+int decoder_open_bands(struct decoder *decoder, const uint8_t *bytes, size_t n_bytes, struct band_info *ret_info,
+                       struct why *why);
+
+/* Writes all of them: rows of width x n_bands numbers of this machine, `stride` bytes apart. Whole pictures only:
+ * nothing is turned or converted. Once for each picture. decoder_need_bands(): the most memory that it may hold beside
+ * `out`. */
+int decoder_read_bands(struct decoder *decoder, uint8_t *out, size_t stride, struct why *why);
+uint64_t decoder_need_bands(const struct decoder *decoder);
 
 /* Ends the picture. Scratch above DECODE_SCRATCH_KEEP is freed, so that one huge picture does not cost memory for ever.
  */

@@ -45,6 +45,12 @@ struct picture_format {
          * do. NULL: not known. */
         bool (*is_grey)(const void *state);
 
+        /* Numbers as they are stored: decoder_open_bands() and the two after it. All three are NULL, or none. */
+        int (*open_bands)(void *state, const uint8_t *bytes, size_t n_bytes, struct band_info *ret_info,
+                          struct why *why);
+        int (*read_bands)(void *state, uint8_t *out, size_t stride, struct scratch *work, struct why *why);
+        uint64_t (*need_bands)(const void *state);
+
         /* All three may be NULL. bytes: memory that is held in addition to `work`. trim: frees what can be freed, also
          * between open and read. decoded_by: which decoder decoded the last picture, and whether it took over from
          * another one. */

@@ -41,6 +41,24 @@ static void read_box(struct decoder *decoder, const uint8_t *box_bytes, const ui
         decoder_close(decoder);
 }
 
+/* As they are stored, in rows with a gap. */
+static void read_bands(struct decoder *decoder, const uint8_t *bytes, size_t n_bytes, uint64_t most_bytes) {
+        struct band_info info;
+        struct why why;
+        size_t n_row;
+
+        if (decoder_open_bands(decoder, bytes, n_bytes, &info, &why) < 0)
+                return;
+        n_row = (size_t)info.width * info.n_bands * dlp_dtype_bytes(info.dtype) + 1;
+        if (n_row * info.height <= most_bytes && decoder_need_bands(decoder) > 0) {
+                uint8_t *out = malloc(n_row * info.height);
+
+                decoder_read_bands(decoder, out, n_row, &why);
+                free(out);
+        }
+        decoder_close(decoder);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes) {
         static const struct decode_limits limits = { .max_pixels = 1 << 16,
                                                      .max_scans = 20,
@@ -59,6 +77,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes) {
                 read_box(decoders[i], data + n_bytes - 4, bytes, n_bytes - 4, DECODE_COLORS);
         for (enum decode_as as = DECODE_GREY; as <= DECODE_ALPHA; as++)
                 read_box(decoders[0], data + n_bytes - 4, bytes, n_bytes - 4, as);
+        read_bands(decoders[0], bytes, n_bytes - 4, limits.max_scratch_bytes);
         if (exif_orientation(bytes, n_bytes - 4) - 1 > 7)
                 abort();
         free(bytes);

@@ -118,6 +118,120 @@ def _(box):
     rows.done()
 
 
+TYPES = {"u1": 1, "u2": 1, "u4": 1, "i1": 2, "i2": 2, "i4": 2, "f2": 3, "f4": 3, "f8": 3}  # SampleFormat
+
+
+def tiff(numbers, tile=None, separate=False, order="<", pack=None, orientation=1):
+    """A TIFF of height x width x bands numbers, as instruments write them: in one strip, or in tiles; its tags are its end.
+    """
+    height, width, n_bands = numbers.shape
+    tile_height, tile_width = tile or (height, width)
+    stored = numbers.astype(numbers.dtype.newbyteorder(order))
+    blocks = []
+    for plane in ([stored[:, :, i:i + 1] for i in range(n_bands)] if separate else [stored]):
+        for y in range(0, height, tile_height):
+            for x in range(0, width, tile_width):
+                block = plane[y:y + tile_height, x:x + tile_width]
+                full = plane[:1, :1].repeat(tile_height, 0).repeat(tile_width, 1)
+                full[:block.shape[0], :block.shape[1]] = block
+                blocks.append(pack(full.tobytes()) if pack else full.tobytes())
+    body = b"".join(block + bytes(len(block) % 2) for block in blocks)
+    places, at = [], 8
+    for block in blocks:
+        places.append(at)
+        at += len(block) + len(block) % 2
+    lists, tags_at = b"", 8 + len(body)
+
+    def values(kind, numbers_of_tag):  # those that do not fit into their entry are after the data
+        nonlocal lists
+        packed = struct.pack(f"{order}{len(numbers_of_tag)}{kind}", *numbers_of_tag)
+        if len(packed) > 4:
+            lists += packed + bytes(len(packed) % 2)
+            return struct.pack(order + "I", tags_at + len(lists) - len(packed) - len(packed) % 2)
+        return packed.ljust(4, b"\0")
+
+    tags = [(256, "I", [width]), (257, "I", [height]), (258, "H", [8 * numbers.itemsize] * n_bands), (259, "H", [8 if pack else 1]),
+            (262, "H", [1]), (274, "H", [orientation]), (277, "H", [n_bands]), (284, "H", [2 if separate else 1]),
+            (339, "H", [TYPES[numbers.dtype.str[1:]]] * n_bands)]
+    sizes = [len(block) for block in blocks]
+    tags += ([(322, "I", [tile_width]), (323, "I", [tile_height]), (324, "I", places), (325, "I", sizes)] if tile
+             else [(273, "I", places), (278, "I", [height]), (279, "I", sizes)])
+    if n_bands > 1:
+        tags.append((338, "H", [0] * (n_bands - 1)))
+    entries = b"".join(struct.pack(order + "HHI", tag, 3 if kind == "H" else 4, len(of_tag)) + values(kind, of_tag)
+                       for tag, kind, of_tag in sorted(tags))
+    return (struct.pack(order + "2sHI", b"II" if order == "<" else b"MM", 42, tags_at + len(lists)) + body + lists +
+            struct.pack(order + "H", len(tags)) + entries + bytes(4))
+
+
+@case("mode=F and bands=N deliver the numbers of a TIFF as they are stored, whatever they are, in any layout")
+def _(box):
+    _, _, numpy = pillow()
+    rng = numpy.random.default_rng(7)
+    files, wanted = {}, {}
+    for number, kind in enumerate(TYPES):
+        for n_bands, layout in ((1, {}), (1, {"order": ">"}), (5, {}), (3, {"separate": True}), (7, {"tile": (16, 32), "order": ">"}),
+                                (2, {"tile": (16, 16), "separate": True}), (4, {"pack": zlib.compress}), (4, {"orientation": 6})):
+            numbers = rng.integers(0, 256, (21, 37, n_bands, numpy.dtype(kind).itemsize), dtype="u1").view(kind)[..., 0]
+            if kind[0] == "f":
+                numbers = rng.normal(0, 1000, numbers.shape).astype(kind)
+            name = f"{len(files):03d}.tif"
+            files[name], wanted[name] = tiff(numbers, **layout), numbers
+    os.makedirs(box.path("all", "a"))
+    for name, content in files.items():
+        with open(box.path("all", "a", name), "wb") as file:
+            file.write(content)
+    daemon, names = box.daemon({"all": box.path("all")}), sorted(files)
+    rows = Table()
+    for n_bands in sorted({numbers.shape[2] for numbers in wanted.values()}):
+        for mode, dtype in (("F", "f4"), ("I;16", "u2"), ("L", "u1")):
+            text = "decode(mode=F)" if (mode, n_bands) == ("F", 1) else f"decode(mode={mode}, bands={n_bands})"
+            lines = {names[line["index"]]: line for line in daemon.read("all", pipeline=text, batch=1, shuffle=False, on_error="skip")}
+            for name in names:
+                with rows.row((text, name, str(wanted[name].dtype))):
+                    is_served = wanted[name].shape[2] == n_bands and (mode == "F" or wanted[name].dtype == dtype)
+                    equal(name in lines, is_served, "served")
+                    if is_served:
+                        check(lines[name], wanted[name].astype(dtype))
+    rows.done()
+    errors = " ".join(row["error"] for row in daemon.objects("errors", "all"))
+    contains(errors, "has 5 bands of uint16, 7 are expected; decode(mode=I;16, bands=5) would deliver them", "has 2 bands of int16, 7 are",
+             "decode(mode=F, bands=2)", "numbers of int16, mode=L delivers uint8; with mode=F numbers of any type become float32")
+
+
+@case("mode=F gives Pillow's floats; what is cut or too large is a damaged sample, and other files have no bands")
+def _(box):
+    image, _, numpy = pillow()
+    levels = numpy.random.default_rng(3).normal(0, 1e6, (45, 61)).astype("f4")
+    os.makedirs(box.path("d", "a"))
+    for number, compression in enumerate((None, "tiff_lzw", "tiff_adobe_deflate", "packbits")):
+        image.fromarray(levels).save(box.path("d", "a", f"{number}.tif"), compression=compression)
+    with open(box.path("d", "a", "0.tif"), "rb") as file:
+        whole = file.read()
+    huge = tiff(numpy.zeros((1, 1, 1), "f4"))
+    for tag in (256, 257):
+        at = huge.index(struct.pack("<HHI", tag, 4, 1)) + 8
+        huge = huge[:at] + struct.pack("<I", 30000) + huge[at + 4:]
+    for name, content in (("4.tif", whole[:-500]), ("5.tif", huge)):
+        with open(box.path("d", "a", name), "wb") as file:
+            file.write(content)
+    image.fromarray((levels % 256).astype("u1")).save(box.path("d", "a", "6.png"))
+    daemon = box.daemon({"d": box.path("d")}, max_pixels=1000000)
+    lines = daemon.read("d", pipeline="decode(mode=F)", batch=1, shuffle=False, on_error="skip")
+    equal([line["index"] for line in lines], [0, 1, 2, 3], "served")
+    for line in lines:
+        with image.open(box.path("d", "a", f"{line['index']}.tif")) as picture:
+            check(line, numpy.asarray(picture))
+    errors = {row["index"]: row["error"] for row in daemon.objects("errors", "d")}
+    contains(errors[4], "TIFF")
+    contains(errors[5], "30000 x 30000", "the limit is 1000000")
+    contains(errors[6], "the file is PNG", "TIFF files alone")
+    for text, words in (("decode(mode=F) hflip(0.5)", '"hflip": numbers as they are stored'), ("decode(bands=4)", "bands=N needs mode=L"),
+                        ("decode(mode=F, exif=transpose)", "exif and mask are for pictures"),
+                        ("decode(mode=I;16, bands=9) to(float32)", '"to": numbers as they are stored')):
+        contains(daemon.dlctl("bench", "d", "--pipeline", text, "--seconds", "0.1").stderr, words)
+
+
 def png_of_indices(palette, transparency=b""):
     """All 256 of them."""
     def chunk(name, data):

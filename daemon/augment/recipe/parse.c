@@ -21,11 +21,18 @@ static const struct step_type *last_form(const struct recipe *recipe) {
         return NULL;
 }
 
-/* Steps that set the form of the result come after all steps that touch pixels, except those that may follow them. */
+/* Steps that set the form of the result come after all steps that touch pixels, except those that may follow them. None
+ * is for bands, of which there may be more than a pixel has channels. */
 static int check_place(const struct step_text *reader, const struct step_type *type, const char *word,
                        const struct recipe *recipe) {
         const struct step_type *form = last_form(recipe);
 
+        if (recipe->conversion.format.is_bands)
+                return why_set(
+                        reader->why, -EINVAL,
+                        "pipeline, column %zu: \"%s\": numbers as they are stored (decode with mode=F or bands=N) "
+                        "are not changed; expected the end",
+                        step_text_column(reader, word), type->name);
         if (!form || !step_touches_pixels(type) || type->may_follow_form)
                 return 0;
         return why_set(reader->why, -EINVAL,
@@ -155,8 +162,28 @@ static const struct step_type DECODE = {
                        { ARGUMENT_CHOICE, "exif", "ignore", .choices = EXIF_NAMES,
                          .n_choices = ARRAY_SIZE(EXIF_NAMES) },
                        { ARGUMENT_CHOICE, "mode", "RGB", .choices = PIXEL_MODE_NAMES, .n_choices = N_PIXEL_MODES },
-                       { ARGUMENT_CHOICE, "mask", "uint8", .choices = MASK_DTYPE_NAMES, .n_choices = N_MASK_DTYPES } },
+                       { ARGUMENT_CHOICE, "mask", "uint8", .choices = MASK_DTYPE_NAMES, .n_choices = N_MASK_DTYPES },
+                       { ARGUMENT_LIST, "bands", NULL, 1, RECIPE_BANDS_MAX, .counts = 1u << 1, .is_whole = true,
+                         .form = "N" } },
 };
+
+/* Which numbers of a picture are delivered. */
+static int read_channels(struct recipe *recipe, const struct step *step, unsigned given, struct why *why) {
+        struct conversion *conversion = &recipe->conversion;
+
+        conversion_set_mode(conversion, given & 4u ? (enum pixel_mode)step->values[2].choice : PIXELS_RGB);
+        if (given & 16u && !conversion_set_bands(conversion, (uint32_t)step->values[4].list[0]))
+                return why_set(
+                        why, -EINVAL,
+                        "pipeline: decode: bands=N needs mode=L for bands of 8 bits, I;16 for bands of 16 bits or F "
+                        "for float32");
+        if (conversion->format.is_bands && given & (2u | 8u))
+                return why_set(
+                        why, -EINVAL,
+                        "pipeline: decode: exif and mask are for pictures, and with mode=F or bands=N numbers are "
+                        "delivered as they are stored: leave them out");
+        return 0;
+}
 
 static int read_decode(struct step_text *reader, struct recipe *recipe) {
         struct step step = { .type = &DECODE };
@@ -168,10 +195,9 @@ static int read_decode(struct step_text *reader, struct recipe *recipe) {
                 return r;
         recipe->max_pixels = given & 1u ? (uint64_t)step.values[0].list[0] : 0;
         recipe->is_upright = given & 2u && step.values[1].choice == 1;
-        conversion_set_mode(&recipe->conversion, given & 4u ? (enum pixel_mode)step.values[2].choice : PIXELS_RGB);
         recipe->has_mask_dtype = given & 8u;
         recipe->idx_mask_dtype = given & 8u ? step.values[3].choice : 0;
-        return 0;
+        return read_channels(recipe, &step, given, reader->why);
 }
 
 /* `place` is the position of the word in the text, from 0. */

@@ -58,15 +58,18 @@ static size_t print_steps(const struct recipe *recipe, uint32_t begin, uint32_t 
 
 /* `decode` with those arguments that are not as by default. Returns its length; 0: there are none. */
 static size_t print_decode(const struct recipe *recipe, char *text, size_t size) {
-        enum pixel_mode mode = recipe->goes_on ? PIXELS_RGB : recipe->conversion.format.mode;
-        char max_pixels[40] = "";
+        const struct pixel_format *format = &recipe->conversion.format;
+        enum pixel_mode mode = recipe->goes_on ? PIXELS_RGB : format->mode;
+        char max_pixels[40] = "", bands[40] = "";
         const char *arguments[] = { max_pixels, recipe->is_upright ? "exif=transpose" : "",
-                                    mode == PIXELS_RGB ? "" : "mode=", recipe->has_mask_dtype ? "mask=" : "" };
-        const char *values[] = { "", "", PIXEL_MODE_NAMES[mode], MASK_DTYPE_NAMES[recipe->idx_mask_dtype] };
+                                    mode == PIXELS_RGB ? "" : "mode=", recipe->has_mask_dtype ? "mask=" : "", bands };
+        const char *values[] = { "", "", PIXEL_MODE_NAMES[mode], MASK_DTYPE_NAMES[recipe->idx_mask_dtype], "" };
         size_t n = 0;
 
         if (recipe->max_pixels > 0)
                 snprintf(max_pixels, sizeof(max_pixels), "max_pixels=%" PRIu64, recipe->max_pixels);
+        if (format->is_bands && (format->n_channels > 1 || mode != PIXELS_F))
+                snprintf(bands, sizeof(bands), "bands=%" PRIu32, format->n_channels);
         for (size_t i = 0; i < ARRAY_SIZE(arguments); i++)
                 if (arguments[i][0])
                         n += (size_t)snprintf(text + n, size - n, "%s%s%s", n > 0 ? ", " : "decode(", arguments[i],

@@ -1,6 +1,7 @@
 #include "daemon/decode/tiff/kind.h"
 
 #include "daemon/decode/picture_format.h"
+#include "proto/base/cleanup.h"
 
 #include <errno.h>
 #include <string.h>
@@ -129,7 +130,8 @@ int tiff_kind_of(const struct tiff_tags *tags, struct tiff_kind *ret_kind, struc
         if (!find_samples(tags, &samples))
                 return why_set(why, -ENOTSUP,
                                "TIFF: photometric %u with %u samples of %u bits (format %u, %u extra, planes %u, bit "
-                               "order %u, compression %u, %s endian) is not handled",
+                               "order %u, compression %u, %s endian) is not handled; decode(mode=F, bands=N) would "
+                               "deliver bands of whole bytes as numbers",
                                tags->photometric, tags->n_samples, tags->bits, tags->sample_format, tags->n_extras,
                                tags->planar, tags->fill_order, tags->compression,
                                tags->is_big_endian ? "big" : "little");
@@ -142,6 +144,37 @@ int tiff_kind_of(const struct tiff_tags *tags, struct tiff_kind *ret_kind, struc
         if (samples == TIFF_INDICES && tags->photometric != PHOTOMETRIC_PALETTE)
                 palette_set_levels(&ret_kind->palette, tags->bits, tags->photometric == PHOTOMETRIC_MINISWHITE);
         return 0;
+}
+
+int tiff_kind_of_numbers(const struct tiff_tags *tags, struct tiff_kind *ret_kind, enum dlp_dtype *ret_dtype,
+                         struct why *why) {
+        static const struct {
+                uint16_t bits, sample_format;
+                enum dlp_dtype dtype;
+        } TYPES[] = {
+                { 8, SAMPLEFORMAT_UINT, DLP_DTYPE_UINT8 },      { 8, SAMPLEFORMAT_INT, DLP_DTYPE_INT8 },
+                { 16, SAMPLEFORMAT_UINT, DLP_DTYPE_UINT16 },    { 16, SAMPLEFORMAT_INT, DLP_DTYPE_INT16 },
+                { 32, SAMPLEFORMAT_UINT, DLP_DTYPE_UINT32 },    { 32, SAMPLEFORMAT_INT, DLP_DTYPE_INT32 },
+                { 16, SAMPLEFORMAT_IEEEFP, DLP_DTYPE_FLOAT16 }, { 32, SAMPLEFORMAT_IEEEFP, DLP_DTYPE_FLOAT32 },
+                { 64, SAMPLEFORMAT_IEEEFP, DLP_DTYPE_FLOAT64 },
+        };
+        uint16_t format = tags->sample_format == SAMPLEFORMAT_VOID ? SAMPLEFORMAT_UINT : tags->sample_format;
+        bool is_subsampled = tags->photometric == PHOTOMETRIC_YCBCR && !is_jpegs_ycbcr(tags);
+
+        for (size_t i = 0; i < ARRAY_SIZE(TYPES) && !is_subsampled; i++)
+                if (TYPES[i].bits == tags->bits && TYPES[i].sample_format == format) {
+                        ret_kind->samples = TIFF_NUMBERS;
+                        ret_kind->alpha = -1;
+                        ret_kind->bits = tags->bits;
+                        ret_kind->n_samples = tags->n_samples;
+                        *ret_dtype = TYPES[i].dtype;
+                        return 0;
+                }
+        return why_set(
+                why, -ENOTSUP,
+                "TIFF: photometric %u with samples of %u bits (format %u, compression %u) are not numbers of 8, 16, "
+                "32 or 64 bits",
+                tags->photometric, tags->bits, tags->sample_format, tags->compression);
 }
 
 int tiff_kind_as(struct tiff_kind *kind, enum decode_as as, struct why *why) {

@@ -20,6 +20,7 @@ enum tiff_samples {
         TIFF_COLORS,       /* red, green, blue, and more samples that are ignored */
         TIFF_COLORS_ALPHA, /* the same, multiplied with the fourth sample */
         TIFF_INKS,         /* cyan, magenta, yellow, black */
+        TIFF_NUMBERS,      /* as they are stored: not for tiff_convert() */
 };
 
 /* The tags that determine it, with libtiff's numbers. */
@@ -43,6 +44,10 @@ struct tiff_kind {
 /* Returns 0; -ENOTSUP with the numbers if this combination is not handled. For photometric "palette", the caller sets
  * the palette. */
 int tiff_kind_of(const struct tiff_tags *tags, struct tiff_kind *ret_kind, struct why *why);
+
+/* For samples that are delivered as they are stored, whatever they mean: any number of bands of whole bytes. */
+int tiff_kind_of_numbers(const struct tiff_tags *tags, struct tiff_kind *ret_kind, enum dlp_dtype *ret_dtype,
+                         struct why *why);
 
 /* Says what tiff_convert() makes of the samples: see decoder_as(), whose results it has. */
 int tiff_kind_as(struct tiff_kind *kind, enum decode_as as, struct why *why);

@@ -72,7 +72,7 @@ static int on_warning(TIFF *tiff, void *userdata, const char *module, const char
         return 1;
 }
 
-static int fail(struct tiff_source *source, struct why *why) {
+int tiff_source_fail(const struct tiff_source *source, struct why *why) {
         return why_set(why, -EBADMSG, "TIFF: %s",
                        source->message[0] ? source->message : "the file is damaged or cut short");
 }
@@ -99,7 +99,7 @@ static int begin(struct tiff_source *source, struct why *why) {
         source->tiff = TIFFClientOpenExt("TIFF", "rm", source, on_read, on_write, on_seek, on_close, on_size, NULL,
                                          NULL, options);
         TIFFOpenOptionsFree(options);
-        return source->tiff ? 0 : fail(source, why);
+        return source->tiff ? 0 : tiff_source_fail(source, why);
 }
 
 /* ---- tags ---------------------------------------------------------------------------------------------------- */
@@ -194,13 +194,13 @@ static int read_layout(struct tiff_source *source, const struct tiff_tags *tags,
                 n_unit = TIFFScanlineSize(source->tiff);
         }
         if (n_unit <= 0 || (uint64_t)n_unit != n_expected)
-                return fail(source, why);
+                return tiff_source_fail(source, why);
         source->n_unit = n_expected;
         source->is_whole = is_all_there(source);
         return 0;
 }
 
-static int read_header(struct tiff_source *source, struct why *why) {
+static int read_header(struct tiff_source *source, bool is_bands, struct why *why) {
         struct tiff_tags tags;
         int r;
 
@@ -213,9 +213,11 @@ static int read_header(struct tiff_source *source, struct why *why) {
         r = check_pixels(source->limits, source->width, source->height, why);
         if (r == 0)
                 r = read_tags(source, &tags, why);
-        if (r == 0)
+        if (r == 0 && is_bands)
+                r = tiff_kind_of_numbers(&tags, &source->kind, &source->dtype, why);
+        else if (r == 0)
                 r = tiff_kind_of(&tags, &source->kind, why);
-        if (r == 0 && tags.photometric == PHOTOMETRIC_PALETTE)
+        if (r == 0 && !is_bands && tags.photometric == PHOTOMETRIC_PALETTE)
                 r = read_colors(source, tags.bits, why);
         if (r < 0)
                 return r;
@@ -228,7 +230,8 @@ static int read_header(struct tiff_source *source, struct why *why) {
         return read_layout(source, &tags, why);
 }
 
-int tiff_source_open(struct tiff_source *source, const uint8_t *bytes, size_t n_bytes, struct why *why) {
+static int open_source(struct tiff_source *source, const uint8_t *bytes, size_t n_bytes, bool is_bands,
+                       struct why *why) {
         int r;
 
         tiff_source_close(source);
@@ -236,10 +239,18 @@ int tiff_source_open(struct tiff_source *source, const uint8_t *bytes, size_t n_
         source->n_bytes = n_bytes;
         r = begin(source, why);
         if (r == 0)
-                r = read_header(source, why);
+                r = read_header(source, is_bands, why);
         if (r < 0)
                 tiff_source_close(source);
         return r;
+}
+
+int tiff_source_open(struct tiff_source *source, const uint8_t *bytes, size_t n_bytes, struct why *why) {
+        return open_source(source, bytes, n_bytes, false, why);
+}
+
+int tiff_bands_open(struct tiff_source *source, const uint8_t *bytes, size_t n_bytes, struct why *why) {
+        return open_source(source, bytes, n_bytes, true, why);
 }
 
 /* ---- memory -------------------------------------------------------------------------------------------------- */
@@ -292,7 +303,7 @@ static int read_strips(struct tiff_source *source, const struct box *box, uint8_
         rows_of(source, box, &first, &end);
         for (uint32_t y = first; r == 0 && y < end; y++) {
                 if (TIFFReadScanline(source->tiff, row, y, 0) < 0)
-                        return fail(source, why);
+                        return tiff_source_fail(source, why);
                 if (!is_within(y, box))
                         continue;
                 tiff_convert(&source->kind, row, box->x, box->width, target->next(target->userdata));
@@ -313,7 +324,7 @@ static int read_planes(struct tiff_source *source, const struct box *box, uint8_
         for (unsigned plane = 0; plane < n_planes; plane++)
                 for (uint32_t y = first; y < end; y++) {
                         if (TIFFReadScanline(source->tiff, row, y, (uint16_t)plane) < 0)
-                                return fail(source, why);
+                                return tiff_source_fail(source, why);
                         for (uint32_t x = 0; is_within(y, box) && x < box->width; x++)
                                 together[(y - box->y) * n_together + (size_t)x * n_planes + plane] = row[box->x + x];
                 }
@@ -352,7 +363,7 @@ static int read_tile_row(struct tiff_source *source, const struct box *box, uint
                 const uint8_t *samples = read_tile(source, x, y, tile);
 
                 if (!samples)
-                        return fail(source, why);
+                        return tiff_source_fail(source, why);
                 for (uint32_t i = 0; from < to && i < source->tile_height; i++)
                         tiff_convert(&source->kind, samples + i * n_row, from - x, to - from,
                                      rgb + ((size_t)i * box->width + (from - box->x)) * PIXEL_BYTES);

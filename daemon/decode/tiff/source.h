@@ -24,8 +24,9 @@ struct tiff_source {
         bool is_whole; /* all pixels lie within the file */
         uint32_t tile_width, tile_height;
         uint32_t strip_rows;
-        uint64_t n_row;  /* bytes of a row, of all planes together */
-        uint64_t n_unit; /* bytes that libtiff decodes at once: a row or a tile, of one plane */
+        uint64_t n_row;       /* bytes of a row, of all planes together */
+        uint64_t n_unit;      /* bytes that libtiff decodes at once: a row or a tile, of one plane */
+        enum dlp_dtype dtype; /* of tiff_bands_open(): of each number */
 };
 
 /* Takes rows of `width` pixels; see row_band.h, whose functions can be used directly. */
@@ -38,6 +39,9 @@ struct tiff_target {
 /* Ends the picture before. Returns 0 or a negative errno with its reason; then there is no open picture. */
 int tiff_source_open(struct tiff_source *source, const uint8_t *bytes, size_t n_bytes, struct why *why);
 
+/* The same for a picture whose numbers are read as they are stored, by tiff_bands_read(). */
+int tiff_bands_open(struct tiff_source *source, const uint8_t *bytes, size_t n_bytes, struct why *why);
+
 /* Ends the picture, if there is one. */
 void tiff_source_close(struct tiff_source *source);
 
@@ -49,3 +53,10 @@ uint64_t tiff_source_library(const struct tiff_source *source);
  * returned. */
 int tiff_source_read(struct tiff_source *source, const struct box *box, uint8_t *work, const struct tiff_target *target,
                      struct why *why);
+
+/* decode/tiff/bands.c: all numbers, each pixel's together, rows `stride` bytes apart, as they are stored: Orientation
+ * turns nothing. `work` has n_unit bytes. */
+int tiff_bands_read(struct tiff_source *source, uint8_t *work, uint8_t *out, size_t stride, struct why *why);
+
+/* -EBADMSG with what libtiff says of the file. */
+int tiff_source_fail(const struct tiff_source *source, struct why *why);

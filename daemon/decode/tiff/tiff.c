@@ -182,6 +182,37 @@ static uint64_t tiff_need(const void *opaque, const struct box *box) {
         return work_bytes(opaque, box) + tiff_source_library(opaque);
 }
 
+/* ---- numbers ------------------------------------------------------------------------------------------------- */
+
+static int tiff_open_bands(void *opaque, const uint8_t *bytes, size_t n_bytes, struct band_info *ret_info,
+                           struct why *why) {
+        struct tiff_source *source = opaque;
+        int r = tiff_bands_open(source, bytes, n_bytes, why);
+
+        if (r == 0)
+                *ret_info = (struct band_info){ .width = source->width,
+                                                .height = source->height,
+                                                .n_bands = source->kind.n_samples,
+                                                .dtype = source->dtype };
+        return r;
+}
+
+static int tiff_read_bands(void *opaque, uint8_t *out, size_t stride, struct scratch *scratch, struct why *why) {
+        struct tiff_source *source = opaque;
+        int r = scratch_reserve(scratch, source->n_unit, source->limits, why);
+
+        if (r == 0)
+                r = tiff_bands_read(source, scratch->bytes, out, stride, why);
+        tiff_source_close(source);
+        return r;
+}
+
+static uint64_t tiff_need_bands(const void *opaque) {
+        const struct tiff_source *source = opaque;
+
+        return source->n_unit + tiff_source_library(source);
+}
+
 const struct picture_format format_tiff = {
         .name = "TIFF",
         .probe = tiff_probe,
@@ -191,4 +222,7 @@ const struct picture_format format_tiff = {
         .read_rows = tiff_read_rows,
         .need = tiff_need,
         .as = tiff_as,
+        .open_bands = tiff_open_bands,
+        .read_bands = tiff_read_bands,
+        .need_bands = tiff_need_bands,
 };
