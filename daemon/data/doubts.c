@@ -13,6 +13,7 @@
 #include "proto/base/shorten.h"
 
 #define HEAD_BYTES  512u  /* enough for all that looks_like.h knows */
+#define BYTES_LOOKS 8u    /* samples of bytes of unknown meaning, after which no picture is expected */
 #define CLOCK_EVERY 1024u /* samples between two looks at the clock */
 #define NAME_SHOWN  100   /* bytes */
 
@@ -44,8 +45,13 @@ static bool is_over(const struct doubting *doubting) {
 }
 
 static bool is_decoded(const struct schema_field *field) {
-        return field->is_stored && field->coding == CODING_PLAIN &&
-               (field->kind == FIELD_PICTURE || field->kind == FIELD_SOUND);
+        return field->kind == FIELD_PICTURE || field->kind == FIELD_SOUND;
+}
+
+/* Bytes of unknown meaning may be pictures as well: a job that names steps for them says so. */
+static bool is_looked_at(const struct schema_field *field) {
+        return field->is_stored && !field->is_gathered && field->coding == CODING_PLAIN &&
+               (is_decoded(field) || field->kind == FIELD_BYTES);
 }
 
 /* ---- all samples: what the index knows ------------------------------------------------------------------------- */
@@ -70,18 +76,50 @@ static void look_at_lengths(struct doubting *doubting, uint32_t field) {
 
 /* ---- some samples: what they begin with ------------------------------------------------------------------------ */
 
-/* Returns how many bytes were read, or a negative errno. */
-static ssize_t read_head(const struct doubting *doubting, const struct extent *extent, uint8_t *head) {
+/* The first bytes of a sample's file, or of its part of a file, and what they tell of a picture. */
+struct head {
+        uint8_t bytes[HEAD_BYTES];
+        size_t n;
+        unsigned bits; /* deep_bits() */
+};
+
+/* Reads from byte `at` of the extent on. Returns how many bytes, or a negative errno. */
+static ssize_t read_at(int fd, const struct extent *extent, uint64_t at, uint8_t *bytes) {
+        uint64_t n_left = extent->length > at ? extent->length - at : 0;
+        ssize_t n = pread(fd, bytes, n_left < HEAD_BYTES ? n_left : HEAD_BYTES, (off_t)(extent->offset + at));
+
+        return n < 0 ? -errno : n;
+}
+
+/* The tags of a TIFF are often its last bytes. */
+static unsigned bits_of(int fd, const struct extent *extent, const struct head *head) {
+        uint32_t tags_at = tiff_tags_at(head->bytes, head->n);
+        uint8_t tags[HEAD_BYTES];
+        ssize_t n;
+
+        if (tags_at == 0)
+                return deep_bits(head->bytes, head->n);
+        n = read_at(fd, extent, tags_at, tags);
+        return n > 0 ? tiff_deep_bits(head->bytes, tags, (size_t)n) : 0;
+}
+
+/* 0 or a negative errno. */
+static int read_head(const struct doubting *doubting, const struct extent *extent, struct head *ret_head) {
         char path[SOURCE_NAME_SIZE];
         _cleanup_(closep) int fd = -1;
         ssize_t n;
 
         extent_path(extent, path);
-        fd = beneath_open(dataset_root_fd(doubting->dataset), path, O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);
+        fd = beneath_open(dataset_root_fd(doubting->dataset), extent->shard ? extent->shard : path,
+                          O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);
         if (fd < 0)
                 return -errno;
-        n = pread(fd, head, HEAD_BYTES, (off_t)extent->offset);
-        return n < 0 ? -errno : n;
+        n = read_at(fd, extent, 0, ret_head->bytes);
+        if (n < 0)
+                return (int)n;
+        ret_head->n = (size_t)n;
+        ret_head->bits = bits_of(fd, extent, ret_head);
+        return 0;
 }
 
 static void tell_sample(const struct doubting *doubting, uint64_t sample) {
@@ -89,41 +127,52 @@ static void tell_sample(const struct doubting *doubting, uint64_t sample) {
                 atomic_store_explicit(doubting->sample, sample, memory_order_relaxed);
 }
 
-static void look_at_head(struct doubting *doubting, uint64_t sample, uint32_t field) {
-        bool is_picture = doubting->source->schema.fields[field].kind == FIELD_PICTURE;
-        uint8_t head[HEAD_BYTES];
-        struct extent extent;
-        ssize_t n;
+/* Of a file of its own its name has said what it is. */
+static void note_file(struct doubting *doubting, uint64_t sample, bool is_picture, const struct head *head, int error) {
+        if (error < 0) {
+                if (doubting->unreadable.n == 0)
+                        doubting->error = error;
+                note(&doubting->unreadable, sample);
+        } else if (!(is_picture ? looks_like_picture(head->bytes, head->n) : looks_like_sound(head->bytes, head->n))) {
+                if (doubting->odd.n == 0)
+                        for (size_t i = 0; i < 8 && i < head->n; i++)
+                                snprintf(doubting->begins + 3 * i, 4, " %02x", head->bytes[i]);
+                note(&doubting->odd, sample);
+        }
+}
 
-        source_locate(doubting->source, sample, field, &extent);
-        if (extent.shard || extent.flags || extent.length == 0)
+static void look_at_head(struct doubting *doubting, uint64_t sample, uint32_t idx_field) {
+        const struct schema_field *field = &doubting->source->schema.fields[idx_field];
+        struct extent extent;
+        struct head head;
+        int r;
+
+        source_locate(doubting->source, sample, idx_field, &extent);
+        if (extent.flags || extent.length == 0)
                 return;
         tell_sample(doubting, sample);
-        n = read_head(doubting, &extent, head);
+        r = read_head(doubting, &extent, &head);
         tell_sample(doubting, DOUBTS_NO_SAMPLE);
-        doubting->n_heads++;
-        if (n < 0) {
-                if (doubting->unreadable.n == 0)
-                        doubting->error = (int)n;
-                note(&doubting->unreadable, sample);
-        } else if (!(is_picture ? looks_like_picture(head, (size_t)n) : looks_like_sound(head, (size_t)n))) {
-                if (doubting->odd.n == 0)
-                        for (size_t i = 0; i < 8 && i < (size_t)n; i++)
-                                snprintf(doubting->begins + 3 * i, 4, " %02x", head[i]);
-                note(&doubting->odd, sample);
-        } else if (is_picture && deep_bits(head, (size_t)n) > 0) {
-                note(deep_bits(head, (size_t)n) <= 16 ? &doubting->deep : &doubting->deeper, sample);
-        }
+        if (is_decoded(field) || (r == 0 && looks_like_picture(head.bytes, head.n)))
+                doubting->n_heads++;
+        if (!extent.shard && is_decoded(field))
+                note_file(doubting, sample, field->kind == FIELD_PICTURE, &head, r);
+        if (r == 0 && field->kind != FIELD_SOUND && head.bits > 0)
+                note(head.bits <= 16 ? &doubting->deep : &doubting->deeper, sample);
 }
 
 /* One of each of DOUBTS_FILES equal parts, at a place in it that differs from part to part: in folders that were made
  * by a program, each tenth file may be of one kind. */
 static void look_at_heads(struct doubting *doubting, uint32_t field) {
         uint64_t n = doubting->source->n_samples, n_looks = n < DOUBTS_FILES ? n : DOUBTS_FILES;
+        bool is_bytes = doubting->source->schema.fields[field].kind == FIELD_BYTES;
+        uint64_t n_deep = doubting->deep.n + doubting->deeper.n;
 
         for (uint64_t i = 0; i < n_looks && !is_over(doubting); i++) {
                 uint64_t begin = i * n / n_looks, end = (i + 1) * n / n_looks;
 
+                if (is_bytes && i == BYTES_LOOKS && doubting->deep.n + doubting->deeper.n == n_deep)
+                        return;
                 look_at_head(doubting, begin + i * 2654435761u % (end - begin), field);
         }
 }
@@ -154,7 +203,7 @@ static void tell_deep(const struct doubting *doubting, struct why *ret_text) {
                 why_set(ret_text, 0, "%s: without decode(mode=I;16), values above 255 become 255, as in Pillow", text);
         else if (tell(doubting, &doubting->deeper, doubting->n_heads,
                       "pictures of one channel with more than 16 bits, or of floats", text, 0))
-                why_set(ret_text, 0, "%s: their values are not kept; store them as arrays, in .npy files", text);
+                why_set(ret_text, 0, "%s: without decode(mode=F), values above 255 become 255, as in Pillow", text);
 }
 
 static void tell_all(const struct doubting *doubting, struct why *ret_text) {
@@ -189,9 +238,10 @@ void dataset_doubts(const struct dataset *dataset, uint64_t max_ns, const atomic
         if (source->growth || source->n_parts > 0)
                 return;
         for (uint32_t i = 0; i < source->schema.n_fields; i++)
-                if (is_decoded(&source->schema.fields[i])) {
+                if (is_looked_at(&source->schema.fields[i])) {
                         doubting.end_ns = begin_ns + max_ns / 2;
-                        look_at_lengths(&doubting, i);
+                        if (is_decoded(&source->schema.fields[i]))
+                                look_at_lengths(&doubting, i);
                         doubting.end_ns = begin_ns + max_ns;
                         look_at_heads(&doubting, i);
                 }

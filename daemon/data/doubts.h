@@ -1,6 +1,7 @@
 /* data/doubts.h: files of a dataset that can probably not be decoded, told when it is opened and not at step 40,000.
  *
- * Also told are pictures of 16 bits or floats, of which 8 bits keep next to nothing, if nothing else is in doubt.
+ * Also told are pictures of 16 bits or floats, of which 8 bits keep next to nothing, if nothing else is in doubt: also
+ * of those that lie in archives, records and columns.
  *
  * Formats tell files by their names. A download that failed leaves empty files, or pages of HTML called 7.jpg. Empty
  * files and those that are not files are known from the index: all samples are looked at. What the others begin with is
@@ -18,7 +19,7 @@
 #define DOUBTS_FILES     256u /* whose first bytes are read */
 #define DOUBTS_NO_SAMPLE UINT64_MAX
 
-/* Looks at the pictures and sounds that have files of their own; the dataset must be held. Blocks as the file system
+/* Looks at pictures, sounds, and bytes that may be pictures; the dataset must be held. Blocks as the file system
  * does, for about `max_ns` at most, or until *cancel (may be NULL) is set; then the rest was not looked at. Meanwhile
  * *ret_sample (may be NULL) is the sample whose file is being read, or DOUBTS_NO_SAMPLE. Writes a sentence with numbers
  * and the first name of each kind; "" if nothing is in doubt. */

@@ -81,21 +81,24 @@ static uint32_t tiff_number(const uint8_t *bytes, bool is_big, size_t n) {
         return number;
 }
 
-/* Tags 258 (bits of a sample) and 277 (samples of a pixel), which are short numbers in the entry itself. */
-static unsigned deep_bits_of_tiff(const uint8_t *bytes, size_t n_bytes) {
-        bool is_big = bytes[0] == 'M';
-        uint32_t at = tiff_number(bytes + 4, is_big, 4), n_entries, bits = 1, samples = 1;
-
-        if (at > n_bytes - 2)
+uint32_t tiff_tags_at(const uint8_t *bytes, size_t n_bytes) {
+        if (n_bytes < 8 || (memcmp(bytes, "II*\0", 4) != 0 && memcmp(bytes, "MM\0*", 4) != 0))
                 return 0;
-        n_entries = tiff_number(bytes + at, is_big, 2);
-        for (at += 2; n_entries > 0 && at + 12 <= n_bytes; at += 12, n_entries--) {
-                uint32_t tag = tiff_number(bytes + at, is_big, 2), count = tiff_number(bytes + at + 4, is_big, 4);
+        return tiff_number(bytes + 4, bytes[0] == 'M', 4);
+}
+
+/* Tags 258 (bits of a sample) and 277 (samples of a pixel), which are short numbers in the entry itself. */
+unsigned tiff_deep_bits(const uint8_t *first_bytes, const uint8_t *tags, size_t n_bytes) {
+        bool is_big = first_bytes[0] == 'M';
+        uint32_t n_entries = n_bytes >= 2 ? tiff_number(tags, is_big, 2) : 0, bits = 1, samples = 1;
+
+        for (size_t at = 2; n_entries > 0 && at + 12 <= n_bytes; at += 12, n_entries--) {
+                uint32_t tag = tiff_number(tags + at, is_big, 2), count = tiff_number(tags + at + 4, is_big, 4);
 
                 if (tag == 258 && count == 1)
-                        bits = tiff_number(bytes + at + 8, is_big, 2);
+                        bits = tiff_number(tags + at + 8, is_big, 2);
                 if (tag == 277)
-                        samples = tiff_number(bytes + at + 8, is_big, 2);
+                        samples = tiff_number(tags + at + 8, is_big, 2);
         }
         return bits > 8 && samples == 1 ? bits : 0;
 }
@@ -115,12 +118,21 @@ static bool is_deep_pgm(const uint8_t *bytes, size_t n_bytes) {
         return numbers[2] > 255;
 }
 
+/* Width, height and the length of the name of Pillow's mode, and the name. */
+static bool is_deep_pil(const uint8_t *bytes, size_t n_bytes) {
+        return n_bytes >= 16 && le32(bytes + 8) == 4 && memcmp(bytes + 12, "I;16", 4) == 0;
+}
+
 unsigned deep_bits(const uint8_t *bytes, size_t n_bytes) {
+        uint32_t tags_at = tiff_tags_at(bytes, n_bytes);
+
         if (n_bytes >= 26 && memcmp(bytes, "\x89PNG", 4) == 0)
                 return bytes[24] == 16 && (bytes[25] & 3) == 0 ? 16
                                                                : 0; /* bits; the kind: grey, with or without alpha */
-        if (n_bytes >= 8 && (memcmp(bytes, "II*\0", 4) == 0 || memcmp(bytes, "MM\0*", 4) == 0))
-                return deep_bits_of_tiff(bytes, n_bytes);
+        if (tags_at > 0)
+                return tags_at < n_bytes ? tiff_deep_bits(bytes, bytes + tags_at, n_bytes - tags_at) : 0;
+        if (is_deep_pil(bytes, n_bytes))
+                return 16;
         return n_bytes >= 8 && memcmp(bytes, "P5", 2) == 0 && is_deep_pgm(bytes, n_bytes) ? 16 : 0;
 }
 

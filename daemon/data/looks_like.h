@@ -19,9 +19,14 @@ enum field_coding coding_of_file(const char *name);
 /* Do they begin like a picture of a kind that the daemon decodes? Looks at the first bytes only. */
 bool looks_like_picture(const uint8_t *bytes, size_t n_bytes);
 
-/* How many bits, more than 8, has the one channel of a picture that begins like this? PNG, PGM, and TIFF with its tags
- * at the begin; 0: it has several channels, or 8 bits, or it is not known. */
+/* How many bits, more than 8, has the one channel of a picture that begins like this? PNG, PGM, TIFF, and pixels as MDS
+ * and LitData keep Pillow's; 0: it has several channels, or 8 bits, or it is not known. */
 unsigned deep_bits(const uint8_t *bytes, size_t n_bytes);
+
+/* Of a TIFF, where its tags begin; 0: it is none. What is read from there on tells its bits, if they are not among the
+ * first bytes. */
+uint32_t tiff_tags_at(const uint8_t *bytes, size_t n_bytes);
+unsigned tiff_deep_bits(const uint8_t *first_bytes, const uint8_t *tags, size_t n_bytes);
 
 /* The same for a sound: WAV, FLAC, Ogg, MP3. */
 bool looks_like_sound(const uint8_t *bytes, size_t n_bytes);

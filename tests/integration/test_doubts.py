@@ -1,13 +1,20 @@
 #!/usr/bin/env python3
 """Files that cannot be decoded are told when a dataset is opened: in the log, by dlctl datasets, to the trainer's rank 0."""
+import json
 import os
+import struct
 import sys
 import time
+import zlib
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
 from failing_fs import FailingFs
-from harness import case, contains, equal, main, png, within, write
+import tfrecords
+from harness import Table, case, contains, equal, main, png, within, write
+from parquet_bytes import BYTE_ARRAY, column, page, texts
+from parquet_bytes import file as parquet_file
 from pyclient import need, trainer
+from tars import archive
 
 
 def spoil(folder, number, content):
@@ -61,7 +68,7 @@ def _(box):
     daemon = box.daemon({name: box.path(name) for name in ("png", "tif", "tiff", "pgm", "plain")})
     for name in ("png", "tif", "tiff", "pgm"):
         within(20, lambda: row_of(daemon, name)["state"] == "ready", "it is open")
-        told = ("more than 16 bits, or of floats", ".npy") if name == "tiff" else ("more than 8 bits", "decode(mode=I;16)")
+        told = ("more than 16 bits, or of floats", "decode(mode=F)") if name == "tiff" else ("more than 8 bits", "decode(mode=I;16)")
         contains(row_of(daemon, name)["doubt"], "1 of the 1 looked at", *told)
         contains(daemon.log(), f"warning  dataset: {name}: pictures of one channel")
     equal("doubt" in row_of(daemon, "plain"), False, "nothing is lost of these")
@@ -76,6 +83,57 @@ def _(box):
     """)
     equal([line[0] for line in lines], [255, 63000], "greatest value")
     equal("ends the job" in lines[0][1][0], False, "no job ends over it")
+
+
+def deep_tiff():
+    """One pixel of 16 bits; its tags are after it, and after what the first bytes of a file hold."""
+    body = struct.pack("<2sHI", b"II", 42, 2008) + bytes(2000)
+    tags = [(256, 3, 1), (257, 3, 1), (258, 3, 16), (259, 3, 1), (262, 3, 1), (273, 4, 8), (277, 3, 1), (278, 3, 1), (279, 4, 2)]
+    return body + struct.pack("<H", len(tags)) + b"".join(struct.pack("<HHIHH", tag, kind, 1, value, 0) for tag, kind, value in tags) + bytes(4)
+
+
+def deep_png():
+    def chunk(name, data):
+        return struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))
+
+    head = struct.pack(">IIBBBBB", 1, 1, 16, 0, 0, 0, 0)
+    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + chunk(b"IDAT", zlib.compress(bytes(3))) + chunk(b"IEND", b"")
+
+
+@case("pictures of 16 bits are told wherever they lie: archives, records, columns of bytes, and TIFFs whose tags are their end")
+def _(box):
+    deep = {"png": deep_png(), "tif": deep_tiff()}
+    plain = png(1, 1, b"\1\2\3")
+    pil = struct.pack("<3I", 1, 1, 4) + b"I;16" + bytes(2)
+    for kind, content in {**deep, "plain": plain}.items():
+        ending = "png" if kind == "plain" else kind
+        write(box.path("file_" + kind, "a", "0." + ending), content)
+        archive(box.path("tar_" + kind, "x.tar"), [(f"{i}.{end}", b"7" if end == "cls" else content) for i in range(9)
+                                                   for end in (ending, "cls")])
+        write(box.path("parquet_" + kind, "x.parquet"), parquet_file([column("x", page(texts([content] * 9), 9), 9, kind=BYTE_ARRAY)], 9))
+        write(box.path("tfrecord_" + kind, "x.tfrecord"), tfrecords.record_file(
+            tfrecords.example(picture=tfrecords.texts(content), label=tfrecords.ints(i)) for i in range(9)))
+    for kind, content in (("pil", pil), ("bytes", deep["tif"])):
+        shard = struct.pack("<III", 1, 12, 16 + len(content)) + struct.pack("<I", len(content)) + content
+        write(box.path("mds_" + kind, "s.mds"), shard)
+        write(box.path("mds_" + kind, "index.json"), json.dumps({"version": 2, "shards": [{
+            "column_encodings": [kind], "column_names": ["x"], "column_sizes": [None], "compression": None, "format": "mds", "hashes": [],
+            "raw_data": {"basename": "s.mds", "bytes": len(shard), "hashes": {}}, "samples": 1, "size_limit": 1 << 26, "version": 2,
+            "zip_data": None}]}).encode())
+    names = [f"{where}_{kind}" for where in ("file", "tar", "parquet", "tfrecord") for kind in (*deep, "plain")] + ["mds_pil", "mds_bytes"]
+    formats = {"file": "imagefolder", "tar": "webdataset", "mds": "mds", "parquet": "parquet", "tfrecord": "tfrecord"}
+    daemon = box.daemon({name: {"path": box.path(name), "format": formats[name.split("_")[0]]} for name in names})
+    rows = Table()
+    for name in names:
+        with rows.row(name):
+            within(20, lambda: row_of(daemon, name)["state"] == "ready", "it is open")
+            n = 1 if name.startswith(("file", "mds")) else 9
+            if name.endswith("plain"):
+                equal("doubt" in row_of(daemon, name), False, "nothing is lost of these")
+            else:
+                contains(row_of(daemon, name)["doubt"], f"pictures of one channel with more than 8 bits: {n} of the {n} looked at",
+                         "decode(mode=I;16)")
+    rows.done()
 
 
 @case("of a long name the end is told, too: it is what tells files apart")
