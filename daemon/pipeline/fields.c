@@ -264,18 +264,21 @@ static int check_ragged(struct worker *worker, struct task *task, uint32_t idx_f
         return opened.n_bytes > field->sample_bytes ? codec_refuse_room(codec, &opened, room_of(field), why) : 0;
 }
 
-/* Remembers which field failed, whichever view of it. The message names it, unless it is the only stored one, which is
- * the sample's file. */
+/* Remembers which field failed, whichever view of it. The message names it, unless it is the only stored one, and
+ * begins with its file, if it has one of its own, as that of the reader does. */
 static void name_field(struct task *task, uint32_t idx_field, struct why *why) {
         const struct schema *schema = &dataset_source(task->batch->stream->dataset->dataset)->schema;
+        bool is_stored = codec_is_stored(program_codec(task->program, idx_field));
+        const char *file = is_stored && !task->request.is_part ? task->request.path : NULL;
         struct why bare = *why;
         uint32_t n_stored = 0;
 
         task->bad_field = schema->fields[codec_field(program_codec(task->program, idx_field))].name;
         for (uint32_t i = 0; i < schema->n_fields; i++)
                 n_stored += schema->fields[i].is_stored;
-        if (n_stored > 1 || !codec_is_stored(program_codec(task->program, idx_field)))
-                why_set(why, 0, "field %s: %s", task->bad_field, bare.text);
+        if (n_stored > 1 || !is_stored)
+                why_set(&bare, 0, "field %s: %s", task->bad_field, why->text);
+        why_set(why, 0, "%s%s%s", file ? file : "", file ? ": " : "", bare.text);
 }
 
 /* A failed read is named after its field if it was to bring one field alone. */

@@ -59,7 +59,7 @@ def _(box):
     equal(boxes("optional"), told, "files that are there")
     equal(boxes("far"), told, "blanks around the question mark")
     equal(boxes("far", "more"), [None] * 6, "a folder that is not there")
-    contains(daemon.refused("needed", pipeline="image: center_crop(7); boxes", shuffle=False, batch=2), "No such file")
+    daemon.refused("needed", "sample 0 (images/0.png): labels/0.txt: No such file", pipeline="image: center_crop(7); boxes", shuffle=False, batch=2)
 
     daemon.stop()
     write(box.path("d", "labels", "3.txt"), b"3")
@@ -68,6 +68,29 @@ def _(box):
     told[3] = hashlib.sha256(b"3").hexdigest()
     equal(boxes("optional"), told, "a file that came")
     equal(boxes("far", "more"), [None] * 5 + [hashlib.sha256(b"5").hexdigest()], "a folder that came")
+
+
+@case("of a sample with several files the one is named that is missing or damaged, and of a record of a list the file that it names")
+def _(box):
+    for i in range(5):
+        if i != 3:
+            write(box.path("d", "images", f"{i}.png"), picture(i))
+        if i != 1:
+            write(box.path("d", "masks", f"{i}.png"), picture(10 + i) if i != 2 else b"<html>")
+    write(box.path("d", "list.csv"), b"id,n\n" + b"".join(b"%d,%d\n" % (i, 300 * (i == 4)) for i in range(5)))
+    files = "image=images/{id}.png, mask=masks/{id}.png"
+    daemon = box.daemon({"folder": folder(box.path("d"), "images/{id}.png", files="mask=masks/{id}.png"),
+                         "list": {"path": box.path("d", "list.csv"), "format": "csv", "files": files}})
+    told = {}
+    for name, extra in (("folder", ""), ("list", "; n: to(uint8)")):
+        daemon.read(name, pipeline="image: center_crop(7); mask: center_crop(7)" + extra, on_error="skip", batch=5)
+        told[name] = {error["index"]: error["error"] for error in daemon.objects("errors", name)}
+    contains(told["folder"][1], "masks/1.png: No such file")
+    contains(told["folder"][2], "masks/2.png: field mask: ")
+    equal(sorted(told["folder"]), [1, 2], "damaged samples")
+    for i, words in ((1, "masks/1.png: No such file"), (2, "masks/2.png: field mask: "), (3, "images/3.png: No such file"), (4, "field n: ")):
+        contains(told["list"][i], words)
+        equal(told["list"][i].startswith(words), True, told["list"][i])
 
 
 @case("SUN397's classes are paths, UTKFace's targets are in names, Cityscapes' masks lie in another folder")

@@ -129,13 +129,19 @@ static const char *without_path(const struct task *task, const char *text) {
         return strncmp(text, task->request.path, n) == 0 && strncmp(text + n, ": ", 2) == 0 ? text + n + 2 : text;
 }
 
-/* Leaves the path out of the text if it stands next to it anyway. The path of a packed sample is the one it had before
- * packing, so there the text also names the shard. */
+/* The text names the file with which something is wrong, unless that is what the sample is called, which stands next to
+ * it anyway. It is another one in a shard, and where a sample has several files or is a record that names them. What
+ * only a value or a function of the trainer's is to blame for is not said of a file. */
 static void describe(const struct task *task, const char *text, struct why *ret_text) {
-        const char *bare = without_path(task, text);
+        const char *bare = without_path(task, text), *path = task->request.path;
+        char name[SOURCE_NAME_SIZE];
+        uint64_t sample;
+        const struct catalog_dataset *dataset = dataset_of(task, &sample);
+        bool is_of_file = bare != text || task->request.is_part || task->request.result < 0;
 
-        if (task->request.is_part)
-                why_set(ret_text, 0, "%s: %s", task->request.path, bare);
+        source_name(dataset_source(dataset->dataset), sample, name);
+        if (path && is_of_file && strcmp(path, name) != 0)
+                why_set(ret_text, 0, "%s: %s", path, bare);
         else
                 why_set(ret_text, 0, "%s", bare);
 }
