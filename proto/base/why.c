@@ -9,8 +9,9 @@
 #include "proto/base/text.h"
 
 /* "Invalid cross-device link" would tell nobody that a dataset's links are meant (daemon/base/machine/beneath.h). */
-#define LEADS_OUT                                                                                                      \
-        "a link leads out of the dataset's folder; put the file there, or write links = \"follow\" for the dataset"
+#define LEADS_OUT                                                                                                         \
+        "a link leads out of the dataset's folder, or is absolute; put the file there, make the link relative (ln -sr), " \
+        "or write links = \"follow\" for the dataset"
 
 /* Leaves room for n_after bytes. Returns the length. */
 static size_t write_text(struct why *why, size_t n_after, const char *format, va_list arguments)

@@ -283,7 +283,7 @@ def _(box):
     wanted.update({"inside": 7, "inside-tars": 2})
     os.symlink(box.path("inside", "class0"), box.path("inside", "absolute"))
     daemon = box.daemon(datasets)
-    daemon.refused("inside", *LEADS_OUT, box.path("inside", "absolute"))  # an absolute link, wherever it leads
+    daemon.refused("inside", *LEADS_OUT, box.path("inside", "absolute"), "or is absolute", "make the link relative (ln -sr)")
     os.unlink(box.path("inside", "absolute"))
     for name, n in wanted.items():
         daemon.dlctl("read", name, "--job", name, "--limit", "1")  # opens it
