@@ -113,6 +113,8 @@ void dataset_record(cJSON *list, const Dlp__Dataset *dataset) {
         record_number(record, "n_bytes", dataset->n_bytes);
         record_text(record, "digest", dataset->digest);
         record_number(record, "n_shards", dataset->n_shards);
+        if (dataset->n_hidden > 0)
+                record_number(record, "n_hidden_files", dataset->n_hidden);
         if (dataset->is_stream) {
                 record_bool(record, "stream", true);
                 record_bool(record, "ended", dataset->has_ended);

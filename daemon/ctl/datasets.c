@@ -46,6 +46,7 @@ static void fill_open(struct row *row, struct catalog_dataset *open) {
         row->message.n_classes = index->n_classes;
         row->message.n_bytes = index->total_bytes;
         row->message.n_shards = index->n_shards;
+        row->message.n_hidden = dataset_n_hidden(open->dataset);
         row->message.digest = (char *)(uintptr_t)index->digest;
         row->message.n_errors = ledger_n_samples(open->ledger);
         pthread_mutex_lock(&open->error_lock);

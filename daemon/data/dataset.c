@@ -47,6 +47,7 @@ struct dataset {
         struct stat split_status; /* of the file that names the samples (data/view/split.h); zeroes without one */
         struct source *index;
         bool is_stream;         /* it is served while its shards are being written */
+        uint32_t n_hidden;      /* files that were passed over */
         bool is_given;          /* the index came with the folder: its times may be those of another node */
         struct dataset **parts; /* one reference each; NULL: it is not joined. A joined one has name, index and these */
         uint32_t n_parts;
@@ -441,6 +442,9 @@ int dataset_open(const struct dataset_spec *spec, const char *index_dir, const s
         if (r == -ECANCELED)
                 why_set(why, r, "%s: indexing was cancelled", dataset->files.root);
         dataset->options.scanner = NULL;
+        if (r == 0 && !dataset->is_stream)
+                dataset->n_hidden = dataset->files.n_hidden + (dataset->format->open ? atomic_load(&indexing.n_hidden)
+                                                                                     : index_n_hidden(dataset->index));
         if (r == 0 && !dataset->is_stream && !dataset->format->open)
                 r = check_complete(dataset, spec, why);
         if (r == 0 && dataset->format->extend)
@@ -618,6 +622,10 @@ const char *dataset_root(const struct dataset *dataset) {
 
 const struct source *dataset_source(const struct dataset *dataset) {
         return dataset->index;
+}
+
+uint32_t dataset_n_hidden(const struct dataset *dataset) {
+        return dataset->n_hidden;
 }
 
 bool dataset_follows_links(const struct dataset *dataset) {

@@ -121,5 +121,9 @@ const struct source *dataset_source(const struct dataset *dataset);
  * descriptor is valid as long as the caller holds the dataset. */
 int dataset_root_fd(const struct dataset *dataset);
 
+/* How many hidden files its format has passed over, or its pattern, although they would be a part of it otherwise. Of a
+ * stream it is not known: 0. */
+uint32_t dataset_n_hidden(const struct dataset *dataset);
+
 /* What the dataset_spec said. */
 bool dataset_follows_links(const struct dataset *dataset);

@@ -91,6 +91,20 @@ static int note_refusals(struct index_builder *builder, const struct refusals *r
         return r < 0 ? why_set(why, r, "no memory for its index") : 0;
 }
 
+/* The calling thread has joined an index. */
+static int build_once(const struct format *format, int root_fd, const struct files *files,
+                      const struct format_options *options, const struct index_watch *watch,
+                      struct index_builder **ret_builder, struct why *why) {
+        struct indexing *indexing = indexing_joined();
+        int r;
+
+        atomic_store(&indexing->n_hidden, 0);
+        r = format->build(root_fd, files, options, watch, ret_builder, why);
+        if (r == 0)
+                index_builder_set_hidden(*ret_builder, atomic_load(&indexing->n_hidden));
+        return r;
+}
+
 int format_build(const struct format *format, int root_fd, const struct files *files,
                  const struct format_options *options, const struct index_watch *watch,
                  struct index_builder **ret_builder, struct why *why) {
@@ -102,8 +116,9 @@ int format_build(const struct format *format, int root_fd, const struct files *f
         int r, error = 0;
 
         ours.refusals = &refusals;
-        indexing_join(indexing ? indexing : &own);
-        while ((r = format->build(root_fd, files, &ours, watch, &builder, why)) < 0 &&
+        if (!indexing)
+                indexing_join(&own);
+        while ((r = build_once(format, root_fd, files, &ours, watch, &builder, why)) < 0 &&
                refusals_settle(&refusals, r, why))
                 if (error == 0) {
                         error = r;

@@ -4,7 +4,8 @@
 usage: imagefolder_vs_torchvision.py LIST_INDEX [TREES] [SEED]
 
 LIST_INDEX is the program built from tests/tools/list_index.c. Exit 0: all equal; 1: a difference, with the seed that
-shows it; 77: torchvision is not installed. Where ours is an error on purpose (loops of links) no such tree is made.
+shows it; 77: torchvision is not installed. Where ours is an error on purpose (loops of links) no such tree is made. Files
+"._x.jpg" are no samples of ours, so ImageFolder is told to leave them out.
 """
 import os
 import random
@@ -15,6 +16,7 @@ import tempfile
 
 try:
     from torchvision.datasets import ImageFolder
+    from torchvision.datasets.folder import IMG_EXTENSIONS, has_file_allowed_extension
 except ImportError:
     print("SKIP: torchvision is not installed")
     sys.exit(77)
@@ -99,9 +101,13 @@ def make_tree(rng, base):
     return root
 
 
+def is_sample(path):
+    return has_file_allowed_extension(path, IMG_EXTENSIONS) and not os.path.basename(path).startswith("._")
+
+
 def theirs(root):
     try:
-        folder = ImageFolder(os.fsdecode(root))
+        folder = ImageFolder(os.fsdecode(root), is_valid_file=is_sample)
     except FileNotFoundError:
         return None
     listed = []

@@ -1,18 +1,26 @@
 #!/usr/bin/env python3
 """What a dataset's path may be: a folder, a file in a folder where other files come and go, a pattern of files,
 several of them."""
+import io
 import os
 import signal
 import sys
+import zipfile
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
-from harness import case, contains, equal, identity_bytes, identity_pixels, indices, main, png, within, write
-from tars import archive, check_raw, samples_in, web
+from harness import ROOT, case, contains, equal, identity_bytes, identity_pixels, indices, main, png, within, write
+from tars import archive, check_raw, npy, samples_in, web
+from tfrecords import record_file
 
 
 def texts(path, numbers):
     """An archive of samples that know their numbers."""
     return archive(path, [(f"{number:04d}.txt", identity_bytes(number, 300 + number)) for number in numbers])
+
+
+def hidden_of(daemon, name):
+    daemon.dlctl("read", name, "--limit", "1", "--job", f"open {name}")
+    return daemon.objects("datasets", name)[0].get("n_hidden_files", 0)
 
 
 def reload(daemon, datasets):
@@ -206,16 +214,76 @@ def _(box):
     os.symlink("..", box.path("hub", "a", "loop"))
     patterns = {"star": ("train-*.jsonl", [0, 1]), "question": ("t???-?.jsonl", [2]), "folders": ("*/train-*.jsonl", [3]),
                 "all": ("**/train-*.jsonl", [3, 4, 5, 0, 1]), "deep": ("b/**/train-?.jsonl", [4, 5]), "braces": ("{test,train}-*.jsonl", [2, 0, 1]),
-                "exact": ("odd/x*.jsonl", [8])}
+                "exact": ("odd/x*.jsonl", [8]), "ending": ("*.jsonl", [2, 0, 1]), "every": ("**/*.jsonl", [3, 4, 5, 8, 2, 0, 1])}
     daemon = box.daemon({**{name: {"path": box.path("hub", pattern), "format": "auto"} for name, (pattern, _) in patterns.items()},
                          "none": {"path": box.path("hub", "nothing-*.jsonl"), "format": "auto"}})
     for name, (pattern, numbers) in patterns.items():
         equal(numbers_of(daemon.read(name, pipeline="n;", shuffle=False)), numbers, pattern)
     daemon.refused("none", "no file matches the pattern")
+    equal([hidden_of(daemon, name) for name in ("star", "ending", "every")], [0, 1, 2], "hidden files")
     write(box.path("hub", "train-5.jsonl"), b'{"n": 55}\n')
     daemon.stop()
     daemon.start()
     equal(numbers_of(daemon.read("star", pipeline="n;", shuffle=False)), [0, 1, 55], "a file more")
+
+
+def stored_zip(files):
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w") as out:
+        for name, content in files.items():
+            out.writestr(name, content)
+    return packed.getvalue()
+
+
+def vector(*path):
+    with open(os.path.join(ROOT, "tests", "vectors", *path), "rb") as file:
+        return file.read()
+
+
+@case("what is passed over because it is hidden is counted, in each format, and found in its index again")
+def _(box):
+    array = npy("<i8", "(4,)", bytes(32))
+    kinds = {"imagefolder": ("c/1.png", png(4, 3, identity_pixels(1, 4, 3)), {}), "jsonl": ("x.jsonl", b'{"n": 1}\n', {}),
+             "folder": ("c/1.png", png(4, 3, identity_pixels(1, 4, 3)), {"pattern": "{class}/{name}.png"}),
+             "csv": ("x.csv", b"n,m\n1,2\n", {}), "text": ("x.txt", b"line\n", {}), "npy": ("x.npy", array, {}),
+             "tfrecord": ("x.tfrecord", record_file([b"record"]), {}), "parquet": ("x.parquet", vector("parquet", "scalars-plain.parquet"), {}),
+             "arrow": ("x.arrow", vector("arrow", "lists.arrow"), {}), "megatron": ("x.idx", vector("megatron", "small.idx"), {})}
+    datasets, wanted = {}, {}
+    for kind, (path, content, keys) in kinds.items():
+        folder, name = os.path.split(path)
+        write(box.path(kind, path), content)
+        for hidden in (f"._{name}", ".DS_Store", ".nfs0001", "._elsewhere"):
+            write(box.path(kind, folder, hidden), b"\0\5\x16\7")
+        datasets[kind] = {"path": box.path(kind), "format": kind, **keys}
+        wanted[kind] = 1
+    write(box.path("megatron", "x.bin"), vector("megatron", "small.bin"))
+    write(box.path("npz", "x.npz"), stored_zip({"x.npy": array, "._x.npy": b"\0\5", "__MACOSX/._x.npy": b"\0\5"}))
+    datasets["npz"], wanted["npz"] = {"path": box.path("npz", "x.npz"), "format": "npy"}, 2
+    archive(box.path("webdataset", "x.tar"), [("1.txt", b"1"), ("._1.txt", b"\0\5"), (".DS_Store", b"\0\5")])
+    archive(box.path("webdataset", "._x.tar"), [("1.txt", b"1")])
+    datasets["webdataset"], wanted["webdataset"] = {"path": box.path("webdataset"), "format": "webdataset"}, 2
+    daemon = box.daemon(datasets)
+    for _ in range(2):
+        equal({kind: hidden_of(daemon, kind) for kind in datasets}, wanted, "hidden files")
+        equal([row["state"] for row in daemon.objects("datasets") if row["state"] != "ready"], [], "states")
+        contains(daemon.dlctl("datasets", "imagefolder").stdout, "hidden files")
+        daemon.stop()
+        daemon.start()
+    for kind in kinds:
+        folder, name = os.path.split(kinds[kind][0])
+        os.unlink(box.path(kind, folder, f"._{name}"))
+    daemon.stop()
+    daemon.start()
+    equal({kind: hidden_of(daemon, kind) for kind in kinds}, dict.fromkeys(kinds, 0), "nothing is hidden any more")
+
+
+@case("a folder is no file of macOS, whatever its name: it is entered as torchvision enters it")
+def _(box):
+    for path in ("._class/1.png", "cat/._deep/2.png", "cat/3.png", "cat/._3.png"):
+        write(box.path("d", path), png(4, 3, identity_pixels(int(path[-5]), 4, 3)))
+    daemon = box.daemon({"d": {"path": box.path("d"), "format": "imagefolder"}})
+    equal([line["fields"]["label"]["value"] for line in daemon.read("d", shuffle=False)], [0, 1, 1], "labels")
+    equal(hidden_of(daemon, "d"), 1, "hidden files")
 
 
 @case("AppleDouble files and other hidden ones are no samples, in archives and in folders of pictures")
@@ -228,6 +296,7 @@ def _(box):
         write(box.path("p", "cat", f"._{number}.png"), double)
     daemon = box.daemon({"w": web(path), "p": box.path("p")})
     equal([line["fields"]["txt"]["shape"] for line in daemon.read("w", pipeline="txt: raw", shuffle=False)], [[52], [54], [56]], "samples")
+    equal((hidden_of(daemon, "w"), hidden_of(daemon, "p")), (2, 3), "hidden files")
     equal(len(daemon.read("p", pipeline="decode", batch=1)), 3, "pictures")
 
 

@@ -12,6 +12,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "proto/base/why.h"
 
@@ -24,6 +25,7 @@ struct files {
         bool is_pipe;             /* the one file is a FIFO, whose data come once */
         size_t n_names;           /* 0: the whole folder; the format decides which files it takes */
         size_t n_merged;          /* lists of n_names more files each, whose names follow: see files_find() */
+        uint32_t n_hidden;        /* files that a pattern has passed over because they are hidden */
         void *memory[2];          /* of the above. A caller that only sets a root leaves it NULL */
 };
 

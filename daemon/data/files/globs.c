@@ -19,20 +19,20 @@
 struct globbing {
         int root_fd;
         const char *root;
-        struct growing found; /* paths relative to the root, each with a NUL */
-        size_t n_found;
+        struct growing found, hidden; /* paths relative to the root, each with a NUL */
+        size_t n_found, n_hidden;
         struct why *why;
 };
 
 static int visit(struct globbing *globbing, const char *path, const char *pattern, unsigned depth);
 
-static int add_file(struct globbing *globbing, const char *path) {
-        if (globbing->n_found == NAMES_MAX)
+static int add_file(struct globbing *globbing, const char *path, struct growing *list, size_t *n) {
+        if (*n == NAMES_MAX)
                 return why_set(globbing->why, -E2BIG, "%s: the pattern names more than %u files", globbing->root,
                                NAMES_MAX);
-        if (growing_append(&globbing->found, path, strlen(path) + 1) < 0)
+        if (growing_append(list, path, strlen(path) + 1) < 0)
                 return why_set(globbing->why, -ENOMEM, "%s: no memory for the names of its files", globbing->root);
-        globbing->n_found++;
+        (*n)++;
         return 0;
 }
 
@@ -44,7 +44,7 @@ static int enter(struct globbing *globbing, const char *path, const char *rest, 
                 return errno == EXDEV ? why_errno(globbing->why, -EXDEV, "%s/%s", globbing->root, path) : 0;
         if (rest)
                 return S_ISDIR(status.st_mode) ? visit(globbing, path, rest, depth + 1) : 0;
-        return S_ISREG(status.st_mode) ? add_file(globbing, path) : 0;
+        return S_ISREG(status.st_mode) ? add_file(globbing, path, &globbing->found, &globbing->n_found) : 0;
 }
 
 /* A link to a folder is none: one that leads back would make ** endless. */
@@ -67,7 +67,11 @@ static int match_entry(struct globbing *globbing, int dir_fd, const char *path, 
                 return name[0] != '.' && is_folder(dir_fd, name) ? visit(globbing, inner, pattern, depth + 1) : 0;
         memcpy(component, pattern, n);
         component[n] = '\0';
-        return fnmatch(component, name, FNM_PERIOD) == 0 ? enter(globbing, inner, rest, depth) : 0;
+        if (fnmatch(component, name, FNM_PERIOD) == 0)
+                return enter(globbing, inner, rest, depth);
+        return !rest && fnmatch(component, name, 0) == 0 && !is_folder(dir_fd, name)
+                       ? add_file(globbing, inner, &globbing->hidden, &globbing->n_hidden)
+                       : 0;
 }
 
 static int read_folder(struct globbing *globbing, DIR *folder, const char *path, const char *pattern, unsigned depth) {
@@ -113,20 +117,20 @@ static int by_name(const void *one, const void *other) {
         return strcmp(*(const char *const *)one, *(const char *const *)other);
 }
 
-/* In order; a file that ** finds in two ways once. */
-static int append_sorted(struct globbing *globbing, struct growing *texts, size_t *n_names) {
-        _cleanup_(freep) const char **sorted = calloc(globbing->n_found, sizeof(*sorted));
-        const char *at = (const char *)globbing->found.bytes;
+/* In order; a file that ** finds in two ways once. `texts` NULL: they are only counted. */
+static int append_sorted(const struct growing *found, size_t n, struct growing *texts, size_t *n_names) {
+        _cleanup_(freep) const char **sorted = calloc(n + 1, sizeof(*sorted));
+        const char *at = (const char *)found->bytes;
 
         if (!sorted)
                 return -ENOMEM;
-        for (size_t i = 0; i < globbing->n_found; i++, at += strlen(at) + 1)
+        for (size_t i = 0; i < n; i++, at += strlen(at) + 1)
                 sorted[i] = at;
-        qsort(sorted, globbing->n_found, sizeof(*sorted), by_name);
-        for (size_t i = 0; i < globbing->n_found; i++) {
+        qsort(sorted, n, sizeof(*sorted), by_name);
+        for (size_t i = 0; i < n; i++) {
                 if (i > 0 && strcmp(sorted[i - 1], sorted[i]) == 0)
                         continue;
-                if (growing_append(texts, sorted[i], strlen(sorted[i]) + 1) < 0)
+                if (texts && growing_append(texts, sorted[i], strlen(sorted[i]) + 1) < 0)
                         return -ENOMEM;
                 (*n_names)++;
         }
@@ -134,14 +138,18 @@ static int append_sorted(struct globbing *globbing, struct growing *texts, size_
 }
 
 int globs_expand(int root_fd, const char *root, const char *pattern, struct growing *texts, size_t *n_names,
-                 struct why *why) {
+                 uint32_t *n_hidden, struct why *why) {
         struct globbing globbing = { .root_fd = root_fd, .root = root, .why = why };
         int r = visit(&globbing, "", pattern, 0);
+        size_t n = 0;
 
         if (r == 0 && globbing.n_found == 0)
                 r = why_set(why, -ENOENT, "%s/%s: no file matches the pattern", root, pattern);
-        if (r == 0 && append_sorted(&globbing, texts, n_names) < 0)
+        if (r == 0 && (append_sorted(&globbing.found, globbing.n_found, texts, n_names) < 0 ||
+                       append_sorted(&globbing.hidden, globbing.n_hidden, NULL, &n) < 0))
                 r = why_set(why, -ENOMEM, "%s: no memory for the names of its files", root);
+        *n_hidden += (uint32_t)n; /* at most NAMES_MAX */
         growing_fini(&globbing.found);
+        growing_fini(&globbing.hidden);
         return r;
 }

@@ -6,6 +6,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "daemon/data/growing.h"
 #include "proto/base/why.h"
@@ -13,7 +14,8 @@
 #define GLOB_CHARACTERS "*?"
 
 /* Appends the regular files below the folder `root` whose paths match, each with a NUL, in the order of their names,
- * and counts them. ** follows no link to a folder. Returns 0; -ENOENT with `why` if there is none, -E2BIG if there are
- * too many; or another errno. Blocks while folders are read. */
+ * and adds their number to *n_names; to *n_hidden, that of files that would match if hidden ones did. ** follows no
+ * link to a folder. Returns 0; -ENOENT with `why` if there is none, -E2BIG if there are too many; or another errno.
+ * Blocks while folders are read. */
 int globs_expand(int root_fd, const char *root, const char *pattern, struct growing *texts, size_t *n_names,
-                 struct why *why);
+                 uint32_t *n_hidden, struct why *why);

@@ -35,8 +35,10 @@ static int gather(struct listed *listed, int fd, bool (*is_taken)(const char *na
                         r = -errno; /* errno is 0 at the end of the folder */
                         break;
                 }
-                if (!is_taken(entry->d_name))
+                if (!is_taken(entry->d_name)) {
+                        indexing_pass_over(entry->d_name, is_taken);
                         continue;
+                }
                 r = growing_append(&listed->memory, entry->d_name, strlen(entry->d_name) + 1);
                 listed->n++;
         }

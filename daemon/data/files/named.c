@@ -30,6 +30,7 @@ struct naming {
         size_t n_parts;
         struct growing texts; /* the root, then the names */
         size_t n_names;
+        uint32_t n_hidden;
 };
 
 static void naming_fini(struct naming *naming) {
@@ -175,7 +176,7 @@ static int add_matching(struct naming *naming, const char *name) {
                 r = root_fd = beneath_root(folder, naming->follows_links, naming->why);
         at = (const char *)all.bytes;
         for (size_t i = 0; i < n && r >= 0; i++, at += strlen(at) + 1)
-                r = globs_expand(root_fd, folder, at, &naming->texts, &naming->n_names, naming->why);
+                r = globs_expand(root_fd, folder, at, &naming->texts, &naming->n_names, &naming->n_hidden, naming->why);
         return r < 0 ? r : 0;
 }
 
@@ -281,6 +282,7 @@ static int take_texts(struct naming *naming, struct files *ret_files) {
                 return r;
         }
         ret_files->root = root;
+        ret_files->n_hidden = naming->n_hidden;
         ret_files->names = names;
         ret_files->memory[0] = naming->texts.bytes;
         ret_files->memory[1] = (void *)names;

@@ -8,7 +8,7 @@
  * are visited, links are followed, and they are sorted by their whole path, so that "a-b" comes before "a/b"; the files
  * of a directory are sorted as well. "Sorted" means as Python sorts strings (data/formats/name_order.h). A file counts
  * if its name ends in one of EXTENSIONS in any case, whatever it is: a FIFO or a broken link called x.jpg is a sample,
- * and is marked as such here. Hidden files count.
+ * and is marked as such here. Hidden files count, except "._x.jpg", without pixels, which macOS leaves beside x.jpg.
  *
  * Where torchvision loses data or does not end, this reports an error instead: a directory within a class that cannot
  * be read (os.walk skips it silently), a link that leads back to one of its own parents (torchvision would visit it
@@ -120,6 +120,11 @@ static bool has_image_extension(const char *name) {
         return false;
 }
 
+/* "._x", which macOS leaves beside each x. */
+static bool is_apple_double(const char *name) {
+        return strncmp(name, "._", 2) == 0;
+}
+
 static int look_up(struct walk *walk) {
         if (indexing_is_over())
                 return why_set(walk->why, -ECANCELED, "%s: indexing was cancelled", walk->root);
@@ -150,8 +155,7 @@ static int open_dir(struct walk *walk, const char *path, struct stat *ret_status
         return 0;
 }
 
-/* The next entry that is not ".", ".." or "._x": macOS leaves such a file, without pixels, beside each x. Returns 0
- * with NULL at the end. */
+/* The next entry that is not "." or "..". Returns 0 with NULL at the end. */
 static int next_entry(struct walk *walk, DIR *dir, const char *path, const struct dirent **ret_entry) {
         for (;;) {
                 const struct dirent *entry;
@@ -162,8 +166,7 @@ static int next_entry(struct walk *walk, DIR *dir, const char *path, const struc
                 if (!entry && errno != 0)
                         return why_errno(walk->why, -errno, "%s/%s: the folder cannot be read to its end", walk->root,
                                          path);
-                if (entry && (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0 ||
-                              strncmp(entry->d_name, "._", 2) == 0))
+                if (entry && (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0))
                         continue;
                 r = look_up(walk);
                 if (r < 0)
@@ -342,6 +345,10 @@ static int add_entry(struct walk *walk, size_t idx_dir, DIR *dir, const struct d
                 return r;
         if (r == 0 && S_ISDIR(status.st_mode))
                 return add_dir(walk, (uint32_t)idx_dir, entry->d_name);
+        if (is_image && is_apple_double(entry->d_name)) {
+                indexing_count_hidden();
+                return 0;
+        }
         return is_image ? add_file(walk, idx_dir, entry->d_name, r == 0 ? &status : NULL) : 0;
 }
 

@@ -14,6 +14,7 @@
 #include "daemon/data/formats/name_order.h"
 #include "daemon/data/formats/zip.h"
 #include "daemon/data/index/index_stamp.h"
+#include "daemon/data/index/indexing.h"
 #include "proto/base/cleanup.h"
 
 #define ARCHIVE ".npz"
@@ -28,6 +29,10 @@ static bool ends_with(const char *name, const char *ending) {
         size_t n = strlen(name);
 
         return name[0] != '.' && n >= strlen(ending) && strcmp(name + n - strlen(ending), ending) == 0;
+}
+
+static bool is_array(const char *name) {
+        return ends_with(name, NPY_ENDING);
 }
 
 static int compare_arrays(const void *a, const void *b) {
@@ -78,8 +83,13 @@ struct archive {
 static int found_member(void *userdata, const struct zip_file *file, struct why *why) {
         const struct archive *archive = userdata;
         struct npy_array *array = &archive->list->arrays[archive->list->n_arrays];
+        const char *slash = strrchr(file->name, '/'), *base = slash ? slash + 1 : file->name;
         int r = 0;
 
+        if (base[0] == '.') { /* "__MACOSX/._x.npy" */
+                indexing_count_hidden();
+                return 0;
+        }
         if (!ends_with(file->name, NPY_ENDING))
                 r = why_set(why, -EINVAL, "%s in it is not an array, NAME" NPY_ENDING ", as numpy.savez() writes it",
                             file->name);
@@ -130,8 +140,10 @@ static int read_folder(struct npy_list *list, DIR *dir, struct archives *archive
                         return errno ? why_errno(why, -errno, "the folder cannot be read to its end") : 0;
                 if (ends_with(entry->d_name, ARCHIVE) && archives->n++ == 0)
                         snprintf(archives->name, sizeof(archives->name), "%s", entry->d_name);
-                if (!ends_with(entry->d_name, NPY_ENDING))
+                if (!is_array(entry->d_name)) {
+                        indexing_pass_over(entry->d_name, is_array);
                         continue;
+                }
                 r = add_array(list, entry->d_name, NULL, why);
                 if (r < 0)
                         return r;

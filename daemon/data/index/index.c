@@ -374,6 +374,10 @@ const char *index_options(const struct source *source) {
         return index_of(source)->header->options;
 }
 
+uint32_t index_n_hidden(const struct source *source) {
+        return index_of(source)->header->n_hidden;
+}
+
 uint64_t index_n_files(const struct source *source) {
         return index_of(source)->header->n_files;
 }

@@ -49,6 +49,7 @@ const char *index_shard_name(const struct source *source, uint64_t idx);
 
 /* For callers that know that the source is an index (asserted). */
 uint64_t index_n_files(const struct source *source);
+uint32_t index_n_hidden(const struct source *source);              /* files that were passed over */
 uint32_t index_n_fields(const struct source *source);              /* that are stored */
 uint32_t index_n_columns(const struct source *source);             /* which follow them, except label and name */
 bool index_has_labels(const struct source *source);                /* each sample is of a class */

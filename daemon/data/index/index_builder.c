@@ -180,6 +180,10 @@ int index_builder_refuse(struct index_builder *builder, const struct refusal *re
         return 0;
 }
 
+void index_builder_set_hidden(struct index_builder *builder, uint32_t n) {
+        builder->header.n_hidden = n;
+}
+
 int index_builder_add_dir(struct index_builder *builder, const char *path, const struct stat *status,
                           uint32_t *ret_dir) {
         struct index_dir dir = { 0 };

@@ -71,6 +71,9 @@ int index_builder_add_class(struct index_builder *builder, const char *name);
 /* A column that is not served, and why: it is listed, and not part of the digest. -ENOMEM. */
 int index_builder_refuse(struct index_builder *builder, const struct refusal *refusal);
 
+/* So many hidden files were passed over: that is told, and not part of the digest. */
+void index_builder_set_hidden(struct index_builder *builder, uint32_t n);
+
 /* The root ("") comes first. `status` is that of the directory from before it was read. NULL: the directory is only a
  * name, of packed files. Returns as above. */
 int index_builder_add_dir(struct index_builder *builder, const char *path, const struct stat *status,

@@ -76,7 +76,8 @@ struct index_header {
                                              */
         char digest[INDEX_DIGEST_SIZE];     /* 64 hexadecimal digits, NUL */
         char options[INDEX_DIGEST_SIZE];    /* of the format's options that the index was made with */
-        char reserved[6];                   /* zero */
+        char reserved[2];                   /* zero */
+        uint32_t n_hidden;                  /* files that were passed over because they are hidden */
 };
 
 #define INDEX_NAMES_ROWS   1ull  /* samples have no names of their own: they are called SHARD:ROW */

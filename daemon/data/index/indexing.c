@@ -29,6 +29,16 @@ bool indexing_is_over(void) {
         return indexing->cancel && atomic_load_explicit(indexing->cancel, memory_order_relaxed);
 }
 
+void indexing_count_hidden(void) {
+        if (joined && atomic_fetch_add_explicit(&joined->n_hidden, 1, memory_order_relaxed) == UINT32_MAX)
+                atomic_store_explicit(&joined->n_hidden, UINT32_MAX, memory_order_relaxed);
+}
+
+void indexing_pass_over(const char *name, bool (*is_taken)(const char *name)) {
+        if (name[0] == '.' && name[1] != '\0' && is_taken(name + 1))
+                indexing_count_hidden();
+}
+
 int indexing_read_at(int fd, void *into, size_t n_bytes, uint64_t offset) {
         uint8_t *at = into;
         int r = 0;

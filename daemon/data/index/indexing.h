@@ -19,6 +19,7 @@ struct indexing {
         const atomic_bool *cancel; /* true: it is not wanted any more; may be NULL */
         _Atomic uint64_t n_bytes;  /* that are counted now; at most three quarters of what others leave of the budget */
         _Atomic uint64_t n_looks;  /* at whether it is wanted; counted for tests alone */
+        _Atomic uint32_t n_hidden; /* files that were passed over because they are hidden */
         atomic_flag is_refusing;
         struct why refusal; /* of the first array that could not grow; once all threads have ended */
 };
@@ -38,6 +39,13 @@ struct indexing *indexing_joined(void);
 
 /* The calling thread works for an index that is not wanted any more. Quick. */
 bool indexing_is_over(void);
+
+/* A hidden file was passed over that would be a part of the dataset otherwise, such as the "._x.jpg" that macOS leaves
+ * beside x.jpg: it is counted for the index of the calling thread. */
+void indexing_count_hidden(void);
+
+/* The same for a name that a format has not taken, if it would without the dot before it. */
+void indexing_pass_over(const char *name, bool (*is_taken)(const char *name));
 
 /* As disk_read_at(), in pieces; -ECANCELED once the index is not wanted any more. */
 int indexing_read_at(int fd, void *into, size_t n_bytes, uint64_t offset);

@@ -160,8 +160,8 @@ static bool ends_with(const char *name, const char *ending) {
         return n > n_ending && strcmp(name + n - n_ending, ending) == 0;
 }
 
-static bool is_arrow(const struct dirent *entry) {
-        return entry->d_name[0] != '.' && (ends_with(entry->d_name, ".arrow") || ends_with(entry->d_name, ".feather"));
+static bool is_arrow(const char *name) {
+        return name[0] != '.' && (ends_with(name, ".arrow") || ends_with(name, ".feather"));
 }
 
 static int by_name(const void *one, const void *other) {
@@ -204,10 +204,12 @@ static int list_folder(const struct finding *finding) {
                 entry = readdir(dir);
                 if (!entry)
                         break;
-                if (is_arrow(entry)) {
-                        r = growing_append(&names, entry->d_name, strlen(entry->d_name) + 1);
-                        n++;
+                if (!is_arrow(entry->d_name)) {
+                        indexing_pass_over(entry->d_name, is_arrow);
+                        continue;
                 }
+                r = growing_append(&names, entry->d_name, strlen(entry->d_name) + 1);
+                n++;
         }
         if (r == 0)
                 r = -errno;

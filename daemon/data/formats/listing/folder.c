@@ -183,6 +183,19 @@ static int look_up(struct folder *folder) {
         return 0;
 }
 
+/* A hidden file that fits the pattern is counted; hidden folders are not entered. */
+static int pass_over(const struct folder *folder, uint32_t idx_dir, const struct dirent *entry) {
+        const char *above = text_at(folder, dir_at(folder, idx_dir)->path);
+        struct pattern_found found[PATTERN_PARTS_MAX];
+        char path[PATH_MAX];
+        int n = snprintf(path, sizeof(path), "%s%s%s", above, above[0] ? "/" : "", entry->d_name);
+
+        if ((entry->d_type == DT_REG || entry->d_type == DT_LNK) && n > 0 && (size_t)n < sizeof(path) &&
+            pattern_match(&folder->pattern, path, found) > 0)
+                indexing_count_hidden();
+        return 0;
+}
+
 static int read_entries(struct folder *folder, uint32_t idx, DIR *dir) {
         for (;;) {
                 const struct dirent *entry;
@@ -197,7 +210,7 @@ static int read_entries(struct folder *folder, uint32_t idx, DIR *dir) {
                                           : why_errno(why_of(folder), -errno,
                                                       "%s/%s: the folder cannot be read to its end", root_of(folder),
                                                       text_at(folder, dir_at(folder, idx)->path));
-                r = entry->d_name[0] == '.' ? 0 : add_entry(folder, idx, dirfd(dir), entry);
+                r = entry->d_name[0] == '.' ? pass_over(folder, idx, entry) : add_entry(folder, idx, dirfd(dir), entry);
                 if (r < 0)
                         return r;
         }

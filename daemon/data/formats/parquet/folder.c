@@ -13,6 +13,7 @@
 #include "daemon/data/formats/parquet/footer.h"
 #include "daemon/data/index/index_layout.h"
 #include "daemon/data/index/index_stamp.h"
+#include "daemon/data/index/indexing.h"
 #include "proto/base/cleanup.h"
 
 #define ENDING     ".parquet"
@@ -50,6 +51,10 @@ static size_t stem_of(const char *name) {
         size_t n = strlen(name), n_ending = strlen(ENDING);
 
         return name[0] != '.' && n > n_ending && strcmp(name + n - n_ending, ENDING) == 0 ? n - n_ending : 0;
+}
+
+static bool is_parquet(const char *name) {
+        return stem_of(name) > 0;
 }
 
 static size_t count_digits(const char *text, size_t n) {
@@ -138,8 +143,10 @@ static int list(int root_fd, const char *path, struct found *found) {
                         r = -errno;
                         break;
                 }
-                if (stem_of(entry->d_name) == 0)
+                if (!is_parquet(entry->d_name)) {
+                        indexing_pass_over(entry->d_name, is_parquet);
                         continue;
+                }
                 r = growing_append(&found->texts, entry->d_name, strlen(entry->d_name) + 1);
                 found->n++;
         }

@@ -49,8 +49,10 @@ enum member_name member_name_read(const char *name, size_t n_key_max, struct mem
         slash = strrchr(name, '/');
         base = slash ? slash + 1 : name;
         dot = strchr(base, '.');
-        if (!dot || dot == base) /* "d/.x" would be the field x of the sample "d/", which is certainly not meant */
+        if (!dot)
                 return MEMBER_IS_NO_FIELD;
+        if (dot == base) /* "d/.x" would be the field x of the sample "d/", which is certainly not meant */
+                return strchr(base + 1, '.') ? MEMBER_IS_HIDDEN : MEMBER_IS_NO_FIELD;
         place = (struct member_place){ .key = whole, .n_key = (size_t)(dot - whole) };
         _Static_assert(EXTENSION_MAX == 255, "as the message says");
         if (!read_field(dot + 1, place.field))

@@ -9,7 +9,8 @@
 
 enum member_name {
         MEMBER_IS_FIELD,
-        MEMBER_IS_NO_FIELD, /* no dot, hidden, or a name that the library uses itself ("__index__") */
+        MEMBER_IS_NO_FIELD, /* no dot, or a name that the library uses itself ("__index__") */
+        MEMBER_IS_HIDDEN,   /* it would be a field without the dot at its begin */
         MEMBER_IS_REFUSED,  /* it would be read otherwise than it was meant */
 };
 

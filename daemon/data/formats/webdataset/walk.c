@@ -7,6 +7,7 @@
 #include "daemon/data/files/listed.h"
 #include "daemon/data/formats/webdataset/member_name.h"
 #include "daemon/data/formats/webdataset/tar.h"
+#include "daemon/data/index/indexing.h"
 #include "proto/base/cleanup.h"
 
 #define LOOK_UP_MEMBERS 4096u /* between two checks of the cancel flag */
@@ -109,6 +110,9 @@ static int take_member(struct walk *walk, int fd, struct found_shard *shard, con
                 break;
         case MEMBER_IS_REFUSED:
                 return refuse(walk, shard_name, member, refusal);
+        case MEMBER_IS_HIDDEN:
+                indexing_count_hidden();
+                return 0;
         default:
                 return 0;
         }
