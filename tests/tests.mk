@@ -29,7 +29,8 @@ FALLBACK_UNIT := $(filter test_io% test_reader%,$(UNIT_NAMES))
 # Not test_decode: memcheck cannot follow libjpeg-turbo's SIMD code and calls its pixels uninitialised; with JSIMD_FORCENONE=1 it
 # has nothing to say, but then one damaged picture comes out otherwise. ASan and UBSan watch it.
 # Their datasets follow links: Debian 12's valgrind knows no openat2(), by which others are opened.
-VALGRIND_UNIT := $(filter test_index% test_imagefolder% test_recipe% test_base test_baseline_tables test_fetch_words,$(UNIT_NAMES))
+# Not test_index_memory: it opens datasets a thousand times, and ASan sees the same.
+VALGRIND_UNIT := $(filter test_index test_index_columns test_imagefolder% test_recipe% test_base test_baseline_tables test_fetch_words,$(UNIT_NAMES))
 # A hundred kills while gigabytes are written: the release build's pace is needed.
 SANITIZED_UNIT := $(filter-out test_tree_kill,$(UNIT_NAMES))
 
