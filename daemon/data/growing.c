@@ -50,6 +50,12 @@ int growing_append(struct growing *growing, const void *bytes, size_t n_bytes) {
         return 0;
 }
 
+int growing_reserve(struct growing *growing, size_t n_bytes) {
+        if (growing->bytes && n_bytes <= growing->capacity)
+                return 0;
+        return n_bytes > SIZE_MAX / 4 ? -ENOMEM : grow(growing, n_bytes);
+}
+
 void growing_clear(struct growing *growing) {
         growing->n_bytes = 0;
 }

@@ -21,6 +21,9 @@ struct growing {
 /* Appends n_bytes bytes; NULL appends zeroes. Returns 0, or -ENOMEM and the contents are unchanged. */
 int growing_append(struct growing *growing, const void *bytes, size_t n_bytes);
 
+/* Makes room for n_bytes in all, which are not set; the contents stay, and may be moved. Returns 0 or -ENOMEM. */
+int growing_reserve(struct growing *growing, size_t n_bytes);
+
 /* Removes the contents, but keeps the memory. */
 void growing_clear(struct growing *growing);
 

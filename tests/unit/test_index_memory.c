@@ -11,7 +11,9 @@
 
 #include "daemon/base/machine/disk.h"
 #include "daemon/data/dataset.h"
+#include "daemon/data/formats/tfrecord/crc32c.h"
 #include "daemon/data/index/indexing.h"
+#include "daemon/data/index/indexing_sort.h"
 #include "proto/base/cleanup.h"
 #include "tests/support/suite.h"
 #include "tests/support/tree.h"
@@ -105,6 +107,132 @@ START_TEST(building_ends_within_a_record) {
 }
 END_TEST
 
+/* ---- what has to be in memory as a whole ----------------------------------------------------------------------- */
+
+#define WHOLE_BYTES (24u << 20)
+
+/* Files with a piece of WHOLE_BYTES between `begin` and `end`. */
+static const struct {
+        const char *format, *path, *options;
+        const char *file, *begin, *end;
+        char filling;
+} WHOLE[] = {
+        { "text", "a.txt", NULL, "a.txt", "one\n", "\n", 'x' },
+        { "csv", "a.csv", NULL, "a.csv", "a\n\"", "\"\n", 'x' },
+        { "jsonl", "a.jsonl", NULL, "a.jsonl", "{\"a\":\"", "\"}\n", 'x' },
+        { "csv", "b.csv", "join=more.csv", "more.csv", "a,c\n1,\"", "\"\n", 'x' },
+        { "coco", "coco", "annotations=big.json", "coco/big.json", "{\"info\":\"", "\",\"images\":[]}", 'x' },
+        { "mds", "items", NULL, "items/index.json", "{\"shards\":[", "],\"version\":2}", ' ' },
+        { "litdata", "items", NULL, "items/index.json", "{\"chunks\":[", "]}", ' ' },
+        { "tfrecord", "a.tfrecord", NULL, NULL, NULL, NULL, 'x' },
+};
+
+/* One record of 16 bytes more than WHOLE_BYTES, as TFRecordWriter writes it. */
+static void write_record(void) {
+        size_t n = WHOLE_BYTES + 16;
+        _cleanup_(freep) uint8_t *bytes = calloc(n + 16, 1);
+        _cleanup_(closep) int fd = openat(tree.fd, "a.tfrecord", O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
+        uint32_t sum;
+
+        memcpy(bytes, &n, 8);
+        sum = crc32c_masked(crc32c(bytes, 8));
+        memcpy(bytes + 8, &sum, sizeof(sum));
+        sum = crc32c_masked(crc32c(bytes + 12, n));
+        memcpy(bytes + 12 + n, &sum, sizeof(sum));
+        ck_assert(fd >= 0 && disk_write_at(fd, bytes, n + 16, 0) == 0);
+}
+
+START_TEST(what_has_to_be_in_memory_as_a_whole_is_paid_for) {
+        struct onlooker onlooker = { .budget = { .limit_bytes = 16u << 20 } };
+        char path[128];
+        struct dataset_spec spec = { .name = "d",
+                                     .follows_links = true,
+                                     .format = WHOLE[_i].format,
+                                     .path = path,
+                                     .options = WHOLE[_i].options,
+                                     .budget = &onlooker.budget };
+        struct dataset *dataset = NULL;
+        struct why why = { 0 };
+
+        tree_make(&tree);
+        tree_file(&tree, "b.csv", "a,b\n1,2\n");
+        tree_file(&tree, "coco/1.jpg", "1");
+        if (WHOLE[_i].file) {
+                size_t n_begin = strlen(WHOLE[_i].begin);
+                _cleanup_(freep) char *text = malloc(n_begin + WHOLE_BYTES + strlen(WHOLE[_i].end) + 1);
+
+                strcpy(text, WHOLE[_i].begin);
+                memset(text + n_begin, WHOLE[_i].filling, WHOLE_BYTES);
+                strcpy(text + n_begin + WHOLE_BYTES, WHOLE[_i].end);
+                tree_file(&tree, WHOLE[_i].file, text);
+        } else {
+                write_record();
+        }
+        tree_age(&tree, ".");
+        snprintf(path, sizeof(path), "%s/%s", tree.root, WHOLE[_i].path);
+        ck_assert_int_eq(dataset_open(&spec, "/proc/nowhere", NULL, &dataset, NULL, &why), -ENOMEM);
+        ck_assert_msg(strstr(why.text, "memory_limit: making the index needs more than") != NULL, "%s", why.text);
+        ck_assert_uint_eq(budget_used(&onlooker.budget), 0);
+        tree_remove(&tree);
+}
+END_TEST
+
+/* ---- sorting --------------------------------------------------------------------------------------------------- */
+
+#define N_SORTED 50001u
+
+struct sorted {
+        uint32_t key, place;
+};
+
+static int by_key(const void *one, const void *other, void *unused) {
+        uint32_t a = ((const struct sorted *)one)->key, b = ((const struct sorted *)other)->key;
+
+        return (a > b) - (a < b);
+}
+
+/* How many of the places from 0 on are there once. */
+static size_t count_places(const struct sorted *items) {
+        _cleanup_(freep) uint8_t *seen = calloc(N_SORTED, 1);
+        size_t n = 0;
+
+        for (size_t i = 0; i < N_SORTED; i++)
+                if (items[i].place < N_SORTED && !seen[items[i].place]++)
+                        n++;
+        return n;
+}
+
+START_TEST(sorting_ends_wherever_it_is_told_and_loses_nothing) {
+        struct onlooker onlooker = { .budget = { .limit_bytes = 1u << 30 } };
+        struct indexing indexing = { .budget = &onlooker.budget, .is_refusing = ATOMIC_FLAG_INIT };
+        _cleanup_(freep) struct sorted *items = calloc(N_SORTED, sizeof(*items));
+        int r = -ECANCELED;
+
+        indexing_join(&indexing);
+        for (INDEXING_LIMITS.n_looks = 1; r < 0; INDEXING_LIMITS.n_looks++) {
+                for (uint32_t i = 0; i < N_SORTED; i++)
+                        items[i] = (struct sorted){ i * 2654435761u >> 20, i };
+                indexing.n_looks = 0;
+                r = indexing_sort(items, N_SORTED, sizeof(*items), by_key, NULL);
+                ck_assert(r == 0 || r == -ECANCELED);
+                ck_assert_uint_eq(count_places(items), N_SORTED);
+        }
+        ck_assert_uint_gt(INDEXING_LIMITS.n_looks, 20);
+        for (uint32_t i = 1; i < N_SORTED; i++)
+                ck_assert(items[i - 1].key < items[i].key ||
+                          (items[i - 1].key == items[i].key && items[i - 1].place < items[i].place));
+        ck_assert_uint_eq(budget_used(&onlooker.budget), 0);
+
+        INDEXING_LIMITS.n_looks = 0;
+        onlooker.budget.limit_bytes = 1000; /* for runs that are merged */
+        for (uint32_t i = 0; i < N_SORTED; i++)
+                items[i] = (struct sorted){ i * 2654435761u >> 20, i };
+        ck_assert_int_eq(indexing_sort(items, N_SORTED, sizeof(*items), by_key, NULL), -ENOMEM);
+        ck_assert_uint_eq(count_places(items), N_SORTED);
+        indexing_join(NULL);
+}
+END_TEST
+
 /* ---- every format ends when told ------------------------------------------------------------------------------- */
 
 static const struct {
@@ -170,7 +298,9 @@ static void fill_tree(void) {
         tree_file(&tree, "folder/y/2.jpg", "2");
         tree_file(&tree, "coco/1.jpg", "1");
         tree_file(&tree, "coco/coco.json",
-                  "{\"images\":[{\"id\":1,\"file_name\":\"1.jpg\"}],\"annotations\":[],\"categories\":[]}");
+                  "{\"images\":[{\"id\":1,\"file_name\":\"1.jpg\"}],\"annotations\":[{\"image_id\":1,"
+                  "\"category_id\":1,\"bbox\":[0,0,1,1],\"segmentation\":[[0,0,1,0,1,1]]}],"
+                  "\"categories\":[{\"id\":1}]}");
 }
 
 START_TEST(every_format_ends_wherever_it_is_told) {
@@ -209,6 +339,8 @@ END_TEST
 int main(void) {
         const struct suite_row rows[] = {
                 { "memory", an_index_takes_at_most_a_part_of_what_is_left_and_gives_it_back, ARRAY_SIZE(KINDS) },
+                { "memory", what_has_to_be_in_memory_as_a_whole_is_paid_for, ARRAY_SIZE(WHOLE) },
+                { "sorting", sorting_ends_wherever_it_is_told_and_loses_nothing, 0 },
                 { "formats", every_format_ends_wherever_it_is_told, ARRAY_SIZE(MADE) },
                 { "cancel", building_ends_within_a_record, ARRAY_SIZE(KINDS) },
         };

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/data/growing.h"
+
 struct ahead {
         struct windows *windows;
         size_t n_files;
@@ -14,11 +16,8 @@ struct ahead {
         uint64_t n_bytes; /* of the current file */
         uint64_t first;   /* its first window */
         uint64_t end;     /* before it all bytes of the current file were asked for */
-        struct {
-                uint8_t *bytes;
-                size_t capacity, n;
-                uint64_t at; /* in the current file */
-        } copied;
+        struct growing copied;
+        uint64_t copied_at; /* in the current file */
 };
 
 int ahead_new(uint32_t n_threads, struct ahead **ret_ahead) {
@@ -37,7 +36,7 @@ void ahead_free(struct ahead *ahead) {
         if (!ahead)
                 return;
         windows_free(ahead->windows);
-        free(ahead->copied.bytes);
+        growing_fini(&ahead->copied);
         free(ahead);
 }
 
@@ -46,7 +45,7 @@ void ahead_begin(struct ahead *ahead, const struct windows_files *files) {
         ahead->n_files = files->n;
         ahead->has_begun = false;
         ahead->n_bytes = ahead->first = ahead->end = 0;
-        ahead->current = ahead->copied.n = 0;
+        ahead->current = ahead->copied.n_bytes = 0;
 }
 
 int ahead_next_file(struct ahead *ahead, struct stat *ret_status, struct why *why) {
@@ -56,7 +55,7 @@ int ahead_next_file(struct ahead *ahead, struct stat *ret_status, struct why *wh
 
         assert(ahead->end == ahead->n_bytes);
         windows_give_up(ahead->windows, next);
-        ahead->copied.n = 0;
+        growing_clear(&ahead->copied);
         if (idx == ahead->n_files)
                 return AHEAD_END;
         r = windows_file(ahead->windows, idx, ret_status, why);
@@ -72,29 +71,15 @@ int ahead_next_file(struct ahead *ahead, struct stat *ret_status, struct why *wh
 
 /* Room for n bytes; the last `kept` of those that are there become the first. */
 static int make_room(struct ahead *ahead, size_t n, size_t kept) {
-        uint8_t *bytes = ahead->copied.bytes;
+        struct growing *copied = &ahead->copied;
 
         if (kept > 0)
-                memmove(bytes, bytes + ahead->copied.n - kept, kept);
-        ahead->copied.at += ahead->copied.n - kept;
-        ahead->copied.n = kept;
-        if (n <= ahead->copied.capacity)
-                return 0;
-        if (kept == 0) {
-                free(bytes);
-                ahead->copied.bytes = NULL;
-                ahead->copied.capacity = 0;
-        }
-        bytes = malloc(n);
-        if (!bytes)
-                return -ENOMEM;
-        if (kept > 0) {
-                memcpy(bytes, ahead->copied.bytes, kept);
-                free(ahead->copied.bytes);
-        }
-        ahead->copied.bytes = bytes;
-        ahead->copied.capacity = n;
-        return 0;
+                memmove(copied->bytes, copied->bytes + copied->n_bytes - kept, kept);
+        ahead->copied_at += copied->n_bytes - kept;
+        copied->n_bytes = kept;
+        if (kept == 0 && n > copied->capacity)
+                growing_fini(copied);
+        return growing_reserve(copied, n);
 }
 
 /* Copies what does not lie together. Its windows are given up one by one, so it may be longer than the ring. */
@@ -103,27 +88,27 @@ static int copy(struct ahead *ahead, uint64_t at, size_t n, size_t kept) {
 
         if (r < 0)
                 return r;
-        ahead->copied.at = at;
-        while (ahead->copied.n < n) {
-                uint64_t from = at + ahead->copied.n, window = ahead->first + from / WINDOWS_BYTES;
-                size_t n_left = n - ahead->copied.n, n_here = WINDOWS_BYTES - (size_t)(from % WINDOWS_BYTES);
+        ahead->copied_at = at;
+        while (ahead->copied.n_bytes < n) {
+                uint64_t from = at + ahead->copied.n_bytes, window = ahead->first + from / WINDOWS_BYTES;
+                size_t n_left = n - ahead->copied.n_bytes, n_here = WINDOWS_BYTES - (size_t)(from % WINDOWS_BYTES);
 
                 windows_give_up(ahead->windows, window);
                 r = windows_know(ahead->windows, window);
                 if (r < 0)
                         return r;
                 n_here = n_here < n_left ? n_here : n_left;
-                memcpy(ahead->copied.bytes + ahead->copied.n,
+                memcpy(ahead->copied.bytes + ahead->copied.n_bytes,
                        windows_bytes(ahead->windows, window) + from % WINDOWS_BYTES, n_here);
-                ahead->copied.n += n_here;
+                ahead->copied.n_bytes += n_here;
         }
         return 0;
 }
 
 int ahead_bytes(struct ahead *ahead, uint64_t at, size_t n, const uint8_t **ret_bytes) {
         uint64_t first = ahead->first + at / WINDOWS_BYTES, last = ahead->first + (at + n - 1) / WINDOWS_BYTES;
-        uint64_t copied_end = ahead->copied.at + ahead->copied.n;
-        size_t kept = ahead->copied.n > 0 && at < copied_end ? (size_t)(copied_end - at) : 0;
+        uint64_t copied_end = ahead->copied_at + ahead->copied.n_bytes;
+        size_t kept = ahead->copied.n_bytes > 0 && at < copied_end ? (size_t)(copied_end - at) : 0;
         int r;
 
         assert(n > 0 && at <= ahead->end && at <= ahead->n_bytes && n <= ahead->n_bytes - at);
@@ -133,10 +118,10 @@ int ahead_bytes(struct ahead *ahead, uint64_t at, size_t n, const uint8_t **ret_
         if (kept > 0 || last - first >= WINDOWS_RING || last % WINDOWS_RING < first % WINDOWS_RING) {
                 r = kept >= n ? 0 : copy(ahead, at, n, kept);
                 if (r == 0)
-                        *ret_bytes = ahead->copied.bytes + (at - ahead->copied.at);
+                        *ret_bytes = ahead->copied.bytes + (at - ahead->copied_at);
                 return r;
         }
-        ahead->copied.n = 0;
+        growing_clear(&ahead->copied);
         r = windows_know(ahead->windows, last);
         if (r == 0)
                 *ret_bytes = windows_bytes(ahead->windows, first) + at % WINDOWS_BYTES;

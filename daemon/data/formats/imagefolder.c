@@ -27,6 +27,7 @@
 #include "daemon/data/growing.h"
 #include "daemon/data/index/index_stamp.h"
 #include "daemon/data/index/indexing.h"
+#include "daemon/data/index/indexing_sort.h"
 #include "proto/base/cleanup.h"
 
 static const char *const EXTENSIONS[] = {
@@ -203,9 +204,10 @@ static int compare_files(const void *a, const void *b, void *texts) {
                             (const char *)texts + ((const struct walked_file *)b)->name);
 }
 
-static void sort_files(struct walk *walk, size_t first, size_t n) {
-        if (n > 1)
-                qsort_r(file_at(walk, first), n, sizeof(struct walked_file), compare_files, walk->texts.bytes);
+static int sort_files(struct walk *walk, size_t first, size_t n) {
+        return n > 1 ? indexing_sort(file_at(walk, first), n, sizeof(struct walked_file), compare_files,
+                                     walk->texts.bytes)
+                     : 0;
 }
 
 /* Finds the classes. They are in walk->files until the caller takes them. */
@@ -241,8 +243,9 @@ static int list_classes(struct walk *walk) {
                 return why_set(walk->why, -ENOENT,
                                "%s: there is no class folder in it; an imagefolder has a folder for each class",
                                walk->root);
-        sort_files(walk, 0, n_files(walk));
-        r = index_builder_add_dir(walk->builder, "", &walk->root_status, &idx_dir);
+        r = sort_files(walk, 0, n_files(walk));
+        if (r == 0)
+                r = index_builder_add_dir(walk->builder, "", &walk->root_status, &idx_dir);
         return r < 0 ? no_memory(walk, r) : 0;
 }
 
@@ -394,7 +397,9 @@ static int give_dir(struct walk *walk, const struct walked_dir *dir, int32_t lab
         r = index_builder_add_dir(walk->builder, text_at(walk, dir->path), &dir->status, &idx_dir);
         if (r < 0)
                 return r;
-        sort_files(walk, dir->idx_file, dir->n_files);
+        r = sort_files(walk, dir->idx_file, dir->n_files);
+        if (r < 0)
+                return r;
         for (uint64_t i = 0; i < dir->n_files; i++) {
                 const struct walked_file *file = file_at(walk, dir->idx_file + i);
                 struct index_row row = { .length = file->length };
@@ -424,7 +429,9 @@ static int64_t walk_class(struct walk *walk, const char *name, int32_t label) {
         if (r < 0)
                 return r;
 
-        qsort_r(dir_at(walk, 0), n_dirs(walk), sizeof(struct walked_dir), compare_dirs, walk->texts.bytes);
+        r = indexing_sort(dir_at(walk, 0), n_dirs(walk), sizeof(struct walked_dir), compare_dirs, walk->texts.bytes);
+        if (r < 0)
+                return no_memory(walk, r);
         for (size_t i = 0; i < n_dirs(walk); i++) {
                 r = give_dir(walk, dir_at(walk, i), label);
                 if (r < 0)

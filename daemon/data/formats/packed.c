@@ -42,7 +42,7 @@ struct gathering {
 struct loaded {
         const char *name;
         struct shard_header header;
-        void *table;
+        struct growing table;
         struct stat status;
         struct shard shard;
 };
@@ -55,7 +55,7 @@ static void gathering_fini(struct gathering *gathering) {
 }
 
 static void loaded_fini(struct loaded *loaded) {
-        free(loaded->table);
+        growing_fini(&loaded->table);
 }
 
 static int no_memory(const struct gathering *gathering, int error) {
@@ -95,14 +95,13 @@ static int load_checked(struct gathering *gathering, int fd, struct loaded *load
         r = shard_check_header(&loaded->header, (uint64_t)loaded->status.st_size, why);
         if (r < 0)
                 return r;
-        loaded->table = malloc(loaded->header.table_bytes ? loaded->header.table_bytes : 8);
-        if (!loaded->table)
+        if (growing_reserve(&loaded->table, loaded->header.table_bytes) < 0)
                 return why_set(why, -ENOMEM, "no memory for its table of %" PRIu64 " bytes",
                                loaded->header.table_bytes);
-        r = indexing_read_at(fd, loaded->table, loaded->header.table_bytes, loaded->header.table);
+        r = indexing_read_at(fd, loaded->table.bytes, loaded->header.table_bytes, loaded->header.table);
         if (r < 0)
                 return why_errno(why, r, "its table cannot be read");
-        return shard_check_table(&loaded->header, loaded->table, &loaded->shard, why);
+        return shard_check_table(&loaded->header, loaded->table.bytes, &loaded->shard, why);
 }
 
 static int load_shard(struct gathering *gathering, const char *name, struct loaded *loaded) {

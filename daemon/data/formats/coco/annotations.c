@@ -8,6 +8,8 @@
 
 #include "daemon/base/json/json_value.h"
 #include "daemon/data/formats/listing/text_window.h"
+#include "daemon/data/index/indexing.h"
+#include "daemon/data/index/indexing_sort.h"
 #include "proto/base/cleanup.h"
 
 #define LOOK_UP_ELEMENTS 4096u
@@ -446,16 +448,24 @@ static int read_members(struct coco_reader *reader) {
 
 /* ---- afterwards ------------------------------------------------------------------------------------------------ */
 
-static int by_id(const void *one, const void *other) {
+static int by_id(const void *one, const void *other, void *unused) {
         int64_t a = ((const struct coco_image *)one)->id, b = ((const struct coco_image *)other)->id;
 
+        (void)unused;
         return (a > b) - (a < b);
 }
 
-static int by_category(const void *one, const void *other) {
+static int by_category(const void *one, const void *other, void *unused) {
         const struct coco_category *a = one, *b = other;
 
+        (void)unused;
         return a->id != b->id ? (a->id > b->id) - (a->id < b->id) : (a->number > b->number) - (a->number < b->number);
+}
+
+static int by_image_id(const void *id, const void *image) {
+        int64_t a = *(const int64_t *)id, b = ((const struct coco_image *)image)->id;
+
+        return (a > b) - (a < b);
 }
 
 static int by_category_id(const void *id, const void *category) {
@@ -466,9 +476,10 @@ static int by_category_id(const void *id, const void *category) {
 
 static int sort_images(struct coco_annotations *into, struct why *why) {
         size_t n = coco_n_images(into);
+        int r = n > 0 ? indexing_sort(into->images.bytes, n, sizeof(struct coco_image), by_id, NULL) : 0;
 
-        if (n > 0)
-                qsort(into->images.bytes, n, sizeof(struct coco_image), by_id);
+        if (r < 0)
+                return why_set(why, r, "no memory for the images");
         for (size_t i = 1; i < n; i++)
                 if (coco_image(into, i - 1)->id == coco_image(into, i)->id)
                         return why_set(why, -EINVAL, "two images have the id %" PRId64, coco_image(into, i)->id);
@@ -479,6 +490,8 @@ static int add_those_that_occur(struct coco_annotations *into, struct why *why) 
         for (size_t i = 0; i < coco_n_annotations(into); i++) {
                 struct coco_category category = { .id = coco_annotation(into, i)->category_id, .name = COCO_NO_NAME };
 
+                if (i % LOOK_UP_ELEMENTS == 0 && indexing_is_over())
+                        return -ECANCELED;
                 if (growing_append(&into->categories, &category, sizeof(category)) < 0)
                         return why_set(why, -ENOMEM, "no memory for the categories");
         }
@@ -503,8 +516,9 @@ static int sort_categories(struct coco_annotations *into, struct why *why) {
                 return r;
         categories = (void *)into->categories.bytes;
         n = n_categories(into);
-        if (n > 0)
-                qsort(categories, n, sizeof(*categories), by_category);
+        r = n > 0 ? indexing_sort(categories, n, sizeof(*categories), by_category, NULL) : 0;
+        if (r < 0)
+                return why_set(why, r, "no memory for the categories");
         for (size_t i = 0; i < n; i++)
                 if (i + 1 == n || categories[i].id != categories[i + 1].id)
                         categories[n_kept++] = categories[i];
@@ -526,11 +540,9 @@ const char *coco_name(const struct coco_annotations *annotations, size_t label) 
 }
 
 int64_t coco_find_image(const struct coco_annotations *annotations, int64_t id) {
-        struct coco_image wanted = { .id = id };
-        const struct coco_image *found = annotations->images.n_bytes == 0
-                                                 ? NULL
-                                                 : bsearch(&wanted, annotations->images.bytes,
-                                                           coco_n_images(annotations), sizeof(wanted), by_id);
+        size_t n = coco_n_images(annotations);
+        const struct coco_image *found = n > 0 ? bsearch(&id, annotations->images.bytes, n, sizeof(*found), by_image_id)
+                                               : NULL;
 
         return found ? found - coco_image(annotations, 0) : -1;
 }
@@ -544,11 +556,14 @@ int64_t coco_find_category(const struct coco_annotations *annotations, int64_t i
 }
 
 static int check_categories(const struct coco_annotations *into, struct why *why) {
-        for (size_t i = 0; i < coco_n_annotations(into); i++)
+        for (size_t i = 0; i < coco_n_annotations(into); i++) {
+                if (i % LOOK_UP_ELEMENTS == 0 && indexing_is_over())
+                        return -ECANCELED;
                 if (coco_find_category(into, coco_annotation(into, i)->category_id) < 0)
                         return why_set(why, -EINVAL,
                                        "annotations[%zu]: the category %" PRId64 " is not among \"categories\"", i,
                                        coco_annotation(into, i)->category_id);
+        }
         return 0;
 }
 

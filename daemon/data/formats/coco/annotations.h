@@ -62,7 +62,7 @@ int64_t coco_find_category(const struct coco_annotations *annotations, int64_t i
  * reading with it. */
 typedef int (*coco_progress)(uint64_t n, void *userdata);
 
-/* Reads a file of `n_file` bytes. Returns 0; -EBADMSG, -EINVAL, -ERANGE or -E2BIG if it is damaged or not of this
- * format; -ENOMEM or another errno; `why` does not name the file. Blocks for the disk. */
+/* Reads a file of `n_file` bytes. Returns 0; -ECANCELED; -EBADMSG, -EINVAL, -ERANGE or -E2BIG if it is damaged or
+ * not of this format; -ENOMEM or another errno; `why` does not name the file. Blocks for the disk. */
 int coco_read(int fd, uint64_t n_file, coco_progress progress, void *userdata, struct coco_annotations *annotations,
               struct why *why);

@@ -18,6 +18,8 @@
 #include "daemon/data/index/indexing.h"
 #include "proto/base/cleanup.h"
 
+#define LOOK_ANNOTATIONS 4096u /* between two looks at whether the index is still wanted */
+
 struct coco {
         int root_fd;
         const struct files *files;
@@ -28,16 +30,17 @@ struct coco {
         int64_t settled_ns;
         struct stat folder, file;
         struct coco_annotations annotations;
-        uint64_t *first;     /* by image: where its annotations begin in `order`; one more than there are images */
-        uint64_t *order;     /* numbers of annotations, image after image */
-        struct growing text; /* of one image's segmentations */
+        uint64_t *first; /* by image: where its annotations begin in `order`; one more than there are images */
+        uint64_t *order; /* numbers of annotations, image after image */
+        struct growing firsts, orders; /* their memory */
+        struct growing text;           /* of one image's segmentations */
 };
 
 static void coco_fini(struct coco *coco) {
         closep(&coco->fd);
         coco_annotations_fini(&coco->annotations);
-        free(coco->first);
-        free(coco->order);
+        growing_fini(&coco->firsts);
+        growing_fini(&coco->orders);
         growing_fini(&coco->text);
 }
 
@@ -85,19 +88,30 @@ static int read_annotations(struct coco *coco) {
         return 0;
 }
 
+/* To which image annotation i belongs; -1: none that is there. Or -ECANCELED, now and then. */
+static int image_of(const struct coco *coco, size_t i, int64_t *ret_image) {
+        if (i % LOOK_ANNOTATIONS == 0 && indexing_is_over())
+                return -ECANCELED;
+        *ret_image = coco_find_image(&coco->annotations, coco_annotation(&coco->annotations, i)->image_id);
+        return 0;
+}
+
 /* Puts the annotations of each image together. An annotation of an image that is not there belongs to no sample, as in
  * pycocotools. */
 static int group(struct coco *coco) {
         const struct coco_annotations *annotations = &coco->annotations;
         size_t n_images = coco_n_images(annotations), n = coco_n_annotations(annotations);
 
-        coco->first = calloc(n_images + 2, sizeof(*coco->first));
-        coco->order = calloc(n + 1, sizeof(*coco->order));
-        if (!coco->first || !coco->order)
-                return -ENOMEM;
-        for (size_t i = 0; i < n; i++) {
-                int64_t image = coco_find_image(annotations, coco_annotation(annotations, i)->image_id);
+        int64_t image = -1;
+        int r = 0;
 
+        if (growing_append(&coco->firsts, NULL, (n_images + 2) * sizeof(*coco->first)) < 0 ||
+            growing_append(&coco->orders, NULL, (n + 1) * sizeof(*coco->order)) < 0)
+                return -ENOMEM;
+        coco->first = (void *)coco->firsts.bytes;
+        coco->order = (void *)coco->orders.bytes;
+        for (size_t i = 0; i < n && r == 0; i++) {
+                r = image_of(coco, i, &image);
                 if (image >= 0)
                         coco->first[image + 2]++;
         }
@@ -105,13 +119,12 @@ static int group(struct coco *coco) {
                 coco->first[i] += coco->first[i - 1];
         /* first[image + 1] counts up from where the image begins to where it ends, which is where the next one begins.
          */
-        for (size_t i = 0; i < n; i++) {
-                int64_t image = coco_find_image(annotations, coco_annotation(annotations, i)->image_id);
-
+        for (size_t i = 0; i < n && r == 0; i++) {
+                r = image_of(coco, i, &image);
                 if (image >= 0)
                         coco->order[coco->first[image + 1]++] = i;
         }
-        return 0;
+        return r;
 }
 
 /* ---- the index ------------------------------------------------------------------------------------------------- */
@@ -177,7 +190,7 @@ static int add_segmentation(struct coco *coco, const struct coco_annotation *ann
         if (r < 0)
                 return r;
         r = indexing_read_at(coco->fd, coco->text.bytes + at, annotation->n_segmentation, annotation->segmentation);
-        return r < 0 ? -EIO : 0;
+        return r < 0 && r != -ECANCELED ? -EIO : r;
 }
 
 static int give_segmentations(struct coco *coco, size_t image, struct index_builder *builder, uint32_t idx) {

@@ -25,13 +25,15 @@ int index_json_read_as(struct index_json *json, int root_fd, const char *root, c
         if (json->status.st_size > BYTES_MAX)
                 return why_set(why, -EFBIG, "%s/%s: has more than 1 GiB", root, name);
         json->n_bytes = (size_t)json->status.st_size;
-        json->bytes = malloc(json->n_bytes + 1);
-        r = json->bytes ? indexing_read_at(fd, json->bytes, json->n_bytes, 0) : -ENOMEM;
+        r = growing_reserve(&json->memory, json->n_bytes + 1);
+        json->bytes = json->memory.bytes;
+        if (r == 0)
+                r = indexing_read_at(fd, json->bytes, json->n_bytes, 0);
         return r < 0 ? why_errno(why, r, "%s/%s", root, name) : 0;
 }
 
 void index_json_fini(struct index_json *json) {
-        free(json->bytes);
+        growing_fini(&json->memory);
         *json = (struct index_json){ 0 };
 }
 

@@ -7,11 +7,13 @@
 #include <sys/stat.h>
 
 #include "daemon/base/json/json_value.h"
+#include "daemon/data/growing.h"
 #include "proto/base/why.h"
 
 struct index_json {
-        uint8_t *bytes;
+        uint8_t *bytes; /* in `memory` */
         size_t n_bytes;
+        struct growing memory;
         struct stat status;
 };
 

@@ -52,9 +52,9 @@ static int read_table(struct item_walk *walk, const struct item_shard *shard) {
                 return why_set(walk->why, -EBADMSG,
                                "%s/%s: has %" PRIu64 " bytes, but index.json says %" PRIu64 " with %" PRIu64 " %ss",
                                walk->root, walk->name, walk->n_bytes, shard->n_bytes, shard->n_items, walk->set->item);
-        bytes = malloc((size_t)n_table);
-        if (!bytes)
+        if (growing_reserve(&walk->table, (size_t)n_table) < 0)
                 return why_errno(walk->why, -ENOMEM, "%s/%s: its table", walk->root, walk->name);
+        bytes = walk->table.bytes;
         walk->begins = (void *)bytes;
         r = indexing_read_at(walk->fd, bytes, (size_t)n_table, 0);
         if (r < 0)
@@ -305,8 +305,7 @@ static int walk_items(struct item_walk *walk, const struct item_shard *shard, co
         }
         if (r >= 0)
                 r = walk->set->n_block_bytes > 0 ? take_blocks(walk, shard->n_items) : take_items(walk, shard->n_items);
-        free(walk->begins);
-        walk->begins = NULL;
+        growing_fini(&walk->table);
         return r;
 }
 

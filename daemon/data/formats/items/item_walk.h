@@ -19,7 +19,8 @@ struct item_walk {
         int fd;
         uint64_t n_bytes;
         uint64_t idx_item; /* in the shard */
-        uint32_t *begins;  /* of the items, and the end of the last one */
+        uint32_t *begins;  /* of the items, and the end of the last one; in `table` */
+        struct growing table;
 
         uint64_t window_at;
         size_t n_window;

@@ -7,6 +7,7 @@
 
 #include "daemon/data/formats/name_order.h"
 #include "daemon/data/index/index_layout.h"
+#include "daemon/data/index/indexing_sort.h"
 
 #define FIRST_PLACES 64u /* a power of two */
 
@@ -119,6 +120,7 @@ static int compare(const void *a, const void *b, void *userdata) {
 int class_names_sort(struct class_names *names) {
         size_t n = class_names_count(names);
         uint32_t *sorted;
+        int r;
 
         growing_clear(&names->sorted);
         if (n == 0)
@@ -128,7 +130,9 @@ int class_names_sort(struct class_names *names) {
         sorted = (void *)names->sorted.bytes;
         for (size_t i = 0; i < n; i++)
                 sorted[i] = (uint32_t)i;
-        qsort_r(sorted, n, sizeof(*sorted), compare, names);
+        r = indexing_sort(sorted, n, sizeof(*sorted), compare, names);
+        if (r < 0)
+                return r;
         for (size_t i = 0; i < n; i++)
                 name_at(names, sorted[i])->label = (uint32_t)i;
         return 0;

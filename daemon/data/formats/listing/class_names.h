@@ -28,7 +28,7 @@ int class_names_put(struct class_names *names, uint64_t row, const char *text, s
 /* The record has none, whatever it had before. */
 void class_names_forget(struct class_names *names, uint64_t row);
 
-/* All records were read: gives the labels. -ENOMEM. */
+/* All records were read: gives the labels. -ENOMEM, -ECANCELED. */
 int class_names_sort(struct class_names *names);
 
 size_t class_names_count(const struct class_names *names);

@@ -20,6 +20,7 @@
 #include "daemon/data/formats/name_order.h"
 #include "daemon/data/index/index_stamp.h"
 #include "daemon/data/index/indexing.h"
+#include "daemon/data/index/indexing_sort.h"
 #include "daemon/data/looks_like.h"
 #include "proto/base/cleanup.h"
 
@@ -251,8 +252,9 @@ static int walk(struct folder *folder) {
                 return why_set(why_of(folder), -ENOENT, "%s: no file in it fits the pattern%s%s", root_of(folder),
                                folder->passed ? "; there is, for example, " : "",
                                folder->passed ? text_at(folder, folder->passed - 1) : "");
-        qsort_r(file_at(folder, 0), n_files(folder), sizeof(struct folder_file), compare_files, folder->texts.bytes);
-        return 0;
+        r = indexing_sort(file_at(folder, 0), n_files(folder), sizeof(struct folder_file), compare_files,
+                          folder->texts.bytes);
+        return r < 0 ? listing_no_memory(&folder->table.listing, r) : 0;
 }
 
 /* ---- columns --------------------------------------------------------------------------------------------------- */

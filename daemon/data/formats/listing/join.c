@@ -183,7 +183,7 @@ static int read_file(struct joined *table, char delimiter, int root_fd, const ch
                      struct why *why) {
         struct stat status;
         _cleanup_(closep) int fd = listed_open(root_fd, root, table->file, settled_ns, &status, why);
-        _cleanup_(freep) uint8_t *bytes = NULL;
+        _cleanup_(growing_fini) struct growing text = { 0 };
         uint64_t line = 1;
         struct why detail;
         int r;
@@ -193,11 +193,12 @@ static int read_file(struct joined *table, char delimiter, int root_fd, const ch
         if ((uint64_t)status.st_size > JOIN_FILE_MAX)
                 return why_set(why, -EFBIG, "%s/%s: a joined table has at most %u MiB", root, table->file,
                                JOIN_FILE_MAX >> 20);
-        bytes = malloc((size_t)status.st_size + 1);
-        r = bytes ? indexing_read_at(fd, bytes, (size_t)status.st_size, 0) : -ENOMEM;
+        r = growing_reserve(&text, (size_t)status.st_size + 1);
+        if (r == 0)
+                r = indexing_read_at(fd, text.bytes, (size_t)status.st_size, 0);
         if (r < 0)
                 return why_errno(why, r, "%s/%s", root, table->file);
-        r = take_rows(table, bytes, (size_t)status.st_size, delimiter, &line, &detail);
+        r = take_rows(table, text.bytes, (size_t)status.st_size, delimiter, &line, &detail);
         if (r < 0)
                 return why_set(why, r, "%s/%s: line %llu: %s", root, table->file, (unsigned long long)line,
                                detail.text);

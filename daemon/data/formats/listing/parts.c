@@ -47,7 +47,7 @@ static int begin_window(const struct parts_pass *pass, struct text_listing *part
         *window = (struct text_window){ .fd = cut->fd,
                                         .n_file = cut->n_file,
                                         .bytes = window->bytes,
-                                        .capacity = window->capacity,
+                                        .memory = window->memory,
                                         .offset = cut->begin - part->is_inside,
                                         .n_lines = part->is_inside,
                                         .stop = cut->end,
@@ -108,7 +108,7 @@ static int read_directly(struct parts_pass *pass, uint64_t stop) {
         *window = (struct text_window){ .fd = pass->file.fd,
                                         .n_file = pass->file.n_bytes,
                                         .bytes = window->bytes,
-                                        .capacity = window->capacity,
+                                        .memory = window->memory,
                                         .offset = pass->file.at,
                                         .n_lines = listing->is_inside ? window->n_lines : 0,
                                         .stop = stop };

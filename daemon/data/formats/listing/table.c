@@ -278,7 +278,8 @@ static int judge_label(struct record_table *table) {
                                        "%s: sample %" PRIu64 " has no \"%s\", which label makes its class", root, row,
                                        table->label);
         table->has_classes = true;
-        return class_names_sort(&table->classes) < 0 ? listing_no_memory(&table->listing, -ENOMEM) : 0;
+        r = class_names_sort(&table->classes);
+        return r < 0 ? listing_no_memory(&table->listing, r) : 0;
 }
 
 static int plan_samples(const struct record_table *table, struct table_plan *plan) {

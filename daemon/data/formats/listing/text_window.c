@@ -11,7 +11,7 @@
 #define READ_BYTES (1u << 20)
 
 void text_window_fini(struct text_window *window) {
-        free(window->bytes);
+        growing_fini(&window->memory);
         window->bytes = NULL;
 }
 
@@ -21,21 +21,18 @@ static size_t read_bytes(const struct text_window *window) {
 
 /* Room for another read. It grows by doubling, so what is copied stays in proportion to what is read. */
 static int make_room(struct text_window *window, struct why *why) {
-        size_t capacity = window->capacity ? window->capacity : 2 * read_bytes(window);
-        uint8_t *bytes;
+        size_t capacity = window->bytes ? window->memory.capacity : 2 * read_bytes(window);
 
-        if (window->capacity - window->n_bytes >= read_bytes(window))
+        if (window->bytes && capacity - window->n_bytes >= read_bytes(window))
                 return 0;
         if (window->n_bytes >= (window->n_max > 0 ? window->n_max : TEXT_WINDOW_RECORD_MAX))
                 return why_set(why, -E2BIG, "a record that begins at byte %ju has more than %u MiB",
                                (uintmax_t)window->offset, TEXT_WINDOW_RECORD_MAX >> 20);
         while (capacity - window->n_bytes < read_bytes(window))
                 capacity *= 2;
-        bytes = realloc(window->bytes, capacity);
-        if (!bytes)
+        if (growing_reserve(&window->memory, capacity) < 0)
                 return why_set(why, -ENOMEM, "no memory for a record of %zu bytes", window->n_bytes);
-        window->bytes = bytes;
-        window->capacity = capacity;
+        window->bytes = window->memory.bytes;
         return 0;
 }
 

@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "daemon/data/growing.h"
 #include "proto/base/why.h"
 
 #define TEXT_WINDOW_RECORD_MAX (256u << 20) /* bytes of a record: as many as have to be in memory at once */
@@ -18,12 +19,12 @@
 struct text_window {
         int fd;          /* the caller's */
         uint64_t n_file; /* bytes of the file; what was appended since is not read */
-        uint8_t *bytes;
+        uint8_t *bytes;  /* in `memory` */
         size_t n_bytes;
         size_t at;       /* of the next line; bytes before it are not needed any more */
         uint64_t offset; /* of bytes[0] in the file */
         bool is_last;    /* the file ends with these bytes */
-        size_t capacity;
+        struct growing memory;
         uint64_t n_lines; /* that text_window_line() has given */
         size_t n_scanned; /* of the line that begins at `at`: looked at already */
         uint64_t stop;    /* no line is given that begins at this byte of the file or after it; 0: all are */

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "daemon/data/growing.h"
+#include "daemon/data/index/indexing_sort.h"
 #include "proto/base/cleanup.h"
 
 #define STEPS_MAX 32u /* from link to link: programs write one */
@@ -86,8 +87,9 @@ int tar_links_read(int fd, uint64_t n_bytes, const atomic_bool *cancel, struct t
                 return r;
         links->is_cut = tar_is_cut(tar);
         links->n = links->targets.n_bytes / sizeof(struct target);
-        if (links->n > 0)
-                qsort_r(links->targets.bytes, links->n, sizeof(struct target), by_name, links);
+        r = links->n > 0 ? indexing_sort(links->targets.bytes, links->n, sizeof(struct target), by_name, links) : 0;
+        if (r < 0)
+                return why_errno(why, r, "a table of links");
         *ret_links = TAKE_PTR(links);
         return 0;
 }

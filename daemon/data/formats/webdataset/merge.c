@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "daemon/data/formats/webdataset/tar.h"
+#include "daemon/data/index/indexing_sort.h"
 #include "proto/base/cleanup.h"
 
 struct key {
@@ -19,6 +20,11 @@ static int by_text(const void *one, const void *other) {
         return strcmp(((const struct key *)one)->text, ((const struct key *)other)->text);
 }
 
+static int sort_by_text(const void *one, const void *other, void *unused) {
+        (void)unused;
+        return by_text(one, other);
+}
+
 static const char *key_of(const struct found_shard *shard, uint64_t sample) {
         const uint64_t *keys = (const uint64_t *)(const void *)shard->walk->keys.bytes + shard->first_key;
 
@@ -26,34 +32,41 @@ static const char *key_of(const struct found_shard *shard, uint64_t sample) {
         return tar_plain_name((const char *)shard->walk->names.bytes + keys[sample]);
 }
 
-/* The keys of an archive, sorted. A key that comes twice is an error, since it does not say which sample is meant. */
+/* The keys of an archive, sorted: *ret_keys points into `memory`. A key that comes twice is an error, since it does not
+ * say which sample is meant. */
 static int sort_keys(const struct merge_pair *pair, const struct found_shard *shard, const char *name,
-                     struct key **ret_keys, struct why *why) {
-        _cleanup_(freep) struct key *keys = calloc(shard->n_keys + 1, sizeof(*keys));
+                     struct growing *memory, const struct key **ret_keys, struct why *why) {
+        struct key *keys;
+        int r;
 
-        if (!keys)
+        if (growing_reserve(memory, (shard->n_keys + 1) * sizeof(*keys)) < 0)
                 return why_set(why, -ENOMEM, "%s/%s: no memory for its keys", pair->root, name);
+        keys = (void *)memory->bytes;
         for (uint64_t i = 0; i < shard->n_keys; i++)
                 keys[i] = (struct key){ .text = key_of(shard, i), .sample = i };
-        qsort(keys, shard->n_keys, sizeof(*keys), by_text);
+        r = indexing_sort(keys, shard->n_keys, sizeof(*keys), sort_by_text, NULL);
+        if (r < 0)
+                return why_errno(why, r, "%s/%s: its keys", pair->root, name);
         for (uint64_t i = 1; i < shard->n_keys; i++)
                 if (strcmp(keys[i - 1].text, keys[i].text) == 0)
                         return why_set(why, -EBADMSG,
                                        "%s/%s: has the key \"%s\" twice, not in one place; archives can be merged "
                                        "only if each key says one sample",
                                        pair->root, name, keys[i].text);
-        *ret_keys = TAKE_PTR(keys);
+        *ret_keys = keys;
         return 0;
 }
 
-/* The number of the first member of each sample of the other archive. */
-static int find_members(const struct merge_pair *pair, uint64_t **ret_firsts, struct why *why) {
+/* The number of the first member of each sample of the other archive: *ret_firsts points into `memory`. */
+static int find_members(const struct merge_pair *pair, struct growing *memory, const uint64_t **ret_firsts,
+                        struct why *why) {
         const struct found_member *members =
                 (const struct found_member *)(const void *)pair->other->walk->members.bytes + pair->other->first_member;
-        uint64_t *firsts = calloc(pair->other->n_keys + 1, sizeof(*firsts));
+        uint64_t *firsts;
 
-        if (!firsts)
+        if (growing_append(memory, NULL, (pair->other->n_keys + 1) * sizeof(*firsts)) < 0)
                 return why_set(why, -ENOMEM, "%s/%s: no memory for its keys", pair->root, pair->other_name);
+        firsts = (void *)memory->bytes;
         for (uint64_t i = pair->other->n_members; i > 0; i--)
                 firsts[members[i - 1].idx_sample] = i - 1;
         *ret_firsts = firsts;
@@ -61,15 +74,16 @@ static int find_members(const struct merge_pair *pair, uint64_t **ret_firsts, st
 }
 
 int merge_match(const struct merge_pair *pair, uint64_t *first_members, struct why *why) {
-        _cleanup_(freep) struct key *of_base = NULL, *of_other = NULL;
-        _cleanup_(freep) uint64_t *firsts = NULL;
+        _cleanup_(growing_fini) struct growing base = { 0 }, other = { 0 }, members = { 0 };
+        const struct key *of_base = NULL, *of_other = NULL;
+        const uint64_t *firsts = NULL;
         uint64_t next = 0;
-        int r = sort_keys(pair, pair->base, pair->base_name, &of_base, why);
+        int r = sort_keys(pair, pair->base, pair->base_name, &base, &of_base, why);
 
         if (r == 0)
-                r = sort_keys(pair, pair->other, pair->other_name, &of_other, why);
+                r = sort_keys(pair, pair->other, pair->other_name, &other, &of_other, why);
         if (r == 0)
-                r = find_members(pair, &firsts, why);
+                r = find_members(pair, &members, &firsts, why);
         if (r < 0)
                 return r;
         for (uint64_t i = 0; i < pair->base->n_keys; i++)

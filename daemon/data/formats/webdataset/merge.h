@@ -16,5 +16,5 @@ struct merge_pair {
 
 /* Finds for each sample of the base where its first member is among those of the other archive; MERGE_NOTHING if that
  * does not have its key. Keys may come in any sequence. Takes n_keys places. Returns 0; -EBADMSG with `why` if one
- * archive has a key twice or the other one has a key that the base lacks; -ENOMEM with `why`. */
+ * archive has a key twice or the other one has a key that the base lacks; -ENOMEM, -ECANCELED. */
 int merge_match(const struct merge_pair *pair, uint64_t *first_members, struct why *why);

@@ -370,13 +370,14 @@ static int place_key(struct placing *placing, const char *key, uint64_t *ret_fil
 struct giving {
         const struct survey *survey;
         struct placing placing;
-        struct index_row rows[INDEX_FIELDS_MAX];       /* of the sample that is given */
-        uint64_t *first_members[1 + FILES_MERGED_MAX]; /* of its samples; of the archive itself not needed */
+        struct index_row rows[INDEX_FIELDS_MAX];            /* of the sample that is given */
+        struct growing first_members[1 + FILES_MERGED_MAX]; /* uint64_t of its samples; of the archive itself not
+                                                             * needed */
 };
 
 static void giving_freep(struct giving **giving) {
         for (size_t i = 0; *giving && i < ARRAY_SIZE((*giving)->first_members); i++)
-                free((*giving)->first_members[i]);
+                growing_fini(&(*giving)->first_members[i]);
         free(*giving);
 }
 
@@ -394,11 +395,10 @@ static int match(struct giving *giving, size_t idx) {
                                                  .base = &base->found,
                                                  .other = &other->found };
 
-                free(giving->first_members[list]);
-                giving->first_members[list] = calloc(base->found.n_keys + 1, sizeof(uint64_t));
-                if (!giving->first_members[list])
-                        return no_memory(survey, -ENOMEM);
-                r = merge_match(&pair, giving->first_members[list], survey->why);
+                r = growing_reserve(&giving->first_members[list], (base->found.n_keys + 1) * sizeof(uint64_t));
+                if (r < 0)
+                        return no_memory(survey, r);
+                r = merge_match(&pair, (void *)giving->first_members[list].bytes, survey->why);
         }
         return r;
 }
@@ -435,10 +435,13 @@ static int give_samples(struct giving *giving, size_t idx) {
                 for (uint32_t k = 0; k < survey->n_fields; k++)
                         rows[k] = (struct index_row){ .file = file, .offset = INDEX_ROW_ABSENT };
                 at = take_rows(survey, shard, at, file, rows);
-                for (size_t list = 1; list <= survey->files->n_merged; list++)
-                        if (giving->first_members[list][i] != MERGE_NOTHING)
+                for (size_t list = 1; list <= survey->files->n_merged; list++) {
+                        const uint64_t *first_members = (const void *)giving->first_members[list].bytes;
+
+                        if (first_members[i] != MERGE_NOTHING)
                                 take_rows(survey, &survey->shards[list * survey->n_of_a_list + idx].found,
-                                          giving->first_members[list][i], file, rows);
+                                          first_members[i], file, rows);
+                }
                 r = index_builder_add_sample(giving->placing.builder, rows, 0);
         }
         return r;

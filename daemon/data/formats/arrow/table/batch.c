@@ -211,7 +211,7 @@ static int take_header(struct reading *reading, const struct flat_table *record)
 static void clear(struct arrow_batch *batch) {
         growing_clear(&batch->arrays);
         growing_clear(&batch->buffers);
-        free(batch->plain);
+        growing_fini(&batch->unpacked);
         batch->plain = NULL;
         batch->first_field = 0;
         batch->is_dictionary = false;
@@ -244,6 +244,6 @@ int arrow_batch_read_dictionary(struct arrow_batch *batch, const struct arrow_sc
 void arrow_batch_fini(struct arrow_batch *batch) {
         growing_fini(&batch->arrays);
         growing_fini(&batch->buffers);
-        free(batch->plain);
+        growing_fini(&batch->unpacked);
         batch->plain = NULL;
 }

@@ -32,6 +32,7 @@ struct arrow_array {
 struct arrow_batch {
         uint64_t n_rows;
         enum arrow_compression compression; /* not ARROW_PLAIN: each buffer has to be unpacked as a whole */
+        struct growing unpacked;            /* its memory */
         uint8_t *plain;                     /* what was unpacked; NULL: the buffers lie in the file (unpack.h) */
         uint64_t n_plain;                   /* bytes of it */
         uint32_t first_field;               /* of the schema */

@@ -23,10 +23,10 @@ struct arrow_dictionary *arrow_dictionary_get(struct arrow_dictionaries *diction
 }
 
 void arrow_dictionary_clear(struct arrow_dictionary *dictionary) {
-        uint8_t **plain = (void *)dictionary->plain.bytes;
+        struct growing *plain = (void *)dictionary->plain.bytes;
 
         for (size_t i = 0; i < dictionary->plain.n_bytes / sizeof(*plain); i++)
-                free(plain[i]);
+                growing_fini(&plain[i]);
         growing_clear(&dictionary->plain);
         growing_clear(&dictionary->cells);
         growing_clear(&dictionary->numbers);

@@ -15,7 +15,7 @@ struct arrow_dictionary {
         struct growing numbers; /* if they are numbers or bools: their bytes */
         struct growing valid;   /* bool */
         uint64_t n_plain;       /* bytes */
-        struct growing plain;   /* uint8_t *: what was unpacked, to which the cells refer */
+        struct growing plain;   /* struct growing: what was unpacked, to which the cells refer */
 };
 
 struct arrow_dictionaries {

@@ -27,8 +27,7 @@ enum {
 struct arrow_walk {
         int fd;
         uint64_t at, end; /* of the stream within the file */
-        uint8_t *metadata;
-        size_t capacity;
+        struct growing metadata;
         bool is_file; /* with a footer */
         bool has_begun;
 };
@@ -91,7 +90,7 @@ int arrow_walk_open(int fd, uint64_t begin_byte, uint64_t n_bytes, struct arrow_
 void arrow_walk_close(struct arrow_walk *walk) {
         if (!walk)
                 return;
-        free(walk->metadata);
+        growing_fini(&walk->metadata);
         free(walk);
 }
 
@@ -133,15 +132,9 @@ static int read_length(struct arrow_walk *walk, uint32_t *ret_n, uint32_t *ret_n
 }
 
 static int read_metadata(struct arrow_walk *walk, uint32_t n, struct why *why) {
-        if (n > walk->capacity) {
-                uint8_t *larger = realloc(walk->metadata, n);
-
-                if (!larger)
-                        return why_set(why, -ENOMEM, "no memory for a message of %u bytes", n);
-                walk->metadata = larger;
-                walk->capacity = n;
-        }
-        return listed_read(walk->fd, walk->metadata, n, walk->at, why);
+        if (growing_reserve(&walk->metadata, n) < 0)
+                return why_set(why, -ENOMEM, "no memory for a message of %u bytes", n);
+        return listed_read(walk->fd, walk->metadata.bytes, n, walk->at, why);
 }
 
 static int damaged(uint64_t at, struct why *why) {
@@ -202,7 +195,7 @@ int arrow_walk_next(struct arrow_walk *walk, struct arrow_message *ret_message, 
         if (r < 0)
                 return r;
         walk->at += n;
-        message->flat = (struct flat){ .bytes = walk->metadata, .n_bytes = n };
+        message->flat = (struct flat){ .bytes = walk->metadata.bytes, .n_bytes = n };
         message->body = walk->at;
         r = read_header(walk, message, why);
         if (r < 0)

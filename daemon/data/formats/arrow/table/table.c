@@ -110,8 +110,9 @@ static int keep_plain(struct arrow_batch *values, uint64_t max_unpacked, struct 
                                "has more than %" PRIu64
                                " MiB when it is unpacked; write the column without a dictionary, or raise memory_limit",
                                max_unpacked >> 20);
-        if (growing_append(&dictionary->plain, &values->plain, sizeof(values->plain)) < 0)
+        if (growing_append(&dictionary->plain, &values->unpacked, sizeof(values->unpacked)) < 0)
                 return why_set(why, -ENOMEM, "no memory for its dictionary");
+        values->unpacked = (struct growing){ 0 };
         values->plain = NULL;
         dictionary->n_plain += values->n_plain;
         return 0;

@@ -34,20 +34,19 @@ static uint32_t find_run(const struct arrow_cell *texts, uint32_t n, uint64_t *r
 static int add_run(const struct arrow_rows *rows, const struct arrow_cell *texts, uint32_t n, uint64_t n_bytes,
                    struct text_list *list, struct why *why) {
         const struct arrow_cell run = { .offset = texts[0].offset, .n_bytes = n_bytes };
-        _cleanup_(freep) uint8_t *bytes = NULL;
+        _cleanup_(growing_fini) struct growing read = { 0 };
         const uint8_t *at = texts[0].plain;
         int r = 0;
 
         if (n_bytes > TEXT_LIST_MAX)
                 return why_set(why, -EFBIG, "a text has more than %llu MiB", TEXT_LIST_MAX >> 20);
         if (!at) {
-                bytes = malloc(n_bytes + 1);
-                if (!bytes)
+                if (growing_reserve(&read, n_bytes + 1) < 0)
                         return why_set(why, -ENOMEM, "no memory for its texts");
-                r = arrow_cell_read(&run, rows->fd, bytes);
+                r = arrow_cell_read(&run, rows->fd, read.bytes);
                 if (r < 0)
                         return why_errno(why, r, "its texts cannot be read");
-                at = bytes;
+                at = read.bytes;
         }
         for (uint32_t i = 0; i < n && r == 0; i++) {
                 r = text_list_add(list, at, texts[i].n_bytes, why);

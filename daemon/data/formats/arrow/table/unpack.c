@@ -117,7 +117,7 @@ static int unpack_all(const struct arrow_batch *batch, int fd, const struct arro
 
 int arrow_unpack(struct arrow_batch *batch, int fd, uint64_t max_bytes, struct why *why) {
         _cleanup_(growing_fini) struct growing plain = { 0 };
-        _cleanup_(freep) uint8_t *bytes = NULL;
+        _cleanup_(growing_fini) struct growing unpacked = { 0 };
         uint64_t total = 0;
         int r;
 
@@ -130,16 +130,17 @@ int arrow_unpack(struct arrow_batch *batch, int fd, uint64_t max_bytes, struct w
                 return why_set(why, -EBADMSG,
                                "claims to have %" PRIu64 " rows in %" PRIu64 " bytes; write the file again",
                                batch->n_rows, total);
-        bytes = malloc(total + 1);
-        if (!bytes)
+        if (growing_reserve(&unpacked, total + 1) < 0)
                 return why_set(why, -ENOMEM, "no memory to unpack it");
-        r = unpack_all(batch, fd, (const void *)plain.bytes, bytes, why);
+        r = unpack_all(batch, fd, (const void *)plain.bytes, unpacked.bytes, why);
         if (r < 0)
                 return r;
         growing_fini(&batch->buffers);
         batch->buffers = plain;
         plain = (struct growing){ 0 };
-        batch->plain = TAKE_PTR(bytes);
+        batch->unpacked = unpacked;
+        unpacked = (struct growing){ 0 };
+        batch->plain = batch->unpacked.bytes;
         batch->n_plain = total;
         return 0;
 }

@@ -115,15 +115,15 @@ static int refuse(uint64_t at, struct why *why) {
 static int read_long(int fd, uint64_t at, uint64_t n_left, struct parquet_page_header *ret_header, struct why *why) {
         for (uint64_t n = HEADER_FIRST * 64; n / 64 < n_left && n <= HEADER_MAX; n *= 32) {
                 uint64_t n_here = n < n_left ? n : n_left;
-                _cleanup_(freep) uint8_t *bytes = malloc(n_here);
+                _cleanup_(growing_fini) struct growing header = { 0 };
                 int r;
 
-                if (!bytes)
+                if (growing_reserve(&header, n_here) < 0)
                         return why_set(why, -ENOMEM, "no memory for a page");
-                r = listed_read(fd, bytes, n_here, at, why);
+                r = listed_read(fd, header.bytes, n_here, at, why);
                 if (r < 0)
                         return r;
-                if (parse(bytes, n_here, ret_header))
+                if (parse(header.bytes, n_here, ret_header))
                         return 0;
         }
         return refuse(at, why);

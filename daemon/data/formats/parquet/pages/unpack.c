@@ -19,7 +19,6 @@ int parquet_buffer_reserve(struct parquet_buffer *buffer, uint64_t n_bytes, stru
                            struct why *why) {
         uint64_t max = memory->max_bytes > 0 && memory->max_bytes < PARQUET_MEMORY_MAX ? memory->max_bytes
                                                                                        : PARQUET_MEMORY_MAX;
-        uint8_t *bytes;
 
         if (n_bytes > PARQUET_PAGE_MAX)
                 return why_set(why, -EFBIG,
@@ -32,17 +31,17 @@ int parquet_buffer_reserve(struct parquet_buffer *buffer, uint64_t n_bytes, stru
                                "the pages of its columns take more than %" PRIu64
                                " MiB; write smaller pages, choose columns with fields = \"...\", or raise memory_limit",
                                max >> 20);
-        bytes = malloc(n_bytes + 1);
-        if (!bytes)
+        parquet_buffer_fini(buffer, memory);
+        if (growing_reserve(&buffer->room, n_bytes + 1) < 0)
                 return why_set(why, -ENOMEM, "no memory for a page");
-        free(buffer->bytes);
-        memory->n_bytes += n_bytes - buffer->capacity;
-        *buffer = (struct parquet_buffer){ .bytes = bytes, .capacity = n_bytes };
+        buffer->bytes = buffer->room.bytes;
+        buffer->capacity = n_bytes;
+        memory->n_bytes += n_bytes;
         return 0;
 }
 
 void parquet_buffer_fini(struct parquet_buffer *buffer, struct parquet_memory *memory) {
-        free(buffer->bytes);
+        growing_fini(&buffer->room);
         memory->n_bytes -= buffer->capacity;
         *buffer = (struct parquet_buffer){ 0 };
 }

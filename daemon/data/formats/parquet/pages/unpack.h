@@ -4,6 +4,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "daemon/data/growing.h"
 #include "proto/base/why.h"
 
 #define PARQUET_PAGE_MAX (256u << 20) /* bytes of a page that has to be in memory, packed or unpacked */
@@ -23,6 +24,7 @@ struct parquet_memory {
 struct parquet_buffer {
         uint8_t *bytes;
         size_t capacity;
+        struct growing room;
 };
 
 /* Makes the buffer hold n_bytes, whose contents are then undefined. Returns 0; -EFBIG with `why` above the limits; or
