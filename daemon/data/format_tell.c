@@ -132,9 +132,10 @@ static bool is_packed(const char *name) {
 struct names_seen {
         uint32_t which; /* a bit for each of NAMINGS */
         bool are_files;
-        char packed[256];  /* one that is compressed; "": none */
-        char picture[256]; /* the first that is a picture's */
-        char folder[256];  /* the first of a folder, in the order of names */
+        char packed[256];              /* one that is compressed; "": none */
+        char picture[256];             /* the first that is a picture's */
+        char folder[256];              /* the first of a folder, in the order of names */
+        bool has_snapshots, has_blobs; /* as a dataset in the hub's cache */
         bool endings_differ;
 };
 
@@ -161,6 +162,8 @@ static int see_entry(void *userdata, const struct dirent *entry) {
 
         if (entry->d_name[0] == '.')
                 return 0;
+        seen->has_snapshots |= strcmp(entry->d_name, "snapshots") == 0;
+        seen->has_blobs |= strcmp(entry->d_name, "blobs") == 0;
         if (entry->d_type != DT_DIR)
                 see_name(seen, entry->d_name);
         else if (!seen->folder[0] || strcmp(entry->d_name, seen->folder) < 0)
@@ -231,6 +234,11 @@ static int say_unknown(const struct files *files, const struct names_seen *seen,
                                "\"pattern\": \"{name}%s\"}",
                                root, seen->picture, ending, root, ending);
         }
+        if (seen->has_snapshots && seen->has_blobs)
+                return why_set(why, -EINVAL,
+                               "%s: is a dataset in the Hugging Face hub's cache: name one of its snapshots, which are "
+                               "the folders in %s/snapshots",
+                               root, root);
         if (seen->folder[0])
                 return why_set(why, -EINVAL,
                                "%s: no format recognises it: no folder in it, such as %s, has pictures of its own, and "

@@ -152,7 +152,7 @@ def _(box):
     equal([len(daemon.read(name, pipeline=pipeline)) for name, pipeline in
            (("train", "label"), ("test", "label"), ("hub", "label"), ("some", "label"), ("file", None))], [7, 3, 12, 9, 37], "samples")
     equal({row["name"]: row["format"] for row in daemon.objects("datasets")}["hub"], "parquet", "format")
-    daemon.refused("part", "no Parquet file", "split = \"train\"")
+    daemon.refused("part", "Parquet files in several folders", box.path("folders", "data", "test"), "split = \"test\"", "data/test, data/train")
 
 
 @case("a snapshot of the hub's cache: files are links, and their names may end with a digest or a split of one's own")
@@ -168,6 +168,68 @@ def _(box):
     check_hub(daemon.read("train_sft", seed=2, batch=1, pipeline="image: decode; label; text"), hub_rows(0, 12), seed=2)
     check_hub(daemon.read("test_sft", shuffle=False, batch=1, pipeline="image: decode; label; text"), hub_rows(12, 15), shuffle=False)
     daemon.refused("train", 'no split "train"', "test_sft, train_sft")
+
+
+def hub_cache(box, *paths):
+    """A dataset in the hub's cache: a snapshot whose files are links to blobs."""
+    cache = box.path("datasets--org--name")
+    for i, path in enumerate((*paths, "README.md", ".gitattributes", "dataset_infos.json")):
+        vector = "test-00000-of-00001" if "test" in path else "train-00001-of-00002" if "00001-of-00002" in path else "train-00000-of-00002"
+        write(os.path.join(cache, "blobs", str(i)), read(f"hub/data/{vector}.parquet") if path.endswith(".parquet") else b"{}")
+        link = os.path.join(cache, "snapshots", "8f3a", path)
+        os.makedirs(os.path.dirname(link), exist_ok=True)
+        os.symlink(os.path.relpath(os.path.join(cache, "blobs", str(i)), os.path.dirname(link)), link)
+    write(os.path.join(cache, "refs", "main"), b"8f3a")
+    return cache, os.path.join(cache, "snapshots", "8f3a")
+
+
+TWO = ("train-00000-of-00002.parquet", "train-00001-of-00002.parquet", "test-00000-of-00001.parquet")
+
+
+@case("a snapshot as the hub's cache has it opens by its path, with links = follow; without it the message says to write that")
+def _(box):
+    cache, snapshot = hub_cache(box, *(f"data/{name}" for name in TWO))
+    keys = {"format": "auto", "links": "follow"}
+    daemon = box.daemon({"train": {"path": snapshot, "split": "train", **keys}, "all": {"path": snapshot, **keys}, "cache": {"path": cache, **keys},
+                         "inside": {"path": snapshot, "format": "auto", "split": "train"},
+                         "glob": {"path": os.path.join(snapshot, "data", "train-*.parquet"), "format": "auto"},
+                         "follow-glob": {"path": os.path.join(snapshot, "data", "train-*.parquet"), **keys}})
+    check_hub(daemon.read("train", batch=1, seed=2, pipeline="image: decode; label; text"), hub_rows(0, 12), seed=2)
+    check_hub(daemon.read("follow-glob", batch=1, seed=2, pipeline="image: decode; label; text"), hub_rows(0, 12), seed=2)
+    daemon.refused("all", "several splits", "test, train")
+    daemon.refused("cache", "is a dataset in the Hugging Face hub's cache", os.path.join(cache, "snapshots"))
+    for name in ("inside", "glob"):
+        daemon.refused(name, "a link leads out of the dataset's folder", 'links = "follow"')
+
+
+@case("a hub folder with a folder for each configuration: one is named, the only one is found, and a pattern takes all")
+def _(box):
+    one, several, converted, words = box.path("one"), box.path("several"), box.path("converted"), "image: decode; label; text"
+    for name in TWO:
+        vector = read(f"hub/data/{name}")
+        write(os.path.join(one, "data", "default", name), vector)
+        for config in ("de", "en"):
+            write(os.path.join(several, "data", config, name), vector)
+            write(os.path.join(converted, config, name.partition("-")[0], name.split("-")[1] + ".parquet"), vector)
+    for folder in (one, several, converted):
+        write(os.path.join(folder, "README.md"), b"# a card")
+        write(os.path.join(folder, "dataset_infos.json"), b"{}")
+    auto = {"format": "auto"}
+    daemon = box.daemon({"one": {"path": one, "split": "train", **auto}, "splits": {"path": one, **auto}, "bogus": {"path": one, "split": "valid", **auto},
+                         "several": {"path": several, **auto}, "split": {"path": several, "split": "train", **auto},
+                         "en": {"path": os.path.join(several, "data", "en"), "split": "train", **auto},
+                         "all": {"path": os.path.join(several, "data", "*", "train-*.parquet"), **auto},
+                         "converted": {"path": converted, "split": "train", **auto},
+                         "config": {"path": os.path.join(converted, "de"), "split": "test", **auto}})
+    for name in ("one", "en"):
+        check_hub(daemon.read(name, batch=1, shuffle=False, pipeline=words), hub_rows(0, 12), shuffle=False)
+    check_hub(daemon.read("config", batch=1, shuffle=False, pipeline=words), hub_rows(12, 15), shuffle=False)
+    check_hub(daemon.read("all", batch=1, shuffle=False, pipeline=words), hub_rows(0, 12) * 2, shuffle=False)
+    daemon.refused("splits", "several splits", "test, train")
+    daemon.refused("bogus", 'no split "valid"', "test, train")
+    for name in ("several", "split"):
+        daemon.refused(name, "Parquet files in several folders", os.path.join(several, "data", "de"), "data/de, data/en", f"{several}/**/*.parquet")
+    daemon.refused("converted", "several folders", "de/test, de/train, en/test, en/train")
 
 
 @case("lists of text in any pages, with nulls; a null among the texts is refused")

@@ -10,7 +10,7 @@ import sys
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
-from harness import (DLCTL, Skip, Table, case, check_bytes, check_sequence, contains, equal, identity_pixels, indices, main, patience,
+from harness import (DLCTL, ROOT, Skip, Table, case, check_bytes, check_sequence, contains, equal, identity_pixels, indices, main, patience,
                      png, samples_of, within, write)
 from cgroups import Groups
 from private import Home
@@ -82,6 +82,18 @@ def _(box):
         lines = home.read(box.path("hub", pattern), pipeline="n;", shuffle=False)
         equal([line["fields"]["n"]["value"] for line in lines], numbers, pattern)
     home.refused(box.path("hub", "x*.jsonl"), "no file matches the pattern")
+
+
+@case("a snapshot in the hub's cache, whose files are links to blobs beside it, needs no configuration")
+def _(box):
+    home, snapshot = Home(box), box.path("datasets--org--name", "snapshots", "8f3a")
+    for name in ("train-00000-of-00002", "train-00001-of-00002", "test-00000-of-00001"):
+        with open(os.path.join(ROOT, "tests", "vectors", "parquet", "hub", "data", f"{name}.parquet"), "rb") as file:
+            write(box.path("datasets--org--name", "blobs", name), file.read())
+        os.makedirs(os.path.join(snapshot, "data"), exist_ok=True)
+        os.symlink(f"../../../blobs/{name}", os.path.join(snapshot, "data", f"{name}.parquet"))
+    equal(len(home.read(snapshot + ' {split="train"}', pipeline="label")), 12, "samples")
+    home.refused(snapshot, "several splits", "test, train")
 
 
 @case("several paths are one dataset after the other, with a plus and braces in their names too")

@@ -9,6 +9,7 @@
 
 #include "daemon/base/machine/beneath.h"
 #include "daemon/base/machine/disk.h"
+#include "daemon/data/files/below.h"
 #include "daemon/data/format_tell.h"
 #include "daemon/data/formats/parquet/footer.h"
 #include "daemon/data/index/index_layout.h"
@@ -18,6 +19,8 @@
 
 #define ENDING     ".parquet"
 #define SPLITS_MAX 64u
+
+#define FOLDERS_TOLD 16u /* in a message */
 
 struct finding {
         struct parquet_folder *folder;
@@ -143,6 +146,8 @@ static int list(int root_fd, const char *path, struct found *found) {
                         r = -errno;
                         break;
                 }
+                if (entry->d_type == DT_DIR) /* Spark calls its folders so, too */
+                        continue;
                 if (!is_parquet(entry->d_name)) {
                         indexing_pass_over(entry->d_name, is_parquet);
                         continue;
@@ -235,11 +240,68 @@ static int look_into(const struct finding *finding, const char *part, const char
         return add_found(finding, &found, split);
 }
 
+/* ---- folders further below ------------------------------------------------------------------------------------- */
+
+static const char *last_word(const char *path) {
+        const char *slash = strrchr(path, '/');
+
+        return slash ? slash + 1 : path;
+}
+
+/* "data/de, data/en, ..." */
+static void list_folders(const struct below *below, char *text, size_t size) {
+        size_t at = 0;
+
+        text[0] = '\0';
+        for (size_t i = 0; i < below->n && i <= FOLDERS_TOLD && at < size; i++)
+                at += (size_t)snprintf(text + at, size - at, "%s%s", i > 0 ? ", " : "",
+                                       i < FOLDERS_TOLD ? below->paths[i] : "...");
+}
+
+static int refuse_folders(const struct finding *finding, const struct below *below) {
+        const char *first = below->paths[0], *last = last_word(first);
+        bool are_beside = true;
+        char folders[1024], words[NAME_MAX + 32] = "";
+
+        for (size_t i = 1; i < below->n; i++)
+                are_beside &= last_word(below->paths[i]) - below->paths[i] == last - first &&
+                              strncmp(below->paths[i], first, (size_t)(last - first)) == 0;
+        if (are_beside)
+                snprintf(words, sizeof(words), ", or with split = \"%s\"", last);
+        list_folders(below, folders, sizeof(folders));
+        return why_set(finding->why, -EINVAL,
+                       "%s: has Parquet files in several folders: choose one in the path, as in %s/%s%s, or all of "
+                       "them, as in %s/**/*" ENDING ": %s",
+                       finding->root, finding->root, first, words, finding->root, folders);
+}
+
+/* The one folder below that has Parquet files, as a dataset of the hub with one configuration; or the one called as the
+ * split. */
+static int look_below(const struct finding *finding, const char *split) {
+        _cleanup_(below_fini) struct below below = { 0 };
+        const char *only = NULL;
+        struct why detail;
+        size_t n_named = 0;
+        int r = below_find(finding->root_fd, is_parquet, false, &below, &detail);
+
+        if (r < 0)
+                return why_set(finding->why, r, "%s: %s", finding->root, detail.text);
+        for (size_t i = 0; i < below.n && split; i++)
+                if (strcmp(last_word(below.paths[i]), split) == 0 && n_named++ == 0)
+                        only = below.paths[i];
+        if (n_named == 1)
+                return look_into(finding, only, NULL);
+        if (below.n > 1)
+                return refuse_folders(finding, &below);
+        return below.n == 1 ? look_into(finding, below.paths[0], split) : 0;
+}
+
 static int refuse(const struct finding *finding, const char *split) {
         _cleanup_(found_fini) struct found root = { 0 }, data = { 0 };
         char splits[256] = "";
 
-        if (split && list(finding->root_fd, "", &root) == 0 && list(finding->root_fd, "data", &data) == 0 &&
+        if (split && list(finding->root_fd, "", &root) == 0 &&
+            list(finding->root_fd, finding->folder->part, &data) == 0 &&
             list_splits(root.n > 0 ? &root : &data, splits, sizeof(splits)) > 0)
                 return why_set(finding->why, -EINVAL, "%s: has no split \"%s\"; choose one of: %s", finding->root,
                                split, splits);
@@ -248,11 +310,12 @@ static int refuse(const struct finding *finding, const char *split) {
                                "%s: has no split \"%s\": no Parquet file or folder has this name, alone or "
                                "before -00000-of-00001" ENDING,
                                finding->root, split);
-        return why_set(finding->why, -ENOENT,
-                       "%s: it has no Parquet file; the path of a parquet dataset is a folder of " ENDING
-                       " files, or of a folder \"data\" that has them, or such a file, or a pattern; split = \"train\" "
-                       "chooses train-*" ENDING " or a folder \"train\"",
-                       finding->root);
+        return why_set(
+                finding->why, -ENOENT,
+                "%s: it has no Parquet file, nor has a folder below it; the path of a parquet dataset is a folder "
+                "of " ENDING " files, or of one folder that has them, or such a file, or a pattern; split = "
+                "\"train\" chooses train-*" ENDING " or a folder \"train\"",
+                finding->root);
 }
 
 static int find_in_folder(const struct finding *finding, const char *split) {
@@ -269,6 +332,8 @@ static int find_in_folder(const struct finding *finding, const char *split) {
                 if (snprintf(part, sizeof(part), "%s%s%s", bases[i], bases[i][0] ? "/" : "", split) < (int)sizeof(part))
                         r = look_into(finding, part, NULL);
         }
+        if (r == 0 && finding->folder->n_files == 0)
+                r = look_below(finding, split);
         return r == 0 && finding->folder->n_files == 0 ? refuse(finding, split) : r;
 }
 
@@ -313,6 +378,21 @@ static int begins_as_parquet(int root_fd, const char *path) {
         return memcmp(magic, "PAR", 3) == 0 && (magic[3] == '1' || magic[3] == 'E');
 }
 
+/* A folder of nothing but folders of Parquet files. */
+static int is_above_parquet(int root_fd) {
+        _cleanup_(below_fini) struct below below = { 0 };
+        _cleanup_(found_fini) struct found found = { 0 };
+        char path[PATH_MAX];
+        int r = below_find(root_fd, is_parquet, true, &below, NULL);
+
+        if (r == 0 && below.n > 0 && !below.other[0])
+                r = list(root_fd, below.paths[0], &found);
+        if (r < 0 || found.n == 0)
+                return format_cannot_tell(r);
+        snprintf(path, sizeof(path), "%s/%s", below.paths[0], found.names[0]);
+        return begins_as_parquet(root_fd, path);
+}
+
 int parquet_folder_is_it(int root_fd, const struct files *files) {
         static const char *const PARTS[] = { "",           "data",       "train",           "test",
                                              "validation", "data/train", "data/validation", "data/test" };
@@ -330,5 +410,5 @@ int parquet_folder_is_it(int root_fd, const struct files *files) {
                 snprintf(path, sizeof(path), "%s%s%s", PARTS[i], PARTS[i][0] ? "/" : "", found.names[0]);
                 r = begins_as_parquet(root_fd, path);
         }
-        return r;
+        return r != 0 ? r : is_above_parquet(root_fd);
 }

@@ -3,7 +3,10 @@
  *      DIR/NAME.parquet                        all of a folder, in the order of their names
  *      DIR/data/NAME.parquet                   the same, as the Hugging Face hub has them
  *      DIR/[data/]train-00000-of-00005.parquet of several splits, split = "train" chooses
- *      DIR/[data/]train/NAME.parquet           the same, as folders */
+ *      DIR/[data/]train/NAME.parquet           the same, as folders
+ *      DIR/.../NAME.parquet                    the one folder below that has any: a dataset's only configuration
+ *
+ * Where there are several such folders, one has to be named. */
 #pragma once
 
 #include <limits.h>
