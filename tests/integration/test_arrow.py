@@ -311,7 +311,7 @@ def _(box):
     with Resident(daemon, 64):
         daemon.refused("bomb-batch", "bomb-batch.arrow", "batch 0", "more than 8 MiB", "raise memory_limit")
         # Which of the two limits comes first, that of copies or that of all memory, depends on how many threads unpack.
-        daemon.refused("bomb-batches", box.path(""), "more than ", "raise memory_limit")
+        daemon.refused("bomb-batches", "bomb-batches", "more than ", "raise memory_limit")
     daemon.stop()
     daemon = box.daemon({"d": arrow(copy(box, "bomb-batches.arrow"))}, memory_limit="3GiB")
     [lengths] = trainer(box, daemon, """
