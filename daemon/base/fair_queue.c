@@ -10,8 +10,8 @@
 #define FORGETTING 32 /* the longest time is forgotten after this many times as much work */
 
 void fair_queue_init(struct fair_queue *queue) {
-        *queue = (struct fair_queue){ .now_ns = 0 };
-        TAILQ_INIT(&queue->groups);
+        *queue = (struct fair_queue){ .n_waiting = 0 };
+        TAILQ_INIT(&queue->all.below);
         pthread_mutex_init(&queue->lock, NULL);
         pthread_cond_init(&queue->filled, NULL);
 }
@@ -21,14 +21,19 @@ void fair_queue_fini(struct fair_queue *queue) {
         pthread_mutex_destroy(&queue->lock);
 }
 
-void fair_group_init(struct fair_group *group) {
-        TAILQ_INIT(&group->shares);
+static void account_init(struct fair_account *account, struct fair_group *above) {
+        TAILQ_INIT(&account->below);
+        account->above = above ? &above->account : NULL;
+}
+
+void fair_group_init(struct fair_group *group, struct fair_group *above) {
+        account_init(&group->account, above);
 }
 
 void fair_share_init(struct fair_share *share, struct fair_group *group, uint32_t weight) {
         assert(weight >= 1 && weight <= FAIR_WEIGHT_MAX);
         STAILQ_INIT(&share->items);
-        share->group = group;
+        account_init(&share->account, group);
         atomic_store_explicit(&share->weight, weight, memory_order_relaxed);
 }
 
@@ -40,8 +45,17 @@ static int64_t weighed(struct fair_share *share, int64_t ns) {
 static void owe(struct fair_share *share, int64_t ns) {
         int64_t due_ns = weighed(share, ns);
 
-        atomic_fetch_add_explicit(&share->account.due_ns, due_ns, memory_order_relaxed);
-        atomic_fetch_add_explicit(&share->group->account.due_ns, due_ns, memory_order_relaxed);
+        for (struct fair_account *account = &share->account; account; account = account->above)
+                atomic_fetch_add_explicit(&account->due_ns, due_ns, memory_order_relaxed);
+}
+
+/* Accounts are the first members of groups and shares. */
+static struct fair_group *outermost(const struct fair_share *share) {
+        struct fair_account *account = share->account.above;
+
+        while (account->above)
+                account = account->above;
+        return (struct fair_group *)account;
 }
 
 /* ---- called with the lock held ------------------------------------------------------------------------------- */
@@ -61,24 +75,34 @@ static void begin_locked(struct fair_account *account, int64_t now_ns) {
         account->has_begun = true;
 }
 
-/* The share has got its first item. */
-static void enter_locked(struct fair_queue *queue, struct fair_share *share) {
-        struct fair_group *group = share->group;
-
-        if (TAILQ_EMPTY(&group->shares)) {
-                begin_locked(&group->account, queue->now_ns);
-                TAILQ_INSERT_TAIL(&queue->groups, group, entry);
-        }
-        begin_locked(&share->account, group->now_ns);
-        TAILQ_INSERT_TAIL(&group->shares, share, entry);
+static struct fair_account *above_of(struct fair_queue *queue, const struct fair_account *account) {
+        return account->above ? account->above : &queue->all;
 }
 
-/* A new share is what its group is: else a client would begin anew with each job. */
+/* The share has got its first item, and with it perhaps the groups to which it belongs. */
+static void enter_locked(struct fair_queue *queue, struct fair_share *share) {
+        struct fair_account *account = &share->account, *above;
+        bool is_first = true;
+
+        for (; is_first && account != &queue->all; account = above) {
+                above = above_of(queue, account);
+                is_first = TAILQ_EMPTY(&above->below);
+                begin_locked(account, above->now_ns);
+                TAILQ_INSERT_TAIL(&above->below, account, entry);
+        }
+}
+
+/* Of an account in a list: it has items then, and a group has them by what is below it. */
+static struct fair_share *share_of(struct fair_account *account) {
+        return TAILQ_EMPTY(&account->below) ? (struct fair_share *)account : NULL;
+}
+
+/* A new share is what its outermost group is: else a client would begin anew with each job. */
 static int64_t longest_of(const struct fair_share *share) {
         int64_t longest_ns = atomic_load_explicit(&share->account.longest_ns, memory_order_relaxed);
 
         return longest_ns > 0 ? longest_ns
-                              : atomic_load_explicit(&share->group->account.longest_ns, memory_order_relaxed);
+                              : atomic_load_explicit(&outermost(share)->account.longest_ns, memory_order_relaxed);
 }
 
 static enum fair_length length_of(const struct fair_share *share) {
@@ -88,59 +112,58 @@ static enum fair_length length_of(const struct fair_share *share) {
                                                                                           : FAIR_UNMEASURED;
 }
 
+/* Has anything below items that are not long? What is below `but` does not count. */
+static bool has_shorter_locked(const struct fair_account *above, const struct fair_account *but) {
+        struct fair_account *account;
+        struct fair_share *share;
+
+        TAILQ_FOREACH(account, &above->below, entry) {
+                share = share_of(account);
+                if (account == but)
+                        continue;
+                if (share ? length_of(share) != FAIR_LONG : has_shorter_locked(account, but))
+                        return true;
+        }
+        return false;
+}
+
 /* Is there another group that has items which are not long, or took one a moment ago? */
 static bool is_another_about_locked(const struct fair_queue *queue, const struct fair_group *group) {
         const struct fair_recent *recent = &queue->recent[queue->recent[0].group == group];
-        const struct fair_group *other;
-        const struct fair_share *share;
 
-        if (recent->group && recent->age + 1 >= queue->age)
-                return true;
-        TAILQ_FOREACH(other, &queue->groups, entry)
-                if (other != group)
-                        TAILQ_FOREACH(share, &other->shares, entry)
-                                if (length_of(share) != FAIR_LONG)
-                                        return true;
-        return false;
+        return (recent->group && recent->age + 1 >= queue->age) || has_shorter_locked(&queue->all, &group->account);
 }
 
 /* Long items of all groups together leave a thread; one that is not measured may get it, but a group's own never
  * have them all. */
 static bool may_have_locked(const struct fair_queue *queue, const struct fair_share *share) {
-        const struct fair_group *group = share->group;
         enum fair_length length = length_of(share);
+        const struct fair_group *group;
         bool has_room;
 
         if (length == FAIR_SHORT || queue->n_threads < 2)
                 return true;
+        group = outermost(share);
         has_room = length == FAIR_LONG ? queue->n_held + 1 < queue->n_threads
                                        : group->n_unmeasured == 0 && group->n_held + 1 < queue->n_threads;
         return has_room || !is_another_about_locked(queue, group);
 }
 
-static struct fair_share *least_served_of_locked(const struct fair_queue *queue, struct fair_group *group) {
+/* Of all that is below; NULL: there is no item that a thread may have now. */
+static struct fair_share *least_served_locked(const struct fair_queue *queue, const struct fair_account *above) {
         struct fair_share *share, *least = NULL;
+        struct fair_account *account;
+        int64_t least_ns = 0;
 
-        TAILQ_FOREACH(share, &group->shares, entry) {
-                settle_locked(&share->account);
-                if ((!least || share->account.had_ns < least->account.had_ns) && may_have_locked(queue, share))
-                        least = share;
-        }
-        return least;
-}
-
-/* NULL: there is no item that a thread may have now. */
-static struct fair_share *least_served_locked(struct fair_queue *queue) {
-        struct fair_share *share, *least = NULL;
-        struct fair_group *group;
-
-        TAILQ_FOREACH(group, &queue->groups, entry) {
-                settle_locked(&group->account);
-                if (least && group->account.had_ns >= least->group->account.had_ns)
+        TAILQ_FOREACH(account, &above->below, entry) {
+                settle_locked(account);
+                if (least && account->had_ns >= least_ns)
                         continue;
-                share = least_served_of_locked(queue, group);
-                if (share)
+                share = share_of(account);
+                if (share ? may_have_locked(queue, share) : (share = least_served_locked(queue, account)) != NULL) {
                         least = share;
+                        least_ns = account->had_ns;
+                }
         }
         return least;
 }
@@ -151,27 +174,29 @@ static void charge_locked(struct fair_account *account, int64_t ns, int64_t *now
         account->had_ns += ns;
 }
 
-static struct fair_item *take_from_locked(struct fair_queue *queue, struct fair_group *group,
-                                          struct fair_share *share) {
+static struct fair_item *take_from_locked(struct fair_queue *queue, struct fair_share *share) {
         struct fair_item *item = STAILQ_FIRST(&share->items);
+        struct fair_account *account, *above;
+        bool has_items;
 
         STAILQ_REMOVE_HEAD(&share->items, entry);
         item->charged_ns = length_of(share) == FAIR_LONG ? longest_of(share)
                                                          : atomic_load_explicit(&share->usual_ns, memory_order_relaxed);
-        charge_locked(&group->account, weighed(share, item->charged_ns), &queue->now_ns);
-        charge_locked(&share->account, weighed(share, item->charged_ns), &group->now_ns);
-        /* Among shares with equal use, the one that waited longest is next. */
-        TAILQ_REMOVE(&group->shares, share, entry);
-        if (!STAILQ_EMPTY(&share->items))
-                TAILQ_INSERT_TAIL(&group->shares, share, entry);
-        TAILQ_REMOVE(&queue->groups, group, entry);
-        if (!TAILQ_EMPTY(&group->shares))
-                TAILQ_INSERT_TAIL(&queue->groups, group, entry);
+        has_items = !STAILQ_EMPTY(&share->items);
+        for (account = &share->account; account != &queue->all; account = above) {
+                above = above_of(queue, account);
+                charge_locked(account, weighed(share, item->charged_ns), &above->now_ns);
+                /* Among those with equal use, the one that waited longest is next. */
+                TAILQ_REMOVE(&above->below, account, entry);
+                if (has_items)
+                        TAILQ_INSERT_TAIL(&above->below, account, entry);
+                has_items = !TAILQ_EMPTY(&above->below);
+        }
         return item;
 }
 
 static void hold_locked(struct fair_queue *queue, struct fair_thread *thread, const struct fair_share *share) {
-        struct fair_group *group = share->group;
+        struct fair_group *group = outermost(share);
 
         thread->length = length_of(share);
         if (thread->length != FAIR_LONG) {
@@ -200,13 +225,13 @@ static bool let_go_locked(struct fair_queue *queue, struct fair_thread *thread) 
 
 /* Something was pushed for the share. */
 static void press_locked(struct fair_queue *queue, const struct fair_share *share) {
-        if (queue->n_threads >= 2 && queue->n_held == queue->n_threads && share->group->n_held == 0 &&
+        if (queue->n_threads >= 2 && queue->n_held == queue->n_threads && outermost(share)->n_held == 0 &&
             length_of(share) != FAIR_LONG)
                 atomic_store_explicit(&queue->is_pressed, true, memory_order_relaxed);
 }
 
 static struct fair_item *take_locked(struct fair_queue *queue, struct fair_thread *thread) {
-        struct fair_share *share = least_served_locked(queue);
+        struct fair_share *share = least_served_locked(queue, &queue->all);
 
         if (!share)
                 return NULL;
@@ -214,7 +239,7 @@ static struct fair_item *take_locked(struct fair_queue *queue, struct fair_threa
                 atomic_store_explicit(&queue->is_pressed, false, memory_order_relaxed);
         if (thread)
                 hold_locked(queue, thread, share);
-        return take_from_locked(queue, share->group, share);
+        return take_from_locked(queue, share);
 }
 
 /* Where items wait that no thread may have, the queue grows older: that ends when nobody else has taken any. */
@@ -222,7 +247,7 @@ static void sleep_locked(struct fair_queue *queue) {
         uint64_t now_ns;
 
         queue->n_waiting++;
-        if (TAILQ_EMPTY(&queue->groups)) {
+        if (TAILQ_EMPTY(&queue->all.below)) {
                 pthread_cond_wait(&queue->filled, &queue->lock);
         } else {
                 now_ns = clock_now_ns();
@@ -315,7 +340,7 @@ struct fair_item *fair_queue_pop(struct fair_queue *queue, struct fair_thread *t
                 item = take_locked(queue, thread);
                 if (item)
                         break;
-                is_new = is_new || !TAILQ_EMPTY(&queue->groups);
+                is_new = is_new || !TAILQ_EMPTY(&queue->all.below);
                 sleep_locked(queue);
         }
         if (!item && thread) {
@@ -336,7 +361,7 @@ struct fair_item *fair_queue_pop_beside(struct fair_queue *queue, const struct f
         pthread_mutex_lock(&queue->lock);
         if (queue->n_waiting == 0 && !queue->is_stopped && length_of(share) == FAIR_SHORT &&
             has_more_than(share, n_stay))
-                other = take_from_locked(queue, share->group, share);
+                other = take_from_locked(queue, share);
         pthread_mutex_unlock(&queue->lock);
         return other;
 }
@@ -355,7 +380,7 @@ static void remember(struct fair_account *account, int64_t longest_ns, int64_t t
 
 /* Two threads may overwrite each other's numbers: either is good. */
 static void measure(struct fair_share *share, int64_t taken_ns) {
-        struct fair_account *all = &share->group->account;
+        struct fair_account *all = &outermost(share)->account;
         int64_t usual_ns = atomic_load_explicit(&share->usual_ns, memory_order_relaxed);
 
         usual_ns = usual_ns == 0 ? taken_ns : usual_ns + (taken_ns - usual_ns) / SMOOTHING;

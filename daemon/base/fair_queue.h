@@ -1,25 +1,26 @@
 /* base/fair_queue.h: work for a pool of threads, shared fairly between those who want it.
  *
- * There are two levels: groups, and the shares of a group. Each share has a queue of its own, first in first out. A
- * thread takes from the group that has had the least of the threads' time, and of its shares from the one that has had
- * the least, each divided by the share's weight. What counts is the time that items really took, not their number, so
- * a share whose items take long gets fewer of them done, and the others are not affected. A share without items is
- * skipped.
+ * Shares belong to groups, and groups may belong to others. Each share has a queue of its own, first in first out. A
+ * thread takes from the outermost group that has had the least of the threads' time, of what that consists of from
+ * the one that has had the least, and so on down to a share; each divided by the share's weight. What counts is the
+ * time that items really took, not their number, so a share whose items take long gets fewer of them done, and the
+ * others are not affected. A share without items is skipped.
  *
  * A group is charged what its shares are charged. So more shares do not give a group more time; its weight is the mean
- * of the weights of its shares that have items.
+ * of the weights of what it consists of and has items.
  *
  * When an item is taken it is charged what its share's items usually take, and the difference when it is done, so that
  * threads that take at the same moment spread over the shares. A share or a group that comes back after a pause begins
  * with a credit of at most CREDIT: it cannot save up time, but it loses nothing if its queue is empty for a moment.
  *
  * Work cannot be taken back from a thread, and how long it takes is a client's choice. So while a group wants short
- * items, or took one a moment ago, the long ones (LONG) of all others leave it a thread, which may be idle meanwhile. A
+ * items, or took one a moment ago, the long ones (LONG) of all others leave it a thread, which may be idle meanwhile:
+ * an outermost group, that is, for anybody may have any number of others made. A
  * share that has not been measured has one item done first. A share with a long item counts as long for a good while,
  * and is charged its longest time when an item is taken: so threads spread before the first of them is back. A group
  * that comes when others' long items have every thread already makes one of them be given up.
  *
- * One mutex, held for a few instructions and one look at each group that has items and at the shares of those that
+ * One mutex, held for a few instructions and one look at each group that has items and at what those consist of that
  * come into question; a push wakes a thread only if one sleeps. Nothing is allocated. */
 #pragma once
 
@@ -45,29 +46,31 @@ struct fair_item {
         int64_t charged_ns; /* when it was taken */
 };
 
+TAILQ_HEAD(fair_accounts, fair_account);
+
 /* The threads' time that a group or a share was charged, divided by the weights. */
 struct fair_account {
-        int64_t had_ns;             /* the queue's lock, as has_begun */
+        struct fair_accounts below; /* what a group consists of and has items; the queue's lock, as far as due_ns */
+        struct fair_account *above; /* the group's to which it belongs; NULL: that is outermost */
+        TAILQ_ENTRY(fair_account) entry; /* in the group's list, or the queue's, while it has items */
+        int64_t now_ns;                  /* had_ns of the one below that was served last: newcomers begin there */
+        int64_t had_ns;
         bool has_begun;             /* had an item once */
         _Atomic int64_t due_ns;     /* what finished items took beyond what they were charged; not in had_ns yet */
         _Atomic int64_t longest_ns; /* of its items: what the longest took, forgotten as it works; 0: not measured */
 };
 
-/* Shares that count as one towards all other groups. Embedded in an object of the caller; outlives its shares. */
+/* What counts as one towards all others beside it. Embedded in an object of the caller; outlives what belongs to it. */
 struct fair_group {
-        TAILQ_HEAD(, fair_share) shares; /* those that have items; the queue's lock, as all but `account` */
-        TAILQ_ENTRY(fair_group) entry;   /* in the queue's list while it has such */
-        int64_t now_ns;                  /* had_ns of its share that was served last: newcomers begin there */
-        struct fair_account account;
-        uint32_t n_held, n_unmeasured; /* threads that have an item of it which is not short; of these, not measured */
+        struct fair_account account;   /* first */
+        uint32_t n_held, n_unmeasured; /* if it is outermost: threads that have an item of it which is not short; of
+                                        * these, not measured */
 };
 
 /* One share. Embedded in an object of the caller; outlives its items. */
 struct fair_share {
-        struct fair_group *group;
+        struct fair_account account;    /* first */
         STAILQ_HEAD(, fair_item) items; /* the queue's lock */
-        TAILQ_ENTRY(fair_share) entry;  /* in its group's list while it has items */
-        struct fair_account account;
 
         _Atomic uint32_t weight;   /* 1 to FAIR_WEIGHT_MAX; may be changed at any time */
         _Atomic int64_t usual_ns;  /* what an item takes, smoothed */
@@ -84,22 +87,21 @@ enum fair_length {
 struct fair_thread {
         bool is_counted;
         enum fair_length length;  /* of the item that it took last */
-        struct fair_group *group; /* whose it is; not looked at if it is short */
+        struct fair_group *group; /* whose it is, the outermost; not looked at if it is short */
 };
 
-/* A group that took an item which was not long. */
+/* An outermost group that took an item which was not long. */
 struct fair_recent {
         const struct fair_group *group; /* only compared: it may be gone */
         uint64_t age;                   /* of the queue at that time */
 };
 
 struct fair_queue {
-        pthread_mutex_t lock;            /* a leaf: nothing else is locked below it; covers all that follows */
-        uint32_t n_waiting;              /* threads that sleep in pop */
-        uint32_t n_dismissed;            /* threads that are to end, and have not yet */
-        TAILQ_HEAD(, fair_group) groups; /* those that have items; up to here the line that a push writes */
+        pthread_mutex_t lock;    /* a leaf: nothing else is locked below it; covers all that follows */
+        uint32_t n_waiting;      /* threads that sleep in pop */
+        uint32_t n_dismissed;    /* threads that are to end, and have not yet */
+        struct fair_account all; /* below it the outermost groups: its list ends the line that a push writes */
 
-        int64_t now_ns; /* had_ns of the group that was served last: newcomers begin there */
         bool is_stopped;
         pthread_cond_t filled;
 
@@ -114,8 +116,8 @@ void fair_queue_init(struct fair_queue *queue);
 /* Call it when no thread uses the queue any more. */
 void fair_queue_fini(struct fair_queue *queue);
 
-/* Take a zeroed one. */
-void fair_group_init(struct fair_group *group);
+/* Take a zeroed one. `above`: the group to which it belongs; NULL: it is outermost. */
+void fair_group_init(struct fair_group *group, struct fair_group *above);
 void fair_share_init(struct fair_share *share, struct fair_group *group, uint32_t weight);
 
 /* Any thread; never blocks for long. Allowed after stop: then nobody takes the item, and it stays in the queue. */

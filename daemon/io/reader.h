@@ -31,16 +31,17 @@
 
 struct read_request;
 
-/* One user's reads, of all jobs. Embedded in an object of the caller; zeroed at first; outlives its shares. Only the
- * reader uses its fields. */
-struct read_user {
-        uint32_t n_held; /* threads that read for it */
+/* Reads of all jobs of one user, or of one household of a user. Embedded in an object of the caller; zeroed at first,
+ * except `above`; outlives its shares. Only the reader uses the rest. */
+struct read_group {
+        struct read_group *above; /* the user of a household; NULL: it is a user */
+        uint32_t n_held;          /* threads that read for it */
 };
 
 /* Requests belong to shares: those of one share do not wait for threads that those of another one hold. A share is part
- * of an object of the caller, zeroed at first except `user`, and outlives its requests. The rest is the reader's. */
+ * of an object of the caller, zeroed at first except `group`, and outlives its requests. The rest is the reader's. */
 struct read_share {
-        struct read_user *user; /* NULL: of nobody */
+        struct read_group *group; /* the household or user whose it is; NULL: of nobody */
         STAILQ_HEAD(, read_request) waiting;
         TAILQ_ENTRY(read_share) entry; /* while requests wait */
         uint32_t n_held;               /* threads that read for it */

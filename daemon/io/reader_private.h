@@ -40,7 +40,7 @@ struct read_pool {
         pthread_cond_t filled;           /* a request that may be taken is waiting, or is_stopped */
         TAILQ_HEAD(, read_share) shares; /* those with waiting requests */
         struct read_share own;           /* the share of requests without one */
-        struct read_user nobody;         /* the user of shares without a user */
+        struct read_group nobody;        /* the user of shares without one */
         struct read_request closing;     /* not a read: stands for closing the files that must be closed */
         struct pool_thread *threads;     /* an array of n_max */
         uint32_t n_threads;              /* that are running */

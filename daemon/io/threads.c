@@ -4,10 +4,10 @@
  * well: files of unknown length, and files whose chain failed, may block there as long as they need.
  *
  * Each share (a job) has a queue of waiting requests. A thread takes the next request from the user who holds the
- * fewest threads, and of that user's shares from the one that holds the fewest. No share holds more than n_threads. A
- * thread whose read has not come back for a while is replaced by another thread. So hanging reads hold only threads
- * that have been replaced: at most n_threads for each job, and for all jobs of a user as many as leave n_threads to
- * others. */
+ * fewest threads, of that user's households from the one that holds the fewest, and so on to a share. No share holds
+ * more than n_threads. A thread whose read has not come back for a while is replaced by another thread. So hanging
+ * reads hold only threads that have been replaced: at most n_threads for each job, and for all jobs of a user as many
+ * as leave n_threads to others. */
 #include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
@@ -32,13 +32,26 @@ static struct read_share *share_of(struct read_pool *pool, struct read_request *
         return request->share ? request->share : &pool->own;
 }
 
-static struct read_user *user_of(struct read_pool *pool, const struct read_share *share) {
-        return share->user ? share->user : &pool->nobody;
+static struct read_group *group_of(struct read_pool *pool, const struct read_share *share) {
+        return share->group ? share->group : &pool->nobody;
+}
+
+static const struct read_group *user_of(struct read_pool *pool, const struct read_share *share) {
+        const struct read_group *group = group_of(pool, share);
+
+        while (group->above)
+                group = group->above;
+        return group;
 }
 
 static bool is_before(struct read_pool *pool, const struct read_share *share, const struct read_share *other) {
+        const struct read_group *group = group_of(pool, share), *other_group = group_of(pool, other);
         uint32_t n_held = user_of(pool, share)->n_held, n_other = user_of(pool, other)->n_held;
 
+        if (n_held == n_other) {
+                n_held = group->n_held;
+                n_other = other_group->n_held;
+        }
         return n_held != n_other ? n_held < n_other : share->n_held < other->n_held;
 }
 
@@ -64,6 +77,13 @@ static struct read_request *take_locked(struct read_pool *pool, struct read_shar
         return request;
 }
 
+/* So many threads more. */
+static void hold_locked(struct read_pool *pool, struct read_share *share, int n) {
+        share->n_held += (uint32_t)n;
+        for (struct read_group *group = group_of(pool, share); group; group = group->above)
+                group->n_held += (uint32_t)n;
+}
+
 static void push_locked(struct read_pool *pool, struct read_request *request) {
         struct read_share *share = share_of(pool, request);
 
@@ -86,8 +106,7 @@ static struct read_request *pool_next(struct read_pool *pool, struct pool_thread
                 pthread_cond_wait(&pool->filled, &pool->lock);
         if (share && !pool->is_stopped) {
                 request = take_locked(pool, share);
-                share->n_held++;
-                user_of(pool, share)->n_held++;
+                hold_locked(pool, share, 1);
                 thread->since_ns = clock_now_ns();
         }
         pthread_mutex_unlock(&pool->lock);
@@ -98,8 +117,7 @@ static struct read_request *pool_next(struct read_pool *pool, struct pool_thread
  * itself. */
 static void pool_done(struct read_pool *pool, struct pool_thread *thread, struct read_share *share) {
         pthread_mutex_lock(&pool->lock);
-        share->n_held--;
-        user_of(pool, share)->n_held--;
+        hold_locked(pool, share, -1);
         thread->since_ns = 0;
         pthread_mutex_unlock(&pool->lock);
 }

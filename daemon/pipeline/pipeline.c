@@ -84,7 +84,7 @@ static struct order_user *on_order_user(void *userdata, void *payer) {
         struct job *job = payer;
 
         (void)userdata;
-        return &job->user->orders;
+        return &job->household->user->orders;
 }
 
 /* Who has orders made has less of the workers for it. */

@@ -15,6 +15,7 @@ import subprocess
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
+from cgroups import Groups
 from harness import (BUILD, DLCTL, HandClient, Skip, attach_body, case, check_sequence, contains, end, equal, field, fields_of,
                      main, patience, request, within, write)
 
@@ -575,6 +576,10 @@ def _(box):
 STEPS = "resize(700) color_jitter(brightness=0.4, contrast=0.4, saturation=0.4, hue=0.1) resize(32) center_crop(32)"
 
 
+def ns_of_jobs(house):
+    return {job["name"]: job["worker_ns"] for job in house.daemon.objects("jobs")}
+
+
 def worker_ns(house):
     """The workers' time of Alice's job and of Bob's together."""
     jobs = house.daemon.objects("jobs")
@@ -600,6 +605,30 @@ def _(box):
     within(20, lambda: len(house.daemon.objects("jobs")) == 6, "Alice has left")
     before = worker_ns(house)[BOB]
     within(120, lambda: worker_ns(house)[BOB] - before > 1e9, "Bob's go on alone")
+
+
+@case("a job in a pod keeps half of its user's workers beside six in another pod; limits are of the user")
+def _(box):
+    groups = Groups(box)
+    house = House(box, {"d": box.folder_of_pictures("pictures", N)}, workers=2, user_jobs=7)
+
+    def inside(pod, *arguments, **more):
+        words = house.command(BOB, "read", "d", *arguments)
+        for word in ("user", "group", "extra_groups"):
+            words.pop(word)
+        command = [*groups.inside(pod), "setpriv", f"--reuid={BOB}", f"--regid={BOB}", "--clear-groups", *words.pop("args")]
+        return box.start(command, **{**words, **more})
+
+    for pod, job in [("one", "one")] + [("other", f"many{number}") for number in range(6)]:
+        inside(pod, "--job", job, "--epochs", "100000", "--batch", "32", "--slots", "16", "--pipeline", STEPS, stdout=subprocess.DEVNULL)
+    within(60, lambda: sum(job["worker_ns"] > 0 for job in house.daemon.objects("jobs")) == 7, "all seven run")
+    before = ns_of_jobs(house)
+    within(120, lambda: sum(ns_of_jobs(house).values()) - sum(before.values()) > 5e9, "the workers are at work")
+    took = {name: ns - before[name] for name, ns in ns_of_jobs(house).items()}
+    # Shared by jobs it would be a seventh; a half is measured.
+    equal(0.3 < took["one"] / sum(took.values()) < 0.75, True, f"one job's part of the workers' time: {took}")
+    refused = inside("third", "--job", "eighth")
+    contains(refused.communicate(timeout=patience(60))[1], "user_jobs")
 
 
 @case("who comes when another user's long samples have all workers does not wait for the first of them")

@@ -5,5 +5,5 @@
 
 /* The next item, of the thread if it is not NULL; NULL if there is none. Not after stop. */
 static inline struct fair_item *fair_next(struct fair_queue *queue, struct fair_thread *thread) {
-        return TAILQ_EMPTY(&queue->groups) ? NULL : fair_queue_pop(queue, thread);
+        return TAILQ_EMPTY(&queue->all.below) ? NULL : fair_queue_pop(queue, thread);
 }

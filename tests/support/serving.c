@@ -205,7 +205,7 @@ static int rank_join(struct rank *rank, struct programs *programs, struct why *w
         const char *name = options->job ? options->job : "job";
 
         return job_join(&rank->serving->jobs, job_find(&rank->serving->jobs, getuid(), name),
-                        user_get(&rank->serving->users, getuid()), name, &terms, NULL, options->rank,
+                        household_get(user_get(&rank->serving->users, getuid()), 0), name, &terms, NULL, options->rank,
                         1000 + options->rank, &rank->job, &rank->member, why);
 }
 

@@ -35,13 +35,13 @@ static struct fair_thread workers[16]; /* of the model */
 static void user_begin(struct user *user, uint32_t weight, uint64_t item_ns) {
         memset(user, 0, sizeof(*user));
         user->item_ns = item_ns;
-        fair_group_init(&user->group);
+        fair_group_init(&user->group, NULL);
         fair_share_init(&user->share, &user->group, weight);
 }
 
 /* From now on it is one of those that `other` belongs to. Before its first item. */
 static void user_join(struct user *user, struct user *other) {
-        user->share.group = other->share.group;
+        user->share.account.above = other->share.account.above;
 }
 
 static void user_push(struct user *user) {
@@ -345,6 +345,69 @@ START_TEST(a_new_share_of_a_group_brings_no_new_credit) {
 }
 END_TEST
 
+/* User 0 has one share; user 1 has one in the first of its groups, and two in the second. */
+static void two_groups_of_one_user(struct fair_group groups[2]) {
+        for (uint32_t i = 0; i < 2; i++)
+                fair_group_init(&groups[i], &users[1].group);
+        for (uint32_t i = 1; i < N_SHARES; i++)
+                users[i].share.account.above = &groups[i > 1].account;
+}
+
+START_TEST(what_a_user_consists_of_has_the_same_time_each_whatever_its_shares_are) {
+        struct fair_group groups[2] = { 0 };
+
+        for (uint32_t i = 0; i < N_SHARES; i++)
+                user_begin(&users[i], 1, (1 + i) * MS);
+        two_groups_of_one_user(groups);
+        for (uint32_t i = 0; i < N_SHARES; i++)
+                user_push(&users[i]);
+        serve(2, 30000 * MS);
+        check_had(&users[0], 30000, 300);
+        check_had(&users[1], 15000, 300);
+        check_had(&users[2], 7500, 300);
+        check_had(&users[3], 7500, 300);
+        users[1].is_idle = true;
+        serve(2, 20000 * MS);
+        check_had(&users[0], 50000, 600);
+        check_had(&users[2], 17500, 600);
+        check_had(&users[3], 17500, 600);
+}
+END_TEST
+
+START_TEST(a_users_weight_is_the_mean_of_what_it_consists_of) {
+        struct fair_group groups[2] = { 0 };
+
+        user_begin(&users[0], 2, MS);
+        user_begin(&users[1], 3, MS);
+        two_groups_of_one_user(groups);
+        for (uint32_t i = 0; i < N_SHARES; i++)
+                user_push(&users[i]);
+        serve(2, 8000 * MS);
+        check_had(&users[0], 8000, 100); /* 2 beside (3 + (1 + 1) / 2) / 2 */
+        check_had(&users[1], 6000, 100);
+        check_had(&users[2], 1000, 100);
+        check_had(&users[3], 1000, 100);
+}
+END_TEST
+
+START_TEST(a_share_that_comes_and_goes_within_a_user_leaves_the_others_in_their_lists) {
+        struct fair_group groups[2] = { 0 };
+        struct fair_item items[N_SHARES] = { 0 };
+
+        two_groups_of_one_user(groups);
+        for (uint32_t round = 0; round < 200; round++) {
+                uint32_t n = 0;
+
+                for (uint32_t i = 0; i < N_SHARES; i++)
+                        if (round >> i & 1)
+                                fair_queue_push(&queue, &users[i].share, &items[n++]);
+                for (; n > 0; n--)
+                        fair_item_done(fair_next(&queue, NULL), MS);
+                ck_assert_ptr_null(fair_next(&queue, NULL));
+        }
+}
+END_TEST
+
 /* ---- items that take long ------------------------------------------------------------------------------------- */
 
 /* It has had so much more than the others: whoever of them has items comes first. */
@@ -413,6 +476,26 @@ START_TEST(a_users_new_job_does_not_get_the_thread_that_the_long_ones_left) {
         user_push(&users[2]);
         takes(1, &users[1]);
         takes(0, &users[2]); /* but is the next one */
+}
+END_TEST
+
+START_TEST(a_group_within_a_user_is_no_way_to_the_thread_that_was_left_to_others) {
+        struct fair_group groups[2] = { 0 };
+
+        users[2].item_ns = 3000 * MS;
+        two_groups_of_one_user(groups);
+        have_threads(2);
+        atomic_store(&users[1].share.account.longest_ns, 0);
+        user_push(&users[2]);
+        user_push(&users[0]);
+        user_had(&users[0], 60000);
+        takes(0, &users[2]);
+        user_push(&users[1]);
+        takes(1, &users[0]);
+        atomic_store(&users[1].group.account.longest_ns, 3000 * (int64_t)MS);
+        takes(0, &users[1]); /* is long, as whatever is new of this user */
+        for (int i = 0; i < 6; i++)
+                takes(1, &users[0]);
 }
 END_TEST
 
@@ -607,7 +690,11 @@ int main(void) {
         tcase_add_test(reckoned, within_a_group_time_is_shared_by_weight_and_its_own_weight_is_the_mean);
         tcase_add_test(reckoned, what_one_share_of_a_group_does_not_want_the_others_of_it_get);
         tcase_add_test(reckoned, a_new_share_of_a_group_brings_no_new_credit);
+        tcase_add_test(reckoned, what_a_user_consists_of_has_the_same_time_each_whatever_its_shares_are);
+        tcase_add_test(reckoned, a_users_weight_is_the_mean_of_what_it_consists_of);
+        tcase_add_test(reckoned, a_share_that_comes_and_goes_within_a_user_leaves_the_others_in_their_lists);
         tcase_add_test(reckoned, long_items_leave_a_thread_to_another_user);
+        tcase_add_test(reckoned, a_group_within_a_user_is_no_way_to_the_thread_that_was_left_to_others);
         tcase_add_test(reckoned, long_items_of_several_users_leave_a_thread_together);
         tcase_add_test(reckoned, what_nobody_has_measured_is_tried_with_one_item);
         tcase_add_test(reckoned, a_users_new_job_does_not_get_the_thread_that_the_long_ones_left);

@@ -33,14 +33,14 @@ static struct job_terms terms_of_first(void) {
 
 static int join_as(uid_t uid, const char *name, const struct job_terms *terms, uint32_t rank, struct job **ret_job,
                    struct job_member **ret_member) {
-        return job_join(&jobs, job_find(&jobs, uid, name), user_get(&users, uid), name, terms, NULL, rank, 1000 + rank,
-                        ret_job, ret_member, NULL);
+        return job_join(&jobs, job_find(&jobs, uid, name), household_get(user_get(&users, uid), 0), name, terms, NULL,
+                        rank, 1000 + rank, ret_job, ret_member, NULL);
 }
 
 static int join(const char *name, const struct job_terms *terms, uint32_t rank, struct job **ret_job,
                 struct job_member **ret_member, struct why *why) {
-        return job_join(&jobs, job_find(&jobs, 7, name), user_get(&users, 7), name, terms, NULL, rank, 1000 + rank,
-                        ret_job, ret_member, why);
+        return job_join(&jobs, job_find(&jobs, 7, name), household_get(user_get(&users, 7), 0), name, terms, NULL, rank,
+                        1000 + rank, ret_job, ret_member, why);
 }
 
 /* ---- agreement ----------------------------------------------------------------------------------------------- */
@@ -264,7 +264,8 @@ START_TEST(a_rank_that_is_taken_is_refused_with_the_process_that_has_it) {
 
         LIST_INIT(&jobs);
         ck_assert_int_eq(join("run", &terms, 3, &job, &members[0], &why), 0);
-        ck_assert_int_eq(job_join(&jobs, job, user_get(&users, 7), "run", &terms, NULL, 3, 4711, &same, &none, &why),
+        ck_assert_int_eq(job_join(&jobs, job, household_get(user_get(&users, 7), 0), "run", &terms, NULL, 3, 4711,
+                                  &same, &none, &why),
                          -EADDRINUSE);
         ck_assert_ptr_nonnull(strstr(why.text, "rank 3"));
         ck_assert_ptr_nonnull(strstr(why.text, "1003"));
@@ -484,6 +485,45 @@ START_TEST(places_that_are_none_are_refused_with_what_is_allowed) {
 }
 END_TEST
 
+/* ---- households ---------------------------------------------------------------------------------------------- */
+
+static uint32_t n_households(const struct user *user) {
+        const struct household *household;
+        uint32_t n = 0;
+
+        LIST_FOREACH(household, &user->households, entry)
+                n++;
+        return n;
+}
+
+START_TEST(a_household_lasts_as_long_as_its_jobs_and_until_the_next_one_is_made) {
+        struct job_terms terms = terms_of_first();
+        struct user *user = user_get(&users, 8), *other = user_get(&users, 9);
+        struct household *household = household_get(user, 5);
+        struct job_member *member;
+        struct job *job;
+
+        LIST_INIT(&jobs);
+        ck_assert_ptr_eq(household->user, user);
+        ck_assert_ptr_ne(household_get(other, 5), household);
+        ck_assert_int_eq(job_join(&jobs, NULL, household, "run", &terms, NULL, 0, 1, &job, &member, NULL), 0);
+        ck_assert_uint_eq(job->uid, 8);
+        ck_assert_ptr_ne(household_get(user, 6), household);
+        ck_assert_ptr_ne(household_get(user, 7), household);
+        ck_assert_uint_eq(n_households(user), 2); /* 6 had no job */
+        ck_assert_ptr_eq(household_get(user, 5), household);
+        job_ref(job); /* as a stream of it that is under way */
+        job_leave(job, member);
+        household_get(user, 8);
+        ck_assert_ptr_eq(household_get(user, 5), household);
+        job_unref(job);
+        ck_assert_ptr_eq(household_get(user, 5), household); /* who comes back at once finds it again */
+        household_get(user, 9);
+        ck_assert_uint_eq(n_households(user), 1);
+        ck_assert_uint_eq(n_households(other), 1);
+}
+END_TEST
+
 int main(void) {
         Suite *suite = suite_create("job");
         TCase *job = tcase_create("job");
@@ -501,6 +541,7 @@ int main(void) {
         tcase_add_test(job, more_ranks_than_a_node_has_are_refused);
         tcase_add_test(job, a_failed_job_takes_nobody_in_until_its_last_rank_has_left);
         tcase_add_test(job, of_many_failures_at_once_one_is_the_first);
+        tcase_add_test(job, a_household_lasts_as_long_as_its_jobs_and_until_the_next_one_is_made);
         tcase_add_test(job, policies_have_names);
         tcase_add_test(job, ranks_that_resume_an_epoch_out_of_step_are_refused);
         tcase_add_test(job, places_that_are_none_are_refused_with_what_is_allowed);

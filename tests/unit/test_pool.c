@@ -29,7 +29,7 @@ static _Atomic uint32_t n_taken, n_home;
 static void begin(void) {
         memset(&everybody, 0, sizeof(everybody));
         memset(&group, 0, sizeof(group));
-        fair_group_init(&group);
+        fair_group_init(&group, NULL);
         fair_share_init(&everybody, &group, 1);
         fair_queue_init(&queue);
 }
@@ -394,7 +394,7 @@ START_TEST(what_workers_share_and_write_lies_apart_from_what_they_only_read) {
         ck_assert_uint_eq(LINE_OF(batch, n_left), LINE_OF(batch, decode_ns));
         ck_assert_uint_gt(LINE_OF(stream, planned_number), LINE_OF(stream, n_skipped));
         ck_assert_uint_lt(LINE_OF(stream, is_ended), LINE_OF(stream, batches));
-        ck_assert_uint_eq(LINE_OF(fair_queue, n_waiting), LINE_OF(fair_queue, groups));
+        ck_assert_uint_eq(LINE_OF(fair_queue, n_waiting), LINE_OF(fair_queue, all.below));
         ck_assert_uint_gt(LINE_OF(job, share), LINE_OF(job, failed));
         ck_assert_uint_eq(sizeof(struct job) % 64, 0);
         ck_assert_uint_gt(LINE_OF(planner, lock), LINE_OF(planner, resting));

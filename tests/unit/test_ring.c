@@ -474,7 +474,7 @@ START_TEST(planner_workers_and_client_share_a_ring_without_a_loss) {
         struct ring_counts counts;
 
         fair_queue_init(&traffic.filling);
-        fair_group_init(&group);
+        fair_group_init(&group, NULL);
         fair_share_init(&share, &group, 1);
         for (uint32_t i = 0; i < N_WORKERS; i++)
                 ck_assert_int_eq(pthread_create(&workers[i], NULL, worker_main, &traffic), 0);

@@ -16,6 +16,7 @@
 static struct fair_queue ready;
 static struct scratch_pool pool;
 static struct user users[N_USERS];
+static struct household households[N_USERS];
 static struct job jobs[N_USERS][N_JOBS];
 static struct stream streams[N_USERS][N_JOBS];
 static struct batch batches[N_USERS][N_JOBS];
@@ -24,16 +25,21 @@ static uint64_t now_ns;
 
 static void begin(void) {
         memset(users, 0, sizeof(users));
+        memset(households, 0, sizeof(households));
         memset(jobs, 0, sizeof(jobs));
         memset(tasks, 0, sizeof(tasks));
         fair_queue_init(&ready);
         scratch_pool_init(&pool, POOL, &ready);
         now_ns = SECOND;
         for (uint32_t u = 0; u < N_USERS; u++) {
-                fair_group_init(&users[u].time);
+                fair_group_init(&users[u].time, NULL);
+                fair_group_init(&households[u].time, &users[u].time);
+                households[u].user = &users[u];
+                households[u].scratch.above = &users[u].scratch;
                 for (uint32_t j = 0; j < N_JOBS; j++) {
-                        jobs[u][j].user = &users[u];
-                        fair_share_init(&jobs[u][j].share, &users[u].time, 1);
+                        jobs[u][j].household = &households[u];
+                        jobs[u][j].scratch.above = &households[u].scratch;
+                        fair_share_init(&jobs[u][j].share, &households[u].time, 1);
                         streams[u][j].job = &jobs[u][j];
                         batches[u][j].stream = &streams[u][j];
                         for (uint32_t t = 0; t < N_TASKS; t++)
@@ -137,7 +143,7 @@ START_TEST(a_user_gets_no_more_by_having_more_jobs_or_by_having_been_away) {
                 ck_assert_ptr_nonnull(task);
                 last = task;
                 if (n < 2 * N_TASKS)
-                        n_of_user[task->batch->stream->job->user - users]++;
+                        n_of_user[task->batch->stream->job->household - households]++;
                 now_ns += SECOND;
         }
         give(last);
@@ -173,12 +179,42 @@ START_TEST(jobs_of_a_user_have_the_same_or_what_their_weights_say) {
 }
 END_TEST
 
+/* Two jobs in one, and one in the other. */
+START_TEST(two_households_of_a_user_have_the_same) {
+        uint32_t n_of_household[2] = { 0 };
+        struct task *task, *last = &tasks[2][0][0];
+
+        begin();
+        households[1].scratch.above = &users[0].scratch;
+        ck_assert_int_eq(take(last, POOL), 0);
+        for (uint32_t t = 0; t < N_TASKS; t++) {
+                for (uint32_t j = 0; j < N_JOBS; j++)
+                        ck_assert_int_eq(take(&tasks[0][j][t], POOL), SCRATCH_WAITS);
+                ck_assert_int_eq(take(&tasks[1][0][t], POOL), SCRATCH_WAITS);
+        }
+        for (uint32_t n = 0; n < 3 * N_TASKS; n++) {
+                now_ns += SECOND;
+                give(last);
+                task = granted();
+                ck_assert_ptr_nonnull(task);
+                last = task;
+                if (n < N_TASKS)
+                        n_of_household[task->batch->stream->job->household - households]++;
+        }
+        give(last);
+        ck_assert_uint_eq(n_of_household[0], N_TASKS / 2);
+        ck_assert_uint_eq(n_of_household[1], N_TASKS / 2);
+        end();
+}
+END_TEST
+
 int main(void) {
         const struct suite_row rows[] = {
                 { "scratch", who_finds_enough_does_not_wait_and_gives_it_back, 0 },
                 { "scratch", within_a_job_who_came_first_is_first_and_a_large_one_is_not_overtaken, 0 },
                 { "scratch", many_huge_pictures_of_a_user_cost_another_the_time_of_one, 0 },
                 { "scratch", a_user_gets_no_more_by_having_more_jobs_or_by_having_been_away, 0 },
+                { "scratch", two_households_of_a_user_have_the_same, 0 },
                 { "scratch", jobs_of_a_user_have_the_same_or_what_their_weights_say, 2 },
         };
 

@@ -10,7 +10,8 @@
 #define TASKS  256u
 
 struct model_job {
-        struct task_user user; /* its own, unless of_one_user() */
+        struct task_group user; /* its own, unless of_one_user() */
+        struct task_group household;
         struct task_share share;
         uint32_t weight;
         bool wants;
@@ -24,14 +25,20 @@ static void begin(uint32_t n_depth, uint32_t n_tasks) {
         memset(jobs, 0, sizeof(jobs));
         for (uint32_t i = 0; i < N_JOBS; i++) {
                 jobs[i].weight = 1;
-                jobs[i].share.user = &jobs[i].user;
+                jobs[i].share.group = &jobs[i].user;
         }
         shares_init(&shares, n_depth, n_tasks);
 }
 
 static void of_one_user(uint32_t first, uint32_t last) {
         for (uint32_t i = first; i <= last; i++)
-                jobs[i].share.user = &jobs[first].user;
+                jobs[i].share.group = &jobs[first].user;
+}
+
+/* The job lives in a household, which is that of its first job. */
+static void lives_in(uint32_t i, uint32_t household, uint32_t user) {
+        jobs[i].share.group = &jobs[household].household;
+        jobs[household].household.above = &jobs[user].user;
 }
 
 static struct model_job *next_job(void) {
@@ -154,6 +161,31 @@ START_TEST(a_user_has_the_mean_of_the_weights) {
         ck_assert_uint_eq(jobs[0].share.n_tasks, 32);
         ck_assert_uint_eq(jobs[1].share.n_tasks, 24);
         ck_assert_uint_eq(jobs[2].share.n_tasks, 8);
+}
+END_TEST
+
+START_TEST(a_household_gets_no_more_by_having_more_jobs) {
+        begin(DEPTH, TASKS);
+        lives_in(0, 0, 0);
+        lives_in(1, 1, 1);
+        for (uint32_t i = 0; i < 6; i++) {
+                if (i > 1)
+                        lives_in(i, 2, 1);
+                jobs[i].wants = true;
+        }
+        plan();
+        go_on(20);
+        ck_assert_uint_eq(jobs[0].share.n_tasks, DEPTH / 2);
+        ck_assert_uint_eq(jobs[1].share.n_tasks, DEPTH / 4);
+        for (uint32_t i = 2; i < 6; i++)
+                ck_assert_uint_eq(jobs[i].share.n_tasks, DEPTH / 16);
+        jobs[0].wants = false;
+        go_on(20);
+        ck_assert_uint_eq(jobs[1].share.n_tasks, DEPTH / 2);
+        ck_assert_uint_eq(jobs[1].user.n_tasks, DEPTH);
+        jobs[1].wants = false;
+        go_on(20);
+        ck_assert_uint_eq(jobs[2].household.n_tasks, DEPTH);
 }
 END_TEST
 
@@ -287,6 +319,7 @@ int main(void) {
                 { "shares", who_comes_gets_its_part_at_once_and_those_before_come_down_to_theirs, 0 },
                 { "shares", parts_follow_the_weights, 0 },
                 { "shares", a_user_gets_no_more_by_having_more_jobs, 0 },
+                { "shares", a_household_gets_no_more_by_having_more_jobs, 0 },
                 { "shares", a_user_alone_has_the_whole_depth_for_all_jobs, 0 },
                 { "shares", a_user_has_the_mean_of_the_weights, 0 },
                 { "shares", what_one_does_not_want_the_others_have, 0 },

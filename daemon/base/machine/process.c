@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "proto/base/cleanup.h"
+#include "proto/job_group.h"
 
 #ifndef SO_PEERPIDFD
 #define SO_PEERPIDFD 77 /* Linux 6.5; refers to the process itself, even if its pid is used again */
@@ -103,10 +104,25 @@ bool process_is_stopped(pid_t pid) {
         return pid > 0 && file_says(pid, "stat", process_stat_is_stopped);
 }
 
-bool process_is_ending(const struct process *process) {
+bool process_has_ended(const struct process *process) {
         struct pollfd poll_fd = { .fd = process->fd, .events = POLLIN };
 
-        if (process->fd >= 0 && poll(&poll_fd, 1, 0) > 0)
+        return process->fd >= 0 && poll(&poll_fd, 1, 0) > 0;
+}
+
+uint64_t process_job_group(const struct process *process) {
+        uint64_t number;
+        char path[64];
+
+        if (process->pid <= 0)
+                return 0;
+        snprintf(path, sizeof(path), "/proc/%d/cgroup", (int)process->pid);
+        number = dlp_job_group(path);
+        return process_has_ended(process) ? 0 : number; /* it may have been another process's file */
+}
+
+bool process_is_ending(const struct process *process) {
+        if (process_has_ended(process))
                 return true;
         if (process->pid <= 0)
                 return false;

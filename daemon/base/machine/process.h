@@ -5,6 +5,7 @@
 #pragma once
 
 #include <stdbool.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 struct process {
@@ -23,6 +24,12 @@ void process_close(struct process *process);
  * (hidepid=), only the pidfd shows the end, and only the kernel shows that memory was given back; a process
  * that was killed and hangs before that, or that dumps core, then looks alive. */
 bool process_is_ending(const struct process *process);
+
+/* Has it ended? If not, its number was its own all the time. False if the kernel gave no pidfd. */
+bool process_has_ended(const struct process *process);
+
+/* The number of the job, pod or service in which it lives (proto/job_group.h); 0: in none, or it cannot be seen. */
+uint64_t process_job_group(const struct process *process);
 
 /* Is it stopped, or held by a debugger? False if /proc is hidden. */
 bool process_is_stopped(pid_t pid);

@@ -61,7 +61,7 @@ static int node_near(const struct session *session, const char *bus_id) {
 static int attach_prepare(struct attach *attach, const Dlp__Attach *wish, struct why *why) {
         struct session *session = attach->session;
         struct server *server = session->server;
-        struct user *user;
+        struct household *household;
         struct job_terms terms = { 0 };
         struct job *job;
         const struct source *source;
@@ -116,11 +116,11 @@ static int attach_prepare(struct attach *attach, const Dlp__Attach *wish, struct
                 r = quota_job(session, why);
         if (r < 0)
                 return r;
-        r = quota_user(session, &user, &attach->options.budget);
+        r = quota_user(session, &household, &attach->options.budget);
         if (r < 0)
                 return why_errno(why, r, "attach");
-        r = job_join(&server->jobs, job, user, wish->job, &terms, terms.is_made ? attach->sampling : NULL, wish->rank,
-                     pid, &session->job, &session->member, why);
+        r = job_join(&server->jobs, job, household, wish->job, &terms, terms.is_made ? attach->sampling : NULL,
+                     wish->rank, pid, &session->job, &session->member, why);
         if (r < 0)
                 return r;
         session->member->process = session->process;

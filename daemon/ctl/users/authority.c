@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/capability.h>
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -80,13 +79,6 @@ static bool is_in_our_namespace(const char *process) {
                read_file("self", "uid_map", our_map, sizeof(our_map)) && strcmp(map, our_map) == 0;
 }
 
-/* If it still runs, its number was its own all the time. */
-static bool has_ended(const struct process *process) {
-        struct pollfd poll_fd = { .fd = process->fd, .events = POLLIN };
-
-        return process->fd >= 0 && poll(&poll_fd, 1, 0) > 0;
-}
-
 struct authority authority_of(const struct process *process) {
         const struct authority none = { false };
         struct authority authority;
@@ -98,7 +90,7 @@ struct authority authority_of(const struct process *process) {
         if (!read_file(number, "status", status, sizeof(status)))
                 return none;
         authority = authority_parse(status, needed_here());
-        if (!authority.is_ours || !is_in_our_namespace(number) || has_ended(process))
+        if (!authority.is_ours || !is_in_our_namespace(number) || process_has_ended(process))
                 return none;
         return authority;
 }

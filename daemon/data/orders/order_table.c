@@ -85,7 +85,7 @@ uint64_t order_table_bytes(const struct order_spec *spec) {
 }
 
 void order_user_init(struct order_user *user) {
-        fair_group_init(&user->group);
+        fair_group_init(&user->group, NULL);
         fair_share_init(&user->share, &user->group, 1);
 }
 

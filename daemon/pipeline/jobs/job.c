@@ -151,7 +151,7 @@ static int job_admit(const struct job *job, const struct job_terms *terms, uint3
         return 0;
 }
 
-static struct job *job_new(struct user *user, const char *name, const struct job_terms *terms,
+static struct job *job_new(struct household *household, const char *name, const struct job_terms *terms,
                            struct sampling *sampling) {
         struct job *job = aligned_alloc(_Alignof(struct job), sizeof(*job));
 
@@ -159,29 +159,31 @@ static struct job *job_new(struct user *user, const char *name, const struct job
                 return NULL;
         memset(job, 0, sizeof(*job));
         snprintf(job->name, sizeof(job->name), "%s", name);
-        job->uid = user->uid;
-        job->user = user;
+        job->uid = household->user->uid;
+        job->household = household;
         job->terms = *terms;
         job->sampling = sampling_ref(sampling);
-        attendance_recall(user->uid, name, &job->attendance);
+        attendance_recall(job->uid, name, &job->attendance);
         if (damage_init(&job->damage, terms->max_errors, terms->n_samples) < 0) {
                 damage_fini(&job->damage);
                 sampling_unref(job->sampling);
                 free(job);
                 return NULL;
         }
-        job->tasks.user = &user->tasks;
-        job->reading.user = &user->reading;
-        fair_share_init(&job->share, &user->time, 1);
+        atomic_fetch_add_explicit(&household->n_jobs, 1, memory_order_relaxed);
+        job->tasks.group = &household->tasks;
+        job->reading.group = &household->reading;
+        job->scratch.above = &household->scratch;
+        fair_share_init(&job->share, &household->time, 1);
         pthread_mutex_init(&job->lock, NULL);
         step_waits_init(&job->waits);
         work_init(&job->order_work);
         return job;
 }
 
-int job_join(struct jobs *jobs, struct job *job, struct user *user, const char *name, const struct job_terms *terms,
-             struct sampling *sampling, uint32_t rank, uint32_t pid, struct job **ret_job,
-             struct job_member **ret_member, struct why *why) {
+int job_join(struct jobs *jobs, struct job *job, struct household *household, const char *name,
+             const struct job_terms *terms, struct sampling *sampling, uint32_t rank, uint32_t pid,
+             struct job **ret_job, struct job_member **ret_member, struct why *why) {
         struct job_member *member;
         int r;
 
@@ -193,7 +195,7 @@ int job_join(struct jobs *jobs, struct job *job, struct user *user, const char *
 
         member = calloc(1, sizeof(*member)); /* before the job: a job without members would never be removed */
         if (member && !job) {
-                job = job_new(user, name, terms, sampling);
+                job = job_new(household, name, terms, sampling);
                 if (job)
                         LIST_INSERT_HEAD(jobs, job, entry);
         }
@@ -311,6 +313,8 @@ void job_unref(struct job *job) {
         work_fini(&job->order_work);
         pthread_mutex_destroy(&job->lock);
         step_waits_destroy(&job->waits);
+        atomic_fetch_sub_explicit(&job->household->n_jobs, 1,
+                                  memory_order_release); /* nothing of it is used any more */
         free(job);
 }
 

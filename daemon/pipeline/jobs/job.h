@@ -84,8 +84,8 @@ struct job_member {
 struct job {
         LIST_ENTRY(job) entry;
         char name[DLP_NAME_MAX];
-        uid_t uid;         /* the user who started it. Two users may have jobs with the same name. */
-        struct user *user; /* the account to which all of its ranks count */
+        uid_t uid;                   /* the user who started it. Two users may have jobs with the same name. */
+        struct household *household; /* the accounts to which all of its ranks count */
         struct job_terms terms;
         struct sampling *sampling; /* a reference; NULL: the terms alone say the order */
         LIST_HEAD(, job_member) members;
@@ -119,14 +119,14 @@ LIST_HEAD(jobs, job);
 /* A user's job by its name, or NULL. */
 struct job *job_find(struct jobs *jobs, uid_t uid, const char *name);
 
-/* Enters a rank into `job`, or, if that is NULL, into a new one of `user`, whose account outlives the job. -EINVAL a
+/* Enters a rank into `job`, or, if that is NULL, into a new one of `household`, which outlives the job. -EINVAL a
  * term differs, -EADDRINUSE the rank is taken (names its pid), -EBUSY the job has failed, -EUSERS too many ranks of one
  * job on this node; -EAGAIN instead of the first three if the ranks in the way belong to processes that are ending: a
  * restarted run gets in once these are gone. The job holds one reference for the member, and a new job takes one to
  * `sampling`, which may be NULL. */
-int job_join(struct jobs *jobs, struct job *job, struct user *user, const char *name, const struct job_terms *terms,
-             struct sampling *sampling, uint32_t rank, uint32_t pid, struct job **ret_job,
-             struct job_member **ret_member, struct why *why);
+int job_join(struct jobs *jobs, struct job *job, struct household *household, const char *name,
+             const struct job_terms *terms, struct sampling *sampling, uint32_t rank, uint32_t pid,
+             struct job **ret_job, struct job_member **ret_member, struct why *why);
 
 /* Remembers where a member begins. -EINVAL if another one asked for the same epoch from a position that deals out its
  * samples otherwise: then they loaded different states, and samples would come twice or never. Positions that are

@@ -15,37 +15,54 @@ void shares_begin(struct shares *shares) {
         shares->n_weights = 0;
 }
 
-static uint64_t user_weight(const struct shares *shares, const struct task_user *user) {
-        return user->round == shares->round ? user->n_weights * SHARES_UNIT / user->n_wanting : 0;
+/* 0: it wants nothing in this round. */
+static uint64_t weight_of(const struct shares *shares, const struct task_group *group) {
+        return group->round == shares->round ? group->n_weights / group->n_wanting : 0;
 }
 
+/* A job wants something, so its groups do, and their weights change. */
 void shares_want(struct shares *shares, struct task_share *share, uint32_t weight) {
-        struct task_user *user = share->user;
+        uint64_t before = 0, now = (uint64_t)weight * SHARES_UNIT;
 
         if (share->round == shares->round)
                 return;
         share->round = shares->round;
-        shares->n_weights -= user_weight(shares, user);
-        if (user->round != shares->round)
-                user->n_wanting = user->n_weights = 0;
-        user->round = shares->round;
-        user->n_wanting++;
-        user->n_weights += weight;
-        shares->n_weights += user_weight(shares, user);
+        for (struct task_group *group = share->group; group; group = group->above) {
+                uint64_t group_before = weight_of(shares, group);
+
+                if (group->round != shares->round)
+                        group->n_wanting = group->n_weights = 0;
+                group->round = shares->round;
+                group->n_wanting += before == 0;
+                group->n_weights += now - before;
+                before = group_before;
+                now = weight_of(shares, group);
+        }
+        shares->n_weights += now - before;
 }
 
-/* Its share of the depth, rounded up, so that no share is 0. A user's share is depth * W / (sum of all W), where W is
- * the mean of the weights w of the user's jobs. A job's share is the user's share * w / (sum of w). The sum of w is W
- * times the number of jobs. */
+/* Its share of the depth, rounded up, so that no share is 0. A user's share is depth * W / (sum of all W). A job's or a
+ * household's is its group's share * w / (sum of w), and W, the group's weight, is the mean of these w: their sum is W
+ * times their number. So of all these weights only the first sum and the job's remain. */
 static uint64_t part_of(const struct shares *shares, const struct task_share *share, uint32_t weight) {
-        uint64_t n_parts = share->user->n_wanting * shares->n_weights;
+        uint64_t n_parts = shares->n_weights;
 
+        for (const struct task_group *group = share->group; group; group = group->above)
+                n_parts *= group->n_wanting;
         return ((uint64_t)shares->n_depth * weight * SHARES_UNIT + n_parts - 1) / n_parts;
+}
+
+static const struct task_group *user_of(const struct task_share *share) {
+        const struct task_group *group = share->group;
+
+        while (group->above)
+                group = group->above;
+        return group;
 }
 
 /* The free tasks, without those that this user must leave to others. */
 static uint32_t free_for(const struct shares *shares, const struct task_share *share) {
-        uint32_t n_left = (share->user->n_tasks - share->n_tasks) / USER_LEAVES_FREE;
+        uint32_t n_left = (user_of(share)->n_tasks - share->n_tasks) / USER_LEAVES_FREE;
 
         return shares->n_free > n_left ? shares->n_free - n_left : 0;
 }
@@ -64,13 +81,21 @@ static int compare(uint64_t a, uint64_t b) {
         return a < b ? -1 : a > b;
 }
 
-int shares_compare(const struct task_share *a, uint32_t weight_a, const struct task_share *b, uint32_t weight_b) {
-        const struct task_user *user_a = a->user, *user_b = b->user;
+/* By tasks / mean weight, without a division: first as users. */
+static int compare_groups(const struct task_group *a, const struct task_group *b) {
         int r;
 
-        /* compares tasks / mean weight of both users, without a division */
-        r = compare((uint64_t)user_a->n_tasks * user_a->n_wanting * user_b->n_weights,
-                    (uint64_t)user_b->n_tasks * user_b->n_wanting * user_a->n_weights);
+        if (a == b)
+                return 0;
+        r = compare_groups(a->above, b->above);
+        return r != 0 ? r
+                      : compare((uint64_t)a->n_tasks * a->n_wanting * b->n_weights,
+                                (uint64_t)b->n_tasks * b->n_wanting * a->n_weights);
+}
+
+int shares_compare(const struct task_share *a, uint32_t weight_a, const struct task_share *b, uint32_t weight_b) {
+        int r = compare_groups(a->group, b->group);
+
         return r != 0 ? r : compare((uint64_t)a->n_tasks * weight_b, (uint64_t)b->n_tasks * weight_a);
 }
 
@@ -79,17 +104,19 @@ void shares_take(struct shares *shares, struct task_share *share) {
         shares->n_free--;
         shares->n_active++;
         share->n_tasks++;
-        share->user->n_tasks++;
+        for (struct task_group *group = share->group; group; group = group->above)
+                group->n_tasks++;
 }
 
 void shares_give(struct shares *shares, struct task_share *share, bool was_stuck) {
         if (was_stuck)
                 shares_set_stuck(shares, share, false);
-        assert(share->n_tasks > share->n_stuck && share->user->n_tasks >= share->n_tasks);
+        assert(share->n_tasks > share->n_stuck && share->group->n_tasks >= share->n_tasks);
         shares->n_free++;
         shares->n_active--;
         share->n_tasks--;
-        share->user->n_tasks--;
+        for (struct task_group *group = share->group; group; group = group->above)
+                group->n_tasks--;
 }
 
 void shares_set_stuck(struct shares *shares, struct task_share *share, bool is_stuck) {

@@ -23,21 +23,18 @@ static struct job *job_of(const struct task *task) {
 
 /* ---- called with the lock held ------------------------------------------------------------------------------- */
 
-/* An account that was idle starts at the present: idle time does not count as savings. */
-static void begin_locked(struct scratch_account *account, uint64_t now) {
-        if (account->n_active++ == 0 && account->had < now)
-                account->had = now;
+/* Where newcomers beside the account begin. */
+static uint64_t *now_of(struct scratch_pool *pool, struct scratch_account *account) {
+        return account->above ? &account->above->now : &pool->now;
 }
 
-static void charge_locked(struct scratch_account *account, uint64_t had) {
-        account->had += had;
-        account->n_active--;
-}
-
-static bool is_before(const struct job *a, const struct job *b) {
-        if (a->user != b->user && a->user->scratch.had != b->user->scratch.had)
-                return a->user->scratch.had < b->user->scratch.had;
-        return a->user == b->user && a->scratch.had < b->scratch.had;
+/* As users, as households of one user, or as jobs of one household. */
+static bool is_before(const struct scratch_account *a, const struct scratch_account *b) {
+        while (a->above != b->above) {
+                a = a->above;
+                b = b->above;
+        }
+        return a->had < b->had;
 }
 
 /* A linear search is enough: there are at most a few hundred tasks, and it runs once for each large picture. */
@@ -45,20 +42,20 @@ static struct task *next_locked(struct scratch_pool *pool) {
         struct task *task, *next = NULL;
 
         STAILQ_FOREACH(task, &pool->waiting, entry)
-        if (!next || is_before(job_of(task), job_of(next)))
+        if (!next || is_before(&job_of(task)->scratch, &job_of(next)->scratch))
                 next = task;
         return next;
 }
 
 static void grant_locked(struct scratch_pool *pool, struct task *task, uint64_t now_ns) {
-        struct job *job = job_of(task);
-
         pool->n_free -= task->n_scratch_bytes;
         task->scratch_ns = now_ns;
-        if (pool->now < job->user->scratch.had)
-                pool->now = job->user->scratch.had;
-        if (job->user->scratch.now < job->scratch.had)
-                job->user->scratch.now = job->scratch.had;
+        for (struct scratch_account *account = &job_of(task)->scratch; account; account = account->above) {
+                uint64_t *now = now_of(pool, account);
+
+                if (*now < account->had)
+                        *now = account->had;
+        }
 }
 
 /* ---- public functions ---------------------------------------------------------------------------------------- */
@@ -68,12 +65,15 @@ static bool is_free_locked(const struct scratch_pool *pool, uint64_t n_bytes) {
         return STAILQ_EMPTY(&pool->waiting) && n_bytes <= pool->n_free;
 }
 
+/* An account that was idle starts at the present: idle time does not count as savings. */
 static void ask_locked(struct scratch_pool *pool, struct task *task, uint64_t n_bytes) {
-        struct job *job = job_of(task);
-
         task->n_scratch_bytes = n_bytes;
-        begin_locked(&job->user->scratch, pool->now);
-        begin_locked(&job->scratch, job->user->scratch.now);
+        for (struct scratch_account *account = &job_of(task)->scratch; account; account = account->above) {
+                uint64_t now = *now_of(pool, account);
+
+                if (account->n_active++ == 0 && account->had < now)
+                        account->had = now;
+        }
 }
 
 int scratch_take(struct scratch_pool *pool, struct task *task, uint64_t n_bytes, uint64_t now_ns) {
@@ -124,8 +124,10 @@ void scratch_give(struct scratch_pool *pool, struct task *task, uint64_t now_ns)
         pthread_mutex_lock(&pool->lock);
         pool->n_free += task->n_scratch_bytes;
         task->n_scratch_bytes = 0;
-        charge_locked(&job->user->scratch, had);
-        charge_locked(&job->scratch, had);
+        for (struct scratch_account *account = &job->scratch; account; account = account->above) {
+                account->had += had;
+                account->n_active--;
+        }
         while ((next = next_locked(pool)) && next->n_scratch_bytes <= pool->n_free) {
                 STAILQ_REMOVE(&pool->waiting, next, task, entry);
                 grant_locked(pool, next, now_ns);

@@ -6,10 +6,10 @@
  * takes others: so no sample fails because of others, and a sample that holds memory never waits for more. A picture
  * that needs more than the whole pool is a damaged sample, whatever else runs.
  *
- * Which waiting sample is next: of the user who has had the least, the job that has had the least, in bytes times
- * seconds by weight; within a job, the one that came first. It waits until there is enough for it, and nobody overtakes
- * it. So small pictures do not keep a large one waiting for ever, and many large ones of one user delay another user's
- * picture by at most one of them.
+ * Which waiting sample is next: of the user who has had the least, the household that has had the least, and of that
+ * the job, in bytes times seconds by weight; within a job, the one that came first. It waits until there is enough for
+ * it, and nobody overtakes it. So small pictures do not keep a large one waiting for ever, and many large ones of one
+ * user delay another user's picture by at most one of them.
  *
  * Threads: any worker. One lock, a leaf, taken for large pictures only. */
 #pragma once
