@@ -9,8 +9,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include "proto/base/clock.h"
 #include "proto/ring.h"
 #include "tests/support/layouts.h"
 #include "tests/support/serving.h"
@@ -115,6 +117,63 @@ START_TEST(a_slow_rank_does_not_hold_up_a_fast_one) {
         }
         rank_leave(&slow);
         rank_leave(&fast);
+        serving_stop(&serving);
+}
+END_TEST
+
+static void large_pictures(struct serving_options *options, const struct tree *tree) {
+        char path[64];
+
+        for (uint32_t i = 0; i < options->n_samples; i++) {
+                serving_path(options, i, path);
+                write_picture(tree, path, i, 700, 700);
+        }
+}
+
+/* How often samples were begun beyond those that are done: each time their file's bytes are counted. The pictures have
+ * the same size up to a few bytes. */
+static uint64_t n_begun(uint64_t n_file_bytes, uint64_t *ret_n_done) {
+        uint64_t n_bytes = counter_get(&pipeline_counters(serving.pipeline)->n_bytes_read);
+
+        *ret_n_done = counter_get(&pipeline_counters(serving.pipeline)->n_samples); /* later: not too small */
+        return (n_bytes + n_file_bytes / 2) / n_file_bytes;
+}
+
+/* Other users come all the time: a sample is given up whenever it can be. */
+START_TEST(a_sample_gives_way_to_other_users_once) {
+        struct serving_options options = {
+                .n_samples = 4, .n_classes = 1, .n_workers = 1, .n_tasks = 1, .spoil = large_pictures
+        };
+        struct rank_options rank_options = {
+                .world = 1,
+                .batch_size = 1,
+                .pipeline = "resize(600:600) gaussian_blur(15, sigma=3) equalize(1) gaussian_blur(15, sigma=3) "
+                            "equalize(1) gaussian_blur(15, sigma=3) equalize(1) center_crop(8)"
+        };
+        uint64_t begun = 0, n_done = 0, begin_ns = clock_now_ns();
+        struct fair_queue *queue;
+        struct stat status;
+        struct taken taken;
+        struct rank rank;
+        struct why why;
+        char path[64];
+
+        serving_start(&serving, &options);
+        serving_path(&options, 0, path);
+        ck_assert_int_eq(fstatat(serving.tree.fd, path, &status, 0), 0);
+        queue = pipeline_pool(serving.pipeline)->options.ready;
+        ck_assert_int_eq(rank_make(&rank, &serving, &rank_options, &why), 0);
+        atomic_store(&rank.job->share.account.longest_ns, 3600 * 1000000000ll); /* its samples take long */
+        rank_add(&rank);
+        while (begun < n_done + 2 || n_done < 8) { /* one was given up, and many came nevertheless */
+                atomic_store(&queue->is_pressed, true);
+                if (rank_next(&rank, 1, &taken))
+                        rank_release(&rank, &taken);
+                begun = n_begun((uint64_t)status.st_size, &n_done);
+                ck_assert_uint_le(begun, 2 * (n_done + 1));
+                ck_assert_uint_lt(clock_now_ns() - begin_ns, 2 * SOON_MS * 1000000ull);
+        }
+        rank_leave(&rank);
         serving_stop(&serving);
 }
 END_TEST
@@ -1117,6 +1176,7 @@ int main(void) {
         tcase_add_test(order, no_more_epochs_come_than_were_asked_for);
         tcase_add_test(order, a_rank_without_samples_is_served_nothing_and_hangs_nothing);
         tcase_add_test(order, a_slow_rank_does_not_hold_up_a_fast_one);
+        tcase_add_test(order, a_sample_gives_way_to_other_users_once);
         tcase_add_test(order, batches_may_be_held_and_given_back_in_any_order);
         tcase_add_test(order, many_streams_share_two_tasks);
         tcase_add_test(order, raw_serves_the_files_as_they_are);
