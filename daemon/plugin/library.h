@@ -68,6 +68,10 @@ struct library_worker;
  * disk. */
 int library_find(const char *folders, const char *name, char **ret_path, struct stat *ret_status, struct why *why);
 
+/* Is it the file that was found? -ENOEXEC: it was replaced or written to. Asked also after it was loaded: what was
+ * loaded in between is then the file that was found. */
+int library_is_still(const char *path, const struct stat *found, struct why *why);
+
 /* Loads the file, checks what it says, and calls open(). -ENOEXEC, -EINVAL, -ENOMEM; `why` continues "the plug-in ".
  * Its code runs. */
 int library_load(const char *path, const char *name, struct library **ret_library, struct why *why);

@@ -22,6 +22,8 @@ static int load_here(struct plugin *plugin, struct why *why) {
         int r = library_load(plugin->path, plugin->name, &plugin->library, why);
 
         if (r == 0)
+                r = library_is_still(plugin->path, &plugin->terms.status, why);
+        if (r == 0)
                 r = library_worker_new(plugin->library, &plugin->worker, why);
         if (r == 0)
                 *plugin->table = *library_table(plugin->library);

@@ -9,7 +9,6 @@
 #include <sys/mman.h>
 #include <sys/wait.h>
 
-#include "daemon/base/machine/file_stamp.h"
 #include "daemon/plugin/wire.h"
 #include "proto/base/cleanup.h"
 
@@ -224,25 +223,26 @@ static int start_cell(struct process *process, struct why *why) {
 static int start(struct process *process, struct why *why) {
         static const struct plugin_request DESCRIBE = { .question = 0 };
         struct plugin_reply reply;
-        struct stat now;
         int r = process_reserve(process, 0, 0, why);
 
-        if (r < 0)
-                return r;
-        if (stat(process->terms.path, &now) < 0 || !file_is_same(&process->terms.status, &now))
-                return why_set(why, -ENOEXEC, "has changed since the daemon began (%s): restart the daemon",
-                               process->terms.path);
-        r = start_cell(process, why);
+        if (r == 0)
+                r = library_is_still(process->terms.path, &process->terms.status, why);
+        if (r == 0)
+                r = start_cell(process, why);
         if (r == 0)
                 r = ask(process, &DESCRIBE, SETTLE_TIMEOUT_S, &reply, why);
         if (r < 0)
                 return r;
         memcpy(&process->table, process->output.bytes, sizeof(process->table));
-        if (reply.result == 0 && table_is_valid(&process->table))
+        if (reply.result != 0 || !table_is_valid(&process->table))
+                r = why_set(why, -ENOEXEC, "says nonsense of itself");
+        else
+                r = library_is_still(process->terms.path, &process->terms.status, why);
+        if (r == 0)
                 return 0;
         cell_end(process->cell, 0, NULL);
         process->cell = NULL;
-        return why_set(why, -ENOEXEC, "says nonsense of itself");
+        return r;
 }
 
 int process_describe(struct process *process, struct plugin_table *ret_table, struct why *why) {

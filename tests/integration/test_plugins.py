@@ -19,7 +19,7 @@ WIDTH, HEIGHT = 20, 12
 WHOLE = f"center_crop({HEIGHT}:{WIDTH})"
 ODD = {"no symbol": 1, "future": 2, "wrong size": 3, "small": 4, "other name": 5, "no threads": 6, "bad step": 7,
        "twice": 8, "fails": 9, "crashes": 10, "hangs": 11, "no run": 12, "bad default": 13, "no version": 14, "no collate": 15,
-       "nowhere": 16}
+       "nowhere": 16, "changes": 17}
 
 
 def daemon_of(box, folder, plugins, n=12, **settings):
@@ -360,6 +360,7 @@ def _(box):
                 ("nowhere", "says how many steps, codecs, formats or collations it has, and not where they are"),
                 ("fails", "could not begin: the licence of 1999 has run out"),
                 ("crashes", "has ended its process, which was ended by signal 6"),
+                ("changes", "has changed since the daemon began", "odd.so", "restart the daemon"),
                 ("hangs", "did not come back within 5 seconds")):
             if where == "daemon" and kind in ("crashes", "hangs"):
                 continue
@@ -417,6 +418,50 @@ def _(box):
         daemon.refused("p", *parts, pipeline=f"{WHOLE} plugin({text})")
     contains(daemon.log(), '"../other/elsewhere" is not the name of a plug-in')
     served(daemon, f"{WHOLE} plugin(blocks.mosaic)")
+
+
+@case("links are followed if no stranger can change the way: the folders, the links, and what lies beside them")
+def _(box):
+    folder, table, places = blocks(box), Table(), {}
+    library = os.path.join(folder, "blocks.so")
+    for name in ("file", "chain", "middle", "folder", "deep/plugins"):
+        places[name] = box.path("ways", name)
+        os.makedirs(places[name])
+    os.symlink(library, os.path.join(places["file"], "blocks.so"))
+    os.symlink("../file/blocks.so", os.path.join(places["chain"], "blocks.so"))
+    os.symlink("../file", os.path.join(places["middle"], "way"))
+    os.symlink("way/../file/blocks.so", os.path.join(places["middle"], "blocks.so"))
+    os.symlink(folder, os.path.join(places["folder"], "way"))
+    shutil.copy(library, os.path.join(places["deep/plugins"], "blocks.so"))
+    through = os.path.join(places["folder"], "way")
+    for what, where, open_folder in (
+            ("a link", places["file"], places["file"]), ("a link to a link", places["chain"], places["file"]),
+            ("a link on the way of a link", places["middle"], places["middle"]),
+            ("a folder that is a link", through, places["folder"]),
+            ("the folder above the folder", places["deep/plugins"], box.path("ways", "deep"))):
+        with table.row(what):
+            daemon = daemon_of(box, where, "blocks")
+            served(daemon, f"{WHOLE} plugin(blocks.mosaic)")
+            daemon.stop()
+        os.chmod(open_folder, 0o777)
+        with table.row((what, "others may replace it")):
+            daemon = daemon_of(box, where, "blocks")
+            daemon.refused("p", "the plug-in blocks", "others than its owner may write to",
+                           os.path.basename(open_folder),
+                           pipeline=f"{WHOLE} plugin(blocks.mosaic)")
+            daemon.stop()
+        os.chmod(open_folder, 0o1777)
+        if os.geteuid() == 0 and where != places["deep/plugins"]:
+            link = through if where == through else os.path.join(open_folder, "blocks.so")
+            os.chown(link, 12345, 0, follow_symlinks=False)
+            with table.row((what, "a stranger's, where others can only add")):
+                daemon = daemon_of(box, where, "blocks")
+                daemon.refused("p", "the plug-in blocks", os.path.basename(link), "belongs to user 12345",
+                               pipeline=f"{WHOLE} plugin(blocks.mosaic)")
+                daemon.stop()
+            os.chown(link, 0, 0, follow_symlinks=False)
+        os.chmod(open_folder, 0o755)
+    table.done()
 
 
 @case("a file that was replaced is not run beside the old one")

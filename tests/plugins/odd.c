@@ -1,6 +1,9 @@
 /* Plug-ins that cannot be loaded, each for another reason: -DKIND=... */
+#define _GNU_SOURCE
 #include <dlplugin.h>
 
+#include <dlfcn.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -20,13 +23,24 @@ enum {
         BAD_DEFAULT,
         NO_VERSION,
         NO_COLLATE,
-        NOWHERE
+        NOWHERE,
+        CHANGES
 };
 
 #if KIND == 11
 static void __attribute__((constructor)) hang(void) {
         for (;;)
                 pause();
+}
+#endif
+
+#if KIND == 17 /* as if it were replaced just now; the loader does not look behind the end */
+static void __attribute__((constructor)) change(void) {
+        Dl_info info;
+        FILE *file = dladdr((void *)(uintptr_t)change, &info) ? fopen(info.dli_fname, "ae") : NULL;
+
+        if (!file || fputc(0, file) < 0 || fclose(file) != 0)
+                abort();
 }
 #endif
 
