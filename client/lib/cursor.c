@@ -124,7 +124,7 @@ static int seek(struct dlc_loader *loader, uint64_t epoch, uint64_t position) {
         if (r < 0)
                 return r;
         if (loader->state != DLI_ATTACHED) /* the batches that the old daemon left belong to the old position */
-                dli_restart_leave(loader);
+                dli_restart_move(loader);
         dli_cursor_set(loader, epoch, position);
         return 0;
 }

@@ -188,6 +188,9 @@ int dli_restart_lost(struct dlc_loader *loader, int error);
 /* Leaves the ring: batches that are still in it are not taken any more. */
 void dli_restart_leave(struct dlc_loader *loader);
 
+/* The same for a seek; the next request asks for the place that is set afterwards. */
+void dli_restart_move(struct dlc_loader *loader);
+
 /* Leaves the ring and waits for the daemon's return until the deadline. Returns 0 once attached again; -EAGAIN
  * (timeout_ms is 0), -ETIMEDOUT, -EINTR; or a final error. */
 int dli_restart_wait(struct dlc_loader *loader, int timeout_ms, uint64_t deadline_ns);

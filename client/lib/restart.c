@@ -66,6 +66,15 @@ void dli_restart_leave(struct dlc_loader *loader) {
         dli_ring_leave(dli_ring_of(loader));
 }
 
+/* A request that has no answer yet names the place where the loader was: its ring would begin there. */
+void dli_restart_move(struct dlc_loader *loader) {
+        dli_restart_leave(loader);
+        if (loader->restart.asked_ns == 0)
+                return;
+        hang_up(loader);
+        loader->restart.next_try_ns = clock_now_ns();
+}
+
 /* ---- attaching again ----------------------------------------------------------------------------------------- */
 
 static int give_up(struct dlc_loader *loader) {

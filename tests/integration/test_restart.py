@@ -2,13 +2,15 @@
 """The daemon is killed, stopped and started again under ranks that wait for it: they lose nothing and get nothing twice."""
 import os
 import random
+import signal
 import subprocess
 import sys
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
 from harness import (BUILD, case, check_sequence, contains, equal, expected_order, identity_bytes, indices, main,
-                     patience, within, write)
+                     patience, whole_order, within, write)
+from pyclient import Trainer, need
 
 CROPS = {"pipeline": "random_resized_crop(24) hflip(0.5)", "seed": 3}
 
@@ -132,6 +134,47 @@ def _(box):
     status, _ = reader.finish(3)
     equal(status, 3, f"exit status; {reader.errors()}")
     contains(reader.errors(), daemon.socket)
+
+
+@case("a seek while the daemon has been asked to attach again, and has not answered yet, is where the loader continues")
+def _(box):
+    daemon = box.daemon({"d": box.folder_of_files("d", 60)})
+    source = """
+        loader = dlclient.Loader("d", batch_size=5, seed=3, job="run", timeout=0.3)
+        batches = iter(loader)
+        taken = [next(batches).indices.tolist()]
+        state = loader.state_dict()
+        taken += [next(batches).indices.tolist() for _ in range(3)]
+        out(taken)
+        while not os.path.exists(sys.argv[1]):
+            time.sleep(0.01)
+        try:
+            while True:
+                next(batches)
+        except dlclient.DaemonTimeout:
+            pass
+        loader.load_state_dict(state)
+        out("moved")
+        batches = iter(loader)
+        while len(taken) < 15:
+            try:
+                taken.append(next(batches).indices.tolist())
+            except dlclient.DaemonTimeout:
+                pass
+        out(taken[4:])
+        """
+    need("numpy")
+    trainer = Trainer(box, daemon, source, [box.path("go")])
+    trainer.wait_lines(1)
+    daemon.kill()
+    daemon.start()
+    daemon.signal(signal.SIGSTOP)
+    write(box.path("go"), b"")
+    trainer.wait_lines(2)
+    daemon.signal(signal.SIGCONT)
+    order = whole_order(60, 3)
+    rest = trainer.finish()[2]
+    equal(sum(rest, []), order[5:], "the samples behind the place of the state")
 
 
 @case("a trainer of two ranks that knows nothing of restarts computes the same over them")
