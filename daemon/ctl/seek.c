@@ -27,8 +27,7 @@ void handle_seek(struct session *session, const Dlp__Request *request) {
                 session_refuse(session, request->id, r, why.text);
                 return;
         }
-        /* Not checked against the cursors of the other ranks: their seeks may still be on the way. */
-        session->member->cursor = cursor_begin(&cursor, &session->job->terms, stream->n_samples);
+        job_move(session->job, session->member, &cursor);
         sought.stream = pipeline_seek(session->server->options.pipeline, stream, &cursor);
         reply.id = request->id;
         reply.body_case = DLP__REPLY__BODY_SOUGHT;

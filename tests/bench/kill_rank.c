@@ -5,10 +5,13 @@
  *         kill_rank DATASET BATCH SEED LOG PAUSE_US [KEY=VALUE ...]
  *
  * RANK, WORLD_SIZE and DATALOADERD_SOCKET come from the environment. The keys are options of dlc_open(): job, pipeline,
- * order, partition, on_error, epoch and position (where an empty log begins), slots, shuffle.
+ * order, partition, on_error, epoch and position (where an empty log begins), slots, shuffle. With seeks=N it goes now
+ * and then to another place, of which there are N in an epoch, round=M samples from each other; often several times on
+ * end, and with batches in its hands, which must not change meanwhile.
  *
  * A line of the log is a batch, written with one system call: EPOCH STEP POSITION SAMPLE ..., a sample is INDEX:HASH,
- * or INDEX/SUBSTITUTE:HASH where another one was served. The hash is FNV-1a over the sample's bytes. SIGTERM ends it
+ * or INDEX/SUBSTITUTE:HASH where another one was served. The hash is FNV-1a over the sample's bytes. A line without
+ * samples is a seek: what follows begins there. SIGTERM ends it
  * after the batch at hand. With lose=N it leaves out its N-th line, for a test that this is found out. */
 #include <errno.h>
 #include <fcntl.h>
@@ -90,6 +93,97 @@ static int write_down(int log, const struct dlc_batch *batch) {
         return write(log, line, (size_t)n) == n ? 0 : -EIO;
 }
 
+/* ---- seeks --------------------------------------------------------------------------------------------------- */
+
+#define N_HELD     2u
+#define EPOCHS_MAX 5u
+
+static struct {
+        uint64_t n_places, round; /* n_places 0: no seeks */
+        uint64_t state;
+} seeks = { .round = 1 };
+
+struct held {
+        const struct dlc_batch *batch; /* NULL: none */
+        uint64_t hash;
+};
+
+static uint64_t draw(uint64_t n) {
+        seeks.state = seeks.state * 6364136223846793005ull + 1442695040888963407ull;
+        return (seeks.state >> 33) % n;
+}
+
+static uint64_t batch_hash(const struct dlc_batch *batch) {
+        uint64_t hash = batch->n_samples;
+
+        for (uint32_t i = 0; i < batch->n_samples; i++)
+                hash = hash * 0x100000001b3ull + sample_hash(&batch->tensors[0], batch, i) +
+                       (uint64_t)batch->indices[i];
+        return hash;
+}
+
+static int give_back(struct dlc_loader *loader, struct held *held) {
+        bool is_same = !held->batch || batch_hash(held->batch) == held->hash;
+
+        if (held->batch)
+                dlc_release(loader, held->batch);
+        held->batch = NULL;
+        if (!is_same)
+                fprintf(stderr, "a batch changed while it was held\n");
+        return is_same ? 0 : -EIO;
+}
+
+/* Gives back the oldest of those that are held, and holds this one. */
+static int hold(struct dlc_loader *loader, struct held held[N_HELD], const struct dlc_batch *batch) {
+        int r = give_back(loader, &held[0]);
+
+        held[0] = held[1];
+        held[1] = (struct held){ batch, batch_hash(batch) };
+        return r;
+}
+
+static int wander(struct dlc_loader *loader, int log) {
+        char line[64];
+        int r;
+
+        if (draw(6) != 0)
+                return 0;
+        do {
+                uint64_t epoch = draw(EPOCHS_MAX), position = draw(seeks.n_places) * seeks.round;
+                int n = snprintf(line, sizeof(line), "%" PRIu64 " 0 %" PRIu64 "\n", epoch, position);
+
+                r = dlc_seek(loader, epoch, position);
+                if (r == 0 && write(log, line, (size_t)n) != n)
+                        r = -EIO;
+        } while (r == 0 && draw(3) == 0);
+        return r;
+}
+
+static int train_and_seek(struct dlc_loader *loader, int log, useconds_t pause_us) {
+        struct held held[N_HELD] = { { 0 } };
+        const struct dlc_batch *batch;
+        int r = 0;
+
+        while (!ended && r >= 0) {
+                r = dlc_next(loader, 200, &batch);
+                if (r == 0) {
+                        r = write_down(log, batch);
+                        if (r == 0)
+                                r = hold(loader, held, batch);
+                        usleep(pause_us);
+                } else if (r == DLC_END_OF_EPOCH || r == -ETIMEDOUT || r == -EINTR) {
+                        r = 0;
+                }
+                if (r == 0)
+                        r = wander(loader, log);
+        }
+        for (unsigned i = 0; i < N_HELD && r >= 0; i++)
+                r = give_back(loader, &held[i]);
+        return r;
+}
+
+/* ---- the run ------------------------------------------------------------------------------------------------- */
+
 static uint64_t lost_line; /* 0: none */
 
 static int train(struct dlc_loader *loader, int log, useconds_t pause_us) {
@@ -138,6 +232,10 @@ static int take_option(struct dlc_options *options, const char *argument) {
                 options->n_slots = atoi(value);
         else if ((value = value_of(argument, "shuffle")))
                 options->shuffle = atoi(value);
+        else if ((value = value_of(argument, "seeks")))
+                seeks.n_places = strtoull(value, NULL, 10);
+        else if ((value = value_of(argument, "round")))
+                seeks.round = strtoull(value, NULL, 10);
         else if ((value = value_of(argument, "lose")))
                 lost_line = strtoull(value, NULL, 10);
         else
@@ -177,7 +275,8 @@ int main(int argc, char **argv) {
         }
         if (r < 0)
                 return 0;
-        r = train(loader, log, (useconds_t)atoi(argv[5]));
+        seeks.state = options.seed ^ ((uint64_t)getpid() << 32);
+        r = (seeks.n_places > 0 ? train_and_seek : train)(loader, log, (useconds_t)atoi(argv[5]));
         if (r < 0)
                 fprintf(stderr, "next: %s\n", dlc_error(loader));
         dlc_close(loader);

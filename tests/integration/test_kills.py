@@ -18,11 +18,24 @@ def campaign(box, commands, n_kills, **options):
     counts, sentences = it.faults()
     equal(sentences, [], f"faults after {it.kills}")
     equal(counts["samples"] > n_kills, True, f"they got on: {counts}")
+    return counts
 
 
 @case("two trainers and their daemon, killed 150 times")
 def _(box):
     campaign(box, [c_rank(), c_rank()], 150)
+
+
+@case("three ranks that seek all the time, each where it likes, and a daemon that is killed 25 times meanwhile")
+def _(box):
+    counts = campaign(box, [c_rank()] * 3, 25, daemons=1, mean_seconds=0.15, options=["seeks=398", "slots=4"])
+    equal(counts["seeks"] > 25, True, f"seeks: {counts}")
+
+
+@case("three ranks that seek all the time, killed 60 times with their daemon, begin anew after what they wrote down last")
+def _(box):
+    counts = campaign(box, [c_rank()] * 3, 60, mean_seconds=0.06, options=["seeks=26", "round=15", "slots=4"])
+    equal(counts["seeks"] > 25, True, f"seeks: {counts}")
 
 
 if VARIANT == "release":  # a sanitizer's runtime would have to be there before the interpreter

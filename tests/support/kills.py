@@ -45,7 +45,7 @@ class Trainer:
         with open(self.errors, "ab") as errors:
             self.process = subprocess.Popen(
                 self.command + [campaign.dataset, str(campaign.batch), str(campaign.seed), self.log,
-                                str(campaign.pause_us)], env=environment, stdin=subprocess.DEVNULL, stderr=errors,
+                                str(campaign.pause_us), *campaign.options], env=environment, stdin=subprocess.DEVNULL, stderr=errors,
                 preexec_fn=die_with_parent)
 
     def kill(self):
@@ -87,8 +87,9 @@ class Trainer:
 class Campaign:
     """A daemon with `world` trainers over a folder of `n` small files."""
 
-    def __init__(self, box, commands, n=397, batch=5, seed=0, pause_us=500, mean_seconds=0.03):
-        """`mean_seconds` lie between two kills on average."""
+    def __init__(self, box, commands, n=397, batch=5, seed=0, pause_us=500, mean_seconds=0.03, options=(), daemons=0.2):
+        """`mean_seconds` lie between two kills on average, of which `daemons` is the share of the daemon."""
+        self.options, self.daemons = options, daemons
         self.n, self.batch, self.seed, self.world = n, batch, seed, len(commands)
         self.pause_us, self.mean_seconds = pause_us, mean_seconds
         self.dataset = "d"
@@ -101,7 +102,7 @@ class Campaign:
         self.kills = {"daemon": 0, "trainer": 0}
 
     def run(self, n_kills, seed):
-        """Kills so often, the daemon once in five times; the moments come from `seed`, and from the machine's noise."""
+        """Kills so often; the moments come from `seed`, and from the machine's noise."""
         moments = random.Random(seed)
         for trainer in self.trainers:
             trainer.start()
@@ -109,7 +110,7 @@ class Campaign:
             time.sleep(moments.expovariate(1 / (self.mean_seconds * SLOWER)))
             for trainer in self.trainers:
                 trainer.check_alive()
-            if moments.random() < 0.2:
+            if moments.random() < self.daemons:
                 self.daemon.kill()
                 self.daemon.start(wait=False)
                 self.kills["daemon"] += 1
@@ -124,29 +125,36 @@ class Campaign:
 
     def faults(self):
         """Compares all that was written with the order; returns counts, and sentences about the first few faults."""
-        counts = {"batches": 0, "samples": 0, "epochs": 0, "out_of_order": 0, "wrong": 0}
+        counts = {"batches": 0, "samples": 0, "epochs": 0, "seeks": 0, "out_of_order": 0, "wrong": 0}
         sentences = []
         for trainer in self.trainers:
-            got = []
-            for epoch, _, _, samples in trainer.batches():
+            expected = self.order_of(trainer.rank, 0, 0)
+            for number, (epoch, _, position, samples) in enumerate(trainer.batches()):
+                if not samples:
+                    counts["seeks"] += 1
+                    expected = self.order_of(trainer.rank, epoch, position)
+                    continue
                 counts["batches"] += 1
+                counts["samples"] += len(samples)
+                counts["epochs"] = max(counts["epochs"], epoch + 1)
                 for index, value in samples:
-                    got.append((epoch, index))
                     if value != self.hashes[index]:
                         counts["wrong"] += 1
                         sentences.append(f"rank {trainer.rank}: sample {index} of epoch {epoch} has other bytes")
-            counts["samples"] += len(got)
-            if got:
-                counts["epochs"] = max(counts["epochs"], got[-1][0] + 1)
-            expected = []
-            for epoch in range(got[-1][0] + 1 if got else 0):
-                expected += [(epoch, index) for index in expected_order(self.n, self.world, trainer.rank, self.seed, epoch)]
-            for place, (have, want) in enumerate(zip(got, expected)):
+                have, want = (epoch, [index for index, _ in samples]), next(expected)
                 if have != want:
                     counts["out_of_order"] += 1
-                    sentences.append(f"rank {trainer.rank}, its sample {place}: got {have}, expected {want}")
+                    sentences.append(f"rank {trainer.rank}, its line {number + 1}: got {have}, expected {want}")
                     break
         return counts, sentences[:10]
+
+    def order_of(self, rank, epoch, position):
+        """(epoch, indices) of each batch from this place on, without an end."""
+        while True:
+            left = expected_order(self.n, self.world, rank, self.seed, epoch, position=position)
+            for begin in range(0, len(left), self.batch):
+                yield epoch, left[begin:begin + self.batch]
+            epoch, position = epoch + 1, 0
 
 
 def c_rank():

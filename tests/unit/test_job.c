@@ -133,7 +133,8 @@ START_TEST(each_disagreement_is_refused_with_the_field_and_both_values) {
         ck_assert_msg(strncmp(why.text, DIFFERENCES[_i].field, strlen(DIFFERENCES[_i].field)) == 0, "%s", why.text);
         ck_assert_msg(strstr(why.text, DIFFERENCES[_i].theirs) != NULL, "%s", why.text);
         ck_assert_msg(strstr(why.text, DIFFERENCES[_i].mine) != NULL, "%s", why.text);
-        ck_assert_ptr_nonnull(strstr(why.text, "\"run\""));
+        ck_assert_ptr_nonnull(strstr(why.text, "job \"run\" runs with "));
+        ck_assert_ptr_nonnull(strstr(why.text, ", as rank 0 (process 1000) asked; rank 1 asks for "));
 
         /* Another run may be what it likes, and the first one when it is alone again. */
         ck_assert_int_eq(join("another", &other, 1, &nothing, &none, &why), 0);
@@ -466,6 +467,28 @@ START_TEST(ranks_that_resume_an_epoch_out_of_step_are_refused) {
 }
 END_TEST
 
+START_TEST(a_rank_that_opens_late_is_not_compared_with_where_another_has_sought) {
+        struct job_terms terms = terms_of_first();
+        struct job_member *first, *second;
+        struct job *job;
+        struct why why;
+
+        LIST_INIT(&jobs);
+        ck_assert_int_eq(join("run", &terms, 0, &job, &first, &why), 0);
+        ck_assert_int_eq(join("run", &terms, 1, &job, &second, &why), 0);
+        ck_assert_int_eq(job_place(job, first, &(struct cursor){ .epoch = 3 }, &why), 0);
+        job_move(job, first, &(struct cursor){ .epoch = 3, .position = 101 });
+        ck_assert_int_eq(job_place(job, second, &(struct cursor){ .epoch = 3 }, &why), 0);
+        job_move(job, second, &(struct cursor){ .epoch = 3, .position = 130 });
+
+        /* One that has loaded a state is. */
+        ck_assert_int_eq(job_place(job, second, &(struct cursor){ .epoch = 3, .position = 132 }, &why), -EINVAL);
+        ck_assert_int_eq(job_place(job, second, &(struct cursor){ .epoch = 3, .position = 105 }, &why), 0);
+        job_leave(job, first);
+        job_leave(job, second);
+}
+END_TEST
+
 START_TEST(places_that_are_none_are_refused_with_what_is_allowed) {
         struct job_terms terms = { .world = 3, .batch_size = 4, .partition = DLP_PARTITION_EXACT };
         struct why why;
@@ -544,6 +567,7 @@ int main(void) {
         tcase_add_test(job, a_household_lasts_as_long_as_its_jobs_and_until_the_next_one_is_made);
         tcase_add_test(job, policies_have_names);
         tcase_add_test(job, ranks_that_resume_an_epoch_out_of_step_are_refused);
+        tcase_add_test(job, a_rank_that_opens_late_is_not_compared_with_where_another_has_sought);
         tcase_add_test(job, places_that_are_none_are_refused_with_what_is_allowed);
         suite_add_tcase(suite, job);
 

@@ -125,7 +125,10 @@ static int attach_prepare(struct attach *attach, const Dlp__Attach *wish, struct
                 return r;
         session->member->process = session->process;
         attach_weigh_job(server, session->job);
-        r = job_place(session->job, session->member, &attach->options.first, why);
+        if (wish->digest[0]) /* it had begun before the daemon restarted, and goes on where it was */
+                job_move(session->job, session->member, &attach->options.first);
+        else
+                r = job_place(session->job, session->member, &attach->options.first, why);
         if (r < 0) {
                 attach_leave_job(session);
                 return r;

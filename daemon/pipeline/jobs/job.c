@@ -34,20 +34,38 @@ struct job *job_find(struct jobs *jobs, uid_t uid, const char *name) {
         return NULL;
 }
 
-static int differ(struct why *why, const char *job, const char *field, const char *theirs, const char *mine) {
-        /* Cut, so that two long pipelines do not push each other out of the text. */
-        return why_set(why, -EINVAL,
-                       "%s: job \"%s\" runs with %s, this rank asks for %s; all ranks of a job "
-                       "must ask for the same",
-                       field, job, theirs, mine);
+/* Who asks to join, and the texts that name him and one of those who are there. */
+struct comparison {
+        const struct job *job;
+        uint32_t rank;
+        struct why *why;
+};
+
+/* The first of them that came, of those that are there. */
+static const struct job_member *first_member(const struct job *job) {
+        const struct job_member *member, *first = NULL;
+
+        LIST_FOREACH(member, &job->members, entry)
+                first = member;
+        return first;
 }
 
-static int differ_number(struct why *why, const char *job, const char *field, uint64_t theirs, uint64_t mine) {
+static int differ(const struct comparison *both, const char *field, const char *theirs, const char *mine) {
+        const struct job_member *first = first_member(both->job);
+
+        return why_set(
+                both->why, -EINVAL,
+                "%s: job \"%s\" runs with %s, as rank %u (process %u) asked; rank %u asks for %s; all ranks of a "
+                "job must ask for the same",
+                field, both->job->name, theirs, first->rank, first->pid, both->rank, mine);
+}
+
+static int differ_number(const struct comparison *both, const char *field, uint64_t theirs, uint64_t mine) {
         char a[24], b[24];
 
         snprintf(a, sizeof(a), "%llu", (unsigned long long)theirs);
         snprintf(b, sizeof(b), "%llu", (unsigned long long)mine);
-        return differ(why, job, field, a, b);
+        return differ(both, field, a, b);
 }
 
 static const char *yes_no(bool value) {
@@ -56,53 +74,50 @@ static const char *yes_no(bool value) {
 
 /* Compares field by field, in the order of the options: the first difference is the one that a person would check
  * first. */
-static int job_agree(const struct job *job, const struct job_terms *mine, struct why *why) {
-        const struct job_terms *theirs = &job->terms;
+static int job_agree(const struct comparison *both, const struct job_terms *mine) {
+        const struct job_terms *theirs = &both->job->terms;
 
         if (strcmp(theirs->dataset, mine->dataset) != 0)
-                return differ(why, job->name, "dataset", theirs->dataset, mine->dataset);
+                return differ(both, "dataset", theirs->dataset, mine->dataset);
         if (strcmp(theirs->digest, mine->digest) != 0)
-                return differ(why, job->name, "dataset digest", theirs->digest, mine->digest);
+                return differ(both, "dataset digest", theirs->digest, mine->digest);
         if (theirs->n_samples != mine->n_samples)
-                return differ_number(why, job->name, "dataset samples", theirs->n_samples, mine->n_samples);
+                return differ_number(both, "dataset samples", theirs->n_samples, mine->n_samples);
         if (theirs->world != mine->world)
-                return differ_number(why, job->name, "world_size", theirs->world, mine->world);
+                return differ_number(both, "world_size", theirs->world, mine->world);
         if (theirs->batch_size != mine->batch_size)
-                return differ_number(why, job->name, "batch_size", theirs->batch_size, mine->batch_size);
+                return differ_number(both, "batch_size", theirs->batch_size, mine->batch_size);
         if (strcmp(theirs->pipeline, mine->pipeline) != 0)
-                return differ(why, job->name, "pipeline", theirs->pipeline, mine->pipeline);
+                return differ(both, "pipeline", theirs->pipeline, mine->pipeline);
         if (theirs->seed != mine->seed)
-                return differ_number(why, job->name, "seed", theirs->seed, mine->seed);
+                return differ_number(both, "seed", theirs->seed, mine->seed);
         if (theirs->draws != mine->draws)
-                return differ_number(why, job->name, "draws", theirs->draws, mine->draws);
+                return differ_number(both, "draws", theirs->draws, mine->draws);
         if (theirs->shuffle != mine->shuffle)
-                return differ(why, job->name, "shuffle", yes_no(theirs->shuffle), yes_no(mine->shuffle));
+                return differ(both, "shuffle", yes_no(theirs->shuffle), yes_no(mine->shuffle));
         if (theirs->dealing != mine->dealing)
-                return differ(why, job->name, "dealing", dlp_dealing_name(theirs->dealing),
-                              dlp_dealing_name(mine->dealing));
+                return differ(both, "dealing", dlp_dealing_name(theirs->dealing), dlp_dealing_name(mine->dealing));
         if (theirs->partition != mine->partition)
-                return differ(why, job->name, "partition", dlp_partition_name(theirs->partition),
+                return differ(both, "partition", dlp_partition_name(theirs->partition),
                               dlp_partition_name(mine->partition));
         if (theirs->drop_last != mine->drop_last)
-                return differ(why, job->name, "drop_last", yes_no(theirs->drop_last), yes_no(mine->drop_last));
+                return differ(both, "drop_last", yes_no(theirs->drop_last), yes_no(mine->drop_last));
         if (theirs->order != mine->order)
-                return differ(why, job->name, "order", dlp_order_kind_name(theirs->order),
-                              dlp_order_kind_name(mine->order));
+                return differ(both, "order", dlp_order_kind_name(theirs->order), dlp_order_kind_name(mine->order));
         if (strcmp(theirs->sampler, mine->sampler) != 0)
-                return differ(why, job->name, "sampler", theirs->sampler, mine->sampler);
+                return differ(both, "sampler", theirs->sampler, mine->sampler);
         if (strcmp(theirs->columns, mine->columns) != 0)
-                return differ(why, job->name, "digest of the columns", theirs->columns, mine->columns);
+                return differ(both, "digest of the columns", theirs->columns, mine->columns);
         if (theirs->shuffle_buffer != mine->shuffle_buffer)
-                return differ_number(why, job->name, "shuffle_buffer", theirs->shuffle_buffer, mine->shuffle_buffer);
+                return differ_number(both, "shuffle_buffer", theirs->shuffle_buffer, mine->shuffle_buffer);
         if (theirs->on_error != mine->on_error)
-                return differ(why, job->name, "on_error", on_error_name(theirs->on_error),
-                              on_error_name(mine->on_error));
+                return differ(both, "on_error", on_error_name(theirs->on_error), on_error_name(mine->on_error));
         if (theirs->max_errors != mine->max_errors) {
                 char a[24], b[24];
 
                 snprintf(a, sizeof(a), "%.10g", theirs->max_errors);
                 snprintf(b, sizeof(b), "%.10g", mine->max_errors);
-                return differ(why, job->name, "max_errors", a, b);
+                return differ(both, "max_errors", a, b);
         }
         return 0;
 }
@@ -129,7 +144,7 @@ static int job_admit(const struct job *job, const struct job_terms *terms, uint3
         const struct job_member *member;
         int r;
 
-        r = job_agree(job, terms, why);
+        r = job_agree(&(struct comparison){ job, rank, why }, terms);
         if (r < 0)
                 return unless_ending(job, NULL, r, why);
         if (atomic_load_explicit(&job->failed, memory_order_acquire)) {
@@ -255,7 +270,7 @@ int job_place(const struct job *job, struct job_member *member, const struct cur
 
                 if (other == member || other->cursor.epoch != begin.epoch) /* ranks may be in different epochs */
                         continue;
-                if (dlp_epoch_is_dealt_alike(&epoch, theirs, mine))
+                if (dlp_epoch_is_dealt_alike(&epoch, theirs, mine) || (other->has_moved && mine == 0))
                         continue;
                 r = why_set(why, -EINVAL,
                             "position: rank %u of job \"%s\" resumed epoch %llu at %llu, this rank asks for %llu; "
@@ -266,6 +281,11 @@ int job_place(const struct job *job, struct job_member *member, const struct cur
         }
         member->cursor = begin;
         return 0;
+}
+
+void job_move(const struct job *job, struct job_member *member, const struct cursor *cursor) {
+        member->cursor = cursor_begin(cursor, &job->terms, job->terms.n_samples);
+        member->has_moved = true;
 }
 
 int cursor_check(const struct cursor *cursor, const struct job_terms *terms, uint32_t rank, uint64_t n_samples,
