@@ -62,8 +62,8 @@ static int follow(char path[PATH_MAX], size_t begin, size_t end, const char *tar
         return 0;
 }
 
-/* `wanted`, each folder above it, each link on the way and each folder in which one lies: whoever may change one of them
- * decides what is loaded. From the root down, so that nobody changes any more what was looked at. */
+/* `wanted`, each folder above it, each link on the way and each folder in which one lies: whoever may change one of
+ * them decides what is loaded. From the root down, so that nobody changes any more what was looked at. */
 static int check_way(const char *wanted, struct why *why) {
         char path[PATH_MAX], target[PATH_MAX];
         unsigned n_links = 0;
