@@ -54,6 +54,7 @@ static void add_counts(cJSON *job_record, const Dlp__Job *job) {
 
         record_number(record, "now_ns", job->now_ns);
         record_number(record, "n_samples", job->n_samples);
+        record_number(record, "n_tokens", job->n_tokens);
         record_number(record, "n_reads", job->n_reads);
         record_number(record, "n_bytes_read", job->n_bytes_read);
         record_number(record, "read_ns", job->read_ns);

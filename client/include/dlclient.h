@@ -521,6 +521,7 @@ struct dlc_diagnosis {
                                                 step, the longest wait of each step */
         double samples_per_second;           /* that the ranks took */
         double predicted_samples_per_second; /* after that change; 0: not known */
+        double tokens_per_second;            /* of text in the samples that the ranks took; 0: there are none */
 };
 
 /* Asks the daemon; fills in the first `size` bytes (pass sizeof(struct dlc_diagnosis)). It blocks for a moment, and

@@ -143,7 +143,8 @@ static void tell(const struct verdict *verdict, bool is_restart, struct dlc_diag
                                       .seconds = verdict->seconds,
                                       .wait_share = verdict->wait_share,
                                       .samples_per_second = verdict->rate,
-                                      .predicted_samples_per_second = verdict->predicted };
+                                      .predicted_samples_per_second = verdict->predicted,
+                                      .tokens_per_second = verdict->tokens };
 
         if (size > sizeof(told)) /* a newer program: the fields that we do not know stay 0 */
                 memset((uint8_t *)ret_diagnosis + sizeof(told), 0, size - sizeof(told));

@@ -382,6 +382,11 @@ bool codec_is_plugged(const struct codec *codec) {
         return codec->type == &CODEC_PLUGGED || codec->type == &CODEC_UNPACKED;
 }
 
+bool codec_is_tokens(const struct codec *codec) {
+        return codec->type == &CODEC_TOKENS || strcmp(codec->field.name, "input_ids") == 0 ||
+               strcmp(codec->field.name, "tokens") == 0;
+}
+
 bool codec_decodes(const struct codec *codec) {
         if (codec->type == &CODEC_PLUGGED)
                 return codec_decodes(codec->plugged.before);

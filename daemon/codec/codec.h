@@ -159,6 +159,9 @@ uint32_t codec_uses(const struct codec *codec, const struct plugin_use **ret_use
 /* Of a picture: the channels that it has if they are levels one after the other, height x width x channels; else 0. */
 uint32_t codec_channels(const struct codec *codec);
 
+/* Is its tensor tokens of text: made by the step tokens, or called input_ids or tokens by the dataset? */
+bool codec_is_tokens(const struct codec *codec);
+
 /* Does it decode a picture or a sound? Else it does not matter whether one can be decoded. */
 bool codec_decodes(const struct codec *codec);
 

@@ -247,6 +247,28 @@ static void join_ragged(const struct collating *collating, const struct field_la
         }
 }
 
+uint64_t collating_n_elements(const struct collating *collating, uint32_t idx_field,
+                              const struct dlp_slot_record *record) {
+        const struct field_layout *field = &collating->layout->fields[idx_field];
+        uint64_t n_element = dlp_dtype_bytes(field->form.dtype), n = 0;
+
+        if (record->n_tensors == 0)
+                return 0;
+        if (field->form.how == COLLATE_STACK)
+                return record->n_samples * (uint64_t)record->tensors[field->idx_tensor].shape[1];
+        for (uint32_t i = 0; i < record->n_samples; i++) {
+                if (field->form.how == COLLATE_PACKED)
+                        n += collating->packs[i].n_elements;
+                else if (places_of(collating, field)[i].offset == DLP_PLACE_ABSENT)
+                        continue;
+                else if (field->form.how == COLLATE_PADDED)
+                        n += extents_of(collating, field)[i].n[0];
+                else
+                        n += places_of(collating, field)[i].n_bytes / n_element;
+        }
+        return n;
+}
+
 void collating_finish(const struct collating *collating, struct dlp_slot_record *record) {
         for (uint32_t i = 0; i < collating->layout->n_fields && record->n_tensors > 0; i++) {
                 const struct field_layout *field = &collating->layout->fields[i];

@@ -77,6 +77,10 @@ void collating_describe(const struct collating *collating, uint32_t n_samples, s
 void collating_move(const struct collating *collating, const struct dlp_slot_record *record, uint32_t from,
                     uint32_t to);
 
+/* How many elements of a field of one dimension the samples of a whole batch have, without padding. */
+uint64_t collating_n_elements(const struct collating *collating, uint32_t idx_field,
+                              const struct dlp_slot_record *record);
+
 /* The batch has record->n_samples, and none of them moves any more: pads, and joins what is ragged. Last of all;
  * nothing to do if the record has no tensors. */
 void collating_finish(const struct collating *collating, struct dlp_slot_record *record);

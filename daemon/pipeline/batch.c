@@ -120,6 +120,22 @@ void batch_begin_replay(struct batch *batch, struct stream *stream) {
         replay_take(stream, batch);
 }
 
+/* Of the first field of tokens: others, such as labels, have as many of the same text. */
+static uint64_t n_tokens(const struct batch *batch) {
+        const struct layout *layout = &batch->stream->layout;
+
+        for (uint32_t i = 0; i < layout->n_fields; i++) {
+                const struct field_form *form = &layout->fields[i].form;
+                bool is_whole_number = form->dtype != DLP_DTYPE_BYTES && form->dtype != DLP_DTYPE_TEXT &&
+                                       form->dtype != DLP_DTYPE_TEXTS;
+
+                if (form->n_dims == 1 && is_whole_number &&
+                    codec_is_tokens(program_codec(programs_first(batch->stream->programs), i)))
+                        return collating_n_elements(&batch->collating, i, batch->slot->record);
+        }
+        return 0;
+}
+
 static void count_published(struct batch *batch, uint64_t begin_ns, struct counters *counters) {
         struct stream *stream = batch->stream;
         uint64_t end_ns = clock_now_ns(), collate_ns = end_ns - begin_ns;
@@ -132,6 +148,7 @@ static void count_published(struct batch *batch, uint64_t begin_ns, struct count
 
         counter_add(&counters->collate_ns, collate_ns);
         counter_add(&stream->n_samples_published, batch->slot->record->n_samples);
+        counter_add(&stream->job->tallies[batch->slot->idx % TALLIES].n_tokens, n_tokens(batch));
         stage_sums_add(&stream->job->tallies[batch->slot->idx % TALLIES].stages, STAGE_COLLATE, collate_ns);
 }
 

@@ -10,7 +10,7 @@ import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "support"))
-from harness import case, contains, equal, main, within, write
+from harness import DLCTL, case, contains, equal, main, within, write
 from listings import FORMATS, told_array
 from pyclient import trainer
 
@@ -177,6 +177,41 @@ def _(box):
                 equal(lengths[k], len(wanted), "mask")
                 wanted = wanted + [0] * (max(lengths) - len(wanted))
             equal(rows[k], wanted, f"sample {i}")
+
+
+@case("tokens/s are told where there are tokens, of real ones: padded, packed, ragged, and a column input_ids")
+def _(box):
+    write(box.path("ids.jsonl"), "".join(json.dumps({"input_ids": list(range(1 + 7 * i % 50)), "labels": list(range(1 + 7 * i % 50)),
+                                                     "n": 1 + 7 * i % 50}) + "\n" for i in range(64)).encode())
+    daemon = serve(box)
+    other = box.daemon({"i": {"path": box.path("ids.jsonl"), "format": "jsonl"}}, name="ids")
+    script = f"""
+        import json, subprocess
+        for pipeline in PIPELINES:
+            with dlclient.Loader(NAME, pipeline=pipeline, batch_size=8, shuffle=False, drop_last=False,
+                                 columns={{"input_ids": [1 + 7 * i % 50 for i in range(64)]}} if "pack" in pipeline else None) as loader:
+                n = []
+                for batch in loader:
+                    field = next(name for name in ("text", "input_ids", "n") if name in batch)
+                    mask = batch[field + "_mask"] if field + "_mask" in batch else None
+                    segments = batch[field + "_segments"] if field + "_segments" in batch else None
+                    n.append(int(mask.sum() if mask is not None else (segments > 0).sum() if segments is not None
+                             else 0 if field == "n" else sum(len(row) for row in batch[field])))
+                    del batch
+                stats = loader.stats()
+                told = subprocess.run([{DLCTL!r}, "--format", "json", "jobs"], stdout=subprocess.PIPE, check=True).stdout
+                job = json.loads(told)
+                out([n, job["counts"]["n_tokens"], job.get("tokens_per_second", 0) > 0, stats.tokens_per_second > 0])
+    """
+    cases = ((daemon, "d", ["text: tokens(bert, max_length=20) pad(value=0)", "text: tokens(gpt2, max_length=20)"]),
+             (other, "i", ["input_ids, labels: pad", "input_ids: pack(64)", "input_ids; labels", "n"]))
+    for served, name, pipelines in cases:
+        lines = trainer(box, served, f"        PIPELINES, NAME = {pipelines!r}, {name!r}\n" + script.lstrip("\n"))
+        for pipeline, (n, counted, is_told, is_in_stats) in zip(pipelines, lines):
+            # Batches of the next epoch, which has the same sequence, are prepared ahead.
+            equal(counted in [sum((n + n)[:k]) for k in range(len(n), 2 * len(n) + 1)], True, f"{pipeline}: {counted} tokens, of {n}")
+            has_tokens = pipeline != "n"
+            equal((counted > 0, is_told, is_in_stats), (has_tokens,) * 3, pipeline)
 
 
 @case("what is wrong is said with its column, and only names of the folder are taken")

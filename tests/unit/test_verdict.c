@@ -485,6 +485,23 @@ static void is_share(double share) {
         ck_assert_msg(share >= 0 && share <= 1, "%g is not a share", share);
 }
 
+START_TEST(tokens_are_those_of_the_samples_that_were_taken) {
+        begin(&before, 1);
+        take(&before, 0, 10, 0.01, 100);
+        before.job.n_tokens = 77;
+        copy(&now, &before);
+        pass(&now, 10);
+        take(&now, 0, 10, 0.01, 200);
+        now.job.n_tokens += 200 * now.job.batch_size * 512ull;
+        verdict_make(&before.look, &now.look, &v);
+        ck_assert_double_eq_tol(v.tokens, v.rate * 512, 1e-6);
+        ck_assert_double_gt(v.tokens, 0);
+        now.job.n_tokens = 0; /* the daemon was restarted */
+        verdict_make(&before.look, &now.look, &v);
+        ck_assert_double_eq(v.tokens, 0);
+}
+END_TEST
+
 /* Whatever the numbers are, what comes out can be shown. */
 START_TEST(nonsense_makes_no_nonsense) {
         static const uint64_t SOME[] = { 0, 1, 7, SECOND, 1000 * SECOND, UINT64_MAX / 2, UINT64_MAX };
@@ -501,7 +518,7 @@ START_TEST(nonsense_makes_no_nonsense) {
                                      &m->job.queued_ns,      &m->node.now_ns,        &m->node.cpus_milli,
                                      &m->node.worker_ns,     &m->node.worker_cpu_ns, &m->node.n_bytes_read,
                                      &m->node.read_ns,       &m->node.queued_ns,     &m->node.storage_bytes,
-                                     &m->stages[0].taken_ns, &m->stages[1].taken_ns };
+                                     &m->stages[0].taken_ns, &m->stages[1].taken_ns, &m->job.n_tokens };
 
                 for (size_t i = 0; i < sizeof(more) / sizeof(more[0]); i++)
                         words[n++] = more[i];
@@ -534,7 +551,8 @@ START_TEST(nonsense_makes_no_nonsense) {
                 is_share(v.stage_share);
                 ck_assert(v.storage_share == -1 || (v.storage_share >= 0 && v.storage_share <= 1));
                 ck_assert(isfinite(v.rate) && isfinite(v.demand) && isfinite(v.predicted) && isfinite(v.seconds) &&
-                          isfinite(v.supply_workers) && isfinite(v.supply_storage) && isfinite(v.read_ms));
+                          isfinite(v.supply_workers) && isfinite(v.supply_storage) && isfinite(v.read_ms) &&
+                          isfinite(v.tokens));
                 ck_assert(v.rate >= 0 && v.predicted >= 0);
                 ck_assert(!strstr(v.sentence, "nan") && !strstr(v.sentence, "inf ") && v.sentence[0] && v.advice[0]);
         }
@@ -556,6 +574,7 @@ int main(void) {
                 { "limits", no_slots_are_advised_beside_a_greedy_neighbour },
                 { "limits", advice_is_for_the_kind_of_data },
                 { "limits", workers_without_cpus_are_still_decoding },
+                { "limits", tokens_are_those_of_the_samples_that_were_taken },
                 { "limits", samples_that_wait_for_idle_workers_wait_for_their_cpus },
                 { "ranks", one_rank_that_waits_is_named },
                 { "ranks", ranks_that_all_wait_are_not_named },

@@ -38,6 +38,7 @@ void verdict_record(cJSON *record, const struct verdict *v) {
         record_real(record, "wait_share", v->wait_share);
         record_real(record, "mean_wait_share", v->mean_wait_share);
         record_real(record, "samples_per_second", v->rate);
+        add_known(record, "tokens_per_second", v->tokens);
         add_known(record, "demand_samples_per_second", v->demand);
         add_known(record, "workers_samples_per_second", v->supply_workers);
         add_known(record, "storage_samples_per_second", v->supply_storage);
@@ -61,6 +62,7 @@ void verdict_brief(cJSON *record, const struct look *look) {
 
         verdict_make(NULL, look, &v);
         record_real(record, "samples_per_second", v.rate);
+        add_known(record, "tokens_per_second", v.tokens);
         record_real(record, "wait_share", v.wait_share);
         record_text(record, "limit", verdict_limit_name(v.limit));
         record_text(record, "advice", v.advice);

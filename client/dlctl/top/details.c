@@ -124,11 +124,13 @@ static void put_verdict(struct page *page) {
 
 static void put_rates(struct page *page) {
         const struct job_rates *rates = page->rates;
-        char samples[AMOUNT_MAX], bytes[AMOUNT_MAX], each[AMOUNT_MAX], text[4 * AMOUNT_MAX];
+        char samples[AMOUNT_MAX], tokens[AMOUNT_MAX], bytes[AMOUNT_MAX], each[AMOUNT_MAX], text[5 * AMOUNT_MAX];
+        double n_tokens = rates->verdict->tokens;
 
         if (!is_known(rates->samples))
                 return;
-        snprintf(text, sizeof(text), "%s samples/s, read %s, each read %s", rate_text(samples, rates->samples),
+        snprintf(text, sizeof(text), "%s samples/s, %s%sread %s, each read %s", rate_text(samples, rates->samples),
+                 n_tokens > 0 ? rate_text(tokens, n_tokens) : "", n_tokens > 0 ? " tokens/s, " : "",
                  byte_rate_text(bytes, rates->bytes), seconds_text(each, rates->read_seconds));
         put_value(page, "rate", STYLE_PLAIN, text);
         if (!is_known(rates->wait))

@@ -68,6 +68,8 @@ static void add_job(cJSON *list, const struct job_rates *rates) {
         record_text(record, "dataset", rates->job->dataset);
         record_number(record, "world", rates->job->world);
         add_real(record, "samples_per_second", rates->samples);
+        if (rates->verdict->tokens > 0)
+                record_real(record, "tokens_per_second", rates->verdict->tokens);
         add_real(record, "read_bytes_per_second", rates->bytes);
         add_real(record, "read_seconds", rates->read_seconds);
         add_real(record, "workers_busy", rates->workers);

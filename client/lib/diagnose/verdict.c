@@ -46,7 +46,7 @@ static double least(double a, double b) {
 /* What lies between the looks, in seconds and numbers. */
 struct between {
         double seconds;
-        double n_samples, n_reads, n_bytes;
+        double n_samples, n_tokens, n_reads, n_bytes;
         double reading, queued, working; /* seconds, summed over samples */
         double node_working, node_cpu, node_bytes, node_storage;
         double node_under_way; /* seconds, summed over the samples of all jobs */
@@ -92,6 +92,7 @@ static void compare(const struct look *before, const struct look *now, struct be
         b->seconds = before && job->now_ns > old->now_ns ? seconds((double)(job->now_ns - old->now_ns))
                                                          : oldest_rank(job);
         b->n_samples = more(job->n_samples, old->n_samples);
+        b->n_tokens = more(job->n_tokens, old->n_tokens);
         b->n_reads = more(job->n_reads, old->n_reads);
         b->n_bytes = more(job->n_bytes_read, old->n_bytes_read);
         b->reading = seconds(more(job->read_ns, old->read_ns));
@@ -427,6 +428,8 @@ void verdict_make(const struct look *before, const struct look *now, struct verd
                 judge_workers(now, &b, &v);
                 judge_storage(now, &b, &v);
         }
+        if (b.n_samples > 0) /* prepared batches have as many a sample as those that were taken */
+                v.tokens = v.rate * b.n_tokens / b.n_samples;
         v.limit = limit_of(now, &seen, &v);
         predict(&seen, &v);
         verdict_say(now->job, &v);

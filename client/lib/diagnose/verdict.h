@@ -79,6 +79,7 @@ struct verdict {
         double mean_wait_share; /* over the ranks */
         int64_t rank;           /* the one that waits or is slow while the others do not or are not; -1: none */
         double rate;            /* that trainers took */
+        double tokens;          /* of text in these samples, tokens/s */
         double demand;          /* G */
         double supply_workers;  /* P */
         double supply_storage;  /* F */

@@ -257,6 +257,7 @@ class Diagnosis(ctypes.Structure):
         ("wait_share", ctypes.c_double),
         ("samples_per_second", ctypes.c_double),
         ("predicted_samples_per_second", ctypes.c_double),
+        ("tokens_per_second", ctypes.c_double),
     ]
 
 

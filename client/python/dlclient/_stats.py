@@ -15,7 +15,7 @@ _SECOND = 1e9
 
 @dataclass(frozen=True)
 class Stats:
-    """Counted since the loader was opened, unless noted otherwise; sums over the ranks of the loader. The last five say
+    """Counted since the loader was opened, unless noted otherwise; sums over the ranks of the loader. The last six say
     what `dlctl diagnose` says of the loader's job, about the time since the last stats() or, at first, since its ranks
     attached."""
 
@@ -39,6 +39,7 @@ class Stats:
                             # "outage", "restart", "ended", "nothing yet"; see dlctl(1)
     verdict: str            # a sentence: whether data hold up the job, and what limits it
     advice: str             # a sentence: what to change, and what that would give
+    tokens_per_second: float  # of text in the samples that the ranks of this node took; 0: its fields are not tokens
 
 
 def _diagnosis(handle: Handle) -> _library.Diagnosis:
@@ -75,4 +76,4 @@ def take(handles: List[Handle]) -> Stats:
                  restarts=sums.n_restarts, restart_s=sums.restart_ns / _SECOND, hold_s=sums.hold_ns / _SECOND,
                  on_hold=on_hold, ready=sums.n_ready, held=sums.n_held, slots=sums.n_slots, wait_share=told.wait_share,
                  input_bound=text(told.input_bound), limit=text(told.limit), verdict=text(told.verdict),
-                 advice=text(told.advice))
+                 advice=text(told.advice), tokens_per_second=told.tokens_per_second)

@@ -103,6 +103,7 @@ static void fill_counts(struct job_message *message, struct job *job, uint64_t n
         tallies_total(job->tallies, &totals);
         message->job.now_ns = now_ns;
         message->job.n_samples = totals.counts.n_samples;
+        message->job.n_tokens = totals.counts.n_tokens;
         message->job.n_reads = totals.counts.n_reads;
         message->job.n_bytes_read = totals.counts.n_bytes_read;
         message->job.read_ns = totals.counts.read_ns;

@@ -12,6 +12,7 @@
 #define TALLIES 8u
 
 #define TALLY_COUNTS(ROW)                                                                                              \
+        ROW(n_tokens, "of text, in whole batches")                                                                     \
         ROW(n_samples, "in their places")                                                                              \
         ROW(n_reads, "of files or parts of shards; a sample may take several")                                         \
         ROW(n_bytes_read, "by these")                                                                                  \
