@@ -92,7 +92,8 @@ void source_closep(struct source **source);
 
 /* Does the folder still look as it did when the source was opened first? Looks at each directory or shard, but not at
  * each file in a directory: adding, removing or renaming a file changes the time of its directory. Where each sample
- * has files of its own, one that was rewritten in place is not noticed; its reader notices if the length differs.
+ * has files of its own, one that was rewritten in place is not noticed; its reader notices if the length differs. The
+ * digest leaves their bytes out, as it is also that of the same samples when they are packed.
  * Shards are noticed by any difference of base/machine/file_stamp.h, and then indexed again: if no byte differs, it is
  * the same dataset, with the same digest. Returns 0; SOURCE_STALE with `why`, which says what changed; or an errno.
  * Blocks for about one stat of each directory or shard. */

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Files that were replaced by others of equal size and time: the daemon serves what is there now, and a saved state notices
 that these are other data. What touches no byte (chmod, a link, a copy) changes no digest."""
+import hashlib
 import io
 import os
 import shutil
@@ -144,6 +145,40 @@ def _(box):
     for kind in files:
         equal(fields_of(daemon, kind), expected[kind], f"{kind} after a restart")
     equal(digests(daemon), before, "digests after a restart")
+
+
+@case("a file of one sample that is rewritten with its length is served as it is, under the old digest; with another length it is damage")
+def _(box):
+    for i in range(3):
+        write(box.path("d", "data", f"{i}.bin"), b"old %d" % i)
+        write(box.path("d", "labels", f"{i}.txt"), b"%d" % i)
+    keys = {"format": "folder", "pattern": "data/{name}.bin", "files": "label=labels/{name}.txt"}
+    daemon = box.daemon({"d": {"path": box.path("d"), **keys}})
+
+    def served(**terms):
+        return [tuple(line["fields"][name]["sha256"] for name in ("file", "label"))
+                for line in daemon.read("d", pipeline="file: raw; label: raw", shuffle=False, job=os.urandom(4).hex(), **terms)]
+
+    def told(*rows):
+        return [tuple(hashlib.sha256(content).hexdigest() for content in row) for row in rows]
+
+    old = [(b"old %d" % i, b"%d" % i) for i in range(3)]
+    equal(served(), told(*old), "at first")
+    before = digests(daemon)
+    for way in ("in place", "renamed"):
+        content = b"new " if way == "in place" else b"NEW "
+        for i in range(2):
+            replace(box.path("d", "data", f"{i}.bin"), content + b"%d" % i, way)
+            replace(box.path("d", "labels", f"{i}.txt"), b"%d" % (8 - i), way)
+        now = [(content + b"%d" % i, b"%d" % (8 - i)) for i in range(2)] + old[2:]
+        equal(served(), told(*now), f"rewritten {way}")
+        daemon.stop()
+        daemon.start()
+        equal(served(), told(*now), f"rewritten {way}, after a restart")
+        equal(digests(daemon), before, "digest")
+    with open(box.path("d", "data", "1.bin"), "ab") as file:
+        file.write(b"more")
+    equal(served(on_error="skip"), told(now[0], now[2]), "without the one that has grown")
 
 
 @case("a class whose folder was replaced by one of equal time has its new pictures")
