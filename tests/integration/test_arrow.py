@@ -298,7 +298,7 @@ def _(box):
     daemon = box.daemon({name: arrow(path) for name, path in paths.items()})
     daemon.refused("splits", "several splits", "train, test")
     daemon.refused("cut", "data-00001-of-00002.arrow", "is cut")
-    daemon.refused("mixed", "b.arrow", "columns instead of")
+    daemon.refused("mixed", "b.arrow", "has none of the columns")
     daemon.refused("gone", "../x.arrow", "not a file of the folder")
     daemon.refused("none", "has no Arrow file")
     daemon.refused("packed", "column \"image\" holds pictures", "without compression", pipeline="image: raw")

@@ -161,7 +161,7 @@ def _(box):
         "short": (ended(64), "chunk-0-1.bin", "Arrow"),
         "none": (ended(0), "chunk-0-1.bin", "said to take 0 bytes"),
         "miscounted": (miscount, "chunk-0-1.bin", "has 13 rows", "says 14"),
-        "other": (lambda content, index: other, "chunk-0-1.bin", "columns"),
+        "other": (lambda content, index: other, "chunk-0-1.bin", "has 10 rows"),
         "secret": (hide, "encryption"),
     }
     names = list(cases)

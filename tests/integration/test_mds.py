@@ -81,8 +81,6 @@ def _(box):
         "climbs": (good, index_of(good, raw_data={"basename": "../s.mds", "bytes": len(good), "hashes": {}}), "../s.mds",
                    "not a path within"),
         "absolute": (good, index_of(good, raw_data={"basename": "/etc/passwd", "bytes": 1, "hashes": {}}), "not a path within"),
-        "columns": (good, {"version": 2, "shards": index_of(good)["shards"] + index_of(good, column_names=["x", "z"])["shards"]},
-                    "shard 1", "other columns"),
         "version": (good, {**index_of(good), "version": 3}, "version 3"),
         "other": (good, index_of(good, format="json"), 'format "json"'),
         "none": (good, {"version": 2, "shards": []}, "names no shard"),
@@ -180,6 +178,43 @@ def _(box):
     equal([line["fields"]["x"]["shape"] for line in daemon.read("good", batch=1, shuffle=False)],
           [[2 + k, 2] for k in range(8) for _ in range(3)], "shapes")
     daemon.refused("bad", "s5.mds: sample 0: the array x is float32 [7, 3]", pipeline="x")
+
+
+@case("shards may differ in the sequence of their columns, in which ones they have, and in the types of numbers; another encoding is listed")
+def _(box):
+    shards = [  # encodings and sizes by name; samples
+        ({"n": ("int", 8), "text": ("str", None), "x": ("int8", 1), "big": ("int", 8), "odd": ("str", None), "only": ("uint8", 1)},
+         [(1, b"one", -3, 1 << 60 | 1, b"a", 7), (-2, b"", 5, 2, b"b", 8)]),
+        ({"more": ("bytes", None), "text": ("str", None), "odd": ("int", 8), "x": ("uint8", 1), "big": ("float64", 8), "n": ("int32", 4)},
+         [(b"skipped", b"drei", 4, 200, 0.5, -70000)]),
+        ({"text": ("str", None), "n": ("int", 8), "x": ("float32", 4), "odd": ("str", None)}, [(b"vier", 1 << 40, 0.25, b"c")]),
+        ({"odd": ("pkl", None), "n": ("int", 8)}, [(b"pickled", 9)])]
+    forms = {"int": "q", "int8": "b", "uint8": "B", "int32": "i", "float64": "d", "float32": "f"}
+    index = {"version": 2, "shards": []}
+    for k, (columns, samples) in enumerate(shards):
+        items = [b"".join([struct.pack("<I", len(value)) for value in sample if isinstance(value, bytes)] +
+                          [value if isinstance(value, bytes) else struct.pack("<" + forms[encoding], value)
+                           for value, (encoding, _) in zip(sample, columns.values())]) for sample in samples]
+        begins = [4 * (len(items) + 2)]
+        for item in items:
+            begins.append(begins[-1] + len(item))
+        content = struct.pack(f"<I{len(begins)}I", len(items), *begins) + b"".join(items)
+        write(box.path("d", f"{k}.mds"), content)
+        one = index_of(content, samples=len(items), column_names=list(columns), column_encodings=[encoding for encoding, _ in columns.values()],
+                       column_sizes=[size for _, size in columns.values()])["shards"][0]
+        index["shards"].append({**one, "raw_data": {**one["raw_data"], "basename": f"{k}.mds"}})
+    write(box.path("d", "index.json"), json.dumps(index).encode())
+    daemon = box.daemon({"d": mds(box.path("d")), "some": {**mds(box.path("d")), "fields": "words=text, n"}})
+    names = ("n", "text", "x", "only")
+    lines = daemon.read("d", batch=1, pipeline="; ".join(names), shuffle=False)
+    equal([[field and field.get("value", field.get("text")) for field in (line["fields"][name] for name in names)] for line in lines],
+          [[1, "one", -3, 7], [-2, "", 5, 8], [-70000, "drei", 200, None], [1 << 40, "vier", 0.25, None], [9, None, None, None]], "values")
+    equal([lines[0]["fields"][name]["dtype"] for name in ("n", "x", "only")], ["int64", "float64", "uint8"], "dtypes")
+    equal([line["fields"]["words"] and line["fields"]["words"]["text"] for line in daemon.read("some", batch=1, shuffle=False)],
+          ["one", "", "drei", "vier", None], "words")
+    daemon.refused("d", 'field "odd" cannot be served', "another encoding in shard 1", pipeline="n; odd")
+    daemon.refused("d", 'field "big" cannot be served', "one of its numbers is not exact", "0.mds: sample 0", pipeline="n; big")
+    daemon.refused("d", "more", pipeline="n; more")
 
 
 @case("a changed index.json is another dataset")

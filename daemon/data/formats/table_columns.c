@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "daemon/data/field_name.h"
+#include "daemon/data/index/index_layout.h"
 
 bool table_column_is_wanted(const char *fields, const char *name) {
         char wanted[SCHEMA_NAME_MAX], cut[SCHEMA_NAME_MAX];
@@ -47,6 +48,13 @@ int table_column_is_twice(struct refusals *refusals, const char *name, struct wh
         int r = why_set(why, -EINVAL, "two columns have the name \"%s\"; call rename_column()", name);
 
         return refusals_mark(refusals, name, r);
+}
+
+int table_column_is_too_many(struct refusals *refusals, const char *column, struct why *why) {
+        int r = why_set(why, -ENOTSUP, "the dataset has more than %u columns; choose this one with fields = \"...\"",
+                        INDEX_FIELDS_MAX);
+
+        return table_column_refuse(refusals, column, r, why);
 }
 
 int table_column_name(const char *name, struct schema_field *field, struct why *why) {

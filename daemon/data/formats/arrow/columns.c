@@ -8,6 +8,7 @@
 
 #include "daemon/data/field_name.h"
 #include "daemon/data/formats/arrow/table/texts.h"
+#include "daemon/data/formats/differing/number_types.h"
 #include "daemon/data/formats/table_columns.h"
 #include "daemon/data/index/index_layout.h"
 
@@ -47,8 +48,8 @@ static int refuse_field(const struct planning *planning, const char *name, uint3
 
 static int plan_list(const struct planning *planning, struct arrow_column *column) {
         uint32_t n_levels;
-        const struct arrow_field *element = arrow_list_element(planning->schema, column->idx_field, &n_levels);
-        const struct arrow_field *list = arrow_schema_field(planning->schema, column->idx_field);
+        const struct arrow_field *element = arrow_list_element(planning->schema, column->place.idx_field, &n_levels);
+        const struct arrow_field *list = arrow_schema_field(planning->schema, column->place.idx_field);
 
         column->role = element->kind == ARROW_BOOL ? ARROW_ROLE_BOOLS : ARROW_ROLE_STORED;
         column->field.kind = FIELD_VALUE;
@@ -84,14 +85,14 @@ static bool is_bytes(const struct arrow_field *field, bool is_text) {
 }
 
 /* struct{bytes: binary, path: string}, as Image and Audio are stored: which of its members are these? */
-static bool is_media(const struct planning *planning, uint32_t idx_field, uint32_t *ret_bytes, uint32_t *ret_path) {
-        const struct arrow_field *field = arrow_schema_field(planning->schema, idx_field);
+static bool is_media(const struct arrow_schema *schema, uint32_t idx_field, uint32_t *ret_bytes, uint32_t *ret_path) {
+        const struct arrow_field *field = arrow_schema_field(schema, idx_field);
         uint32_t idx_child = idx_field + 1;
 
         *ret_bytes = *ret_path = 0;
         for (uint32_t i = 0; i < field->n_children; i++) {
-                const struct arrow_field *child = arrow_schema_field(planning->schema, idx_child);
-                const char *name = arrow_schema_text(planning->schema, child->name);
+                const struct arrow_field *child = arrow_schema_field(schema, idx_child);
+                const char *name = arrow_schema_text(schema, child->name);
 
                 if (strcmp(name, "bytes") == 0 && is_bytes(child, false))
                         *ret_bytes = idx_child;
@@ -103,8 +104,8 @@ static bool is_media(const struct planning *planning, uint32_t idx_field, uint32
 }
 
 static int plan_media(const struct planning *planning, struct arrow_column *column) {
-        if (!is_media(planning, column->idx_field, &column->idx_bytes, &column->idx_path))
-                return refuse_field(planning, column->field.name, column->idx_field);
+        if (!is_media(planning->schema, column->place.idx_field, &column->place.idx_bytes, &column->place.idx_path))
+                return refuse_field(planning, column->field.name, column->place.idx_field);
         column->role = ARROW_ROLE_MEDIA;
         column->is_surveyed = true;
         column->field.kind = FIELD_BYTES;
@@ -112,7 +113,7 @@ static int plan_media(const struct planning *planning, struct arrow_column *colu
 }
 
 static int plan_type(const struct planning *planning, struct arrow_column *column) {
-        const struct arrow_field *field = arrow_schema_field(planning->schema, column->idx_field);
+        const struct arrow_field *field = arrow_schema_field(planning->schema, column->place.idx_field);
 
         switch (field->kind) {
         case ARROW_BOOL:
@@ -126,18 +127,18 @@ static int plan_type(const struct planning *planning, struct arrow_column *colum
         case ARROW_FIXED:
                 return strcmp(field->type, "fixed_size_binary") == 0
                                ? plan_bytes(column, FIELD_BYTES)
-                               : refuse_field(planning, column->field.name, column->idx_field);
+                               : refuse_field(planning, column->field.name, column->place.idx_field);
         case ARROW_STRUCT:
                 return plan_media(planning, column);
         default:
-                if (arrow_has_texts(planning->schema, column->idx_field)) {
+                if (arrow_has_texts(planning->schema, column->place.idx_field)) {
                         column->role = ARROW_ROLE_TEXTS;
                         column->field.kind = FIELD_TEXTS;
                         return 0;
                 }
-                if (field->has_dictionary || !(arrow_has_cells(planning->schema, column->idx_field) ||
-                                               arrow_has_bools(planning->schema, column->idx_field)))
-                        return refuse_field(planning, column->field.name, column->idx_field);
+                if (field->has_dictionary || !(arrow_has_cells(planning->schema, column->place.idx_field) ||
+                                               arrow_has_bools(planning->schema, column->place.idx_field)))
+                        return refuse_field(planning, column->field.name, column->place.idx_field);
                 return plan_list(planning, column);
         }
 }
@@ -200,9 +201,9 @@ static int plan_column(const struct planning *planning, struct arrow_columns *co
                             INDEX_FIELDS_MAX);
                 return leave_out(planning, columns, candidate->name, r);
         }
-        column->idx_field = candidate->idx_field;
-        column->n_parents = candidate->n_parents;
-        memcpy(column->idx_parents, candidate->idx_parents, sizeof(column->idx_parents));
+        column->place.idx_field = candidate->idx_field;
+        column->place.n_parents = candidate->n_parents;
+        memcpy(column->place.idx_parents, candidate->idx_parents, sizeof(candidate->idx_parents));
         for (uint32_t i = 0; i < ARROW_LEVELS_MAX; i++)
                 column->widths.n[i] = ARROW_WIDTH_NONE;
         column->least = INT64_MAX;
@@ -229,7 +230,7 @@ static bool is_record(const struct planning *planning, uint32_t idx_field) {
         uint32_t bytes, path;
 
         return field->kind == ARROW_STRUCT && !field->has_dictionary && field->n_children > 0 &&
-               !is_media(planning, idx_field, &bytes, &path);
+               !is_media(planning->schema, idx_field, &bytes, &path);
 }
 
 /* Each member of a struct becomes a field, if it is wanted; a struct within a struct is passed through. */
@@ -287,6 +288,95 @@ int arrow_columns_plan(struct arrow_columns *columns, const struct arrow_schema 
         return r == 0 && columns->n == 0 ? table_no_column(fields, refusals, why) : r;
 }
 
+/* ---- in one file ------------------------------------------------------------------------------------------------- */
+
+static uint32_t dtype_of(const struct arrow_schema *schema, uint32_t idx_field) {
+        uint32_t n_levels;
+        const struct arrow_field *element = arrow_list_element(schema, idx_field, &n_levels);
+
+        return element->kind == ARROW_BOOL ? DLP_DTYPE_BOOL : element->dtype;
+}
+
+/* Can it be read there as it was planned? */
+static bool suits(const struct arrow_column *column, const struct arrow_schema *file) {
+        uint32_t idx = column->here.idx_field;
+        bool is_number = column->role == ARROW_ROLE_NUMBER || column->role == ARROW_ROLE_CLASS;
+
+        if (column->role == ARROW_ROLE_BOOLS)
+                return arrow_has_bools(file, idx) && !arrow_schema_field(file, idx)->has_dictionary;
+        if (column->role == ARROW_ROLE_TEXTS)
+                return arrow_has_texts(file, idx);
+        if (column->role == ARROW_ROLE_MEDIA || is_number)
+                return true;
+        return arrow_has_cells(file, idx) &&
+               (column->field.n_dims == 0 || !arrow_schema_field(file, idx)->has_dictionary);
+}
+
+void arrow_column_join(struct arrow_column *column, uint32_t dtype) {
+        uint32_t joined = number_types_join(column->field.dtype, dtype);
+
+        if (column->field.kind != FIELD_VALUE || dtype == column->field.dtype || joined == NUMBER_TYPE_NONE)
+                return;
+        column->field.dtype = joined;
+        column->is_mixed = true;
+        if (joined != DLP_DTYPE_INT64 && column->class_names) {
+                column->class_names = NULL; /* classes have whole numbers */
+                column->is_surveyed = false;
+        }
+}
+
+/* Did the first pass see this type of its numbers? */
+static bool is_as_settled(const struct arrow_column *column) {
+        uint32_t dtype = column->field.dtype;
+
+        return column->field.kind != FIELD_VALUE || column->here.dtype == dtype ||
+               (column->is_mixed && number_types_join(dtype, column->here.dtype) == dtype);
+}
+
+static int find_column(struct arrow_column *column, const struct arrow_schema *schema, const struct arrow_schema *file,
+                       const uint32_t *map, bool is_settled, struct why *why) {
+        struct arrow_place *here = &column->here;
+        uint32_t idx = map[column->place.idx_field];
+
+        *here = (struct arrow_place){ .idx_field = idx, .n_parents = column->place.n_parents };
+        if (idx == COLUMN_NONE)
+                return 0;
+        if (idx != COLUMN_OTHER && column->role == ARROW_ROLE_MEDIA) {
+                here->idx_bytes = map[column->place.idx_bytes];
+                here->idx_path = map[column->place.idx_path];
+        }
+        if (idx == COLUMN_OTHER || here->idx_bytes == COLUMN_OTHER || here->idx_path == COLUMN_OTHER ||
+            !suits(column, file))
+                return why_set(
+                        why, -ENOTSUP,
+                        "column \"%s\" is of another type than in the first file (%s); write all files in one way",
+                        column->field.name, arrow_schema_field(schema, column->place.idx_field)->type);
+        for (uint32_t i = 0; i < here->n_parents; i++)
+                here->idx_parents[i] = map[column->place.idx_parents[i]];
+        here->dtype = dtype_of(file, idx);
+        if (!is_settled)
+                arrow_column_join(column, here->dtype);
+        else if (!is_as_settled(column))
+                return why_set(why, -ESTALE, "column \"%s\" has changed while it was read", column->field.name);
+        return 0;
+}
+
+int arrow_columns_find(struct arrow_columns *columns, const struct arrow_schema *schema,
+                       const struct arrow_schema *file, struct refusals *refusals, struct why *why) {
+        uint32_t *map = calloc(schema->n_fields + 1, sizeof(*map));
+        int r = 0;
+
+        if (!map)
+                return why_set(why, -ENOMEM, "no memory for its columns");
+        if (!arrow_schema_map(schema, file, map))
+                r = why_set(why, -EINVAL, "has none of the columns that the first file has");
+        for (uint32_t i = 0; i < columns->n && r == 0; i++)
+                r = refusals_mark(refusals, columns->all[i].field.name,
+                                  find_column(&columns->all[i], schema, file, map, columns->is_settled, why));
+        free(map);
+        return r;
+}
+
 /* ---- after the first pass -------------------------------------------------------------------------------------- */
 
 static int settle_media(const struct arrow_column *column, struct why *why) {
@@ -301,11 +391,14 @@ static int settle_media(const struct arrow_column *column, struct why *why) {
 int arrow_columns_settle(struct arrow_columns *columns, struct refusals *refusals, struct why *why) {
         int r = 0;
 
+        columns->is_settled = true;
         for (uint32_t i = 0; i < columns->n && r == 0; i++) {
                 struct arrow_column *column = &columns->all[i];
 
                 if (column->role == ARROW_ROLE_MEDIA)
                         r = refusals_mark(refusals, column->field.name, settle_media(column, why));
+                if (column->is_mixed && column->role == ARROW_ROLE_STORED)
+                        column->role = ARROW_ROLE_COPIED; /* lists of numbers */
                 if (column->class_names && column->n_absent == 0 && column->least >= 0 &&
                     column->most < cJSON_GetArraySize(column->class_names))
                         column->role = ARROW_ROLE_CLASS; /* else they are numbers: -1 stands for "unknown" */

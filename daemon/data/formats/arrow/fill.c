@@ -8,6 +8,7 @@
 #include "daemon/data/formats/arrow/indices.h"
 #include "daemon/data/formats/arrow/table/texts.h"
 #include "daemon/data/formats/copied.h"
+#include "daemon/data/formats/differing/number_types.h"
 #include "daemon/data/formats/outside.h"
 #include "daemon/data/formats/table_columns.h"
 #include "proto/base/cleanup.h"
@@ -29,7 +30,8 @@ struct filling {
         struct gathered *gathered;               /* one for each column */
         struct outside_files outside;
         uint32_t n_stored;
-        struct growing copy; /* the value of a row that was unpacked */
+        struct growing copy;      /* the value of a row that was unpacked, */
+        struct growing converted; /* and as numbers of another type */
         struct text_list texts;
         const char *name; /* of the last file, of the folder's memory; and what it looked like */
         struct stat status;
@@ -45,6 +47,7 @@ static void filling_rest(struct filling *filling) {
         free(filling->gathered);
         filling->gathered = NULL;
         growing_fini(&filling->copy);
+        growing_fini(&filling->converted);
         text_list_fini(&filling->texts);
 }
 
@@ -165,12 +168,11 @@ static int fill_file(void *userdata, const char *name, const struct stat *status
 
 static int gather_media(const struct arrow_column *column, const struct arrow_rows *rows, struct gathered *gathered,
                         struct why *why) {
-        struct arrow_widths widths = column->widths;
-        uint32_t idx = has_own_file(column) ? column->idx_path : column->idx_bytes;
-        int r = arrow_validity(rows, column->idx_field, gathered->is_valid, why);
+        uint32_t idx = has_own_file(column) ? column->here.idx_path : column->here.idx_bytes;
+        int r = arrow_validity(rows, column->here.idx_field, gathered->is_valid, why);
 
         if (r == 0)
-                r = arrow_cells(rows, idx, &widths, gathered->cells, why);
+                r = arrow_member_cells(rows, idx, gathered->cells, why);
         for (uint32_t i = 0; i < rows->n && r == 0; i++)
                 if (!gathered->is_valid[i])
                         gathered->cells[i] = (struct arrow_cell){ ARROW_CELL_NULL, 0 };
@@ -185,13 +187,13 @@ static int gather_values(const struct arrow_column *column, const struct arrow_r
         case ARROW_ROLE_STORED:
         case ARROW_ROLE_COPIED:
         case ARROW_ROLE_BOOLS:
-                return arrow_cells(rows, column->idx_field, &widths, gathered->cells, why);
+                return arrow_cells(rows, column->here.idx_field, &widths, gathered->cells, why);
         case ARROW_ROLE_TEXTS:
-                return arrow_lists(rows, column->idx_field, gathered->cells, why);
+                return arrow_lists(rows, column->here.idx_field, gathered->cells, why);
         case ARROW_ROLE_MEDIA:
                 return gather_media(column, rows, gathered, why);
         default:
-                return arrow_numbers(rows, column->idx_field, gathered->numbers, gathered->is_valid, why);
+                return arrow_numbers(rows, column->here.idx_field, gathered->numbers, gathered->is_valid, why);
         }
 }
 
@@ -199,10 +201,19 @@ static int gather_values(const struct arrow_column *column, const struct arrow_r
 static int gather(const struct arrow_column *column, const struct arrow_rows *rows, struct gathered *gathered,
                   struct why *why) {
         bool is_there[ARROW_ROWS_MAX];
-        int r = gather_values(column, rows, gathered, why);
+        int r;
 
-        for (uint32_t k = 0; k < column->n_parents && r == 0; k++) {
-                r = arrow_validity(rows, column->idx_parents[k], is_there, why);
+        if (column->here.idx_field == COLUMN_NONE) {
+                for (uint32_t i = 0; i < rows->n; i++) {
+                        gathered->is_valid[i] = false;
+                        if (gathered->cells)
+                                gathered->cells[i] = (struct arrow_cell){ ARROW_CELL_NULL, 0 };
+                }
+                return 0;
+        }
+        r = gather_values(column, rows, gathered, why);
+        for (uint32_t k = 0; k < column->here.n_parents && r == 0; k++) {
+                r = arrow_validity(rows, column->here.idx_parents[k], is_there, why);
                 for (uint32_t i = 0; i < rows->n && r == 0; i++) {
                         if (is_there[i])
                                 continue;
@@ -217,7 +228,7 @@ static int gather(const struct arrow_column *column, const struct arrow_rows *ro
 /* Are these whole elements of the field's shape? They are, unless the file has changed since the first pass. */
 static bool is_whole(const struct arrow_column *column, const struct arrow_cell *cell) {
         const struct schema_field *field = &column->field;
-        uint64_t unit = field->kind == FIELD_VALUE ? dlp_dtype_bytes(field->dtype) : 1;
+        uint64_t unit = field->kind == FIELD_VALUE ? dlp_dtype_bytes(column->here.dtype) : 1;
 
         for (uint32_t i = 0; i < field->n_dims; i++)
                 unit *= field->shape[i] > 0 ? (uint64_t)field->shape[i] : 1;
@@ -275,6 +286,14 @@ static int count_copied(struct filling *filling, const struct arrow_column *colu
                         " MiB of them; choose columns with fields = \"...\", join each list to one text, or raise "
                         "memory_limit",
                         column->field.name, max >> 20);
+        if (column->is_mixed)
+                return why_set(
+                        why, -EFBIG,
+                        "column \"%s\": lists whose numbers are not of one type in all files are kept in memory, and "
+                        "the dataset has more than %" PRIu64
+                        " MiB of them; write all files with one type, choose columns with fields = \"...\", or raise "
+                        "memory_limit",
+                        column->field.name, max >> 20);
         return why_set(why, -EFBIG,
                        "the dataset has more than %" PRIu64
                        " MiB when it is unpacked; write it without compression (pyarrow: "
@@ -291,7 +310,7 @@ static int fill_texts(struct filling *filling, const struct arrow_column *column
 
         text_list_clear(&filling->texts);
         filling->texts.max_bytes = index_watch_max_copied(filling->pass->watch);
-        r = arrow_texts(rows, column->idx_field, row, cell, &filling->texts, &detail);
+        r = arrow_texts(rows, column->here.idx_field, row, cell, &filling->texts, &detail);
         if (r < 0)
                 return why_set(why, r, "column \"%s\": %s", column->field.name, detail.text);
         r = count_copied(filling, column, text_list_bytes(&filling->texts), why);
@@ -303,21 +322,50 @@ static int fill_texts(struct filling *filling, const struct arrow_column *column
                      : 0;
 }
 
+static int inexact(const struct arrow_column *column, struct why *why) {
+        struct why detail;
+        int r = number_differs(column->here.dtype, column->field.dtype, &detail);
+
+        return why_set(why, r, "column \"%s\" %s", column->field.name, detail.text);
+}
+
+/* A list of numbers, whose bytes are in filling->copy. */
+static int fill_converted(struct filling *filling, const struct arrow_column *column, uint64_t n_bytes,
+                          struct why *why) {
+        uint64_t n = n_bytes / dlp_dtype_bytes(column->here.dtype);
+        uint64_t n_new = n * dlp_dtype_bytes(column->field.dtype);
+        int r;
+
+        growing_clear(&filling->converted);
+        r = growing_append(&filling->converted, NULL, n_new + 1); /* one more: it is not NULL */
+        if (r == 0 &&
+            !numbers_convert(column->here.dtype, filling->copy.bytes, n, column->field.dtype, filling->converted.bytes))
+                return inexact(column, why);
+        if (r == 0)
+                r = index_builder_set_value(filling->builder, column->idx_index, filling->converted.bytes, n_new);
+        return r < 0 ? why_errno(why, r, "column \"%s\" cannot be copied", column->field.name) : 0;
+}
+
 static int fill_copied(struct filling *filling, const struct arrow_column *column, const struct arrow_rows *rows,
                        const struct arrow_cell *cell, struct why *why) {
+        uint64_t n_bytes = column->is_mixed ? cell->n_bytes / dlp_dtype_bytes(column->here.dtype) *
+                                                      dlp_dtype_bytes(column->field.dtype)
+                                            : cell->n_bytes;
         struct why detail;
-        int r = count_copied(filling, column, cell->n_bytes, why);
+        int r = count_copied(filling, column, n_bytes, why);
 
         if (r < 0)
                 return r;
         growing_clear(&filling->copy);
         r = growing_append(&filling->copy, NULL, cell->n_bytes + 1); /* one more: it is not NULL */
         if (r >= 0 && column->role == ARROW_ROLE_BOOLS) {
-                r = arrow_bools(rows, column->idx_field, cell, (bool *)filling->copy.bytes, &detail);
+                r = arrow_bools(rows, column->here.idx_field, cell, (bool *)filling->copy.bytes, &detail);
                 if (r < 0)
                         return why_set(why, r, "column \"%s\": %s", column->field.name, detail.text);
         } else if (r >= 0)
                 r = arrow_cell_read(cell, rows->fd, filling->copy.bytes);
+        if (r >= 0 && column->is_mixed)
+                return fill_converted(filling, column, cell->n_bytes, why);
         if (r >= 0 && column->field.kind == FIELD_TEXT &&
             utf8_valid(filling->copy.bytes, cell->n_bytes) < cell->n_bytes)
                 return why_set(why, -EBADMSG, "column \"%s\": a text is not UTF-8: \"%.100s\"; write it as binary",
@@ -327,13 +375,25 @@ static int fill_copied(struct filling *filling, const struct arrow_column *colum
         return r < 0 ? why_errno(why, r, "column \"%s\" cannot be copied", column->field.name) : 0;
 }
 
+/* The number of a row, in the type that it has in all files together. */
+static int take_number(const struct filling *filling, uint32_t idx_column, uint32_t idx_row, uint64_t *ret_number,
+                       struct why *why) {
+        const struct arrow_column *column = &filling->pass->columns.all[idx_column];
+        size_t width = dlp_dtype_bytes(column->here.dtype);
+
+        if (number_convert(column->here.dtype, filling->gathered[idx_column].numbers + idx_row * width,
+                           column->field.dtype, ret_number))
+                return 0;
+        return inexact(column, why);
+}
+
 /* A row's value in one column. */
 static int fill_value(struct filling *filling, const struct arrow_rows *rows, uint32_t idx_column, uint32_t idx_row,
                       struct index_row *stored, struct why *why) {
         const struct arrow_column *column = &filling->pass->columns.all[idx_column];
         const struct gathered *gathered = &filling->gathered[idx_column];
         const struct arrow_cell *cell = has_places(column) ? &gathered->cells[idx_row] : NULL;
-        size_t width = dlp_dtype_bytes(column->field.dtype);
+        uint64_t number;
         int r = 0;
 
         if (cell && cell->offset != ARROW_CELL_NULL && !is_whole(column, cell) && !has_own_file(column))
@@ -346,22 +406,25 @@ static int fill_value(struct filling *filling, const struct arrow_rows *rows, ui
                 return fill_texts(filling, column, rows, idx_row, cell, why);
         if (cell)
                 return fill_copied(filling, column, rows, cell, why);
-        if (column->role == ARROW_ROLE_NUMBER && gathered->is_valid[idx_row])
-                r = index_builder_set_value(filling->builder, column->idx_index, gathered->numbers + idx_row * width,
-                                            width);
+        if (column->role == ARROW_ROLE_CLASS || !gathered->is_valid[idx_row])
+                return 0;
+        r = take_number(filling, idx_column, idx_row, &number, why);
+        if (r < 0)
+                return r;
+        r = index_builder_set_value(filling->builder, column->idx_index, &number, dlp_dtype_bytes(column->field.dtype));
         return r < 0 ? why_set(why, r, "no memory for its index") : 0;
 }
 
 /* The label, if the dataset has classes. */
 static int find_label(const struct filling *filling, uint32_t idx_row, int32_t *ret_label, struct why *why) {
         const struct arrow_columns *columns = &filling->pass->columns;
-        int64_t label = 0;
+        uint64_t label = 0;
 
         for (uint32_t i = 0; i < columns->n; i++) {
                 if (columns->all[i].role != ARROW_ROLE_CLASS)
                         continue;
-                memcpy(&label, filling->gathered[i].numbers + idx_row * sizeof(label), sizeof(label));
-                if (label < 0 || label >= cJSON_GetArraySize(columns->all[i].class_names))
+                if (!filling->gathered[i].is_valid[idx_row] || take_number(filling, i, idx_row, &label, why) < 0 ||
+                    label >= (uint64_t)cJSON_GetArraySize(columns->all[i].class_names))
                         return why_set(why, -ESTALE, "column \"%s\" has changed while it was read",
                                        columns->all[i].field.name);
         }

@@ -41,29 +41,6 @@ static int open_table(const struct arrow_pass *pass, int fd, uint64_t n_bytes, s
         return r;
 }
 
-int arrow_pass_open(struct arrow_pass *pass, const char *split, const char *fields) {
-        _cleanup_(closep) int fd = -1;
-        struct stat status;
-        struct why detail;
-        const char *name;
-        int r = find_files(pass, split);
-
-        if (r < 0)
-                return r;
-        name = (const char *)pass->folder.names.bytes;
-        fd = listed_open(pass->root_fd, pass->files->root, name, &pass->settled_ns, &status, pass->why);
-        if (fd < 0)
-                return fd;
-        r = open_table(pass, fd, (uint64_t)status.st_size, &pass->first, &detail);
-        if (r == 0)
-                r = arrow_table_next(pass->first, &detail);
-        if (r >= 0)
-                r = arrow_columns_plan(&pass->columns, arrow_table_schema(pass->first), pass->folder.info, fields,
-                                       r == 0 && arrow_table_batch(pass->first)->compression != ARROW_PLAIN,
-                                       pass->refusals, &detail);
-        return r < 0 ? in_file(pass, name, r, &detail) : 0;
-}
-
 static int look_up(const struct arrow_pass *pass, uint64_t n_rows) {
         const struct index_watch *watch = pass->watch;
 
@@ -74,6 +51,69 @@ static int look_up(const struct arrow_pass *pass, uint64_t n_rows) {
         if (watch && watch->progress)
                 watch->progress(watch->userdata, n_rows);
         return 0;
+}
+
+/* Opens file `idx` and its table. Returns 0 or an errno, with `why` of the pass. */
+static int open_file(struct arrow_pass *pass, const char *name, int *ret_fd, struct stat *ret_status,
+                     struct arrow_table **ret_table) {
+        struct why detail;
+        int r;
+
+        *ret_fd = listed_open(pass->root_fd, pass->files->root, name, &pass->settled_ns, ret_status, pass->why);
+        if (*ret_fd < 0)
+                return *ret_fd;
+        r = open_table(pass, *ret_fd, (uint64_t)ret_status->st_size, ret_table, &detail);
+        return r < 0 ? in_file(pass, name, r, &detail) : 0;
+}
+
+/* A column that has no type in the first file gets that of a later one. */
+static int complete_schema(struct arrow_pass *pass) {
+        const char *name = (const char *)pass->folder.names.bytes;
+        struct why detail;
+        int r = 0;
+
+        for (uint64_t i = 1; i < pass->folder.n_files && r == 0 && arrow_schema_has_null(&pass->schema); i++) {
+                _cleanup_(arrow_table_closep) struct arrow_table *table = NULL;
+                _cleanup_(closep) int fd = -1;
+                struct stat status;
+
+                name += strlen(name) + 1;
+                r = open_file(pass, name, &fd, &status, &table);
+                if (r < 0)
+                        return r;
+                r = arrow_schema_complete(&pass->schema, arrow_table_schema(table), &detail);
+                r = r < 0 ? in_file(pass, name, r, &detail) : look_up(pass, 0);
+        }
+        return r;
+}
+
+int arrow_pass_open(struct arrow_pass *pass, const char *split, const char *fields) {
+        _cleanup_(arrow_table_closep) struct arrow_table *first = NULL;
+        _cleanup_(closep) int fd = -1;
+        bool is_compressed = false;
+        struct stat status;
+        struct why detail;
+        const char *name;
+        int r = find_files(pass, split);
+
+        if (r < 0)
+                return r;
+        name = (const char *)pass->folder.names.bytes;
+        r = open_file(pass, name, &fd, &status, &first);
+        if (r < 0)
+                return r;
+        r = arrow_table_next(first, &detail);
+        is_compressed = r == 0 && arrow_table_batch(first)->compression != ARROW_PLAIN;
+        if (r >= 0)
+                r = arrow_schema_complete(&pass->schema, arrow_table_schema(first), &detail);
+        if (r < 0)
+                return in_file(pass, name, r, &detail);
+        r = complete_schema(pass);
+        if (r < 0)
+                return r;
+        r = arrow_columns_plan(&pass->columns, &pass->schema, pass->folder.info, fields, is_compressed, pass->refusals,
+                               &detail);
+        return r < 0 ? in_file(pass, name, r, &detail) : 0;
 }
 
 static int run_batch(const struct arrow_pass *pass, const struct arrow_visitor *visitor,
@@ -113,12 +153,12 @@ static int run_file(struct arrow_pass *pass, const struct arrow_visitor *visitor
         struct why detail;
         int r;
 
-        fd = listed_open(pass->root_fd, pass->files->root, name, &pass->settled_ns, ret_status, pass->why);
-        if (fd < 0)
-                return fd;
-        r = open_table(pass, fd, (uint64_t)ret_status->st_size, &table, &detail);
-        if (r == 0)
-                r = arrow_schema_compare(arrow_table_schema(table), arrow_table_schema(pass->first), &detail);
+        r = open_file(pass, name, &fd, ret_status, &table);
+        if (r < 0)
+                return r;
+        r = arrow_columns_find(&pass->columns, &pass->schema, arrow_table_schema(table), pass->refusals, &detail);
+        if (r == 0 && !visitor->rows)
+                return 0;
         if (r == 0 && visitor->file)
                 r = visitor->file(visitor->userdata, name, ret_status, &detail);
         while (r == 0 && (r = arrow_table_next(table, &detail)) == 0) {
@@ -264,13 +304,13 @@ int arrow_pass_run(struct arrow_pass *pass, const struct arrow_visitor *visitor)
                                          .take = take_file,
                                          .free = part_free,
                                          .userdata = &running });
-        if (r == 0 && running.n_rows == 0)
+        if (r == 0 && visitor->rows && running.n_rows == 0)
                 r = why_set(pass->why, -ENOENT, "%s: its Arrow files have no rows", pass->files->root);
         return r;
 }
 
 void arrow_pass_fini(struct arrow_pass *pass) {
         arrow_columns_fini(&pass->columns);
-        arrow_table_close(pass->first);
+        arrow_schema_fini(&pass->schema);
         arrow_folder_fini(&pass->folder);
 }

@@ -1,7 +1,7 @@
 /* data/formats/arrow/pass.h: one pass over all rows of a dataset, file by file and a few thousand rows at a time.
  *
- * The dataset is opened first: its files are found, and the first one's schema decides what becomes of the columns. All
- * other files must have the same schema.
+ * The dataset is opened first: its files are found, and the first one's schema decides what becomes of the columns. In
+ * the other files they are found by their names, and of a column without a type the first file that has one decides.
  *
  * Several threads go through it (data/files/parted.h): each visits a file for itself, in a part. The parts are taken in
  * order; a file that a part could not read is visited again, by the caller's thread. */
@@ -21,7 +21,7 @@ struct arrow_pass {
         struct why *why;
         const struct arrow_host *host; /* NULL: the files are Arrow files */
         struct arrow_folder folder;
-        struct arrow_table *first; /* of which only the schema is used */
+        struct arrow_schema schema; /* of the dataset */
         struct arrow_columns columns;
         int64_t settled_ns;
         const atomic_bool *is_over; /* of a part: nobody wants it any more; else NULL */
@@ -34,7 +34,8 @@ struct arrow_visitor {
         void *userdata;
         /* A file begins. `status` is from before it was read. May be NULL. Returns 0 or an errno with `why`. */
         int (*file)(void *userdata, const char *name, const struct stat *status, struct why *why);
-        /* Some rows of it. Returns 0 or an errno with `why`, which names the column, but not the file or batch. */
+        /* Some rows of it; NULL: only the schemas of the files are looked at. Returns 0 or an errno with `why`, which
+         * names the column, but not the file or batch. */
         int (*rows)(void *userdata, const struct arrow_rows *rows, struct why *why);
 
         /* The same for a part: what it finds is kept for take(). In any thread. `part` is a pass of its own, with

@@ -3,10 +3,11 @@
 #include <errno.h>
 #include <string.h>
 
+#include "daemon/data/formats/differing/number_types.h"
 #include "proto/base/cleanup.h"
 
 struct survey {
-        struct arrow_visitor visitor; /* of a part */
+        struct arrow_visitor visitor;
         struct arrow_columns *columns;
         struct refusals *refusals; /* NULL in a part */
         struct arrow_cell cells[ARROW_ROWS_MAX], paths[ARROW_ROWS_MAX];
@@ -14,29 +15,37 @@ struct survey {
         bool is_valid[ARROW_ROWS_MAX];
 };
 
+static bool is_here(const struct arrow_column *column) {
+        return column->here.idx_field != COLUMN_NONE;
+}
+
 static int survey_labels(struct survey *survey, struct arrow_column *column, const struct arrow_rows *rows,
                          struct why *why) {
-        int r = arrow_numbers(rows, column->idx_field, survey->labels, survey->is_valid, why);
+        int r = arrow_numbers(rows, column->here.idx_field, survey->labels, survey->is_valid, why);
+        size_t width = dlp_dtype_bytes(column->here.dtype);
+        int64_t label = 0;
 
         for (uint32_t i = 0; i < rows->n && r == 0; i++) {
-                if (!survey->is_valid[i]) {
+                if (!survey->is_valid[i] ||
+                    !number_convert(column->here.dtype, (const uint8_t *)survey->labels + i * width, DLP_DTYPE_INT64,
+                                    &label)) {
                         column->n_absent++;
                         continue;
                 }
-                column->least = survey->labels[i] < column->least ? survey->labels[i] : column->least;
-                column->most = survey->labels[i] > column->most ? survey->labels[i] : column->most;
+                column->least = label < column->least ? label : column->least;
+                column->most = label > column->most ? label : column->most;
         }
         return r;
 }
 
 static int survey_media(struct survey *survey, struct arrow_column *column, const struct arrow_rows *rows,
                         struct why *why) {
-        int r = arrow_validity(rows, column->idx_field, survey->is_valid, why);
+        int r = arrow_validity(rows, column->here.idx_field, survey->is_valid, why);
 
         if (r == 0)
-                r = arrow_cells(rows, column->idx_bytes, &column->widths, survey->cells, why);
+                r = arrow_member_cells(rows, column->here.idx_bytes, survey->cells, why);
         if (r == 0)
-                r = arrow_cells(rows, column->idx_path, &column->widths, survey->paths, why);
+                r = arrow_member_cells(rows, column->here.idx_path, survey->paths, why);
         for (uint32_t i = 0; i < rows->n && r == 0; i++) {
                 if (!survey->is_valid[i])
                         column->n_absent++;
@@ -52,11 +61,15 @@ static int survey_media(struct survey *survey, struct arrow_column *column, cons
 
 static int survey_column(struct survey *survey, struct arrow_column *column, const struct arrow_rows *rows,
                          struct why *why) {
+        if (!is_here(column)) {
+                column->n_absent += rows->n;
+                return 0;
+        }
         if (column->class_names)
                 return survey_labels(survey, column, rows, why);
         if (column->role == ARROW_ROLE_MEDIA)
                 return survey_media(survey, column, rows, why);
-        return arrow_cells(rows, column->idx_field, &column->widths, survey->cells, why);
+        return arrow_cells(rows, column->here.idx_field, &column->widths, survey->cells, why);
 }
 
 static int survey_rows(void *userdata, const struct arrow_rows *rows, struct why *why) {
@@ -79,13 +92,13 @@ static int survey_rows(void *userdata, const struct arrow_rows *rows, struct why
 /* ---- parts ------------------------------------------------------------------------------------------------------- */
 
 static struct arrow_visitor *make_part(void *userdata, struct arrow_pass *part) {
+        const struct survey *whole = userdata;
         struct survey *survey = calloc(1, sizeof(*survey));
 
-        (void)userdata;
         if (!survey)
                 return NULL;
         survey->columns = &part->columns;
-        survey->visitor = (struct arrow_visitor){ .userdata = survey, .rows = survey_rows };
+        survey->visitor = (struct arrow_visitor){ .userdata = survey, .rows = whole->visitor.rows };
         return &survey->visitor;
 }
 
@@ -106,6 +119,8 @@ static void add_column(struct arrow_column *column, const struct arrow_column *p
         for (uint32_t i = 0; i < ARROW_LEVELS_MAX; i++)
                 if (column->widths.n[i] == ARROW_WIDTH_NONE)
                         column->widths.n[i] = part->widths.n[i];
+        arrow_column_join(column, part->field.dtype);
+        column->is_mixed |= part->is_mixed;
         column->n_inside += part->n_inside;
         column->n_outside += part->n_outside;
         column->n_absent += part->n_absent;
@@ -128,7 +143,7 @@ static int take_part(void *userdata, struct arrow_visitor *part, const char *nam
 
 int arrow_survey(struct arrow_pass *pass) {
         _cleanup_(freep) struct survey *survey = calloc(1, sizeof(*survey));
-        bool is_needed = false;
+        bool is_needed = false; /* the rows are looked at */
         struct why detail;
         int r = 0;
 
@@ -138,12 +153,13 @@ int arrow_survey(struct arrow_pass *pass) {
         survey->refusals = pass->refusals;
         for (uint32_t i = 0; i < pass->columns.n; i++)
                 is_needed = is_needed || pass->columns.all[i].is_surveyed;
-        if (is_needed)
-                r = arrow_pass_run(pass, &(struct arrow_visitor){ .userdata = survey,
-                                                                  .rows = survey_rows,
-                                                                  .make = make_part,
-                                                                  .free = free_part,
-                                                                  .take = take_part });
+        survey->visitor = (struct arrow_visitor){ .userdata = survey,
+                                                  .rows = is_needed ? survey_rows : NULL,
+                                                  .make = make_part,
+                                                  .free = free_part,
+                                                  .take = take_part };
+        if (is_needed || pass->folder.n_files > 1)
+                r = arrow_pass_run(pass, &survey->visitor);
         if (r < 0)
                 return r;
         r = arrow_columns_settle(&pass->columns, pass->refusals, &detail);

@@ -8,6 +8,7 @@
 
 #include "daemon/base/little_endian.h"
 #include "daemon/data/files/listed.h"
+#include "daemon/data/formats/differing/number_types.h"
 #include "daemon/data/formats/items/item_array.h"
 #include "daemon/data/index/indexing.h"
 #include "proto/base/cleanup.h"
@@ -161,16 +162,19 @@ static int place_columns(struct item_walk *walk, struct index_row rows[]) {
                 rows[0] = (struct index_row){ .file = INDEX_NO_FILE, .offset = at, .length = end - at };
                 return 0;
         }
-        for (uint32_t i = 0; i < set->n_columns; i++)
-                n_sizes += set->columns[i].n_bytes == 0 ? 4 : 0;
+        for (uint32_t i = 0; i < walk->n_places; i++)
+                n_sizes += walk->places[i].n_bytes == 0 ? 4 : 0;
         if (n_sizes > end - at)
                 return refuse(walk, "is shorter than the sizes of its columns");
         r = peek(walk, at, (size_t)n_sizes, &sizes);
         if (r < 0)
                 return r;
         at += n_sizes;
-        for (uint32_t i = 0; i < set->n_columns; i++) {
-                uint64_t n = set->columns[i].n_bytes;
+        for (uint32_t i = 0; i < set->n_columns; i++)
+                rows[i] = (struct index_row){ .file = INDEX_NO_FILE, .offset = INDEX_ROW_ABSENT };
+        for (uint32_t i = 0; i < walk->n_places; i++) {
+                const struct item_place *place = &walk->places[i];
+                uint64_t n = place->n_bytes;
 
                 if (n == 0) {
                         n = le32(sizes);
@@ -178,7 +182,9 @@ static int place_columns(struct item_walk *walk, struct index_row rows[]) {
                 }
                 if (n > end - at)
                         return refuse(walk, "its columns are longer than itself");
-                rows[i] = (struct index_row){ .file = INDEX_NO_FILE, .offset = at, .length = n };
+                if (place->idx_column != COLUMN_NONE)
+                        rows[place->idx_column] =
+                                (struct index_row){ .file = INDEX_NO_FILE, .offset = at, .length = n };
                 at += n;
         }
         return at == end ? 0 : refuse(walk, "its columns are shorter than itself");
@@ -197,12 +203,35 @@ static int check_length(const struct item_walk *walk, const struct schema_field 
                        walk->name, walk->set->item, walk->idx_item, field->name, length);
 }
 
+/* A number becomes the value of a column of the index. */
+static int copy_number(struct item_walk *walk, uint32_t idx, uint32_t idx_mixed, const struct index_row *row) {
+        const struct schema_field *field = &walk->set->columns[idx].field;
+        uint32_t from = walk->dtypes[idx];
+        const uint8_t *bytes;
+        struct why detail;
+        uint64_t number;
+        int r = peek(walk, row->offset, (size_t)row->length, &bytes);
+
+        if (r < 0)
+                return r;
+        if (row->length != dlp_dtype_bytes(from))
+                return refuse(walk, "the size of a number is not that of its type");
+        if (!number_convert(from, bytes, field->dtype, &number)) {
+                r = number_differs(from, field->dtype, &detail);
+                return why_set(walk->why, r, "%s/%s: %s %" PRIu64 ": column %s %s", walk->root, walk->name,
+                               walk->set->item, walk->idx_item, field->name, detail.text);
+        }
+        r = index_builder_set_value(walk->builder, idx_mixed, &number, dlp_dtype_bytes(field->dtype));
+        return r < 0 ? why_errno(walk->why, r, "%s: its index, after %" PRIu64 " samples", walk->root, walk->n_items)
+                     : 0;
+}
+
 static int take_column(struct item_walk *walk, uint32_t idx, struct index_row *row) {
         const struct item_column *column = &walk->set->columns[idx];
         struct item_array array;
         int r;
 
-        if (column->field.kind != FIELD_VALUE)
+        if (column->field.kind != FIELD_VALUE || row->offset == INDEX_ROW_ABSENT)
                 return 0;
         if (column->prefix == PREFIX_NONE)
                 return check_length(walk, &column->field, row->length);
@@ -220,7 +249,7 @@ static int take_column(struct item_walk *walk, uint32_t idx, struct index_row *r
 
 static int take_item(struct item_walk *walk) {
         struct index_row *rows = walk->rows;
-        uint32_t n = 0;
+        uint32_t n = 0, n_mixed = 0;
         int r = place_columns(walk, rows);
 
         for (uint32_t i = 0; i < walk->set->n_columns && r >= 0; i++) {
@@ -228,8 +257,13 @@ static int take_item(struct item_walk *walk) {
 
                 if (column->is_left_out)
                         continue;
-                r = refusals_mark(walk->set->refusals, column->field.name, take_column(walk, i, &rows[i]));
-                rows[n++] = rows[i];
+                if (!column->is_mixed) {
+                        r = take_column(walk, i, &rows[i]);
+                        rows[n++] = rows[i];
+                } else if (walk->builder && rows[i].offset != INDEX_ROW_ABSENT)
+                        r = copy_number(walk, i, n_mixed, &rows[i]);
+                n_mixed += column->is_mixed;
+                refusals_mark(walk->set->refusals, column->field.name, r);
         }
         if (r < 0 || !walk->builder)
                 return r;
@@ -309,10 +343,22 @@ static int walk_items(struct item_walk *walk, const struct item_shard *shard, co
         return r;
 }
 
+static void begin_layout(struct item_walk *walk, const struct item_shard *shard) {
+        const struct item_layout *layout = (const struct item_layout *)(const void *)walk->set->layouts.bytes +
+                                           shard->idx_layout;
+
+        walk->places = (const struct item_place *)(const void *)walk->set->places.bytes + layout->first;
+        walk->n_places = layout->n;
+        for (uint32_t i = 0; i < walk->n_places; i++)
+                if (walk->places[i].idx_column != COLUMN_NONE)
+                        walk->dtypes[walk->places[i].idx_column] = walk->places[i].dtype;
+}
+
 int item_walk_shard(struct item_walk *walk, uint64_t idx_shard, struct stat *ret_status) {
         const struct item_shard *shard = (const struct item_shard *)(const void *)walk->set->shards.bytes + idx_shard;
         int r;
 
+        begin_layout(walk, shard);
         walk->name = (const char *)walk->set->names.bytes + shard->name;
         walk->fd = listed_open(walk->root_fd, walk->root, walk->name, &walk->set->settled_ns, ret_status, walk->why);
         if (walk->fd < 0)

@@ -18,6 +18,8 @@ struct item_walk {
         const char *name; /* of the shard */
         int fd;
         uint64_t n_bytes;
+        const struct item_place *places; /* of its layout */
+        uint32_t n_places;
         uint64_t idx_item; /* in the shard */
         uint32_t *begins;  /* of the items, and the end of the last one; in `table` */
         struct growing table;
@@ -25,7 +27,8 @@ struct item_walk {
         uint64_t window_at;
         size_t n_window;
         uint8_t window[64 << 10];
-        bool has_array[INDEX_FIELDS_MAX]; /* the column's type and shape are known from an earlier item */
+        uint32_t dtypes[INDEX_FIELDS_MAX]; /* of each column in this shard */
+        bool has_array[INDEX_FIELDS_MAX];  /* the column's type and shape are known from an earlier item */
 };
 
 /* Walks over all items of a shard, of which `ret_status` is from before it was read; with a builder, it is added to it.

@@ -11,14 +11,37 @@
 #include "proto/base/cleanup.h"
 
 void item_set_fini(struct item_set *set) {
+        growing_fini(&set->layouts);
+        growing_fini(&set->places);
         growing_fini(&set->shards);
         growing_fini(&set->names);
+}
+
+int item_set_add_layout(struct item_set *set, const struct item_place *places, uint32_t n) {
+        struct item_layout layout = { .first = set->places.n_bytes / sizeof(*places), .n = n };
+        int r = growing_append(&set->places, places, n * sizeof(*places));
+
+        return r < 0 ? r : growing_append(&set->layouts, &layout, sizeof(layout));
+}
+
+/* Without a layout, items hold the columns. */
+static int add_own_layout(struct item_set *set) {
+        _cleanup_(freep) struct item_place *places = calloc(set->n_columns + 1, sizeof(*places));
+
+        if (set->layouts.n_bytes > 0)
+                return 0;
+        if (!places)
+                return -ENOMEM;
+        for (uint32_t i = 0; i < set->n_columns; i++)
+                places[i] = (struct item_place){ i, set->columns[i].field.dtype, set->columns[i].n_bytes };
+        return item_set_add_layout(set, places, set->n_columns);
 }
 
 int item_set_add_shard(struct item_set *set, const char *name, int64_t n_items, int64_t n_bytes, struct why *why) {
         struct item_shard shard = { .name = set->names.n_bytes,
                                     .n_items = (uint64_t)n_items,
                                     .n_bytes = (uint64_t)n_bytes };
+        uint32_t n_layouts = (uint32_t)(set->layouts.n_bytes / sizeof(struct item_layout));
         int r;
 
         if (!name[0] || name[0] == '/' || !index_is_inner_path(name))
@@ -26,6 +49,7 @@ int item_set_add_shard(struct item_set *set, const char *name, int64_t n_items, 
         if (n_items < 0 || n_items > UINT32_MAX || n_bytes < 0)
                 return why_set(why, -EBADMSG, "shard %s has %" PRId64 " %ss and %" PRId64 " bytes, which is impossible",
                                name, n_items, set->item, n_bytes);
+        shard.idx_layout = n_layouts > 0 ? n_layouts - 1 : 0;
         r = growing_append(&set->names, name, strlen(name) + 1);
         if (r >= 0)
                 r = growing_append(&set->shards, &shard, sizeof(shard));
@@ -48,30 +72,48 @@ const struct item_column *item_set_choose(struct item_set *set, const char *fiel
                 field->kind = FIELD_BYTES;
                 field->dtype = field->n_dims = 0;
                 column->prefix = PREFIX_NONE;
+                column->is_mixed = false;
         }
         return NULL;
 }
 
 /* ---- the index --------------------------------------------------------------------------------------------------- */
 
-static uint32_t count_served(const struct item_set *set) {
+static uint32_t count_served(const struct item_set *set, bool is_mixed) {
         uint32_t n = 0;
 
         for (uint32_t i = 0; i < set->n_columns; i++)
-                n += !set->columns[i].is_left_out;
+                n += !set->columns[i].is_left_out && set->columns[i].is_mixed == is_mixed;
         return n;
+}
+
+/* Stored fields come first, then the index's own columns, both in the sequence of the set. */
+static int describe(const struct item_set *set, struct index_builder *builder) {
+        uint32_t n_stored = 0, idx;
+        int r = 0;
+
+        for (uint32_t i = 0; i < set->n_columns && r >= 0; i++) {
+                const struct item_column *column = &set->columns[i];
+
+                if (column->is_left_out)
+                        continue;
+                if (column->is_mixed)
+                        r = index_builder_add_column(builder, &column->field, &idx);
+                else
+                        index_builder_describe(builder, n_stored++, &column->field);
+        }
+        return r;
 }
 
 static int begin_index(const struct item_set *set, struct index_builder **ret_builder) {
         _cleanup_(index_builder_freep) struct index_builder *builder = NULL;
-        uint32_t idx_root, n = 0;
-        int r = index_builder_new(set->format, count_served(set), &builder);
+        uint32_t idx_root;
+        int r = index_builder_new(set->format, count_served(set, false), &builder);
 
+        if (r >= 0)
+                r = describe(set, builder);
         if (r < 0)
                 return r;
-        for (uint32_t i = 0; i < set->n_columns; i++)
-                if (!set->columns[i].is_left_out)
-                        index_builder_describe(builder, n++, &set->columns[i].field);
         index_builder_name_rows(builder);
         r = index_builder_add_dir(builder, "", &set->folder, &idx_root);
         if (r >= 0)
@@ -239,11 +281,14 @@ int items_build(struct item_set *set, int root_fd, const char *root, const struc
 
         if (!walk)
                 return why_errno(why, -ENOMEM, "%s: its index", root);
-        if (count_served(set) == 0) {
+        if (count_served(set, false) + count_served(set, true) == 0) {
                 r = table_no_column(NULL, set->refusals, &detail);
                 return why_set(why, r, "%s: %s", root, detail.text);
         }
         *walk = (struct item_walk){ .set = set, .root_fd = root_fd, .root = root, .watch = watch, .why = why };
+        r = add_own_layout(set);
+        if (r < 0)
+                return why_errno(why, r, "%s: its index", root);
         r = has_prefixes(set) ? walk_shards(walk) : 0;
         if (r < 0)
                 return r;

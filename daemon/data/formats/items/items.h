@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 
 #include "daemon/data/format.h"
+#include "daemon/data/formats/differing/columns_map.h"
 #include "daemon/data/growing.h"
 #include "daemon/data/schema.h"
 
@@ -31,13 +32,29 @@ struct item_column {
         uint64_t n_bytes;          /* 0: not fixed */
         enum item_prefix prefix;
         char refused[32]; /* how its values are stored, if they cannot be served; "": they can */
+        uint64_t n_shard; /* of such a column: 1 + the shard in which they are not stored as in the first; 0: in none */
+        bool is_mixed;    /* a number whose type differs from shard to shard: a column of the index */
         bool is_left_out; /* it cannot be served, and is not in the index */
+};
+
+/* A value within an item of some shards. */
+struct item_place {
+        uint32_t idx_column; /* of the set; COLUMN_NONE: it is not one of them */
+        uint32_t dtype;      /* of a number */
+        uint64_t n_bytes;    /* 0: not fixed */
+};
+
+/* What the items of some shards hold, in this sequence. */
+struct item_layout {
+        size_t first; /* of the set's places */
+        uint32_t n;
 };
 
 struct item_shard {
         size_t name; /* offset into names: relative to the root, checked to lie within it */
         uint64_t n_items;
-        uint64_t n_bytes; /* of the file, unless the set is_resized */
+        uint64_t n_bytes;    /* of the file, unless the set is_resized */
+        uint32_t idx_layout; /* the last one when it was added; of a set without layouts all items hold its columns */
 };
 
 struct item_set {
@@ -52,6 +69,7 @@ struct item_set {
         bool is_resized;       /* the files were decompressed since their sizes were written down */
         int (*check)(int fd, uint64_t n_bytes, struct why *why); /* of a shard before it is read, or NULL: returns 0 or
                                                                   * an errno with `why`, which does not name it */
+        struct growing layouts, places;                          /* struct item_layout, struct item_place */
         struct growing shards;                                   /* struct item_shard */
         struct growing names;
         struct stat folder, index_status; /* of the root and of its index.json, from before they were read */
@@ -64,6 +82,9 @@ void item_set_fini(struct item_set *set);
 /* Adds a shard of the set. Returns 0; -EBADMSG with `why` if the name leads out of the root or a number is impossible;
  * -ENOMEM. */
 int item_set_add_shard(struct item_set *set, const char *name, int64_t n_items, int64_t n_bytes, struct why *why);
+
+/* Adds a layout of n places for the shards that are added from now on. -ENOMEM. */
+int item_set_add_layout(struct item_set *set, const struct item_place *places, uint32_t n);
 
 /* The columns that `fields` (as in fields = "a=x|y, b") does not name become bytes that nobody asks for, whatever they
  * hold. NULL: all are wanted. Columns among the refusals are left out. Returns the first one that is wanted and

@@ -13,23 +13,33 @@
 
 #include "daemon/data/field_name.h"
 #include "daemon/data/format_tell.h"
+#include "daemon/data/formats/differing/columns_map.h"
+#include "daemon/data/formats/differing/number_types.h"
 #include "daemon/data/formats/items/index_json.h"
 #include "daemon/data/formats/items/items.h"
+#include "daemon/data/formats/table_columns.h"
 #include "proto/base/cleanup.h"
 
 #define VERSION      2
 #define NDARRAY      "ndarray"
 #define ENCODING_MAX 128u
+#define COLUMNS_MAX  16384u
 
 struct reading {
         struct item_set set;
         int root_fd;
         const char *root;
         const char *fields;                        /* that are wanted; NULL: all */
-        struct json_token names, encodings, sizes; /* of the first shard */
+        struct json_token names, encodings, sizes; /* of the last shard */
         uint64_t n_shards;
+        struct growing parsed; /* struct item_column: its columns, in the sequence of its items */
+        uint32_t n_parsed;
         uint32_t idx_column; /* that is read next */
 };
+
+static struct item_column *parsed_columns(const struct reading *reading) {
+        return (struct item_column *)(void *)reading->parsed.bytes;
+}
 
 /* ---- columns ----------------------------------------------------------------------------------------------------- */
 
@@ -136,33 +146,33 @@ static uint64_t size_of(const struct item_column *column) {
 
 static int take_name(void *userdata, const struct json_token *element, struct why *why) {
         struct reading *reading = userdata;
-        struct item_set *set = &reading->set;
-        struct item_column *column = &set->columns[set->n_columns];
+        struct item_column column = { .field.is_stored = true };
         char name[ITEM_NAME_MAX];
         int r;
 
-        if (set->n_columns == INDEX_FIELDS_MAX)
-                return why_set(why, -E2BIG, "it has more than %u columns", INDEX_FIELDS_MAX);
+        if (reading->n_parsed == COLUMNS_MAX)
+                return why_set(why, -E2BIG, "it has more than %u columns", COLUMNS_MAX);
         r = index_json_text(element, "", name, sizeof(name), NULL);
         if (r < 0 || !name[0])
-                return why_set(why, -ENOTSUP, "column %u: its name does not have 1 to %zu bytes", set->n_columns,
+                return why_set(why, -ENOTSUP, "column %u: its name does not have 1 to %zu bytes", reading->n_parsed,
                                sizeof(name) - 1);
-        field_name_from(name, strlen(name), column->field.name);
-        for (uint32_t i = 0; i < set->n_columns; i++)
-                if (strcmp(set->columns[i].field.name, column->field.name) == 0)
-                        return why_set(why, -EBADMSG, "it has two columns with the name %s", column->field.name);
-        column->field.is_stored = true;
-        set->n_columns++;
+        field_name_from(name, strlen(name), column.field.name);
+        for (uint32_t i = 0; i < reading->n_parsed; i++)
+                if (strcmp(parsed_columns(reading)[i].field.name, column.field.name) == 0)
+                        return why_set(why, -EBADMSG, "it has two columns with the name %s", column.field.name);
+        r = growing_append(&reading->parsed, &column, sizeof(column));
+        if (r < 0)
+                return why_set(why, r, "no memory for its columns");
+        reading->n_parsed++;
         return 0;
 }
 
 static int take_encoding(void *userdata, const struct json_token *element, struct why *why) {
         struct reading *reading = userdata;
-        struct item_column *column = &reading->set.columns[reading->idx_column];
+        struct item_column *column = &parsed_columns(reading)[reading->idx_column];
         char text[ENCODING_MAX];
 
-        if (reading->idx_column++ == reading->set.n_columns ||
-            index_json_text(element, "", text, sizeof(text), NULL) < 0)
+        if (reading->idx_column++ == reading->n_parsed || index_json_text(element, "", text, sizeof(text), NULL) < 0)
                 return why_set(why, -EBADMSG, "its columns do not have an encoding each");
         column->field.is_json = strcmp(text, "json") == 0;
         if (!read_encoding(text, column)) {
@@ -172,23 +182,12 @@ static int take_encoding(void *userdata, const struct json_token *element, struc
         return 0;
 }
 
-static int refuse_column(const struct item_column *column, struct why *why) {
-        if (strcmp(column->refused, "pkl") == 0)
-                return why_set(
-                        why, -ENOTSUP,
-                        "column %s holds pickled Python objects, which run code when they are read; write it with "
-                        "another encoding, such as bytes, json or ndarray",
-                        column->field.name);
-        return why_set(why, -ENOTSUP, "column %s has the encoding \"%s\", which is unknown", column->field.name,
-                       column->refused);
-}
-
 static int take_size(void *userdata, const struct json_token *element, struct why *why) {
         struct reading *reading = userdata;
-        struct item_column *column = &reading->set.columns[reading->idx_column];
+        struct item_column *column = &parsed_columns(reading)[reading->idx_column];
         int64_t n_bytes = 0;
 
-        if (reading->idx_column++ == reading->set.n_columns ||
+        if (reading->idx_column++ == reading->n_parsed ||
             (element->kind != JSON_NULL && index_json_number(element, "", &n_bytes, NULL) < 0))
                 return why_set(why, -EBADMSG, "its columns do not have a size each");
         column->n_bytes = (uint64_t)n_bytes;
@@ -198,35 +197,125 @@ static int take_size(void *userdata, const struct json_token *element, struct wh
                        column->field.name, n_bytes);
 }
 
-static int read_columns(struct reading *reading, const struct json_token *shard, struct why *why) {
-        const struct item_column *refused;
-        int r = index_json_each(shard, "column_names", take_name, reading, why);
+static int parse_columns(struct reading *reading, const struct json_token *shard, struct why *why) {
+        int r;
 
-        reading->idx_column = 0;
+        growing_clear(&reading->parsed);
+        reading->n_parsed = reading->idx_column = 0;
+        r = index_json_each(shard, "column_names", take_name, reading, why);
         if (r == 0)
                 r = index_json_each(shard, "column_encodings", take_encoding, reading, why);
-        if (r == 0 && reading->idx_column != reading->set.n_columns)
+        if (r == 0 && reading->idx_column != reading->n_parsed)
                 return why_set(why, -EBADMSG, "its columns do not have an encoding each");
         reading->idx_column = 0;
         if (r == 0)
                 r = index_json_each(shard, "column_sizes", take_size, reading, why);
-        if (r == 0 && (reading->idx_column != reading->set.n_columns || reading->set.n_columns == 0))
+        if (r == 0 && (reading->idx_column != reading->n_parsed || reading->n_parsed == 0))
                 return why_set(why, -EBADMSG, "its columns do not have a size each");
-        while (r == 0 && (refused = item_set_choose(&reading->set, reading->fields)))
-                r = refusals_add(reading->set.refusals, refused->field.name, refuse_column(refused, why), why);
         return r;
 }
 
-/* ---- shards ------------------------------------------------------------------------------------------------------ */
+/* ---- shards that differ ------------------------------------------------------------------------------------------ */
+
+static const char *name_of(const void *columns, uint32_t idx) {
+        return ((const struct item_column *)columns)[idx].field.name;
+}
+
+static uint32_t n_below_of(const void *columns, uint32_t idx) {
+        (void)columns, (void)idx;
+        return 0;
+}
+
+static enum column_sort sort_of(const void *columns, uint32_t idx) {
+        (void)columns, (void)idx;
+        return COLUMN_VALUE;
+}
+
+static bool is_number(const struct item_column *column) {
+        return column->field.kind == FIELD_VALUE && column->field.n_dims == 0 && column->prefix == PREFIX_NONE;
+}
+
+static bool is_alike(const void *columns, uint32_t idx, const void *others, uint32_t idx_other) {
+        const struct item_column *one = (const struct item_column *)columns + idx;
+        const struct item_column *other = (const struct item_column *)others + idx_other;
+
+        if (one->refused[0] || other->refused[0])
+                return strcmp(one->refused, other->refused) == 0;
+        if (is_number(one) && is_number(other))
+                return number_types_join(one->field.dtype, other->field.dtype) != NUMBER_TYPE_NONE;
+        return one->field.kind == other->field.kind && one->field.dtype == other->field.dtype &&
+               one->field.is_json == other->field.is_json && one->prefix == other->prefix &&
+               one->field.n_dims == other->field.n_dims &&
+               memcmp(one->field.shape, other->field.shape, sizeof(one->field.shape)) == 0;
+}
+
+static const struct columns_type COLUMNS = {
+        .name = name_of, .n_below = n_below_of, .sort = sort_of, .is_alike = is_alike
+};
+
+/* What becomes of a column of the set, which is column `idx` of this shard. */
+static void meet_column(const struct reading *reading, struct item_column *column, uint32_t idx) {
+        const struct item_column *other = idx < COLUMN_OTHER ? &parsed_columns(reading)[idx] : NULL;
+
+        if (!other)
+                column->field.may_be_absent = true;
+        if (idx == COLUMN_OTHER && column->n_shard == 0) {
+                column->n_shard = reading->n_shards + 1;
+                if (!column->refused[0])
+                        strcpy(column->refused, "?");
+        } else if (other && is_number(column) && column->field.dtype != other->field.dtype) {
+                column->field.dtype = number_types_join(column->field.dtype, other->field.dtype);
+                column->is_mixed = true;
+        }
+}
+
+/* Where this shard has the columns of the set. */
+static int meet_columns(struct reading *reading, struct item_place *places, uint32_t *map) {
+        struct item_set *set = &reading->set;
+        const struct item_column *parsed = parsed_columns(reading);
+
+        columns_map(&COLUMNS, (struct columns_range){ set->columns, 0, set->n_columns },
+                    (struct columns_range){ parsed, 0, reading->n_parsed }, map);
+        for (uint32_t i = 0; i < reading->n_parsed; i++)
+                places[i] = (struct item_place){ COLUMN_NONE, parsed[i].field.dtype, parsed[i].n_bytes };
+        for (uint32_t i = 0; i < set->n_columns; i++) {
+                if (map[i] < COLUMN_OTHER)
+                        places[map[i]].idx_column = i;
+                meet_column(reading, &set->columns[i], map[i]);
+        }
+        return item_set_add_layout(set, places, reading->n_parsed);
+}
+
+/* The first shard says which columns there are. */
+static int take_columns(struct reading *reading, struct why *why) {
+        struct item_set *set = &reading->set;
+        int r = 0;
+
+        for (uint32_t i = 0; i < reading->n_parsed && r == 0; i++) {
+                const struct item_column *column = &parsed_columns(reading)[i];
+                bool is_wanted = table_column_is_wanted(reading->fields, column->field.name);
+
+                if (refusals_have(set->refusals, column->field.name))
+                        continue;
+                if (set->n_columns < INDEX_FIELDS_MAX && (is_wanted || reading->n_parsed <= INDEX_FIELDS_MAX))
+                        set->columns[set->n_columns++] = *column;
+                else if (is_wanted)
+                        r = table_column_is_too_many(set->refusals, column->field.name, why);
+        }
+        return r;
+}
 
 static bool is_same(const struct json_token *one, const struct json_token *other) {
         return one->n_bytes == other->n_bytes && memcmp(one->bytes, other->bytes, one->n_bytes) == 0;
 }
 
-/* All shards have the columns of the first one. */
-static int check_columns(struct reading *reading, const struct json_token *shard, struct why *why) {
+/* Most shards have the columns of the one before. Positive outcome: this one does not. */
+#define OTHERS 1
+
+static int look_at_columns(struct reading *reading, const struct json_token *shard, struct why *why) {
         static const char *const PATHS[] = { "column_names", "column_encodings", "column_sizes" };
-        struct json_token *const firsts[] = { &reading->names, &reading->encodings, &reading->sizes };
+        struct json_token *const lasts[] = { &reading->names, &reading->encodings, &reading->sizes };
+        bool is_like_last = reading->n_shards > 0;
 
         for (size_t i = 0; i < ARRAY_SIZE(PATHS); i++) {
                 struct json_token value;
@@ -236,16 +325,58 @@ static int check_columns(struct reading *reading, const struct json_token *shard
                         return r;
                 if (r == JSON_ABSENT)
                         return why_set(why, -EBADMSG, "\"%s\" is missing", PATHS[i]);
-                if (reading->n_shards == 0)
-                        *firsts[i] = value;
-                else if (!is_same(firsts[i], &value))
-                        return why_set(why, -ENOTSUP,
-                                       "it has other columns than the first shard (\"%s\"): all shards of a "
-                                       "dataset have the same",
-                                       PATHS[i]);
+                is_like_last = is_like_last && is_same(lasts[i], &value);
+                *lasts[i] = value;
         }
-        return reading->n_shards == 0 ? read_columns(reading, shard, why) : 0;
+        return is_like_last ? 0 : OTHERS;
 }
+
+static int read_columns(struct reading *reading, const struct json_token *shard, struct why *why) {
+        _cleanup_(freep) struct item_place *places = NULL;
+        _cleanup_(freep) uint32_t *map = NULL;
+        int r = look_at_columns(reading, shard, why);
+
+        if (r != OTHERS)
+                return r;
+        r = parse_columns(reading, shard, why);
+        if (r == 0 && reading->n_shards == 0)
+                r = take_columns(reading, why);
+        if (r < 0)
+                return r;
+        places = calloc(reading->n_parsed + 1, sizeof(*places));
+        map = calloc(reading->set.n_columns + 1, sizeof(*map));
+        r = places && map ? meet_columns(reading, places, map) : -ENOMEM;
+        return r < 0 ? why_set(why, r, "no memory for its columns") : 0;
+}
+
+/* ---- columns that are refused ------------------------------------------------------------------------------------ */
+
+static int refuse_column(const struct item_column *column, struct why *why) {
+        if (strcmp(column->refused, "pkl") == 0)
+                return why_set(
+                        why, -ENOTSUP,
+                        "column %s holds pickled Python objects, which run code when they are read; write it with "
+                        "another encoding, such as bytes, json or ndarray",
+                        column->field.name);
+        if (column->n_shard > 0)
+                return why_set(why, -ENOTSUP,
+                               "column %s has another encoding in shard %" PRIu64
+                               " than in the first one; write all shards with the same",
+                               column->field.name, column->n_shard - 1);
+        return why_set(why, -ENOTSUP, "column %s has the encoding \"%s\", which is unknown", column->field.name,
+                       column->refused);
+}
+
+static int choose_columns(struct reading *reading, struct why *why) {
+        const struct item_column *refused;
+        int r = 0;
+
+        while (r == 0 && (refused = item_set_choose(&reading->set, reading->fields)))
+                r = refusals_add(reading->set.refusals, refused->field.name, refuse_column(refused, why), why);
+        return r;
+}
+
+/* ---- shards ------------------------------------------------------------------------------------------------------ */
 
 static int check_kind(const struct json_token *shard, struct why *why) {
         char format[16];
@@ -292,7 +423,7 @@ static int take_shard(void *userdata, const struct json_token *shard, struct why
         int r = check_kind(shard, why);
 
         if (r == 0)
-                r = check_columns(reading, shard, why);
+                r = read_columns(reading, shard, why);
         if (r == 0)
                 r = index_json_text(shard, "raw_data.basename", name, sizeof(name), why);
         if (r == 0)
@@ -325,6 +456,8 @@ static int read_index(struct reading *reading, const struct index_json *json, st
                             VERSION);
         if (r == 0)
                 r = index_json_each(&whole, "shards", take_shard, reading, &detail);
+        if (r == 0)
+                r = choose_columns(reading, &detail);
         if (r < 0)
                 return why_set(why, r, "%s/index.json: %s", reading->root, detail.text);
         if (reading->n_shards == 0)
@@ -356,6 +489,7 @@ static int mds_build(int root_fd, const struct files *files, const struct format
         if (r == 0)
                 r = items_build(&reading->set, root_fd, files->root, watch, ret_builder, why);
         item_set_fini(&reading->set);
+        growing_fini(&reading->parsed);
         free(reading);
         return r;
 }

@@ -6,6 +6,7 @@
 
 #include "daemon/data/files/listed.h"
 #include "daemon/data/formats/copied.h"
+#include "daemon/data/formats/differing/number_types.h"
 #include "daemon/data/formats/outside.h"
 #include "daemon/data/formats/text_list.h"
 #include "proto/base/cleanup.h"
@@ -22,9 +23,10 @@ struct filling {
         struct parquet_memory memory;
         struct parquet_reader *readers; /* one for each column */
         struct outside_files outside;
-        struct growing elements; /* of the list of a row */
-        struct text_list texts;  /* the same */
-        uint64_t row;            /* of the file */
+        struct growing elements;  /* of the list of a row, */
+        struct growing converted; /* and as numbers of another type */
+        struct text_list texts;   /* the same */
+        uint64_t row;             /* of the file */
 };
 
 /* What only reading needs. */
@@ -34,6 +36,7 @@ static void filling_rest(struct filling *filling) {
         free(filling->readers);
         filling->readers = NULL;
         growing_fini(&filling->elements);
+        growing_fini(&filling->converted);
         text_list_fini(&filling->texts);
 }
 
@@ -199,16 +202,16 @@ static int fill_copied(struct filling *filling, const struct parquet_column *col
 static int fill_number(struct filling *filling, const struct parquet_column *column, struct parquet_reader *reader,
                        int32_t *label, struct why *why) {
         struct parquet_value value;
-        int64_t number = 0;
+        int64_t stored = 0, number = 0;
         int r = parquet_reader_next(reader, &value, why);
 
         if (r < 0 || (is_null(&value) && column->role == PARQUET_ROLE_NUMBER))
                 return r;
-        if (!is_null(&value) && !parquet_number(reader->element, value.bytes, &number))
+        if (!is_null(&value) && !parquet_number(reader->element, value.bytes, &stored))
                 return why_set(why, -EBADMSG, "has a number that does not fit %s; write the file again",
                                dlp_dtype_name(reader->element->dtype));
-        if (!is_null(&value))
-                number = parquet_widen(reader->element->dtype, &number);
+        if (!is_null(&value) && !number_convert(reader->element->dtype, &stored, column->field.dtype, &number))
+                return number_differs(reader->element->dtype, column->field.dtype, why);
         if (column->role == PARQUET_ROLE_NUMBER) {
                 r = index_builder_set_value(filling->builder, column->idx_index, &number,
                                             dlp_dtype_bytes(column->field.dtype));
@@ -229,24 +232,42 @@ static uint64_t bytes_of(const struct schema_field *field) {
         return n_bytes;
 }
 
+/* The elements of a list, in the type that they have in all files together. */
+static int convert(struct filling *filling, uint32_t from, uint32_t to, struct why *why) {
+        uint64_t n = filling->elements.n_bytes / dlp_dtype_bytes(from);
+        int r;
+
+        growing_clear(&filling->converted);
+        r = n == 0 ? 0 : growing_append(&filling->converted, NULL, n * dlp_dtype_bytes(to));
+        if (r < 0)
+                return why_set(why, r, "no memory for its lists");
+        return numbers_convert(from, filling->elements.bytes, n, to, filling->converted.bytes)
+                       ? 0
+                       : number_differs(from, to, why);
+}
+
 static int fill_list(struct filling *filling, struct parquet_column *column, struct parquet_reader *reader,
                      struct why *why) {
+        struct growing *elements = &filling->elements;
         bool is_missing;
         int r;
 
-        growing_clear(&filling->elements);
-        r = parquet_reader_next_list(reader, &column->widths, &filling->elements, &is_missing, why);
+        growing_clear(elements);
+        r = parquet_reader_next_list(reader, &column->widths, elements, &is_missing, why);
+        if (r == 0 && !is_missing && reader->element->dtype != column->field.dtype) {
+                r = convert(filling, reader->element->dtype, column->field.dtype, why);
+                elements = &filling->converted;
+        }
         if (r == 0)
-                r = count_copied(filling, filling->elements.n_bytes, why);
+                r = count_copied(filling, elements->n_bytes, why);
         if (r < 0 || is_missing)
                 return r;
-        if (column->field.shape[0] > 0 && filling->elements.n_bytes != bytes_of(&column->field))
+        if (column->field.shape[0] > 0 && elements->n_bytes != bytes_of(&column->field))
                 return why_set(why, -EBADMSG,
                                "has a list of another length than the %" PRIi64
                                " elements of its Arrow type; write the file again",
                                column->field.shape[0]);
-        r = index_builder_set_value(filling->builder, column->idx_index, filling->elements.bytes,
-                                    filling->elements.n_bytes);
+        r = index_builder_set_value(filling->builder, column->idx_index, elements->bytes, elements->n_bytes);
         return r < 0 ? why_set(why, r, "no memory for its index") : 0;
 }
 
@@ -324,6 +345,17 @@ static int fill_row(struct filling *filling, struct why *why) {
         return r < 0 ? why_set(why, r, "no memory for its index") : 0;
 }
 
+/* The first pass has seen all types of its numbers. */
+static int begin_column(const struct parquet_group *group, const struct parquet_column *column, uint32_t idx,
+                        struct parquet_reader *reader, struct why *why) {
+        int r = parquet_group_begin(group, idx, reader, why);
+
+        if (r == 0 && column->field.kind == FIELD_VALUE && !reader->is_missing &&
+            number_types_join(reader->element->dtype, column->field.dtype) != column->field.dtype)
+                return why_set(why, -ESTALE, "has changed while it was read");
+        return r;
+}
+
 /* Begins or ends with all columns of a group. */
 static int each_reader(struct filling *filling, const struct parquet_group *group, bool is_begin, struct why *why) {
         struct why detail;
@@ -333,7 +365,7 @@ static int each_reader(struct filling *filling, const struct parquet_group *grou
                 const struct parquet_column *column = &filling->pass->columns.all[i];
                 uint32_t idx = parquet_column_has_own_file(column) ? column->idx_path : column->idx_value;
 
-                r = is_begin ? parquet_group_begin(group, idx, &filling->readers[i], &detail)
+                r = is_begin ? begin_column(group, column, idx, &filling->readers[i], &detail)
                              : parquet_reader_end(&filling->readers[i], &detail);
                 if (r < 0) {
                         why_set(why, r, "column \"%s\": %s", column->field.name, detail.text);

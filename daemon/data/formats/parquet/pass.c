@@ -9,29 +9,11 @@
 #include "daemon/data/files/parted.h"
 #include "daemon/data/files/seen.h"
 #include "daemon/data/formats/copied.h"
+#include "daemon/data/formats/differing/columns_map.h"
 #include "proto/base/cleanup.h"
 
 static int in_file(const struct parquet_pass *pass, const char *name, int error, const struct why *detail) {
         return why_set(pass->why, error, "%s/%s: %s", pass->files->root, name, detail->text);
-}
-
-int parquet_pass_open(struct parquet_pass *pass, const char *split, const char *fields) {
-        _cleanup_(closep) int fd = -1;
-        struct stat status;
-        struct why detail;
-        const char *name;
-        int r = parquet_folder_find(&pass->folder, pass->root_fd, pass->files, split, &pass->settled_ns, pass->why);
-
-        if (r < 0)
-                return r;
-        name = (const char *)pass->folder.names.bytes;
-        fd = listed_open(pass->root_fd, pass->files->root, name, &pass->settled_ns, &status, pass->why);
-        if (fd < 0)
-                return fd;
-        r = parquet_footer_read(fd, (uint64_t)status.st_size, &pass->first, &detail);
-        if (r == 0)
-                r = parquet_columns_plan(&pass->columns, &pass->first, fields, pass->refusals, &detail);
-        return r < 0 ? in_file(pass, name, r, &detail) : 0;
 }
 
 int parquet_pass_look_up(struct parquet_pass *pass, uint64_t n_rows, struct why *why) {
@@ -47,6 +29,59 @@ int parquet_pass_look_up(struct parquet_pass *pass, uint64_t n_rows, struct why 
         return 0;
 }
 
+/* Opens a file and reads its footer. Returns 0 or an errno, with `why` of the pass. */
+static int read_footer(struct parquet_pass *pass, const char *name, struct parquet_footer *footer) {
+        _cleanup_(closep) int fd = -1;
+        struct stat status;
+        struct why detail;
+        int r;
+
+        fd = listed_open(pass->root_fd, pass->files->root, name, &pass->settled_ns, &status, pass->why);
+        if (fd < 0)
+                return fd;
+        r = parquet_footer_read(fd, (uint64_t)status.st_size, footer, &detail);
+        return r < 0 ? in_file(pass, name, r, &detail) : 0;
+}
+
+/* A column that has no type in the first file gets that of a later one. */
+static int complete_schema(struct parquet_pass *pass) {
+        const char *name = (const char *)pass->folder.names.bytes;
+        struct why detail;
+        int r = 0;
+
+        for (uint64_t i = 1; i < pass->folder.n_files && r == 0 && parquet_schema_has_null(&pass->first.schema); i++) {
+                _cleanup_(parquet_footer_fini) struct parquet_footer footer = { 0 };
+
+                name += strlen(name) + 1;
+                r = read_footer(pass, name, &footer);
+                if (r < 0)
+                        return r;
+                r = parquet_schema_complete(&pass->first.schema, &footer.schema, &detail);
+                if (r == 0)
+                        r = parquet_pass_look_up(pass, 0, &detail);
+                if (r < 0)
+                        return in_file(pass, name, r, &detail);
+        }
+        return r;
+}
+
+int parquet_pass_open(struct parquet_pass *pass, const char *split, const char *fields) {
+        struct why detail;
+        const char *name;
+        int r = parquet_folder_find(&pass->folder, pass->root_fd, pass->files, split, &pass->settled_ns, pass->why);
+
+        if (r < 0)
+                return r;
+        name = (const char *)pass->folder.names.bytes;
+        r = read_footer(pass, name, &pass->first);
+        if (r == 0)
+                r = complete_schema(pass);
+        if (r < 0)
+                return r;
+        r = parquet_columns_plan(&pass->columns, &pass->first, fields, pass->refusals, &detail);
+        return r < 0 ? in_file(pass, name, r, &detail) : 0;
+}
+
 uint64_t parquet_pass_page_bytes(const struct parquet_pass *pass) {
         uint64_t n_bytes = PARQUET_MEMORY_OF(index_watch_max_copied(pass->watch));
 
@@ -55,7 +90,7 @@ uint64_t parquet_pass_page_bytes(const struct parquet_pass *pass) {
 
 int parquet_group_leaf(const struct parquet_group *group, uint32_t idx_element, uint32_t *ret_idx_element,
                        struct why *why) {
-        if (group->map[idx_element] == PARQUET_ELEMENT_OTHER)
+        if (group->map[idx_element] == COLUMN_OTHER)
                 return why_set(why, -ENOTSUP, "is of another type than in the first file; write all files in one way");
         *ret_idx_element = group->map[idx_element];
         return 0;
@@ -69,7 +104,7 @@ int parquet_group_begin(const struct parquet_group *group, uint32_t idx_element,
         if (r < 0)
                 return r;
         reader->fd = group->fd;
-        if (idx != PARQUET_ELEMENT_NONE)
+        if (idx != COLUMN_NONE)
                 return parquet_reader_begin(reader, group->footer, idx,
                                             &group->chunks[parquet_element(&group->footer->schema, idx)->idx_leaf],
                                             why);

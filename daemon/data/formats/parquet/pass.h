@@ -1,7 +1,7 @@
 /* data/formats/parquet/pass.h: one pass over all row groups of a dataset, file by file.
  *
  * The dataset is opened first: its files are found, and the first one's schema decides what becomes of the columns. In
- * the other files they are found by their names.
+ * the other files they are found by their names, and of a column without a type the first file that has one decides.
  *
  * Several threads go through it (data/files/parted.h): each visits some row groups of a file for itself, in a part. The
  * parts are taken in order; what a part could not read is visited again, by the caller's thread. */
@@ -18,7 +18,7 @@ struct parquet_pass {
         struct refusals *refusals;       /* NULL in a part */
         struct why *why;
         struct parquet_folder folder;
-        struct parquet_footer first; /* of the first file */
+        struct parquet_footer first; /* of the first file; its schema is that of the dataset */
         struct parquet_columns columns;
         int64_t settled_ns;
         uint64_t n_rows;            /* that were visited, in all passes */
@@ -73,7 +73,7 @@ int parquet_pass_look_up(struct parquet_pass *pass, uint64_t n_rows, struct why 
 uint64_t parquet_pass_page_bytes(const struct parquet_pass *pass);
 
 /* The leaf of this group's file that is the leaf `idx_element` of the first file, which all columns name. Returns 0,
- * and PARQUET_ELEMENT_NONE if the file does not have it; or -ENOTSUP with `why` if it is of another type there. */
+ * and COLUMN_NONE if the file does not have it; or -ENOTSUP with `why` if it is of another type there. */
 int parquet_group_leaf(const struct parquet_group *group, uint32_t idx_element, uint32_t *ret_idx_element,
                        struct why *why);
 

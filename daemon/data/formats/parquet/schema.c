@@ -3,6 +3,8 @@
 #include <errno.h>
 #include <string.h>
 
+#include "daemon/data/formats/differing/columns_map.h"
+#include "daemon/data/formats/differing/number_types.h"
 #include "daemon/data/looks_like.h"
 #include "proto/base/cleanup.h"
 #include "proto/layout.h"
@@ -29,6 +31,11 @@ enum {
         CONVERTED_LIST = 3,
         CONVERTED_ENUM = 4,
         CONVERTED_DECIMAL = 5,
+        CONVERTED_DATE = 6,
+        CONVERTED_TIME_MILLIS = 7,
+        CONVERTED_TIME_MICROS = 8,
+        CONVERTED_TIMESTAMP_MILLIS = 9,
+        CONVERTED_TIMESTAMP_MICROS = 10,
         CONVERTED_UINT8 = 11,
         CONVERTED_INT64 = 18,
         CONVERTED_JSON = 19,
@@ -41,6 +48,9 @@ enum {
         LOGICAL_LIST = 3,
         LOGICAL_ENUM = 4,
         LOGICAL_DECIMAL = 5,
+        LOGICAL_DATE = 6,
+        LOGICAL_TIME = 7,
+        LOGICAL_TIMESTAMP = 8,
         LOGICAL_INTEGER = 10,
         LOGICAL_UNKNOWN = 11,
         LOGICAL_JSON = 12,
@@ -52,6 +62,7 @@ enum {
 struct declared {
         int64_t type, width, repetition, n_children, converted; /* -1: not said */
         int32_t logical;
+        int32_t unit;   /* of LOGICAL_TIME and LOGICAL_TIMESTAMP: 1 milliseconds, 2 microseconds, 3 nanoseconds */
         int64_t n_bits; /* of LOGICAL_INTEGER */
         bool is_signed;
         const char *name;
@@ -76,6 +87,32 @@ static void read_integer_type(struct thrift *thrift, enum thrift_type type, stru
 }
 
 /* A union: a struct with one field, whose number is the type. */
+static int32_t read_union(struct thrift *thrift, enum thrift_type type) {
+        struct thrift_field field = { 0 };
+        int32_t id = 0;
+
+        if (!thrift_struct(thrift, type))
+                return 0;
+        while (thrift_next(thrift, &field)) {
+                id = field.id;
+                thrift_skip(thrift, field.type);
+        }
+        return id;
+}
+
+static void read_time_type(struct thrift *thrift, enum thrift_type type, struct declared *declared) {
+        struct thrift_field field = { 0 };
+
+        if (!thrift_struct(thrift, type))
+                return;
+        while (thrift_next(thrift, &field)) {
+                if (field.id == 2)
+                        declared->unit = read_union(thrift, field.type);
+                else
+                        thrift_skip(thrift, field.type);
+        }
+}
+
 static void read_logical(struct thrift *thrift, enum thrift_type type, struct declared *declared) {
         struct thrift_field field = { 0 };
 
@@ -85,6 +122,8 @@ static void read_logical(struct thrift *thrift, enum thrift_type type, struct de
                 declared->logical = field.id;
                 if (field.id == LOGICAL_INTEGER)
                         read_integer_type(thrift, field.type, declared);
+                else if (field.id == LOGICAL_TIME || field.id == LOGICAL_TIMESTAMP)
+                        read_time_type(thrift, field.type, declared);
                 else
                         thrift_skip(thrift, field.type);
         }
@@ -163,6 +202,23 @@ static void set_integer(struct parquet_element *element, const struct declared *
         set_number(element, is_signed ? SIGNED[size] : UNSIGNED[size], width);
 }
 
+/* Dates and times are whole numbers, as stored; numbers of another unit mean something else. */
+static uint32_t time_of(const struct declared *declared) {
+        static const uint32_t CONVERTED[] = {
+                [CONVERTED_DATE] = 16 * LOGICAL_DATE,
+                [CONVERTED_TIME_MILLIS] = 16 * LOGICAL_TIME + 1,
+                [CONVERTED_TIME_MICROS] = 16 * LOGICAL_TIME + 2,
+                [CONVERTED_TIMESTAMP_MILLIS] = 16 * LOGICAL_TIMESTAMP + 1,
+                [CONVERTED_TIMESTAMP_MICROS] = 16 * LOGICAL_TIMESTAMP + 2,
+        };
+
+        if (declared->logical >= LOGICAL_DATE && declared->logical <= LOGICAL_TIMESTAMP)
+                return 16 * (uint32_t)declared->logical + ((uint32_t)declared->unit & 15);
+        return declared->converted >= 0 && declared->converted < (int64_t)ARRAY_SIZE(CONVERTED)
+                       ? CONVERTED[declared->converted]
+                       : 0;
+}
+
 static void set_bytes(struct parquet_element *element, const struct declared *declared) {
         bool is_text = declared->logical == LOGICAL_STRING || declared->logical == LOGICAL_ENUM ||
                        declared->logical == LOGICAL_JSON || declared->converted == CONVERTED_UTF8 ||
@@ -190,6 +246,7 @@ static int set_leaf(struct parquet_element *element, const struct declared *decl
                 return why_set(why, -EBADMSG, "is damaged: a column has values of %lld bytes; 1 to %u are allowed",
                                (long long)declared->width, PARQUET_WIDTH_MAX);
         element->physical = (enum parquet_physical)declared->type;
+        element->time = time_of(declared);
         switch (element->physical) {
         case PARQUET_BOOLEAN:
                 set_number(element, DLP_DTYPE_BOOL, 0);
@@ -385,75 +442,90 @@ uint32_t parquet_schema_level(const struct parquet_schema *schema, uint32_t idx_
         return 0;
 }
 
-/* Whole numbers of one sign: the wider type holds both. */
-static bool is_wider_or_narrower(uint32_t one, uint32_t other) {
-        static const uint32_t FAMILIES[][4] = {
-                { DLP_DTYPE_INT8, DLP_DTYPE_INT16, DLP_DTYPE_INT32, DLP_DTYPE_INT64 },
-                { DLP_DTYPE_UINT8, DLP_DTYPE_UINT16, DLP_DTYPE_UINT32, DLP_DTYPE_UINT64 },
-        };
+/* ---- in another file --------------------------------------------------------------------------------------------- */
 
-        for (size_t i = 0; i < ARRAY_SIZE(FAMILIES); i++) {
-                uint32_t n = 0;
-
-                for (size_t k = 0; k < ARRAY_SIZE(FAMILIES[i]); k++)
-                        n += (FAMILIES[i][k] == one) + (FAMILIES[i][k] == other);
-                if (n == 2)
-                        return true;
-        }
-        return false;
+static const char *name_of(const void *schema, uint32_t idx) {
+        return parquet_element_name(schema, idx);
 }
 
-static bool is_same(const struct parquet_element *one, const struct parquet_element *other) {
-        if (one->meaning == PARQUET_NUMBER && other->meaning == PARQUET_NUMBER && one->n_repeated == 0 &&
-            other->n_repeated == 0 && is_wider_or_narrower(one->dtype, other->dtype))
-                return true;
-        return one->meaning == other->meaning && one->dtype == other->dtype && one->width == other->width &&
-               one->physical == other->physical && one->is_repeated == other->is_repeated &&
-               one->n_children == other->n_children && one->n_repeated == other->n_repeated;
+static uint32_t n_below_of(const void *schema, uint32_t idx) {
+        return parquet_element(schema, idx)->n_below;
 }
 
-/* Another column is as good as the same if it has the same elements below it. */
-static bool is_same_tree(const struct parquet_schema *schema, uint32_t idx, const struct parquet_schema *other,
-                         uint32_t idx_other) {
-        uint32_t n = parquet_element(schema, idx)->n_below;
+static enum column_sort sort_of(const void *schema, uint32_t idx) {
+        const struct parquet_element *element = parquet_element(schema, idx);
 
-        if (parquet_element(other, idx_other)->n_below != n)
+        if (element->meaning == PARQUET_GROUP && strcmp(element->type, "struct") == 0 && !element->is_repeated)
+                return COLUMN_STRUCT;
+        return element->meaning == PARQUET_NOTHING ? COLUMN_NULL : COLUMN_VALUE;
+}
+
+static bool is_alike(const void *schema, uint32_t idx, const void *other, uint32_t idx_other) {
+        const struct parquet_element *one = parquet_element(schema, idx), *two = parquet_element(other, idx_other);
+
+        if (one->meaning != two->meaning || one->is_repeated != two->is_repeated ||
+            one->n_children != two->n_children || one->n_repeated != two->n_repeated || one->time != two->time)
                 return false;
-        for (uint32_t i = 0; i <= n; i++)
-                if (!is_same(parquet_element(schema, idx + i), parquet_element(other, idx_other + i)) ||
-                    (i > 0 &&
-                     strcmp(parquet_element_name(schema, idx + i), parquet_element_name(other, idx_other + i)) != 0))
-                        return false;
+        if (one->meaning == PARQUET_NUMBER)
+                return number_types_join(one->dtype, two->dtype) != NUMBER_TYPE_NONE;
+        if (one->meaning == PARQUET_OTHER || one->meaning == PARQUET_GROUP)
+                return one->physical == two->physical && strcmp(one->type, two->type) == 0;
         return true;
 }
 
-/* The column of this name; 0: there is none. It is probably at the same place, or after the last one. */
-static uint32_t find_column(const struct parquet_schema *schema, const char *name, uint32_t *idx_next) {
-        for (uint32_t round = 0; round < 2; round++)
-                for (uint32_t i = round == 0 ? *idx_next : 1; i < schema->n_elements;
-                     i += 1 + parquet_element(schema, i)->n_below)
-                        if (strcmp(parquet_element_name(schema, i), name) == 0) {
-                                *idx_next = i + 1 + parquet_element(schema, i)->n_below;
-                                return i;
-                        }
-        return 0;
+static int append_element(void *schema, const void *from, uint32_t idx) {
+        struct parquet_schema *into = schema;
+        struct parquet_element element = *parquet_element(from, idx);
+        const char *name = parquet_element_name(from, idx);
+        int r;
+
+        element.name = into->names.n_bytes;
+        r = growing_append(&into->names, name, strlen(name) + 1);
+        if (r == 0)
+                r = growing_append(&into->elements, &element, sizeof(element));
+        into->n_elements += r == 0;
+        into->n_columns += r == 0 && element.depth == 1;
+        return r;
 }
 
-bool parquet_schema_map(const struct parquet_schema *schema, const struct parquet_schema *other, uint32_t *ret_map) {
-        uint32_t idx_next = 1, n;
-        bool is_any = false;
+static void set_below(void *schema, uint32_t idx, uint32_t n_below) {
+        struct parquet_schema *into = schema;
 
+        ((struct parquet_element *)(void *)into->elements.bytes)[idx].n_below = n_below;
+}
+
+static const struct columns_type COLUMNS = { .name = name_of,
+                                             .n_below = n_below_of,
+                                             .sort = sort_of,
+                                             .is_alike = is_alike,
+                                             .append = append_element,
+                                             .set_below = set_below };
+
+static struct columns_range range_of(const struct parquet_schema *schema) {
+        return (struct columns_range){ schema, 1, schema->n_elements };
+}
+
+bool parquet_schema_map(const struct parquet_schema *schema, const struct parquet_schema *file, uint32_t *ret_map) {
         ret_map[0] = 0;
-        for (uint32_t i = 1; i < schema->n_elements; i += n) {
-                uint32_t idx = find_column(other, parquet_element_name(schema, i), &idx_next);
-                bool is_there = idx > 0 && (parquet_element(other, idx)->meaning != PARQUET_NOTHING ||
-                                            parquet_element(schema, i)->meaning == PARQUET_NOTHING);
-                bool is_fine = is_there && is_same_tree(schema, i, other, idx);
+        return columns_map(&COLUMNS, range_of(schema), range_of(file), ret_map);
+}
 
-                is_any = is_any || idx > 0;
-                n = 1 + parquet_element(schema, i)->n_below;
-                for (uint32_t k = 0; k < n; k++)
-                        ret_map[i + k] = is_fine ? idx + k : is_there ? PARQUET_ELEMENT_OTHER : PARQUET_ELEMENT_NONE;
+bool parquet_schema_has_null(const struct parquet_schema *schema) {
+        return columns_have_null(&COLUMNS, range_of(schema));
+}
+
+int parquet_schema_complete(struct parquet_schema *schema, const struct parquet_schema *file, struct why *why) {
+        struct parquet_schema made = { 0 };
+        int r = append_element(&made, schema, 0);
+
+        if (r == 0)
+                r = columns_complete(&COLUMNS, range_of(schema), range_of(file), &made, 1);
+        if (r < 0) {
+                parquet_schema_fini(&made);
+                return why_set(why, r, "no memory for its columns");
         }
-        return is_any;
+        set_below(&made, 0, made.n_elements - 1);
+        parquet_schema_fini(schema);
+        *schema = made;
+        return 0;
 }

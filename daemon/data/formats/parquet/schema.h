@@ -47,6 +47,7 @@ struct parquet_element {
         enum parquet_physical physical; /* of a leaf */
         uint32_t width;                 /* bytes of a stored value; 0: it varies, or it is a bit */
         uint32_t dtype;                 /* enum dlp_dtype of a PARQUET_NUMBER */
+        uint32_t time;                  /* 0: neither a date nor a time; equal only for those of the same unit */
         bool is_repeated;
         uint32_t idx_leaf;   /* of a leaf: which one of the leaves */
         uint32_t idx_parent; /* the element above; the root's is 0 */
@@ -82,12 +83,14 @@ static inline const char *parquet_element_name(const struct parquet_schema *sche
 /* The definition level from which on a leaf has an element at this level of repetition, from 1 to its n_repeated. */
 uint32_t parquet_schema_level(const struct parquet_schema *schema, uint32_t idx_leaf_element, uint32_t repetition);
 
-/* Of an element of another file's schema that is not in this one, or is of a type that cannot take its place. */
-#define PARQUET_ELEMENT_NONE  UINT32_MAX
-#define PARQUET_ELEMENT_OTHER (UINT32_MAX - 1u)
+/* Where the elements of `schema` are in that of another file, which may differ (differing/columns_map.h): in its
+ * sequence, in what it has, and in the types of numbers. Whether values may be missing does not count. `ret_map` has
+ * room for each element of `schema`. Returns false if no column is in both. */
+bool parquet_schema_map(const struct parquet_schema *schema, const struct parquet_schema *file, uint32_t *ret_map);
 
-/* Where the elements of `schema` are in that of another file: columns belong together by their names, in any sequence.
- * A column without any value has no place, nor has one that is not there. Numbers may differ in width. Whether values
- * may be missing does not count. `ret_map` has room for each element of `schema`.
- * Returns false if no column is in both. */
-bool parquet_schema_map(const struct parquet_schema *schema, const struct parquet_schema *other, uint32_t *ret_map);
+/* Has a column, or a member of a struct, no type, because no row has a value? */
+bool parquet_schema_has_null(const struct parquet_schema *schema);
+
+/* Gives these the types that they have in another file. idx_leaf and idx_parent of all elements stay what they are
+ * where they come from. Returns 0, or -ENOMEM with `why`. */
+int parquet_schema_complete(struct parquet_schema *schema, const struct parquet_schema *file, struct why *why);

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/data/formats/differing/columns_map.h"
+#include "daemon/data/formats/differing/number_types.h"
 #include "proto/base/cleanup.h"
 
 #define ROWS_AT_A_TIME 4096u /* between two looks at whether it is cancelled */
@@ -26,24 +28,32 @@ static bool is_null(const struct parquet_value *value) {
         return !value->bytes && value->offset == PARQUET_NULL;
 }
 
-/* The numbers of all files fit into the widest of their types. */
+/* Adds to the type of a column's numbers that of others. */
 static void widen(struct parquet_column *column, uint32_t dtype) {
-        if (column->role == PARQUET_ROLE_NUMBER && dlp_dtype_bytes(dtype) > dlp_dtype_bytes(column->field.dtype))
-                column->field.dtype = dtype;
+        uint32_t joined = number_types_join(column->field.dtype, dtype);
+
+        if (column->field.kind != FIELD_VALUE || joined == NUMBER_TYPE_NONE)
+                return;
+        column->field.dtype = joined;
+        if (joined != DLP_DTYPE_INT64 && column->class_names) {
+                column->class_names = NULL; /* classes have whole numbers */
+                column->is_surveyed = false;
+        }
 }
 
 static int survey_label(struct survey *survey, struct parquet_column *column, struct why *why) {
+        const struct parquet_element *element = survey->reader.element;
         struct parquet_value value;
-        int64_t label;
+        int64_t number, label;
         int r = parquet_reader_next(&survey->reader, &value, why);
 
         if (r < 0)
                 return r;
-        if (is_null(&value)) {
+        if (is_null(&value) || !parquet_number(element, value.bytes, &number) ||
+            !number_convert(element->dtype, &number, DLP_DTYPE_INT64, &label)) {
                 column->n_absent++;
                 return 0;
         }
-        memcpy(&label, value.bytes, sizeof(label));
         column->least = label < column->least ? label : column->least;
         column->most = label > column->most ? label : column->most;
         return 0;
@@ -99,12 +109,13 @@ static int survey_chunk(const struct parquet_group *group, struct parquet_column
         uint32_t idx;
         int r = parquet_group_leaf(group, column->idx_value, &idx, why);
 
-        if (r < 0 || idx == PARQUET_ELEMENT_NONE)
+        if (r < 0 || idx == COLUMN_NONE)
                 return r;
         element = parquet_element(&group->footer->schema, idx);
         if (!group->chunks[element->idx_leaf].is_verbatim)
                 column->is_compressed = true;
-        widen(column, element->dtype);
+        if (element->meaning == PARQUET_NUMBER)
+                widen(column, element->dtype);
         return parquet_chunk_check(&group->chunks[element->idx_leaf], why);
 }
 

@@ -7,6 +7,7 @@
 #include "daemon/base/little_endian.h"
 #include "daemon/base/machine/disk.h"
 #include "daemon/data/files/listed.h"
+#include "daemon/data/formats/differing/columns_map.h"
 
 #define VIEW_BYTES    16u
 #define VIEW_INLINE   12u   /* bytes that a view holds itself */
@@ -452,6 +453,17 @@ int arrow_cells(const struct arrow_rows *rows, uint32_t idx_field, struct arrow_
                         ret_cells[i].plain = rows->batch->plain + ret_cells[i].offset;
         }
         return r;
+}
+
+int arrow_member_cells(const struct arrow_rows *rows, uint32_t idx_field, struct arrow_cell *ret_cells,
+                       struct why *why) {
+        struct arrow_widths unused;
+
+        if (idx_field != COLUMN_NONE)
+                return arrow_cells(rows, idx_field, &unused, ret_cells, why);
+        for (uint32_t i = 0; i < rows->n; i++)
+                ret_cells[i] = (struct arrow_cell){ .offset = ARROW_CELL_NULL };
+        return 0;
 }
 
 int arrow_lists(const struct arrow_rows *rows, uint32_t idx_field, struct arrow_cell *ret_cells, struct why *why) {

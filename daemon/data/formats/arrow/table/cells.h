@@ -54,6 +54,10 @@ const struct arrow_field *arrow_list_element(const struct arrow_schema *schema, 
 int arrow_cells(const struct arrow_rows *rows, uint32_t idx_field, struct arrow_widths *widths,
                 struct arrow_cell *ret_cells, struct why *why);
 
+/* The same for text or bytes of a member of a struct. COLUMN_NONE: the file does not have it, so no row has a value. */
+int arrow_member_cells(const struct arrow_rows *rows, uint32_t idx_field, struct arrow_cell *ret_cells,
+                       struct why *why);
+
 /* The same for lists of anything, counted in elements: which ones of its child a list has. */
 int arrow_lists(const struct arrow_rows *rows, uint32_t idx_field, struct arrow_cell *ret_cells, struct why *why);
 

@@ -6,6 +6,8 @@
 #include <string.h>
 
 #include "daemon/base/little_endian.h"
+#include "daemon/data/formats/differing/columns_map.h"
+#include "daemon/data/formats/differing/number_types.h"
 #include "proto/base/cleanup.h"
 #include "proto/layout.h"
 
@@ -352,28 +354,106 @@ uint32_t arrow_schema_column(const struct arrow_schema *schema, uint32_t column)
         return idx;
 }
 
-static bool is_same_type(const struct arrow_field *one, const struct arrow_field *other) {
-        return one->kind == other->kind && one->width == other->width && one->dtype == other->dtype &&
-               one->is_large == other->is_large && one->is_text == other->is_text && one->unit == other->unit &&
-               one->n_children == other->n_children && one->depth == other->depth &&
-               strcmp(one->type, other->type) == 0;
+/* ---- in another file --------------------------------------------------------------------------------------------- */
+
+static const char *name_of(const void *schema, uint32_t idx) {
+        return arrow_schema_text(schema, arrow_schema_field(schema, idx)->name);
 }
 
-int arrow_schema_compare(const struct arrow_schema *one, const struct arrow_schema *other, struct why *why) {
-        if (one->n_columns != other->n_columns)
-                return why_set(why, -EINVAL, "has %u columns instead of %u", one->n_columns, other->n_columns);
-        for (uint32_t i = 0; i < one->n_fields && i < other->n_fields; i++) {
-                const struct arrow_field *is = arrow_schema_field(one, i), *should = arrow_schema_field(other, i);
-                const char *name = arrow_schema_text(one, is->name), *wanted = arrow_schema_text(other, should->name);
+static uint32_t n_below_of(const void *schema, uint32_t idx) {
+        return arrow_schema_field(schema, idx)->n_below;
+}
 
-                if (is->depth == 0 && strcmp(name, wanted) != 0)
-                        return why_set(why, -EINVAL, "has a column \"%s\" instead of \"%s\"", name, wanted);
-                if (!is_same_type(is, should) || is->has_dictionary != should->has_dictionary)
-                        return why_set(why, -EINVAL, "\"%s\" has the type %s%s instead of %s%s", name,
-                                       is->has_dictionary ? "dictionary of " : "", is->type,
-                                       should->has_dictionary ? "dictionary of " : "", should->type);
+static enum column_sort sort_of(const void *schema, uint32_t idx) {
+        const struct arrow_field *field = arrow_schema_field(schema, idx);
+
+        if (field->kind == ARROW_STRUCT && !field->has_dictionary)
+                return COLUMN_STRUCT;
+        return field->kind == ARROW_NULL ? COLUMN_NULL : COLUMN_VALUE;
+}
+
+/* Kinds that differ only in how the values are stored. */
+static enum arrow_kind plain_kind(enum arrow_kind kind) {
+        return kind == ARROW_BYTES_VIEW ? ARROW_BYTES : kind == ARROW_LIST_VIEW ? ARROW_LIST : kind;
+}
+
+/* Is it a number for its own sake, and no time? */
+static bool is_plain_number(const struct arrow_field *field) {
+        return field->kind == ARROW_NUMBER && strcmp(field->type, dlp_dtype_name(field->dtype)) == 0;
+}
+
+static bool is_alike(const void *schema, uint32_t idx, const void *other, uint32_t idx_other) {
+        const struct arrow_field *one = arrow_schema_field(schema, idx), *two = arrow_schema_field(other, idx_other);
+        enum arrow_kind kind = plain_kind(one->kind);
+
+        if (kind != plain_kind(two->kind) || one->n_children != two->n_children)
+                return false;
+        if (kind == ARROW_BYTES)
+                return one->is_text == two->is_text;
+        if (kind == ARROW_LIST) /* a map is stored as one */
+                return (strcmp(one->type, "map") == 0) == (strcmp(two->type, "map") == 0);
+        if (is_plain_number(one) && is_plain_number(two))
+                return number_types_join(one->dtype, two->dtype) != NUMBER_TYPE_NONE;
+        return one->width == two->width && one->dtype == two->dtype && one->unit == two->unit &&
+               strcmp(one->type, two->type) == 0;
+}
+
+static int copy_text(struct arrow_schema *schema, const char *text, uint64_t *ret_at) {
+        *ret_at = schema->names.n_bytes;
+        return growing_append(&schema->names, text, strlen(text) + 1);
+}
+
+static int append_field(void *schema, const void *from, uint32_t idx) {
+        struct arrow_schema *into = schema;
+        struct arrow_field field = *arrow_schema_field(from, idx);
+        int r = copy_text(into, arrow_schema_text(from, field.name), &field.name);
+
+        if (r == 0)
+                r = copy_text(into, arrow_schema_text(from, field.extension), &field.extension);
+        if (r == 0)
+                r = growing_append(&into->fields, &field, sizeof(field));
+        into->n_fields += r == 0;
+        into->n_columns += r == 0 && field.depth == 0;
+        return r;
+}
+
+static void set_below(void *schema, uint32_t idx, uint32_t n_below) {
+        struct arrow_schema *into = schema;
+
+        ((struct arrow_field *)(void *)into->fields.bytes)[idx].n_below = n_below;
+}
+
+static const struct columns_type COLUMNS = { .name = name_of,
+                                             .n_below = n_below_of,
+                                             .sort = sort_of,
+                                             .is_alike = is_alike,
+                                             .append = append_field,
+                                             .set_below = set_below };
+
+static struct columns_range range_of(const struct arrow_schema *schema) {
+        return (struct columns_range){ schema, 0, schema->n_fields };
+}
+
+bool arrow_schema_map(const struct arrow_schema *schema, const struct arrow_schema *file, uint32_t *ret_map) {
+        return columns_map(&COLUMNS, range_of(schema), range_of(file), ret_map);
+}
+
+bool arrow_schema_has_null(const struct arrow_schema *schema) {
+        return columns_have_null(&COLUMNS, range_of(schema));
+}
+
+int arrow_schema_complete(struct arrow_schema *schema, const struct arrow_schema *file, struct why *why) {
+        struct arrow_schema made = { 0 };
+        const struct arrow_schema *from = schema->n_fields > 0 ? schema : file;
+        int r = columns_complete(&COLUMNS, range_of(from), range_of(file), &made, 0);
+
+        if (r == 0)
+                r = copy_text(&made, arrow_schema_text(from, from->huggingface), &made.huggingface);
+        if (r < 0) {
+                arrow_schema_fini(&made);
+                return why_set(why, r, "no memory for its schema");
         }
-        if (one->n_fields != other->n_fields)
-                return why_set(why, -EINVAL, "has %u fields instead of %u", one->n_fields, other->n_fields);
+        arrow_schema_fini(schema);
+        *schema = made;
         return 0;
 }

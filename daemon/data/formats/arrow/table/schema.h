@@ -75,6 +75,14 @@ static inline const char *arrow_schema_text(const struct arrow_schema *schema, u
 /* The field of column `column` < n_columns. */
 uint32_t arrow_schema_column(const struct arrow_schema *schema, uint32_t column);
 
-/* Have both the same columns, with the same types? Returns 0, or -EINVAL with `why`, which names the first difference.
- * Which dictionary a column uses is not compared. */
-int arrow_schema_compare(const struct arrow_schema *one, const struct arrow_schema *other, struct why *why);
+/* Where the fields of `schema` are in that of another file, which may differ (differing/columns_map.h): in its
+ * sequence, in what it has, in the kinds of texts and lists, and in the types of numbers. `ret_map` has room for each
+ * field of `schema`. Returns false if no column is in both. */
+bool arrow_schema_map(const struct arrow_schema *schema, const struct arrow_schema *file, uint32_t *ret_map);
+
+/* Has a column, or a member of a struct, the type null? */
+bool arrow_schema_has_null(const struct arrow_schema *schema);
+
+/* Gives these the types that they have in another file; a schema of zeroes becomes a copy of the file's. Returns 0, or
+ * -ENOMEM with `why`. */
+int arrow_schema_complete(struct arrow_schema *schema, const struct arrow_schema *file, struct why *why);

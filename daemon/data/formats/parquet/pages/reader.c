@@ -352,25 +352,3 @@ bool parquet_number(const struct parquet_element *element, const uint8_t *bytes,
                 return wide >= 0 && wide <= UINT16_MAX;
         }
 }
-
-int64_t parquet_widen(uint32_t dtype, const void *number) {
-        int8_t byte;
-        int16_t two;
-        int32_t four;
-        int64_t all = 0;
-
-        switch (dtype) {
-        case DLP_DTYPE_INT8:
-                memcpy(&byte, number, sizeof(byte));
-                return byte;
-        case DLP_DTYPE_INT16:
-                memcpy(&two, number, sizeof(two));
-                return two;
-        case DLP_DTYPE_INT32:
-                memcpy(&four, number, sizeof(four));
-                return four;
-        default:
-                memcpy(&all, number, (size_t)dlp_dtype_bytes(dtype));
-                return all;
-        }
-}

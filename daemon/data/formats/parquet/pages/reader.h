@@ -97,6 +97,3 @@ void parquet_reader_fini(struct parquet_reader *reader);
 
 /* Writes a number as the dtype of its element, from the bytes of its value. Returns false if it does not fit. */
 bool parquet_number(const struct parquet_element *element, const uint8_t *bytes, void *ret_number);
-
-/* Such a number with its sign in 64 bits, of which the first bytes are the same number in any wider dtype. */
-int64_t parquet_widen(uint32_t dtype, const void *number);

@@ -1,0 +1,67 @@
+#!/usr/bin/env python3
+"""Files of one dataset that differ: in the sequence of their columns, in which ones they have, in the types of numbers, texts and lists, and
+in columns that have no value and so no type. What pyarrow joins is joined, with its types; anything else is listed."""
+import hashlib
+import json
+import os
+import shutil
+import struct
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
+from harness import ROOT, case, contains, equal, main
+
+VECTORS = os.path.join(ROOT, "tests", "vectors", "differing")
+FORMS = {"number": "q", "small": "h", "real": "d", "only_first": "b", "flag": "?", "both.x": "q"}
+DTYPES = {"q": "int64", "h": "int16", "d": "float64", "b": "int8", "?": "bool"}
+
+
+def rows():
+    with open(os.path.join(VECTORS, "rows.jsonl"), encoding="utf-8") as file:
+        for line in file:
+            row = json.loads(line)
+            both = row.pop("both") or {"x": None, "y": None}
+            yield {**row, **{f"both.{name}": value for name, value in both.items()}}
+
+
+def check(field, name, value, what):
+    if value is None:
+        equal(field, None, what)
+    elif name in FORMS:
+        equal((field["value"], field["dtype"]), (value, DTYPES[FORMS[name]]), what)
+    elif name == "list":
+        equal((field["dtype"], field["shape"], field["sha256"]),
+              ("int64", [len(value)], hashlib.sha256(struct.pack(f"<{len(value)}q", *value)).hexdigest()), what)
+    elif name == "texts":
+        equal(field["texts"], value, what)
+    else:
+        equal(field["text"], value, what)
+
+
+@case("files of Arrow and of Parquet that differ are one dataset, with the types that pyarrow gives them together, in any sequence of files")
+def _(box):
+    columns = ("word", "number", "small", "real", "only_first", "nothing", "list", "texts", "both.x", "both.y", "flag")
+    datasets = {}
+    for kind in ("arrow", "parquet"):
+        shutil.copytree(os.path.join(VECTORS, kind), box.path(kind))
+        os.makedirs(box.path(f"{kind}-turned"))
+        for i in range(2):
+            shutil.copy(os.path.join(VECTORS, kind, f"{i}.{kind}"), box.path(f"{kind}-turned", f"{1 - i}.{kind}"))
+        datasets.update({name: {"path": box.path(name), "format": kind} for name in (kind, f"{kind}-turned")})
+    daemon = box.daemon(datasets)
+    wanted = list(rows())
+    for name in datasets:
+        turned = name.endswith("turned")
+        named = [column for column in columns if not turned or column != "only_first"]
+        lines = daemon.read(name, batch=1, pipeline="; ".join(named), shuffle=False)
+        for line, row in zip(lines, wanted[2:4] + wanted[:2] if turned else wanted):
+            for column in named:
+                check(line["fields"][column], column, row[column], f"{column} of row {line['index']} of {name}")
+        equal(len(lines), 4 if turned else 6, name)
+        for column, reason in (("clash", "another type than in the first file"), ("when", "another type than in the first file"),
+                               ("lossy", "one of its numbers is not exact")):
+            daemon.refused(name, f'field "{column}" cannot be served', reason, f".{name.split('-')[0]}", pipeline=f"word; {column}")
+            contains(daemon.dlctl("datasets", name).stdout, column, reason)
+
+
+main()
