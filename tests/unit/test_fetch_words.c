@@ -284,6 +284,8 @@ START_TEST(retry_after_is_seconds_or_a_date_by_the_answers_own_clock) {
         ck_assert_uint_eq(pause_ns, 0);
         ck_assert(retry_after_ns("Tue, 15 Nov 1994 08:12:01 GMT", "", &pause_ns)); /* long ago by our own clock */
         ck_assert_uint_eq(pause_ns, 0);
+        ck_assert(retry_after_ns("Fri, 31 Dec 9999 23:59:59 GMT", date, &pause_ns));
+        ck_assert_uint_eq(pause_ns, (1ull << 32) * 1000000000);
         ck_assert(retry_after_ns("99999999999999999999999999", NULL, &pause_ns));
         ck_assert_uint_gt(pause_ns, RETRY_AFTER_MAX_S * SECOND_NS);
         ck_assert(!retry_after_ns("", date, &pause_ns));

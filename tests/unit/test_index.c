@@ -13,6 +13,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "daemon/base/thread.h"
@@ -626,7 +627,8 @@ START_TEST(several_builders_at_once_leave_one_whole_index) {
 END_TEST
 
 START_TEST(what_a_killed_indexing_left_behind_is_swept_and_nothing_else) {
-        static const char *const GONE[] = { "a.index.new-abc123", "b.new-x.errors.new-Zz9Zz9" };
+        static const char *const GONE[] = { "a.index.new-abc123", "b.new-x.errors.new-Zz9Zz9",
+                                            "future.index.new-abc123" };
         static const char *const KEPT[] = { "a.index",
                                             "a.errors",
                                             "a.errors.old",
@@ -635,6 +637,7 @@ START_TEST(what_a_killed_indexing_left_behind_is_swept_and_nothing_else) {
                                             ".index.new-abc123",
                                             "young.index.new-abc123" };
         struct timespec old[2] = { { .tv_sec = 1000000 }, { .tv_sec = 1000000 } };
+        struct timespec later[2] = { { .tv_sec = time(NULL) + 86400 }, { .tv_sec = time(NULL) + 86400 } };
         char path[PATH_MAX];
         struct tree tree;
 
@@ -642,7 +645,7 @@ START_TEST(what_a_killed_indexing_left_behind_is_swept_and_nothing_else) {
         for (size_t i = 0; i < sizeof(GONE) / sizeof(GONE[0]); i++) {
                 snprintf(path, sizeof(path), "index/%s", GONE[i]);
                 tree_file(&tree, path, "half of it");
-                ck_assert_int_eq(utimensat(tree.fd, path, old, 0), 0);
+                ck_assert_int_eq(utimensat(tree.fd, path, strncmp(GONE[i], "future", 6) == 0 ? later : old, 0), 0);
         }
         for (size_t i = 0; i < sizeof(KEPT) / sizeof(KEPT[0]); i++) {
                 snprintf(path, sizeof(path), "index/%s", KEPT[i]);

@@ -129,6 +129,21 @@ START_TEST(a_lease_counts_until_it_is_stale) {
 }
 END_TEST
 
+/* Its clock was set back. Whoever still reads renews the lease, so it has a whole term to do so. */
+START_TEST(a_lease_from_the_future_counts_from_now_on) {
+        struct timespec times[2] = { { 0 }, { 0 } };
+        struct stat status;
+
+        tree_file(&tree, ".d.staged/" VERSION ".lease-node1-17", "");
+        times[0].tv_sec = times[1].tv_sec = time(NULL) + 365 * 86400;
+        ck_assert_int_eq(utimensat(folder_fd, VERSION ".lease-node1-17", times, 0), 0);
+        ck_assert(!is_free());
+        ck_assert_int_eq(fstatat(folder_fd, VERSION ".lease-node1-17", &status, 0), 0);
+        ck_assert_int_lt(status.st_mtim.tv_sec, time(NULL) + VERSION_LEASE_STALE_S);
+        ck_assert(!is_free());
+}
+END_TEST
+
 int main(void) {
         TCase *tcase = tcase_create("locks");
         Suite *suite = suite_create("version locks");
@@ -141,6 +156,7 @@ int main(void) {
         tcase_add_loop_test(tcase, who_may_not_write_there_keeps_it_as_well, 0, 2);
         tcase_add_test(tcase, a_version_that_is_being_removed_or_gone_is_not_taken);
         tcase_add_test(tcase, a_lease_counts_until_it_is_stale);
+        tcase_add_test(tcase, a_lease_from_the_future_counts_from_now_on);
         suite_add_tcase(suite, tcase);
         runner = srunner_create(suite);
         srunner_run_all(runner, CK_ENV);

@@ -45,7 +45,8 @@ static void look_at(int dir_fd, const char *name, time_t now) {
         if (fd < 0)
                 return;
         if (is_temporary(name) && fstat(fd, &status) == 0 && S_ISREG(status.st_mode) &&
-            now - status.st_mtime > LEFT_BEHIND_S)
+            (now - status.st_mtime > LEFT_BEHIND_S ||
+             status.st_mtime - now > LEFT_BEHIND_S)) /* or the clock was set back */
                 unlinkat(dir_fd, name, 0);
         else
                 close_to_others(fd);

@@ -22,12 +22,12 @@ uint64_t retry_pause_ns(uint32_t n_failed, uint64_t random) {
 
 bool retry_after_ns(const char *retry_after, const char *date, uint64_t *ret_pause_ns) {
         time_t from, until;
+        uint64_t seconds;
 
         if (!retry_after || !*retry_after)
                 return false;
         if (strspn(retry_after, "0123456789") == strlen(retry_after)) {
-                uint64_t seconds = strtoull(retry_after, NULL, 10);
-
+                seconds = strtoull(retry_after, NULL, 10);
                 *ret_pause_ns = (seconds < AFTER_SECONDS ? seconds : AFTER_SECONDS) * SECOND_NS;
                 return true;
         }
@@ -38,7 +38,8 @@ bool retry_after_ns(const char *retry_after, const char *date, uint64_t *ret_pau
         from = date && *date ? curl_getdate(date, NULL) : -1;
         if (from < 0)
                 from = time(NULL);
-        *ret_pause_ns = until > from ? (uint64_t)(until - from) * SECOND_NS : 0;
+        seconds = until > from ? (uint64_t)until - (uint64_t)from : 0;
+        *ret_pause_ns = (seconds < AFTER_SECONDS ? seconds : AFTER_SECONDS) * SECOND_NS;
         return true;
 }
 

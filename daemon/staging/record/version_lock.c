@@ -146,13 +146,27 @@ static time_t now_there(int fd) {
         return futimens(fd, NULL) == 0 && fstat(fd, &status) == 0 ? status.st_mtim.tv_sec : time(NULL);
 }
 
+/* A lease whose time is in the future by more than a term is from before the clock was set back. It counts, but from
+ * now on: who still reads renews it. If its time may not be set, it counts for longer. */
+static bool is_fresh(int folder_fd, const char *lease, time_t now) {
+        _cleanup_(closep) int fd = -1;
+        struct stat status;
+
+        if (fstatat(folder_fd, lease, &status, AT_SYMLINK_NOFOLLOW) < 0)
+                return false;
+        if (status.st_mtim.tv_sec > now + VERSION_LEASE_STALE_S)
+                fd = openat(folder_fd, lease, O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+        if (fd >= 0)
+                (void)futimens(fd, NULL);
+        return status.st_mtim.tv_sec + VERSION_LEASE_STALE_S > now;
+}
+
 static bool has_fresh_lease(int folder_fd, const char *version, int readers_fd) {
         int fd = openat(folder_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         DIR *folder = fd < 0 ? NULL : fdopendir(fd);
         time_t now = now_there(readers_fd);
         const struct dirent *entry;
         bool found = false;
-        struct stat status;
 
         if (!folder) {
                 closep(&fd);
@@ -160,8 +174,7 @@ static bool has_fresh_lease(int folder_fd, const char *version, int readers_fd) 
         }
         while (!found && (entry = readdir(folder)))
                 found = strncmp(entry->d_name, version, 14) == 0 && strncmp(entry->d_name + 14, ".lease-", 7) == 0 &&
-                        fstatat(folder_fd, entry->d_name, &status, AT_SYMLINK_NOFOLLOW) == 0 &&
-                        status.st_mtim.tv_sec + VERSION_LEASE_STALE_S > now;
+                        is_fresh(folder_fd, entry->d_name, now);
         closedir(folder);
         return found;
 }
