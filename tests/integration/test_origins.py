@@ -2,6 +2,7 @@
 """Origins: what a manifest, a list, a store's listing, a folder or a file is surveyed as, from real servers that fail."""
 import contextlib
 import hashlib
+import http.server
 import json
 import os
 import socket
@@ -471,6 +472,52 @@ def _(box):
         with table.row("503 twice"):
             equal(list(plan("s3://bucket", endpoint=endpoint, n_tries=5).files), ["a"], "files")
     table.done()
+
+
+@contextlib.contextmanager
+def endless_store(name):
+    """A store whose listing goes on for ever, with keys that are all different. Yields its endpoint."""
+    class Pages(http.server.BaseHTTPRequestHandler):
+        n = 0
+
+        def do_GET(self):
+            Pages.n += 1
+            keys = "".join("<Contents><Key>" + name.format(Pages.n * 1000 + i) + "</Key><Size>1</Size></Contents>"
+                           for i in range(1000))
+            page = ("<ListBucketResult><IsTruncated>true</IsTruncated><NextContinuationToken>"
+                    f"{Pages.n}</NextContinuationToken>{keys}</ListBucketResult>").encode()
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(page)))
+            self.end_headers()
+            self.wfile.write(page)
+
+        def log_message(self, *_):
+            pass
+
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Pages)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        yield f"http://127.0.0.1:{server.server_address[1]}"
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+@case("a store whose listing never ends, of files or of folders, is refused with its name and the most that is taken")
+def _(box):
+    for name in ("x{}", "x{}/"):
+        with endless_store(name) as endpoint:
+            refused("s3://bucket", says=["EFBIG", "s3://bucket", "does not end"], endpoint=endpoint, n_text_max=1 << 20)
+
+
+@case("a part is not taken for the whole of a manifest or a list")
+def _(box):
+    text = write(box, "m.jsonl", line("a", b"a").encode() + line("b", b"b").encode())
+    with faulty_server.start(box.path("origin")) as server:
+        part = {"Content-Range": f"bytes 0-{len(text) // 2 - 1}/{len(text)}"}
+        server.fault("*", "answer", code=206, body=text[:len(text) // 2].decode(), headers=part)
+        refused(server.url("m.jsonl"), says=["EPROTO", "m.jsonl", "status 206"])
+        refused(server.url("m.jsonl"), "list", says=["EPROTO", "m.jsonl", "status 206"])
 
 
 # ---- configuration --------------------------------------------------------------------------------------------------

@@ -198,6 +198,9 @@ static int perform(struct http *http, CURL *easy, const struct http_ask *ask, st
                 r = why_errno(why, request.sink_error, "%s", request.shown);
         else if (!request.sink_error && http_request_judge(&request, result, ret_failure) < 0)
                 r = why_set(why, ret_failure->error, "%s: %s", request.shown, ret_failure->text);
+        else if (request.head.status == 206 && !ask->is_range)
+                r = why_set(why, -EPROTO, "%s: the server sent a part (status 206) when asked for the whole",
+                            request.shown);
         else
                 r = take_answer(document, &request);
         http_request_fini(&request);

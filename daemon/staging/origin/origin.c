@@ -27,7 +27,7 @@ static const struct {
 };
 
 /* What is made of a text takes as much again as the text, and it came with room to grow. */
-static uint64_t text_max(const struct origin_options *options) {
+uint64_t origin_text_max(const struct origin_options *options) {
         uint64_t part = memory_of_ours() / 8;
 
         if (options->n_text_max > 0)
@@ -36,7 +36,7 @@ static uint64_t text_max(const struct origin_options *options) {
 }
 
 int origin_text(struct origin_run *run, struct http_answer *ret_answer, struct why *why) {
-        uint64_t most = text_max(run->options);
+        uint64_t most = origin_text_max(run->options);
         int r = http_get(run->http, run->options->url, NULL, most, run->options->cancel, ret_answer, why);
         char limit[BYTES_TEXT_MAX];
 

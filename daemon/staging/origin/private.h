@@ -36,6 +36,9 @@ struct http_answer;
 /* Reads the origin's text: a manifest or list, of as many bytes as the options and the memory allow. As http_get(). */
 int origin_text(struct origin_run *run, struct http_answer *ret_answer, struct why *why);
 
+/* The most bytes that such a text may have. */
+uint64_t origin_text_max(const struct origin_options *options);
+
 /* Tells how many files there are so far, if it is time. -ECANCELED if the run is to end. The caller's thread. */
 int origin_progress(struct origin_run *run, uint64_t n_files, struct why *why);
 

@@ -20,8 +20,11 @@ struct listing {
         char bucket_url[300];           /* "s3://bucket" */
         char first_key[S3_KEY_MAX + 1]; /* of all: the listing goes round if it comes again */
         uint64_t n_files;
+        uint64_t n_bytes; /* about what a plan of all that was listed takes */
         struct why *why;
 };
+
+#define OBJECT_BYTES 100u /* of a plan, beside its texts (plan.h) */
 
 /* ---- an object ----------------------------------------------------------------------------------------------- */
 
@@ -48,6 +51,12 @@ static int on_object(void *userdata, const struct s3_object *object) {
         else if (strcmp(listing->first_key, object->key) == 0)
                 return why_set(listing->why, -EPROTO, "%s: the store's listing begins again at \"%s\"",
                                listing->run->shown, object->key);
+        listing->n_bytes += OBJECT_BYTES + 2 * n_key + strlen(listing->bucket_url) + strlen(object->etag);
+        if (listing->n_bytes / 2 > origin_text_max(listing->run->options))
+                return why_set(listing->why, -EFBIG,
+                               "%s: its listing takes more than a quarter of the memory (4 GiB at most), after %" PRIu64
+                               " files: make several datasets of it, or see why its store does not end",
+                               listing->run->shown, listing->n_files);
         if (object->key[n_key - 1] == '/') /* a folder's mark: what is in the folder says as much */
                 return 0;
         return add_object(listing, object);
