@@ -3,10 +3,13 @@
 import os
 import re
 import signal
+import socket
 import sys
+import threading
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
-from harness import DLCTL, HandClient, case, contains, equal, main, within
+from harness import DLCTL, HandClient, case, contains, equal, fields_of, main, within
+from terminal import Terminal
 from tmux import Tmux
 
 
@@ -108,6 +111,62 @@ def _(box):
     terminal.until("MEMORY DAMAGED STATUS", "a large window")
     terminal.keys("q")
     terminal.until(is_restored, "the end")
+
+
+class Between:
+    """A socket between dlctl and a daemon. `before` is called once with the answer that ends a look (that to the question
+    for datasets), and passes it on itself."""
+
+    DATASETS = 13  # Request.datasets
+
+    def __init__(self, box, daemon):
+        self.path, self.daemon, self.before = box.path("between"), daemon, None
+        self.listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self.listener.bind(self.path)
+        self.listener.listen()
+        box.cleanups.append(self.listener.close)
+        threading.Thread(target=self.serve, daemon=True).start()
+
+    def serve(self):
+        while True:
+            try:
+                client, _ = self.listener.accept()
+            except OSError:
+                return
+            with client, socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as server:
+                server.connect(self.daemon.socket)
+                while question := client.recv(1 << 20):
+                    server.send(question)
+                    answer = server.recv(1 << 20)
+                    before = self.before if self.DATASETS in fields_of(question) else None
+                    if before:
+                        self.before = None
+                    (before or socket.socket.send)(client, answer)
+
+
+@case("live: keys that come together with an answer are pressed on the jobs that are seen")
+def _(box):
+    daemon = box.daemon({"d": box.folder_of_files("d", 60)})
+    attached(box, daemon, "d", job="train")
+    attached(box, daemon, "d", job="evaluate", ranks=1)
+    between = Between(box, daemon)
+    terminal = Terminal([DLCTL, "--socket", between.path, "top", "--delay", "0.2"], 100, 20)
+    box.cleanups.append(terminal.close)
+
+    def shows(text):
+        terminal.run(0.1)
+        return text in terminal.data
+
+    def both_at_once(client, answer):
+        terminal.signal(signal.SIGSTOP)
+        os.write(terminal.fd, b"/TRAI\r\r")
+        client.send(answer)
+        terminal.signal(signal.SIGCONT)
+
+    within(20, lambda: shows(b"evaluate"), "the jobs")
+    between.before = both_at_once
+    within(20, lambda: shows(b"shuffled, torch"), "the page of the job that was searched for")
+    equal(re.search(rb"job (?:\x1b\S+?m)*(\w+)", terminal.data)[1], b"train", "the job of the page")
 
 
 @case("live: Ctrl-C ends it, SIGTERM too, and Ctrl-Z stops it until it is continued; the terminal is as it was each time")

@@ -97,6 +97,14 @@ static void take_look(struct live *live) {
 
 /* ---- pictures ------------------------------------------------------------------------------------------------ */
 
+/* The lines of the table, of the last look and as the user sorts and filters them. */
+static void make_items(struct live *live) {
+        items_free(&live->items);
+        if (live->has_rates)
+                items_make(&live->rates, live->state.sorting, live->state.filter, top_state_opens, &live->state,
+                           &live->items);
+}
+
 static void draw(struct live *live) {
         struct view view = {
                 .utf8 = screen_utf8(),
@@ -109,10 +117,7 @@ static void draw(struct live *live) {
         unsigned n_rows;
 
         screen_size(&view.n_columns, &n_rows);
-        items_free(&live->items);
-        if (live->has_rates)
-                items_make(&live->rates, live->state.sorting, live->state.filter, top_state_opens, &live->state,
-                           &live->items);
+        make_items(live);
         screen_begin();
         page_draw(&view, &live->state, &live->items, n_rows, screen_line, NULL);
         screen_end();
@@ -127,6 +132,10 @@ static void take_keys(struct live *live) {
         char character;
 
         while ((key = screen_key(&press, &character)) != SCREEN_NOTHING) {
+                if (live->is_stale) { /* the key came with an answer, or right after another key */
+                        make_items(live);
+                        top_state_settle(&live->state, &live->items, live->state.n_page);
+                }
                 live->is_stale = true;
                 if (key == SCREEN_PRESS)
                         top_state_press(&live->state, press, character, &live->items);
