@@ -217,6 +217,21 @@ def _(box):
     daemon.refused("d", "more", pipeline="n; more")
 
 
+@case("of more columns than a dataset has, the first ones are served, the others are listed, and fields chooses any of them")
+def _(box):
+    names = [f"c{i}" for i in range(1030)]
+    item = struct.pack("<1030B", *(i % 256 for i in range(1030)))
+    content = struct.pack("<3I", 1, 12, 12 + len(item)) + item
+    write(box.path("d", "s.mds"), content)
+    write(box.path("d", "index.json"), json.dumps(index_of(content, samples=1, column_names=names, column_encodings=["uint8"] * 1030,
+                                                           column_sizes=[1] * 1030)).encode())
+    daemon = box.daemon({"d": mds(box.path("d")), "last": {**mds(box.path("d")), "fields": "c1029, c0"}})
+    fields = daemon.read("d", pipeline="c0; c1023")[0]["fields"]
+    equal([fields["c0"]["value"], fields["c1023"]["value"]], [0, 255], "the first and the last")
+    daemon.refused("d", 'field "c1024" cannot be served', "more than 1024 columns", "fields", pipeline="c0; c1024")
+    equal(daemon.read("last")[0]["fields"]["c1029"]["value"], 1029 % 256, "by fields")
+
+
 @case("a changed index.json is another dataset")
 def _(box):
     write(box.path("d", "s.mds"), shard(GOOD))
