@@ -86,6 +86,28 @@ def _(box):
     """)
 
 
+@case("a model of transformers takes the loader's batches, and its loss is that of the texts without padding")
+def _(box):
+    need("transformers")
+    check(box, """
+        import transformers
+        torch.manual_seed(3)
+        config = transformers.GPT2Config(vocab_size=90, n_positions=32, n_embd=8, n_layer=1, n_head=2, resid_pdrop=0, embd_pdrop=0, attn_pdrop=0)
+        model = transformers.GPT2LMHeadModel(config).eval()
+        with torch.no_grad():
+            for batch in loader("tokens: pad(labels=same)", names="transformers"):
+                alone, n = 0, 0
+                for ids, mask in zip(batch["input_ids"], batch["attention_mask"]):
+                    ids = ids[mask.bool()][None]
+                    if ids.shape[1] > 1:
+                        alone += model(input_ids=ids, labels=ids).loss.item() * (ids.shape[1] - 1)
+                        n += ids.shape[1] - 1
+                loss = model(**batch).loss.item()
+                masked = batch["labels"][~batch["attention_mask"].bool()]
+                out(abs(loss - alone / n) < 1e-4 and bool((masked == -100).all()))
+    """)
+
+
 @case("model_inputs() is what DataCollatorWithPadding and DataCollatorForLanguageModeling(mlm=False) return")
 def _(box):
     need("transformers")
