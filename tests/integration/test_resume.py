@@ -6,7 +6,7 @@ import random
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
-from harness import (HandClient, case, check_bytes, check_sequence, contains, equal, expected_order, field, indices, main, request,
+from harness import (HandClient, Table, case, check_bytes, check_sequence, contains, equal, expected_order, field, indices, main, request,
                      samples_of, whole_order)
 
 PARTITIONS = ("pad", "drop", "exact")
@@ -128,6 +128,35 @@ def _(box):
     lines = daemon.read("d", rank=2, first_position=131, limit=2, **dict(terms, first_epoch=4))
     equal(indices(lines), expected_order(300, 3, 2, epoch=4, position=131)[:10], "another epoch is another matter")
     equal(indices(first.good()), expected_order(300, 3, 0, epoch=3, position=100), "the first one goes on")
+
+
+@case("a rank with another option is refused with both values and who asked for them; the rest of the job goes on")
+def _(box):
+    daemon = box.daemon({"d": box.folder_of_files("d", 300), "e": box.folder_of_files("e", 30)})
+    terms = {"world": 2, "batch": 5, "job": "run", "seed": 7}
+    first = daemon.reader("d", rank=0, delay_ms=250, **terms)
+    first.wait_lines(5)
+    table = Table()
+    for change, words in (
+            ({"dataset": "e"}, ("dataset", " d,", "asks for e")), ({"seed": 8}, ("seed", "with 7,", "asks for 8")),
+            ({"world": 3}, ("world_size", "with 2,", "asks for 3")), ({"batch": 6}, ("batch_size", "with 5,", "asks for 6")),
+            ({"shuffle": False}, ("shuffle", "with true,", "asks for false")),
+            ({"drop_last": True}, ("drop_last", "with false,", "asks for true")),
+            ({"partition": "exact"}, ("partition", "with pad,", "asks for exact")),
+            ({"order": "tdperm"}, ("order", "with torch,", "asks for tdperm")),
+            ({"dealing": "batch"}, ("dealing", "with strided,", "asks for batch")),
+            ({"on_error": "skip"}, ("on_error", "with fail,", "asks for skip")),
+            ({"sampler": "random(n=300)"}, ("sampler", "asks for random(")),
+            ({"pipeline": "label"}, ("pipeline", "asks for label"))):
+        options = {**terms, **change}
+        with table.row(change):
+            message = daemon.refused(options.pop("dataset", "d"), *words, "as rank 0 (process", "; rank 1 asks for", rank=1,
+                                     **options)
+            contains(message, f"(process {first.process.pid})")
+    table.done()
+    lines = daemon.read("d", rank=1, **terms)
+    equal(indices(lines), expected_order(300, 2, 1, seed=7), "a rank that agrees")
+    equal(indices(first.good()), expected_order(300, 2, 0, seed=7), "the first one goes on")
 
 
 @case("where whole batches are dealt, ranks must begin whole rounds apart, and must agree on the dealing")
