@@ -54,14 +54,21 @@ struct authority authority_parse(const char *status, uint64_t needed) {
         return authority;
 }
 
-/* In a container that we run in as well nobody has more than its first process. */
+/* In a container that we run in as well nobody has more than its first process, which is looked at once: its set only
+ * shrinks. */
 static uint64_t needed_here(void) {
+        static uint64_t needed;
+        static bool is_known;
         uint64_t bounding;
         char status[STATUS_MAX];
 
-        if (!read_file("1", "status", status, sizeof(status)) || !find_set(status, "\nCapBnd:", &bounding))
-                return NEEDED;
-        return bounding & NEEDED;
+        if (is_known)
+                return needed;
+        is_known = true;
+        needed = NEEDED;
+        if (read_file("1", "status", status, sizeof(status)) && find_set(status, "\nCapBnd:", &bounding))
+                needed &= bounding;
+        return needed;
 }
 
 /* By the number of the namespace, which the kernel tells to whoever may look into the process; otherwise by how its

@@ -19,7 +19,7 @@ struct authority {
         bool is_root; /* and it has root's capabilities now */
 };
 
-/* Of a process that has connected. A few system calls on /proc, which do not block. */
+/* Of a process that has connected. A few system calls on /proc, which do not block. One thread. */
 struct authority authority_of(const struct process *process);
 
 /* The same from the text of its /proc/PID/status, if `needed` are the capabilities that make root powerful. */
