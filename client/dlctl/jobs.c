@@ -95,6 +95,7 @@ void job_record(cJSON *list, const Dlp__Job *job, const Dlp__Node *node) {
         record_number(record, "n_errors", job->n_errors);
         record_number(record, "errors_allowed", job->errors_allowed);
         record_number(record, "worker_ns", job->worker_ns);
+        record_number(record, "other_ns", job->other_ns);
         verdict_brief(record, &look);
         add_counts(record, job);
         record_text(record, "failure", job->failure);

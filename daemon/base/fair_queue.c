@@ -60,18 +60,25 @@ static struct fair_group *outermost(const struct fair_share *share) {
 
 /* ---- called with the lock held ------------------------------------------------------------------------------- */
 
-/* Charges the difference between the actual and the expected time of finished items. */
-static void settle_locked(struct fair_account *account) {
-        if (atomic_load_explicit(&account->due_ns, memory_order_relaxed) != 0)
-                account->had_ns += atomic_exchange_explicit(&account->due_ns, 0, memory_order_relaxed);
+static int64_t take_ns(_Atomic int64_t *ns) {
+        return atomic_load_explicit(ns, memory_order_relaxed) == 0
+                       ? 0
+                       : atomic_exchange_explicit(ns, 0, memory_order_relaxed);
 }
 
-static void begin_locked(struct fair_account *account, int64_t now_ns) {
-        int64_t credit_ns = account->has_begun ? FAIR_CREDIT_NS : 0;
+/* Charges the difference between the actual and the expected time of finished items, and what took time beside them. */
+static void settle_locked(struct fair_account *account) {
+        account->had_ns += take_ns(&account->due_ns) + take_ns(&account->beside_ns);
+}
 
-        settle_locked(account);
-        if (!account->has_begun || account->had_ns < now_ns - credit_ns)
-                account->had_ns = now_ns - credit_ns;
+/* What was charged without an item counts from here on, or a newcomer would have had it for nothing. */
+static void begin_locked(struct fair_account *account, int64_t now_ns) {
+        int64_t least_ns = now_ns - (account->has_begun ? FAIR_CREDIT_NS : 0), beside_ns = take_ns(&account->beside_ns);
+
+        account->had_ns += take_ns(&account->due_ns);
+        if (account->had_ns < least_ns)
+                account->had_ns = least_ns;
+        account->had_ns += beside_ns < FAIR_DEBT_NS ? beside_ns : FAIR_DEBT_NS;
         account->has_begun = true;
 }
 
@@ -399,8 +406,22 @@ void fair_item_done(struct fair_item *item, uint64_t taken_ns) {
         item->charged_ns = 0; /* what else is done with it before it is pushed again comes in addition */
 }
 
+/* To the outermost: there it can be seen. */
+static void charge_beside(struct fair_account *account, int64_t weighed_ns, uint64_t taken_ns) {
+        for (; account; account = account->above) {
+                atomic_fetch_add_explicit(&account->beside_ns, weighed_ns, memory_order_relaxed);
+                if (!account->above)
+                        atomic_fetch_add_explicit(&((struct fair_group *)account)->beside_ns, taken_ns,
+                                                  memory_order_relaxed);
+        }
+}
+
+void fair_group_charge(struct fair_group *group, uint64_t taken_ns) {
+        charge_beside(&group->account, (int64_t)taken_ns, taken_ns);
+}
+
 void fair_share_charge(struct fair_share *share, uint64_t taken_ns) {
-        owe(share, (int64_t)taken_ns);
+        charge_beside(&share->account, weighed(share, (int64_t)taken_ns), taken_ns);
 }
 
 void fair_item_refund(struct fair_item *item) {

@@ -31,9 +31,10 @@
 
 #include "daemon/base/queue.h"
 
-#define FAIR_CREDIT_NS  500000000ll  /* of one thread's time, at weight 1 */
-#define FAIR_LONG_NS    500000000ll  /* others wait for less; and short ones last longer where CPUs are busy */
-#define FAIR_ABOUT_NS   500000000ull /* a group has gone that took nothing for one to two times this */
+#define FAIR_CREDIT_NS  500000000ll   /* of one thread's time, at weight 1 */
+#define FAIR_DEBT_NS    10000000000ll /* likewise: the most that is remembered of what was charged without items */
+#define FAIR_LONG_NS    500000000ll   /* others wait for less; and short ones last longer where CPUs are busy */
+#define FAIR_ABOUT_NS   500000000ull  /* a group has gone that took nothing for one to two times this */
 #define FAIR_WEIGHT_MAX 1000u
 #define FAIR_WAKE_NS    20000
 
@@ -57,6 +58,7 @@ struct fair_account {
         int64_t had_ns;
         bool has_begun;             /* had an item once */
         _Atomic int64_t due_ns;     /* what finished items took beyond what they were charged; not in had_ns yet */
+        _Atomic int64_t beside_ns;  /* what was charged without an item; not in had_ns yet */
         _Atomic int64_t longest_ns; /* of its items: what the longest took, forgotten as it works; 0: not measured */
 };
 
@@ -65,6 +67,7 @@ struct fair_group {
         struct fair_account account;   /* first */
         uint32_t n_held, n_unmeasured; /* if it is outermost: threads that have an item of it which is not short; of
                                         * these, not measured */
+        _Atomic uint64_t beside_ns;    /* if it is outermost: all that was charged without an item: for people */
 };
 
 /* One share. Embedded in an object of the caller; outlives its items. */
@@ -145,8 +148,12 @@ bool fair_queue_presses(struct fair_queue *queue, const struct fair_thread *thre
  * before releasing whatever keeps the share alive; any thread; no lock. */
 void fair_item_done(struct fair_item *item, uint64_t taken_ns);
 
-/* The share had this much time of other threads: it counts as if an item had taken it. Any thread; no lock. */
+/* The share had this much time of other threads: it counts as if an item had taken it, also if it has no items now, up
+ * to FAIR_DEBT_NS. Any thread; no lock. */
 void fair_share_charge(struct fair_share *share, uint64_t taken_ns);
+
+/* The same for a group as such, none of whose shares had it. */
+void fair_group_charge(struct fair_group *group, uint64_t taken_ns);
 
 /* Refunds what the item was charged when it was taken: it goes into the queue again unfinished, or is charged when it
  * is finished. Any thread; no lock. */

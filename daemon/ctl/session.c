@@ -119,7 +119,19 @@ static void refuse_version(struct session *session, const Dlp__Request *request)
         refuse(session, request->id, -EPROTONOSUPPORT, text, false, NULL);
 }
 
+void session_asks(struct session *session) {
+        struct user *user = user_get(&session->server->users, session->peer.uid);
+
+        session->server->options.catalog->asker = user ? &user->errands : NULL;
+}
+
+void session_asked(struct server *server) {
+        server->options.catalog->asker = NULL;
+}
+
 static void handle(struct session *session, const Dlp__Request *request) {
+        struct server *server = session->server;
+
         if (request->protocol != DLP_PROTOCOL_VERSION) {
                 refuse_version(session, request);
                 return;
@@ -129,7 +141,9 @@ static void handle(struct session *session, const Dlp__Request *request) {
 
         for (size_t i = 0; i < sizeof(HANDLERS) / sizeof(HANDLERS[0]); i++)
                 if (HANDLERS[i].body == request->body_case) {
+                        session_asks(session);
                         HANDLERS[i].handle(session, request);
+                        session_asked(server);
                         return;
                 }
         session_close(session, "its request is of an unknown kind");

@@ -66,6 +66,10 @@ const char *session_user(struct session *session);
 /* Frees a closed session that holds nothing any more. Only for server_sweep(). */
 void session_free(struct session *session);
 
+/* What is opened until session_asked() is an errand of the session's user. Around all that handles its requests. */
+void session_asks(struct session *session);
+void session_asked(struct server *server);
+
 /* Makes the session read requests, or not (while attaching). */
 void session_listen(struct session *session, bool on);
 

@@ -106,9 +106,11 @@ static int name_all(const struct look *look, char ret_text[DLP_DATASET_MAX], str
 static void look_done(void *userdata) {
         struct look *look = userdata;
         struct session *session = look->session;
+        struct server *server = session->server;
         char text[DLP_DATASET_MAX] = "";
 
         session->state = SESSION_OPEN;
+        session_asks(session);
         if (session->closed) { /* the client has left meanwhile */
                 session_give_back(session);
                 look->result = -ECANCELED;
@@ -118,6 +120,7 @@ static void look_done(void *userdata) {
                         look->result = name_all(look, text, &look->why);
         }
         look->done(look->userdata, look->result, text, &look->why);
+        session_asked(server);
         free(look);
 }
 

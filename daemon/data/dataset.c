@@ -423,7 +423,9 @@ static int check_complete(const struct dataset *dataset, const struct dataset_sp
 int dataset_open(const struct dataset_spec *spec, const char *index_dir, const struct index_watch *watch,
                  struct dataset **ret_dataset, struct dataset_report *ret_report, struct why *why) {
         _cleanup_(dataset_unrefp) struct dataset *dataset = NULL;
-        struct indexing indexing = { .cancel = watch ? watch->cancel : NULL, .is_refusing = ATOMIC_FLAG_INIT };
+        struct indexing indexing = { .errands = errand_joined(),
+                                     .cancel = watch ? watch->cancel : NULL,
+                                     .is_refusing = ATOMIC_FLAG_INIT };
         struct dataset_report report = { .saved = true };
         uint64_t begin_ns = clock_now_ns();
         char index_path[PATH_MAX];

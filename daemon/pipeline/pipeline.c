@@ -210,7 +210,7 @@ static int start_workers(struct pipeline *pipeline, struct why *why) {
 
         pool_init(&pipeline->pool, &options);
         r = pool_configure(&pipeline->pool, &pipeline->options.workers, why);
-        order_tables_set_nice(pipeline->tables, pipeline->options.workers.nice);
+        pipeline_set_nice(pipeline, pipeline->options.workers.nice);
         return r < 0 ? r : 0; /* threads that start later may have any nice value */
 }
 
@@ -448,6 +448,7 @@ struct held_list *pipeline_held(struct pipeline *pipeline) {
 
 void pipeline_set_nice(struct pipeline *pipeline, int nice) {
         order_tables_set_nice(pipeline->tables, nice);
+        errands_set_nice(nice);
 }
 
 struct pool *pipeline_pool(struct pipeline *pipeline) {

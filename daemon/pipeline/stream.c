@@ -302,6 +302,24 @@ static int load_sampling(struct stream *stream, const struct stream_memory *memo
         return 0;
 }
 
+#define ERRAND_SAMPLES (1u << 20) /* to look at each of fewer takes some milliseconds */
+
+/* What may look at each sample is work of the user who asks for it. */
+static int look_at_samples(struct stream *stream, const struct stream_options *options,
+                           const struct stream_memory *memory, struct why *why) {
+        bool is_errand = stream->job->sampling || stream->n_samples >= ERRAND_SAMPLES;
+        int r;
+
+        if (is_errand)
+                errand_begin(&stream->job->household->user->errands);
+        r = load_sampling(stream, memory, why);
+        if (r == 0)
+                r = stream_plan_layout(stream, options, memory, why);
+        if (is_errand)
+                errand_end();
+        return r;
+}
+
 /* A stream that has ended is told to the client before it asks for its first batch. */
 static void learn_at_once(struct stream *stream) {
         const struct growth *growth = dataset_source(stream->dataset->dataset)->growth;
@@ -373,9 +391,7 @@ int stream_new(const struct stream_options *options, const struct stream_memory 
                                     : DLP_EPOCH_MAX + 1;
         stream_go_to(stream, &options->first);
 
-        r = load_sampling(stream, memory, why);
-        if (r == 0)
-                r = stream_plan_layout(stream, options, memory, why);
+        r = look_at_samples(stream, options, memory, why);
         spec = stream_order_spec(stream, stream->epoch);
         if (r == 0) /* once for each job: so the end of an epoch never needs memory that is not available */
                 r = job_reserve_orders(options->job, memory->budget, 2 * order_table_bytes(&spec), why);

@@ -646,6 +646,28 @@ def _(box):
     equal(job["counts"]["n_samples"], 0, "samples of Bob's that were made before the first batch of another user")
 
 
+@case("what a user's requests make other threads do is charged to him, and to nobody else")
+def _(box):
+    house = House(box)
+    house.daemon.read("d", batch=1, epochs=1)  # indexed, for nobody
+
+    def other_ns():
+        return {job["name"]: job["other_ns"] for job in house.daemon.objects("jobs")}
+
+    write(os.path.join(house.source, f"{N:06}.bin"), b"another one")
+    house.client(ALICE).attach("d", job="indexed", shuffle=False)
+    house.client(BOB).attach("d", job="plain", shuffle=False)
+    contains(house.daemon.log(), "indexing it again")
+    took = other_ns()
+    if took["indexed"] <= 0 or took["plain"] != 0:
+        raise AssertionError(f"the user who had an index made and the one who found it were charged {took}")
+    box.processes.append(subprocess.Popen(**dict(
+        house.command(BOB, "read", "d", "--job", "made", "--sampler", "random(replacement=true)", "--pipeline", "raw"),
+        stdout=subprocess.DEVNULL)))
+    within(60, lambda: other_ns()["plain"] > 0, "Bob pays for an order")
+    equal(other_ns()["indexed"], took["indexed"], "what Alice was charged")
+
+
 # ---- hostile --------------------------------------------------------------------------------------------------------
 
 def misbehave(house, round_number):

@@ -415,6 +415,34 @@ static void user_had(struct user *user, uint64_t ms) {
         fair_share_charge(&user->share, ms * MS);
 }
 
+START_TEST(what_is_charged_before_the_first_item_counts) {
+        user_push(&users[0]);
+        user_push(&users[1]);
+        serve(1, 1000 * MS);
+        fair_group_charge(&users[2].group, 3000 * MS); /* an index that he had made, */
+        user_had(&users[3], 3000);                     /* and an order of a job */
+        user_push(&users[2]);
+        user_push(&users[3]);
+        serve(1, 3000 * MS);
+        check_had(&users[2], 0, 5);
+        check_had(&users[3], 0, 5);
+        serve(1, 6000 * MS); /* the others have had as much */
+        ck_assert_uint_gt(had_ms(&users[2]), 0);
+        ck_assert_uint_gt(had_ms(&users[3]), 0);
+}
+END_TEST
+
+START_TEST(what_is_charged_without_items_is_remembered_up_to_a_limit) {
+        user_push(&users[0]);
+        serve(1, 100 * MS);
+        fair_group_charge(&users[1].group, 3600000 * MS); /* an hour */
+        user_push(&users[1]);
+        serve(1, FAIR_DEBT_NS + 1000 * MS);
+        ck_assert_uint_gt(had_ms(&users[1]), 0);
+        ck_assert_uint_eq(atomic_load(&users[1].group.beside_ns), 3600000 * MS);
+}
+END_TEST
+
 /* The thread's next item is this user's. */
 static void takes(uint32_t idx_thread, const struct user *user) {
         struct fair_item *item = fair_next(&queue, &workers[idx_thread]);
@@ -686,6 +714,8 @@ int main(void) {
         tcase_add_test(reckoned, who_was_idle_has_saved_up_a_little_credit_at_most);
         tcase_add_test(reckoned, a_queue_that_is_empty_for_a_moment_loses_nothing);
         tcase_add_test(reckoned, an_expensive_surprise_is_paid_for_afterwards);
+        tcase_add_test(reckoned, what_is_charged_before_the_first_item_counts);
+        tcase_add_test(reckoned, what_is_charged_without_items_is_remembered_up_to_a_limit);
         tcase_add_test(reckoned, a_group_gets_no_more_by_having_more_shares);
         tcase_add_test(reckoned, within_a_group_time_is_shared_by_weight_and_its_own_weight_is_the_mean);
         tcase_add_test(reckoned, what_one_share_of_a_group_does_not_want_the_others_of_it_get);

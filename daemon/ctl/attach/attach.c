@@ -203,6 +203,7 @@ static void attach_check(struct attach *attach) {
 static void attach_checked(struct catalog_waiter *waiter, bool late) {
         struct attach *attach = (struct attach *)((uint8_t *)waiter - offsetof(struct attach, waiter));
         struct session *session = attach->session;
+        struct server *server = session->server;
         uint64_t id = attach->id;
         struct why why;
 
@@ -214,7 +215,9 @@ static void attach_checked(struct catalog_waiter *waiter, bool late) {
         }
         session_listen(session, true);
         if (!late) {
+                session_asks(session);
                 attach_check(attach);
+                session_asked(server);
                 return;
         }
         why_set(&why, 0, "dataset %s: its folder does not answer (a dead mount?); asking again", attach->wish->dataset);

@@ -136,6 +136,7 @@ static void fill_terms(Dlp__Job *message, struct job *job) {
         message->n_errors = counter_get(&job->damage.n_met);
         message->errors_allowed = job->damage.n_allowed;
         message->worker_ns = counter_get(&job->share.taken_ns);
+        message->other_ns = counter_get(&job->household->user->time.beside_ns);
 }
 
 /* Also finds the name of the job's user, which its sessions know, and why it is on hold. */

@@ -209,6 +209,7 @@ static void *look_on(void *userdata) {
                         pthread_cond_wait(&cuts->has_work, &cuts->lock);
         }
         pthread_mutex_unlock(&cuts->lock);
+        indexing_join(NULL);
         return NULL;
 }
 

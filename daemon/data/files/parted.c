@@ -69,6 +69,7 @@ static void *look_on(void *userdata) {
                         pthread_cond_wait(&looking->has_work, &looking->lock);
         }
         pthread_mutex_unlock(&looking->lock);
+        indexing_join(NULL);
         return NULL;
 }
 

@@ -50,6 +50,7 @@ static void note_error(struct looking *looking, size_t file, int error, const st
 static void look_on(void *userdata) {
         struct looking *looking = userdata;
         const struct together *together = looking->together;
+        struct indexing *before = indexing_joined();
         uint32_t idx_thread;
         size_t file;
 
@@ -64,6 +65,7 @@ static void look_on(void *userdata) {
                 if (r < 0)
                         note_error(looking, file, r, &why);
         }
+        indexing_join(before);
 }
 
 static void on_tick(void *userdata) {

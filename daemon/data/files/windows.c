@@ -222,6 +222,7 @@ static void *read_on(void *userdata) {
                 windows->n_idle--;
         }
         pthread_mutex_unlock(&windows->lock);
+        indexing_join(NULL);
         return NULL;
 }
 

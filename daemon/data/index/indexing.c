@@ -12,7 +12,11 @@ struct indexing_limits INDEXING_LIMITS;
 static _Thread_local struct indexing *joined;
 
 void indexing_join(struct indexing *indexing) {
+        if (joined)
+                errand_end();
         joined = indexing;
+        if (joined)
+                errand_begin(joined->errands);
 }
 
 struct indexing *indexing_joined(void) {
@@ -24,6 +28,7 @@ bool indexing_is_over(void) {
 
         if (!indexing)
                 return false;
+        errand_look();
         if (INDEXING_LIMITS.n_looks > 0 && atomic_fetch_add(&indexing->n_looks, 1) + 1 >= INDEXING_LIMITS.n_looks)
                 return true;
         return indexing->cancel && atomic_load_explicit(indexing->cancel, memory_order_relaxed);

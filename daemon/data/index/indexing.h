@@ -1,5 +1,5 @@
-/* data/index/indexing.h: what the threads that make one index have in common: who pays for their memory, and whether
- * the index is still wanted.
+/* data/index/indexing.h: what the threads that make one index have in common: who pays for their memory and time, and
+ * whether the index is still wanted.
  *
  * A format reads on several threads and through many layers, none of which knows for whom. So each of these threads
  * joins, and then its arrays (data/growing.h) are paid for, and its reads end once the index is not wanted any more:
@@ -12,10 +12,12 @@
 #include <stdint.h>
 
 #include "daemon/base/budget.h"
+#include "daemon/base/work/errand.h"
 #include "proto/base/why.h"
 
 struct indexing {
         struct budget *budget;     /* in which arrays are counted until they are freed; NULL: nowhere */
+        struct errands *errands;   /* whose errand it is; NULL: nobody's */
         const atomic_bool *cancel; /* true: it is not wanted any more; may be NULL */
         _Atomic uint64_t n_bytes;  /* that are counted now; at most three quarters of what others leave of the budget */
         _Atomic uint64_t n_looks;  /* at whether it is wanted; counted for tests alone */
@@ -31,7 +33,8 @@ struct indexing_limits {
 
 extern struct indexing_limits INDEXING_LIMITS;
 
-/* The calling thread works for this index, which outlives all that is begun now. NULL: for none any more. */
+/* The calling thread works for this index, which outlives all that is begun now, until it joins another one. NULL: for
+ * none any more; a thread has to say so before it ends. */
 void indexing_join(struct indexing *indexing);
 
 /* That of the calling thread, for others that do a part of its work; NULL: none. */

@@ -5,6 +5,16 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/base/work/errand.h"
+
+#define LOOK_SAMPLES 4096u /* between two looks of an errand */
+
+/* A column of 10^9 samples takes minutes. */
+static void look(uint64_t sample) {
+        if (sample % LOOK_SAMPLES == 0)
+                errand_look();
+}
+
 static bool has_varying_length(const struct schema_field *field) {
         for (uint32_t i = 0; i < field->n_dims; i++)
                 if (field->shape[i] < 0)
@@ -78,8 +88,10 @@ static uint64_t row_bytes(const struct schema_field *field) {
 static uint64_t n_values(const struct source *source, uint32_t field) {
         uint64_t n_bytes = 0;
 
-        for (uint64_t i = 0; i < source->n_samples; i++)
+        for (uint64_t i = 0; i < source->n_samples; i++) {
+                look(i);
                 n_bytes += source_length(source, i, field);
+        }
         return n_bytes / dlp_dtype_bytes(source->schema.fields[field].dtype);
 }
 
@@ -108,8 +120,10 @@ static int read_lengths(const struct source *source, uint32_t field, struct dlp_
 
         if (!lengths)
                 return -ENOMEM;
-        for (uint64_t i = 0; i < source->n_samples; i++)
+        for (uint64_t i = 0; i < source->n_samples; i++) {
+                look(i);
                 lengths[i] = source_column_length(source, field, i);
+        }
         *column = (struct dlp_column){ .dtype = DLP_DTYPE_UINT32,
                                        .values = lengths,
                                        .n_values = source->n_samples,
@@ -124,8 +138,10 @@ static int read_values(const struct source *source, uint32_t field, struct dlp_c
 
         if (!values)
                 return -ENOMEM;
-        for (uint64_t i = 0; i < source->n_samples; i++)
+        for (uint64_t i = 0; i < source->n_samples; i++) {
+                look(i);
                 source_value(source, i, field, values + i * each);
+        }
         *column = (struct dlp_column){
                 .dtype = dtype, .values = values, .n_values = source->n_samples, .n_samples = source->n_samples
         };
@@ -146,6 +162,7 @@ static int read_lists(const struct source *source, uint32_t field, struct dlp_co
         for (uint64_t i = 0; i < source->n_samples; i++) {
                 uint64_t n_here = source_length(source, i, field) / each;
 
+                look(i);
                 if (n_here > 0)
                         source_value(source, i, field, values + n * each);
                 n += n_here;

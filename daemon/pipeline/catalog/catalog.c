@@ -151,6 +151,7 @@ void opening_work(void *userdata) {
                                      .max_copied = max_copied(entry->catalog->budget) };
 
         entry->has_parts = false;
+        errand_begin(opening->errands);
         opening->result = opening_lock(opening);
         if (opening->result == 0)
                 opening->result = open_dataset(opening, &spec, &watch);
@@ -164,6 +165,7 @@ void opening_work(void *userdata) {
                 version_lock_free(TAKE_PTR(opening->lock));
         else
                 dataset_leave(opening->dataset); /* held again when the first rank is served from it */
+        errand_end();
 }
 
 void opening_free(struct opening *opening) {
@@ -299,6 +301,7 @@ void entry_open(struct catalog_entry *entry) {
 
         if (opening) {
                 opening->entry = entry;
+                opening->errands = entry->catalog->asker;
                 opening->options = strdup(entry->options);
                 r = opening->options ? opening_aim(opening, entry) : -ENOMEM;
         }

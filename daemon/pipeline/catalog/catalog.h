@@ -15,6 +15,7 @@
 #include "daemon/base/machine/groups.h"
 #include "daemon/base/queue.h"
 #include "daemon/base/work/background.h"
+#include "daemon/base/work/errand.h"
 #include "daemon/base/work/work.h"
 #include "daemon/data/dataset.h"
 #include "daemon/data/ledger/ledger.h"
@@ -125,6 +126,7 @@ struct catalog {
         struct budget *budget;   /* of memory_limit; NULL: memory is not counted */
         struct plugins *plugins; /* whose formats datasets may have; NULL: none. Set before the first dataset */
         bool is_ending;          /* starts no new work */
+        struct errands *asker;   /* what is opened now is his errand; NULL: nobody's. Set while a request is handled */
 };
 
 struct catalog_wish {

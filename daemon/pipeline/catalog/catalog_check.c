@@ -14,6 +14,7 @@ struct check {
         struct catalog *catalog;
         char *name;
         struct catalog_dataset *open; /* a reference */
+        struct errands *errands;      /* of who asked */
         int result;
         struct why why;
 };
@@ -21,7 +22,9 @@ struct check {
 static void check_work(void *userdata) {
         struct check *check = userdata;
 
+        errand_begin(check->errands);
         check->result = dataset_is_current(check->open->dataset, &check->why);
+        errand_end();
 }
 
 void entry_wake_waiters(struct catalog_entry *entry) {
@@ -49,7 +52,9 @@ static void check_done(void *userdata) {
                         log_info("dataset", "%s: %s; indexing it again", entry->name, check->why.text);
                         catalog_dataset_unref(entry->open);
                         entry->open = NULL;
+                        entry->catalog->asker = check->errands;
                         entry_open(entry);
+                        entry->catalog->asker = NULL;
                 }
                 entry_wake_waiters(entry);
         }
@@ -72,6 +77,7 @@ void entry_check(struct catalog_entry *entry) {
                 return;
         }
         check->catalog = entry->catalog;
+        check->errands = entry->catalog->asker;
         check->open = catalog_dataset_ref(entry->open);
         entry->is_checking = background_run(entry->catalog->background, check_work, check_done, check) == 0;
         if (!entry->is_checking) {

@@ -11,6 +11,7 @@
 /* What a background thread works on: a copy, because the entry may change in the meantime. */
 struct opening {
         struct catalog_entry *entry;
+        struct errands *errands; /* of whom it is one; NULL: nobody's */
         char path[PATH_MAX], index[PATH_MAX], digest[INDEX_DIGEST_SIZE], format[CATALOG_FORMAT_MAX];
         char *options; /* of the dataset */
         struct place place;

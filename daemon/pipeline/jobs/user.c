@@ -16,6 +16,7 @@ struct user *user_get(struct users *users, uid_t uid) {
         user->uid = uid;
         fair_group_init(&user->time, NULL);
         order_user_init(&user->orders);
+        user->errands.payer = &user->time;
         LIST_INSERT_HEAD(users, user, entry); /* for good: the account must survive the user's last job */
         return user;
 }

@@ -4,14 +4,15 @@
  * Then a user's part is shared between that user's households, and a household's between its jobs. So there are
  * accounts on two levels, each under its own lock or thread: the workers' time, the samples under way, the reading
  * threads, the memory for large pictures. Two are of the user alone: the making of orders, and the memory of rings.
+ * What else its requests cause is its errands.
  *
  * A household is the jobs of a user that live in one pod, batch job or service (proto/job_group.h). In a cluster all
  * pods may well have the same user, and are strangers to each other nevertheless. A user may make any number of them,
  * so nothing that protects others may depend on a household; limits are of users.
  *
- * A user's account is made when he attaches for the first time, and lives as long as the server: jobs may end long
- * after they have left the list, and a user who leaves and comes back at once keeps the same account. A household that
- * has no job any more is kept until the next one is made. */
+ * A user's account is made when he asks for something for the first time, and lives as long as the server: jobs may end
+ * long after they have left the list, and a user who leaves and comes back at once keeps the same account. A household
+ * that has no job any more is kept until the next one is made. */
 #pragma once
 
 #include <stdatomic.h>
@@ -21,6 +22,7 @@
 #include "daemon/base/budget.h"
 #include "daemon/base/fair_queue.h"
 #include "daemon/base/queue.h"
+#include "daemon/base/work/errand.h"
 #include "daemon/data/orders/order_table.h"
 #include "daemon/io/reader.h"
 #include "daemon/pipeline/jobs/shares.h"
@@ -47,6 +49,7 @@ struct user {
         struct read_group reading;         /* the reader's */
         struct scratch_account scratch;    /* the pool's */
         struct order_user orders;          /* the order tables' */
+        struct errands errands;            /* any thread; charged to `time` */
 
         _Alignas(64) struct fair_group time; /* of the workers; written by all of them for each sample */
 };
