@@ -59,6 +59,8 @@ static void add_counts(cJSON *job_record, const Dlp__Job *job) {
         record_number(record, "n_bytes_read", job->n_bytes_read);
         record_number(record, "read_ns", job->read_ns);
         record_number(record, "queued_ns", job->queued_ns);
+        record_number(record, "n_texts_cut", job->n_texts_cut);
+        record_number(record, "n_tokens_cut", job->n_tokens_cut);
 }
 
 static void add_stage(cJSON *list, const Dlp__Stage *stage) {

@@ -522,6 +522,8 @@ struct dlc_diagnosis {
         double samples_per_second;           /* that the ranks took */
         double predicted_samples_per_second; /* after that change; 0: not known */
         double tokens_per_second;            /* of text in the samples that the ranks took; 0: there are none */
+        uint64_t n_texts_cut;                /* since the job began: by max_length of tokens(), */
+        uint64_t n_tokens_cut;               /* and about how many tokens were left out of them */
 };
 
 /* Asks the daemon; fills in the first `size` bytes (pass sizeof(struct dlc_diagnosis)). It blocks for a moment, and

@@ -17,6 +17,7 @@ struct dli_diagnosis {
         uint64_t last_ns;         /* when that was; at first: the opening */
         struct dli_counts counts; /* at that time */
         struct verdict verdict;
+        uint64_t n_texts_cut, n_tokens_cut; /* of the last look that told of them */
 };
 
 void dli_diagnosis_free(struct dlc_loader *loader) {
@@ -86,6 +87,8 @@ static void judge(struct dlc_loader *loader, Dlp__Reply *reply) {
         struct dli_diagnosis *diagnosis = loader->diagnosis;
         struct look now = look_at(loader, reply), before;
 
+        diagnosis->n_texts_cut = now.job->n_texts_cut;
+        diagnosis->n_tokens_cut = now.job->n_tokens_cut;
         if (diagnosis->last)
                 before = look_at(loader, diagnosis->last);
         verdict_make(diagnosis->last ? &before : NULL, &now, &diagnosis->verdict);
@@ -135,7 +138,9 @@ static void say_restart(const char *socket, struct verdict *verdict, bool is_awa
                  dlp_private_log(socket, log) ? log : "journalctl -u dataloaderd");
 }
 
-static void tell(const struct verdict *verdict, bool is_restart, struct dlc_diagnosis *ret_diagnosis, size_t size) {
+static void tell(const struct dli_diagnosis *diagnosis, bool is_restart, struct dlc_diagnosis *ret_diagnosis,
+                 size_t size) {
+        const struct verdict *verdict = &diagnosis->verdict;
         struct dlc_diagnosis told = { .limit = is_restart ? "restart" : verdict_limit_name(verdict->limit),
                                       .input_bound = verdict_bound_name(verdict->bound),
                                       .verdict = verdict->sentence,
@@ -144,7 +149,9 @@ static void tell(const struct verdict *verdict, bool is_restart, struct dlc_diag
                                       .wait_share = verdict->wait_share,
                                       .samples_per_second = verdict->rate,
                                       .predicted_samples_per_second = verdict->predicted,
-                                      .tokens_per_second = verdict->tokens };
+                                      .tokens_per_second = verdict->tokens,
+                                      .n_texts_cut = diagnosis->n_texts_cut,
+                                      .n_tokens_cut = diagnosis->n_tokens_cut };
 
         if (size > sizeof(told)) /* a newer program: the fields that we do not know stay 0 */
                 memset((uint8_t *)ret_diagnosis + sizeof(told), 0, size - sizeof(told));
@@ -200,6 +207,6 @@ int dlc_diagnose(struct dlc_loader *loader, struct dlc_diagnosis *ret_diagnosis,
                 say_restart(loader->connection.path, &diagnosis->verdict, r > 0);
         diagnosis->counts = loader->counts;
         diagnosis->last_ns = clock_now_ns();
-        tell(&diagnosis->verdict, is_restart, ret_diagnosis, size);
+        tell(diagnosis, is_restart, ret_diagnosis, size);
         return 0;
 }

@@ -300,6 +300,8 @@ struct codec_counts {
         uint64_t n_decoded[N_DECODED_BY];
         uint64_t n_shared;      /* cut from a picture that was decoded for another one as well */
         uint64_t n_handed_over; /* of those of libjpeg-turbo, begun by our own decoder */
+        uint64_t n_texts_cut;   /* by max_length of tokens(), */
+        uint64_t n_tokens_cut;  /* and what was left out of them; from the 17th text of a thread on an estimate */
 };
 
 /* The tools of one thread: decoder and workspace, kept from sample to sample. -ENOMEM. */

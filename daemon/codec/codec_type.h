@@ -31,6 +31,7 @@ struct token_text {
         uint64_t serial;
         struct grow bytes;
         struct grow tokens; /* uint32_t */
+        uint64_t n_cut;     /* of that codec's texts: those of which a part was delivered */
 };
 
 #define TOKEN_TEXTS_KEPT 8u /* as many fields of a pipeline are encoded once for each sample */

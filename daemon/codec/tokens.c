@@ -16,6 +16,7 @@
 #include "proto/base/step_text.h"
 #include "proto/order/philox.h"
 
+#define CUT_COUNTED    16u /* cut texts of a job whose tokens a thread counts, and then it counts those of each 16th */
 #define KEPT_BYTES_MAX (8u << 20) /* memory for texts that a worker keeps; more is freed with its sample */
 
 /* ---- making ---------------------------------------------------------------------------------------------------- */
@@ -231,13 +232,14 @@ static int read_text(const struct codec *codec, struct codec_tools *tools, const
         return codec_render(text, tools, input, fresh->items, why);
 }
 
-/* More tokens than these need not be known: of a longer text only its beginning is used. */
+/* More tokens than these need not be known: of a longer text only its beginning is used. One more tells that it is
+ * longer. */
 static size_t wanted(const struct codec_tokens *tokens) {
         const struct token_steps *steps = &tokens->steps;
 
         if (steps->max_length == 0 || steps->window != TOKENS_FIRST || steps->truncation == TOKENS_LEFT)
                 return SIZE_MAX;
-        return steps->max_length - n_special_of(tokens) + (steps->truncation == TOKENS_WHOLE);
+        return (size_t)steps->max_length - n_special_of(tokens) + 1;
 }
 
 static int encode(const struct codec_tokens *tokens, struct token_tools *tools, struct token_text *into,
@@ -247,6 +249,8 @@ static int encode(const struct codec_tokens *tokens, struct token_tools *tools, 
         size_t n;
         int r;
 
+        if (into->serial != tokens->serial)
+                into->n_cut = 0;
         into->serial = 0;
         if (!tools->encoder && token_encoder_new(&tools->encoder) < 0)
                 return why_errno(why, -ENOMEM, "the memory of a tokenizer");
@@ -351,12 +355,43 @@ static uint8_t *put(const uint32_t *tokens, size_t n, bool is_int32, uint8_t *ou
         return out + n * sizeof(*wide);
 }
 
+/* How many tokens the text has in truth, when only a part of them was made. */
+static size_t n_in_truth(const struct codec_tokens *tokens, struct token_tools *tools, const struct token_text *text,
+                         size_t n_made) {
+        const uint32_t *found;
+        struct why ignored;
+        size_t n;
+
+        if (wanted(tokens) == SIZE_MAX || tokenizer_encode(tokens->tokenizer, tools->encoder, text->bytes.items,
+                                                           text->bytes.n, SIZE_MAX, &found, &n, &ignored) < 0)
+                return n_made;
+        return n;
+}
+
+/* Windows that are drawn are not counted: what one epoch leaves out another one has. To know how many tokens are
+ * missing the whole text must be encoded, and that can cost many times what the delivered part does, so it is done for
+ * some. */
+static void count_cut(const struct codec *codec, struct codec_tools *tools, struct token_text *text,
+                      const struct token_range *range) {
+        size_t n_made = n_found(codec, tools);
+        uint64_t k, weight;
+
+        if (codec->tokens.steps.window != TOKENS_FIRST || range->n == n_made)
+                return;
+        k = text->n_cut++;
+        weight = k < CUT_COUNTED || wanted(&codec->tokens) == SIZE_MAX ? 1 : k % CUT_COUNTED == 0 ? CUT_COUNTED : 0;
+        tools->counts.n_texts_cut++;
+        if (weight > 0)
+                tools->counts.n_tokens_cut += weight *
+                                              (n_in_truth(&codec->tokens, &tools->tokens, text, n_made) - range->n);
+}
+
 /* The memory may have been freed since the field was opened. */
 static int tokens_render(const struct codec *codec, struct codec_tools *tools, const struct codec_input *input,
                          uint8_t *out, struct why *why) {
         const struct codec_tokens *tokens = &codec->tokens;
         const struct frame *frame = tokenizer_frame(tokens->tokenizer);
-        const struct token_text *text = &tools->tokens.texts[tokens->serial % TOKEN_TEXTS_KEPT];
+        struct token_text *text = &tools->tokens.texts[tokens->serial % TOKEN_TEXTS_KEPT];
         bool has_special = tokens->steps.has_special, is_int32 = tokens->steps.is_int32;
         struct token_range range;
         int r = text->serial == tokens->serial ? 0 : find_tokens(codec, tools, input, why);
@@ -364,6 +399,7 @@ static int tokens_render(const struct codec *codec, struct codec_tools *tools, c
         if (r != 0)
                 return r < 0 ? r : -EBADMSG; /* cannot be absent: it was there when it was opened */
         range = choose_range(codec, input, n_found(codec, tools));
+        count_cut(codec, tools, text, &range);
         out = put(frame->before, has_special ? frame->n_before : 0, is_int32, out);
         out = put((const uint32_t *)text->tokens.items + range.begin, range.n, is_int32, out);
         put(frame->after, has_special ? frame->n_after : 0, is_int32, out);

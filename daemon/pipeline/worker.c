@@ -62,9 +62,21 @@ static void count_decoded(struct worker *worker, struct codec_counts counts) {
                 counter_add(&worker->counters->n_jpeg_handed_over, counts.n_handed_over);
 }
 
-static void worker_count_decoded(struct worker *worker) {
-        count_decoded(worker, codec_tools_take_counts(worker->tools));
+static void count_cut(struct tally *tally, const struct codec_counts *counts) {
+        const struct tally_counts cut = { .n_texts_cut = counts->n_texts_cut, .n_tokens_cut = counts->n_tokens_cut };
+
+        if (cut.n_texts_cut > 0)
+                tally_add(tally, &cut);
+}
+
+static void worker_count_decoded(struct worker *worker, const struct batch *batch) {
+        struct tally *tally = worker_tally(worker, batch);
+        struct codec_counts counts = codec_tools_take_counts(worker->tools);
+
+        count_decoded(worker, counts);
         count_decoded(worker, worker->rendering.counts);
+        count_cut(tally, &counts);
+        count_cut(tally, &worker->rendering.counts);
         worker->rendering.counts = (struct codec_counts){ 0 };
         if (worker->rendering.n_ended > 0)
                 counter_add(&worker->counters->n_decoder_ends, worker->rendering.n_ended);
@@ -172,7 +184,7 @@ static int serve(struct worker *worker, struct task *task, struct why *why) {
         worker->may_yield = worker->yields = false;
         task->gave_way = task->gave_way || r == SAMPLE_AGAIN;
         codec_tools_begin_sample(worker->tools); /* it needs no memory that is returned now */
-        worker_count_decoded(worker);
+        worker_count_decoded(worker, task->batch);
         if (r == SAMPLE_WAITS || r == RENDERING_DROPPED || r == SAMPLE_AGAIN) { /* what it has begun is begun again */
                 uint64_t end_ns = stage_clock_stop(clock);
 

@@ -155,6 +155,33 @@ def _(box):
     contains(errors, "has more than 64 tokens; raise max_length, or let truncation shorten it")
 
 
+@case("what max_length cuts is counted: texts, and about how many tokens, for the trainer and for dlctl jobs")
+def _(box):
+    texts = ["word " * (10 if i % 2 else 3) for i in range(200)]  # of four tokens each
+    daemon = serve(box, texts, workers=2)
+    for steps, is_exact in (("truncation=left", True), ("truncation=right", False), ("window=random", None)):
+        told = trainer(box, daemon, f"""
+            import subprocess
+            with dlclient.Loader("d", pipeline="text: tokens(bert, special=false, max_length=16, {steps})", batch_size=4,
+                                 job="cut") as loader:
+                for batch in loader:
+                    assert len(batch["text"]) == 4
+                stats = loader.stats()
+                jobs = subprocess.run({[DLCTL, "--socket", daemon.socket, "--format", "json", "jobs", "cut"]!r}, stdout=subprocess.PIPE)
+                out([stats.texts_cut, stats.tokens_cut, jobs.stdout.decode()])
+        """)
+        n_texts, n_tokens, jobs = told[0]
+        counts = json.loads(jobs)["counts"]
+        assert counts["n_texts_cut"] >= n_texts and counts["n_tokens_cut"] >= n_tokens, (counts, told)
+        if is_exact is None:
+            equal((n_texts, n_tokens), (0, 0), steps)
+            continue
+        assert 100 <= n_texts <= 300, f"{n_texts}, and those of the epoch that was begun"
+        # A thread has 15 texts to come in the number of every sixteenth, and counts are read one after the other.
+        more = (0, 8) if is_exact else (0, 2 * 15 + 8)
+        assert 24 * (n_texts + more[0] - 8) <= n_tokens <= 24 * (n_texts + more[1]), (steps, n_texts, n_tokens)
+
+
 @case("tokens are padded in the slot with their mask, and Python gets lists of arrays without padding")
 def _(box):
     daemon = serve(box)

@@ -58,6 +58,11 @@ static void put_terms(struct page *page) {
                 snprintf(text, sizeof(text), "%" PRIu64 " samples, any number is allowed; on_error %s", job->n_errors,
                          job->on_error);
         put_value(page, "damaged", job->n_errors > 0 ? STYLE_FAIR : STYLE_PLAIN, text);
+        if (job->n_texts_cut > 0) {
+                snprintf(text, sizeof(text), "%" PRIu64 " texts at max_length of tokens(), about %" PRIu64 " tokens",
+                         job->n_texts_cut, job->n_tokens_cut);
+                put_value(page, "cut", STYLE_FAIR, text);
+        }
         put_value(page, "failed", STYLE_BAD, job->failure);
         put_value(page, "on hold", STYLE_BAD, job->hold);
         if (confirming_text(job, text, sizeof(text)))

@@ -258,6 +258,8 @@ class Diagnosis(ctypes.Structure):
         ("samples_per_second", ctypes.c_double),
         ("predicted_samples_per_second", ctypes.c_double),
         ("tokens_per_second", ctypes.c_double),
+        ("n_texts_cut", ctypes.c_uint64),
+        ("n_tokens_cut", ctypes.c_uint64),
     ]
 
 

@@ -15,9 +15,9 @@ _SECOND = 1e9
 
 @dataclass(frozen=True)
 class Stats:
-    """Counted since the loader was opened, unless noted otherwise; sums over the ranks of the loader. The last six say
-    what `dlctl diagnose` says of the loader's job, about the time since the last stats() or, at first, since its ranks
-    attached."""
+    """Counted since the loader was opened, unless noted otherwise; sums over the ranks of the loader. From wait_share on
+    they say what `dlctl diagnose` says of the loader's job, about the time since the last stats() or, at first, since its
+    ranks attached; the last two, since the job began."""
 
     batches: int
     samples: int
@@ -40,6 +40,9 @@ class Stats:
     verdict: str            # a sentence: whether data hold up the job, and what limits it
     advice: str             # a sentence: what to change, and what that would give
     tokens_per_second: float  # of text in the samples that the ranks of this node took; 0: its fields are not tokens
+    texts_cut: int          # of all the job's ranks on this node since it began: texts of which max_length of tokens()
+                            # left something out,
+    tokens_cut: int         # and about how many tokens that were
 
 
 def _diagnosis(handle: Handle) -> _library.Diagnosis:
@@ -76,4 +79,5 @@ def take(handles: List[Handle]) -> Stats:
                  restarts=sums.n_restarts, restart_s=sums.restart_ns / _SECOND, hold_s=sums.hold_ns / _SECOND,
                  on_hold=on_hold, ready=sums.n_ready, held=sums.n_held, slots=sums.n_slots, wait_share=told.wait_share,
                  input_bound=text(told.input_bound), limit=text(told.limit), verdict=text(told.verdict),
-                 advice=text(told.advice), tokens_per_second=told.tokens_per_second)
+                 advice=text(told.advice), tokens_per_second=told.tokens_per_second,
+                 texts_cut=told.n_texts_cut, tokens_cut=told.n_tokens_cut)

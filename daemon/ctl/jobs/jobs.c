@@ -108,6 +108,8 @@ static void fill_counts(struct job_message *message, struct job *job, uint64_t n
         message->job.n_bytes_read = totals.counts.n_bytes_read;
         message->job.read_ns = totals.counts.read_ns;
         message->job.queued_ns = totals.counts.queued_ns;
+        message->job.n_texts_cut = totals.counts.n_texts_cut;
+        message->job.n_tokens_cut = totals.counts.n_tokens_cut;
         message->job.step_wait_ns = step_waits_total(&job->waits);
         message->job.stages = message->stage_pointers;
         for (uint32_t i = 0; i < N_STAGES; i++)

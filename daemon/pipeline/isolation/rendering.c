@@ -267,6 +267,8 @@ static void take_stages(const struct render_answer *answer, uint64_t waited_ns, 
         ordered->stages[ordered->n_stages++] = (struct render_stage){ STAGE_OTHER, 0, left_ns };
 }
 
+#define CUT_TOKENS_MAX (1ull << 44) /* of a sample: no cell makes the sums of a job nonsense */
+
 static void take_counts(struct rendering *rendering, const struct codec_counts *counts) {
         for (uint32_t i = 0; i < N_DECODED_BY; i++)
                 if (counts->n_decoded[i] <= DLP_TENSORS_MAX)
@@ -275,6 +277,10 @@ static void take_counts(struct rendering *rendering, const struct codec_counts *
                 rendering->counts.n_shared += counts->n_shared;
         if (counts->n_handed_over <= DLP_TENSORS_MAX)
                 rendering->counts.n_handed_over += counts->n_handed_over;
+        if (counts->n_texts_cut <= DLP_TENSORS_MAX && counts->n_tokens_cut <= CUT_TOKENS_MAX) {
+                rendering->counts.n_texts_cut += counts->n_texts_cut;
+                rendering->counts.n_tokens_cut += counts->n_tokens_cut;
+        }
 }
 
 static int take_kept(struct rendering *rendering, uint32_t k) {

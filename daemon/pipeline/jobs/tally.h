@@ -18,7 +18,9 @@
         ROW(n_bytes_read, "by these")                                                                                  \
         ROW(read_ns, "from requesting a sample's bytes until they were there, summed over the reads")                  \
         ROW(queued_ns, "from then until a worker took the sample, summed likewise")                                    \
-        ROW(serving_ns, "of workers' time, without completing batches")
+        ROW(serving_ns, "of workers' time, without completing batches")                                                \
+        ROW(n_texts_cut, "by max_length of tokens(); a sample is served again after a restart, and counts again")      \
+        ROW(n_tokens_cut, "about what was left out of them")
 
 struct tally {
 #define ROW(name, prose) _Atomic uint64_t name;
