@@ -129,15 +129,15 @@ int job_join(struct jobs *jobs, struct job *job, struct household *household, co
              const struct job_terms *terms, struct sampling *sampling, uint32_t rank, uint32_t pid,
              struct job **ret_job, struct job_member **ret_member, struct why *why);
 
-/* Remembers where a member begins that attached. -EINVAL if another one asked for the same epoch from a position that deals out its
- * samples otherwise: then they loaded different states, and samples would come twice or never. Positions that are
- * a number of rounds apart (proto/order/dealing.h) deal alike, and after the last sample the next epoch begins. A member
- * that begins with an epoch is not compared with one that has sought elsewhere since: it may be about to do the same.
- * -EAGAIN if the other one is ending. */
+/* Remembers where a member begins that attached. -EINVAL if another one asked for the same epoch from a position that
+ * deals out its samples otherwise: then they loaded different states, and samples would come twice or never. Positions
+ * that are a number of rounds apart (proto/order/dealing.h) deal alike, and after the last sample the next epoch
+ * begins. A member that begins with an epoch is not compared with one that has sought elsewhere since: it may be about
+ * to do the same. -EAGAIN if the other one is ending. */
 int job_place(const struct job *job, struct job_member *member, const struct cursor *cursor, struct why *why);
 
-/* The same of a member that seeks, or that comes back after the daemon restarted. It is compared with nobody: the seeks of
- * the others may be on their way. */
+/* The same of a member that seeks, or that comes back after the daemon restarted. It is compared with nobody: the seeks
+ * of the others may be on their way. */
 void job_move(const struct job *job, struct job_member *member, const struct cursor *cursor);
 
 /* The terms of an epoch's order, and those of how it is dealt out and cut into batches, for a dataset of n_samples. If
