@@ -19,8 +19,6 @@
  * much for each pixel. A prime number, so that it does not follow the rhythm of the rows. */
 #define FEEDS_A_LOOK 5u
 
-#define PIXELS_A_LOOK (1u << 20) /* of a resize, between two looks whether the sample is still wanted */
-
 struct workspace {
         struct resizer *resizer;
         uint8_t *between[N_BETWEEN]; /* canvases of even and odd stages; the same for alpha; rows of an operation */
@@ -32,8 +30,7 @@ struct workspace {
         size_t stride;
         struct canvas canvas; /* of the stage that is being drawn */
 
-        wanted_fn is_wanted;
-        const void *wanted_by;
+        struct wanting wanting;
 
         struct stage_clock *clock;
         uint32_t n_feeds;         /* since the last look */
@@ -60,14 +57,16 @@ void workspace_set_clock(struct workspace *workspace, struct stage_clock *clock)
 }
 
 void workspace_set_wanted(struct workspace *workspace, wanted_fn is_wanted, const void *userdata) {
-        workspace->is_wanted = is_wanted;
-        workspace->wanted_by = userdata;
+        workspace->wanting = (struct wanting){ .is_wanted = is_wanted, .userdata = userdata };
 }
 
-int workspace_ask(const struct workspace *workspace, struct why *why) {
-        if (!workspace->is_wanted || workspace->is_wanted(workspace->wanted_by))
-                return 0;
-        return why_set(why, -ECANCELED, "nobody wants the sample any more");
+static int be_told(const struct workspace *workspace, struct why *why) {
+        return workspace->wanting.is_over ? why_set(why, -ECANCELED, "nobody wants the sample any more") : 0;
+}
+
+int workspace_ask(struct workspace *workspace, struct why *why) {
+        wanting_lasts(&workspace->wanting);
+        return be_told(workspace, why);
 }
 
 void workspace_trim(struct workspace *workspace) {
@@ -229,7 +228,7 @@ static int run_operation(struct workspace *workspace, const struct operation *op
         with_rows.rows = workspace->between[ROWS];
         stage_enter(workspace->clock, operation->step);
         operation->type->run(&with_rows, canvas);
-        return 0;
+        return be_told(workspace, why);
 }
 
 /* Everything after the window, done in the canvas itself. */
@@ -274,6 +273,7 @@ static int find_canvas(struct workspace *workspace, uint32_t idx, struct why *wh
                 .stride = workspace->stride,
                 .width = stage->canvas_width,
                 .height = stage->canvas_height,
+                .wanting = &workspace->wanting,
         };
         int r;
 
@@ -304,6 +304,7 @@ int recipe_begin(struct workspace *workspace, const struct geometry *geometry, u
         workspace->geometry = geometry;
         workspace->out = out;
         workspace->stride = stride;
+        workspace->wanting.is_over = false;
         workspace->fed_ns = workspace->n_timed = workspace->n_fed = 0;
         return begin_stage(workspace, 0, &given, why);
 }
@@ -352,9 +353,10 @@ static int draw_next(struct workspace *workspace, uint32_t idx, struct why *why)
                 r = find_canvas(workspace, idx, why);
                 if (r == 0)
                         r = reserve_between(workspace, ROWS, warp_bytes(stage), why);
-                if (r == 0)
-                        warp_run(&stage->warp, &source, &workspace->canvas, workspace->between[ROWS]);
-                return r;
+                if (r < 0)
+                        return r;
+                warp_run(&stage->warp, &source, &workspace->canvas, workspace->between[ROWS]);
+                return be_told(workspace, why);
         }
         r = begin_stage(workspace, idx, NULL, why);
         return r == 0 && !is_empty(stage) ? feed_whole(workspace, &source, why) : r;
@@ -420,7 +422,8 @@ static int draw_layer(struct workspace *workspace, uint32_t layer, uint32_t idx,
 
         *canvas = (struct canvas){ .stride = (size_t)stage->canvas_width * PIXEL_BYTES,
                                    .width = stage->canvas_width,
-                                   .height = stage->canvas_height };
+                                   .height = stage->canvas_height,
+                                   .wanting = &workspace->wanting };
         r = reserve_between(workspace, idx_between, canvas->stride * canvas->height, why);
         if (r == 0)
                 r = reserve_between(workspace, ROWS, warp_bytes(stage), why);
@@ -430,7 +433,7 @@ static int draw_layer(struct workspace *workspace, uint32_t layer, uint32_t idx,
         *ret_canvas = *canvas;
         if (stage->warp.kind != WARP_NONE) {
                 warp_run(&stage->warp, &view, canvas, workspace->between[ROWS]);
-                return 0;
+                return be_told(workspace, why);
         }
         r = begin_window(workspace, stage, given, why);
         return r == 0 && !is_empty(stage) ? feed_whole(workspace, &view, why) : r;
@@ -440,7 +443,8 @@ static struct canvas part_of(const struct canvas *canvas, const struct box *box)
         return (struct canvas){ .pixels = canvas_at(canvas, box->x, box->y),
                                 .stride = canvas->stride,
                                 .width = box->width,
-                                .height = box->height };
+                                .height = box->height,
+                                .wanting = canvas->wanting };
 }
 
 /* Does the stage mix pixels? Pillow does not multiply where it only chooses them. */

@@ -247,7 +247,7 @@ static void place_columns(struct clahe *clahe, uint32_t n) {
 static void change_rows(const struct clahe *clahe) {
         uint32_t gap = UINT32_MAX;
 
-        for (uint32_t y = 0; y < clahe->canvas->height; y++) {
+        for (uint32_t y = 0; y < clahe->canvas->height && canvas_goes_on(clahe->canvas, y); y++) {
                 struct place row = place_of(y, clahe->tile_height);
 
                 if (row.gap != gap)

@@ -176,7 +176,7 @@ static void run(const struct operation *operation, const struct canvas *canvas) 
         struct stream stream = { .noise = noise_for(operation), .n_left = 0 };
 
         noise_begin(operation->seed, &stream.philox);
-        for (uint32_t y = 0; y < canvas->height; y++) {
+        for (uint32_t y = 0; y < canvas->height && canvas_goes_on(canvas, y); y++) {
                 if (operation->is_grey)
                         change_grey(&stream, canvas->width, canvas_at(canvas, 0, y));
                 else

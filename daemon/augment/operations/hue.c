@@ -66,7 +66,7 @@ static void run(const struct operation *operation, const struct canvas *canvas) 
         /* torchvision adds uint8(255 * turns) in uint8: truncated towards zero, then modulo 256. */
         int shift = (uint8_t)(int)((double)operation->amount * 255.0);
 
-        for (uint32_t y = 0; y < canvas->height; y++)
+        for (uint32_t y = 0; y < canvas->height && canvas_goes_on(canvas, y); y++)
                 for (uint32_t x = 0; x < canvas->width; x += PLANES_AT_ONCE) {
                         uint32_t n = canvas->width - x < PLANES_AT_ONCE ? canvas->width - x : PLANES_AT_ONCE;
                         uint8_t *pixels = canvas_at(canvas, x, y);

@@ -149,7 +149,7 @@ static void change(const struct canvas *canvas, void (*loop)(struct planes *plan
         struct planes planes = {}; /* zeroed: the last ones of a row may be few, but all are computed */
 
         pthread_once(&tables_once, make_tables);
-        for (uint32_t y = 0; y < canvas->height; y++)
+        for (uint32_t y = 0; y < canvas->height && canvas_goes_on(canvas, y); y++)
                 for (uint32_t x = 0; x < canvas->width; x += PLANES_AT_ONCE) {
                         uint32_t n = canvas->width - x < PLANES_AT_ONCE ? canvas->width - x : PLANES_AT_ONCE;
 

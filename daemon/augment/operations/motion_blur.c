@@ -103,7 +103,7 @@ static void run(const struct operation *operation, const struct canvas *canvas) 
         struct point points[MOTION_KERNEL_MAX];
         uint32_t n_points = draw_line(operation, size, points);
 
-        for (uint32_t y = 0; y < canvas->height; y++) {
+        for (uint32_t y = 0; y < canvas->height && canvas_goes_on(canvas, y); y++) {
                 for (; n_kept < canvas->height && n_kept <= y + half; n_kept++)
                         keep_row(canvas, n_kept, half, kept + n_kept % size * n_padded);
                 memset(sums, 0, n * sizeof(*sums));

@@ -367,7 +367,7 @@ void warp_elastic(const struct warp *warp, const struct view *source, const stru
         rows_init(&warp->elastic, ALONG_Y, canvas, memory, &down);
         for (uint32_t x = 0; x < canvas->width; x++)
                 middles[x] = middle_of(x, canvas->width);
-        for (uint32_t y = 0; y < canvas->height; y++) {
+        for (uint32_t y = 0; y < canvas->height && canvas_goes_on(canvas, y); y++) {
                 displace_row(&across, y);
                 displace_row(&down, y);
                 for (uint32_t x = 0; x < canvas->width; x += WARP_AT_ONCE) {

@@ -119,7 +119,7 @@ bool warp_fixed(const struct warp *warp, const struct view *source, const struct
                 return false;
         at.x = fixed(c[2] + c[0] * 0.5 + c[1] * 0.5);
         at.y = fixed(c[5] + c[3] * 0.5 + c[4] * 0.5);
-        for (uint32_t y = 0; y < canvas->height; y++) {
+        for (uint32_t y = 0; y < canvas->height && canvas_goes_on(canvas, y); y++) {
                 warp_row(warp, source, at, step, canvas->width, canvas_at(canvas, 0, y));
                 at.x = sum(at.x, step_down.x);
                 at.y = sum(at.y, step_down.y);
@@ -133,7 +133,7 @@ void warp_added(const struct warp *warp, const struct view *source, const struct
         const double *c = warp->coefficients;
         double row_x = c[2] + c[1] * 0.5 + c[0] * 0.5, row_y = c[5] + c[4] * 0.5 + c[3] * 0.5;
 
-        for (uint32_t y = 0; y < canvas->height; y++) {
+        for (uint32_t y = 0; y < canvas->height && canvas_goes_on(canvas, y); y++) {
                 double at_x = row_x, at_y = row_y;
                 uint8_t *out = canvas_at(canvas, 0, y);
 

@@ -104,7 +104,7 @@ void warp_grid_mix(const struct warp *warp, bool is_filled, const struct view *s
         float from_x = (1.0f - (float)canvas->width) * 0.5f, from_y = (1.0f - (float)canvas->height) * 0.5f;
         float xs[WARP_AT_ONCE], ys[WARP_AT_ONCE];
 
-        for (uint32_t y = 0; y < canvas->height; y++)
+        for (uint32_t y = 0; y < canvas->height && canvas_goes_on(canvas, y); y++)
                 for (uint32_t x = 0; x < canvas->width; x += WARP_AT_ONCE) {
                         uint32_t n = canvas->width - x < WARP_AT_ONCE ? canvas->width - x : WARP_AT_ONCE;
                         float distance = from_y + (float)y;

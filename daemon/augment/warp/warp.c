@@ -75,7 +75,7 @@ static void run_points(const struct warp *warp, const struct view *source, const
         bool is_grid = warp->kind == WARP_GRID_AFFINE || warp->kind == WARP_GRID_PERSPECTIVE;
         double points_x[WARP_AT_ONCE], points_y[WARP_AT_ONCE];
 
-        for (uint32_t y = 0; y < canvas->height; y++)
+        for (uint32_t y = 0; y < canvas->height && canvas_goes_on(canvas, y); y++)
                 for (uint32_t x = 0; x < canvas->width; x += WARP_AT_ONCE) {
                         uint32_t n = canvas->width - x < WARP_AT_ONCE ? canvas->width - x : WARP_AT_ONCE;
 

@@ -165,6 +165,7 @@ static struct canvas extra_canvas(const struct operation *operation, uint32_t nu
                 .stride = (size_t)canvas->width * PIXEL_BYTES,
                 .width = canvas->width,
                 .height = canvas->height,
+                .wanting = canvas->wanting,
         };
 }
 
@@ -219,10 +220,12 @@ static void run(const struct operation *operation, const struct canvas *canvas) 
         for (uint32_t i = 0; i < n_chains; i++) {
                 chain.canvas = extra_canvas(operation, i, canvas);
                 run_chain(&chain, i, canvas);
+                if (canvas->wanting && !wanting_lasts(canvas->wanting))
+                        return;
                 chains[i] = chain.canvas;
         }
         aug_mix_draw_weights(operation->seed, operation->others[0], n_chains, &weights);
-        for (uint32_t y = 0; y < canvas->height; y++)
+        for (uint32_t y = 0; y < canvas->height && canvas_goes_on(canvas, y); y++)
                 mix_row(&weights, chains, n_chains, y, canvas);
 }
 

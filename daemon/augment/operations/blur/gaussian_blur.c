@@ -77,7 +77,7 @@ static void run(const struct operation *operation, const struct canvas *canvas) 
         blur_weigh(operation->box.height, operation->amount, &blur.y);
         blur.sums = (float *)operation->rows + (size_t)blur.x.reach * PIXEL_BYTES;
         blur.kept = operation->rows + n_sum_bytes;
-        for (uint32_t y = 0; y < canvas->height; y++)
+        for (uint32_t y = 0; y < canvas->height && canvas_goes_on(canvas, y); y++)
                 blur_row(&blur, blur_loops_best(), y);
 }
 

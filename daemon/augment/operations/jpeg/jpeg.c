@@ -214,7 +214,7 @@ static void write_row(const uint8_t *luma, const uint8_t *cb, const uint8_t *cr,
 }
 
 static void write_grey(const struct plane *plane, const struct canvas *canvas) {
-        for (uint32_t y = 0; y < canvas->height; y++) {
+        for (uint32_t y = 0; y < canvas->height && canvas_goes_on(canvas, y); y++) {
                 uint8_t *pixel = canvas_at(canvas, 0, y);
 
                 for (uint32_t x = 0; x < canvas->width; x++, pixel += PIXEL_BYTES)
@@ -226,7 +226,7 @@ static void write_grey(const struct plane *plane, const struct canvas *canvas) {
 static void write_colors(const struct plane *planes, const struct canvas *canvas, uint16_t *sums) {
         uint8_t *cb = (uint8_t *)(sums + planes[CB].width), *cr = cb + 2 * (size_t)planes[CB].width;
 
-        for (uint32_t y = 0; y < canvas->height; y++) {
+        for (uint32_t y = 0; y < canvas->height && canvas_goes_on(canvas, y); y++) {
                 enlarge_row(&planes[CB], y, sums, cb);
                 enlarge_row(&planes[CR], y, sums, cr);
                 write_row(sample_at(&planes[Y], 0, y), cb, cr, canvas->width, canvas_at(canvas, 0, y));
