@@ -200,9 +200,18 @@ static void swap_rows(uint8_t *a, uint8_t *b, size_t n_bytes) {
         }
 }
 
+/* Rows of the source that are read, or make, about a megapixel. */
+static uint32_t rows_a_look(const struct stage *stage, const struct view *source) {
+        uint64_t n_made = (uint64_t)stage->width * stage->height / source->height;
+        uint64_t n_pixels = n_made > source->width ? n_made : source->width;
+
+        return n_pixels < PIXELS_A_LOOK ? (uint32_t)(PIXELS_A_LOOK / n_pixels) : 1;
+}
+
 /* Feeds the window all of its source. */
-static int feed_whole(struct workspace *workspace, const struct view *source, struct why *why) {
-        uint32_t n_rows = source->width < PIXELS_A_LOOK ? PIXELS_A_LOOK / source->width : 1;
+static int feed_whole(struct workspace *workspace, const struct stage *stage, const struct view *source,
+                      struct why *why) {
+        uint32_t n_rows = rows_a_look(stage, source);
         int r = 0;
 
         for (uint32_t y = 0; y < source->height && r == 0; y += n_rows) {
@@ -359,7 +368,7 @@ static int draw_next(struct workspace *workspace, uint32_t idx, struct why *why)
                 return be_told(workspace, why);
         }
         r = begin_stage(workspace, idx, NULL, why);
-        return r == 0 && !is_empty(stage) ? feed_whole(workspace, &source, why) : r;
+        return r == 0 && !is_empty(stage) ? feed_whole(workspace, stage, &source, why) : r;
 }
 
 static void erase(const struct geometry *geometry, uint8_t *out, size_t stride) {
@@ -397,7 +406,7 @@ int recipe_run(struct workspace *workspace, const struct geometry *geometry, con
                 return r;
         stage_enter(workspace->clock, first->drawn_by);
         if (!is_empty(first))
-                r = feed_whole(workspace, source, why);
+                r = feed_whole(workspace, first, source, why);
         return r < 0 ? r : recipe_end(workspace, why);
 }
 
@@ -436,7 +445,7 @@ static int draw_layer(struct workspace *workspace, uint32_t layer, uint32_t idx,
                 return be_told(workspace, why);
         }
         r = begin_window(workspace, stage, given, why);
-        return r == 0 && !is_empty(stage) ? feed_whole(workspace, &view, why) : r;
+        return r == 0 && !is_empty(stage) ? feed_whole(workspace, stage, &view, why) : r;
 }
 
 static struct canvas part_of(const struct canvas *canvas, const struct box *box) {
