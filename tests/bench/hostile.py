@@ -1,8 +1,9 @@
 """What a job keeps beside another user who takes what he can get, over what an equal neighbour of that user leaves it.
 
     hostile_equal, _gap      images/s of the job beside an equal one of another user; ms, the longest time between batches
-    hostile_KIND             images/s beside KIND over images/s beside the equal one, in turns
-    hostile_KIND_gap         the longest time between batches over that beside the equal one
+    hostile_busy, _gap       the same where that user also keeps as many CPUs busy as `all` does, outside of the daemon
+    hostile_KIND             images/s beside KIND over images/s beside the equal one, in turns; of `all`: over the busy one
+    hostile_KIND_gap         the longest time between batches over that beside the equal one, or the busy one
     hostile_KIND_attach      ms of an attach meanwhile, the slowest; _status: of a status request
     hostile_KIND_term        ms from SIGTERM to the end of the daemon
 
@@ -22,8 +23,9 @@ sys.path.insert(0, os.path.join(os.path.dirname(HERE), "support"))
 from harness import Box, HandClient, end, request  # noqa: E402
 
 UID = 61005
-KINDS = {"equal": ["equal"], "slow": ["slow"], "orders": ["orders"], "refused": ["refused"] * 2, "flood": ["flood"] * 2,
-         "all": ["slow", "orders", "refused", "flood"]}
+KINDS = {"equal": ["equal"], "busy": ["equal"] + ["spin"] * 2, "slow": ["slow"], "orders": ["orders"],
+         "refused": ["refused"] * 2, "flood": ["flood"] * 2, "all": ["slow", "orders", "refused", "flood"]}
+BESIDE = {"all": "busy"}  # what its ratios are to; the others: to the equal one
 SETTLE_S = 3
 
 
@@ -91,13 +93,13 @@ def run(daemon, emit, repeats, n_batches):
                 rows[kind].append(beside(box, daemon, processes, n_batches))
     finally:
         box.close()
-    rate, gap = (statistics.median(row[column] for row in rows["equal"]) for column in (0, 1))
     for kind, measured in rows.items():
         rates, gaps, attaches, statuses, terms = zip(*measured)
-        is_equal = kind == "equal"
-        emit(f"hostile_{kind}", statistics.median(rates) / (1 if is_equal else rate), "images/s" if is_equal else "ratio",
-             repeats=repeats)
-        emit(f"hostile_{kind}_gap", statistics.median(gaps) / (1 if is_equal else gap), "ms" if is_equal else "ratio")
+        is_base = kind in ("equal", "busy")
+        rate, gap = (1 if is_base else statistics.median(row[column] for row in rows[BESIDE.get(kind, "equal")])
+                     for column in (0, 1))
+        emit(f"hostile_{kind}", statistics.median(rates) / rate, "images/s" if is_base else "ratio", repeats=repeats)
+        emit(f"hostile_{kind}_gap", statistics.median(gaps) / gap, "ms" if is_base else "ratio")
         emit(f"hostile_{kind}_attach", max(attaches), "ms")
         emit(f"hostile_{kind}_status", max(statuses), "ms")
         emit(f"hostile_{kind}_term", statistics.median(terms), "ms")
