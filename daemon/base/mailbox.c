@@ -103,18 +103,19 @@ static void *take(struct mailbox *mailbox) {
         return item;
 }
 
-/* Clears the fd and makes the next push write to it. Writes are counted because the producer that cleared the flag may
- * not have written yet: a write that comes after this read is read at the next arming, so the fd never stays
- * readable. */
+/* Clears the fd and makes the next push write to it. The flag is cleared before the fd is read: a push that sees it
+ * writes nothing, so the read cannot swallow the only wake-up there will be, while an item before it is still missing.
+ * Writes are counted because the producer that cleared the flag may not have written yet: a write that comes after this
+ * read is read at the next arming, so the fd never stays readable. */
 static void arm(struct mailbox *mailbox) {
         uint64_t n;
 
-        if (!atomic_exchange(&mailbox->is_armed, true) && mailbox->was_armed)
+        if (!atomic_exchange(&mailbox->is_armed, false) && mailbox->was_armed)
                 mailbox->n_writes_owed++;
-        mailbox->was_armed = true;
-
         if (mailbox->n_writes_owed > 0 && read(mailbox->fd, &n, sizeof(n)) == sizeof(n))
                 mailbox->n_writes_owed -= n;
+        mailbox->was_armed = true;
+        atomic_store(&mailbox->is_armed, true);
 }
 
 void *mailbox_pop(struct mailbox *mailbox) {

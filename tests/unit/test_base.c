@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "daemon/base/budget.h"
@@ -106,6 +107,46 @@ static void *mailbox_producer_main(void *argument) {
                         sched_yield();
         return NULL;
 }
+
+/* What another thread does just before the mailbox's fd is read, once. */
+static void (*before_read)(void);
+
+ssize_t read(int fd, void *buffer, size_t n_bytes) {
+        void (*act)(void) = before_read;
+
+        before_read = NULL;
+        if (act)
+                act();
+        return syscall(SYS_read, fd, buffer, n_bytes);
+}
+
+static struct mailbox held_up;
+
+static void push_after_the_gap(void) {
+        mailbox_push(&held_up, item_of(0, 2));
+}
+
+START_TEST(a_push_while_the_consumer_arms_does_not_take_the_wakeup_of_one_that_was_held_up) {
+        ck_assert_int_eq(mailbox_init(&held_up, 8), 0);
+        ck_assert_ptr_null(mailbox_pop(&held_up));
+        mailbox_push(&held_up, item_of(0, 0)); /* writes to the fd */
+        ck_assert_ptr_eq(mailbox_pop(&held_up), item_of(0, 0));
+
+        atomic_fetch_add(&held_up.n_claimed, 1); /* a producer has claimed the next cell, and does not run now */
+        before_read = push_after_the_gap;
+        ck_assert_ptr_null(mailbox_pop(&held_up));
+        ck_assert_ptr_null(before_read);
+        atomic_store(&held_up.n_claimed, 1); /* it goes on */
+        mailbox_push(&held_up, item_of(0, 1));
+        atomic_store(&held_up.n_claimed, 3);
+        ck_assert(is_readable(mailbox_fd(&held_up), 0));
+        ck_assert_ptr_eq(mailbox_pop(&held_up), item_of(0, 1));
+        ck_assert_ptr_eq(mailbox_pop(&held_up), item_of(0, 2));
+        ck_assert_ptr_null(mailbox_pop(&held_up));
+        ck_assert(!is_readable(mailbox_fd(&held_up), 0));
+        mailbox_fini(&held_up);
+}
+END_TEST
 
 START_TEST(many_producers_lose_nothing_and_no_wakeup) {
         struct producer producers[N_PRODUCERS];
@@ -591,6 +632,7 @@ int main(void) {
         tcase_set_timeout(queues, 60);
         tcase_add_test(queues, a_mailbox_gives_back_in_order_and_refuses_when_full);
         tcase_add_test(queues, a_burst_wakes_a_sleeping_consumer_once_and_an_awake_one_never);
+        tcase_add_test(queues, a_push_while_the_consumer_arms_does_not_take_the_wakeup_of_one_that_was_held_up);
         tcase_add_loop_test(queues, many_producers_lose_nothing_and_no_wakeup, 0, 2);
         suite_add_tcase(suite, queues);
 
