@@ -15,9 +15,9 @@ _SECOND = 1e9
 
 @dataclass(frozen=True)
 class Stats:
-    """Counted since the loader was opened, unless noted otherwise; sums over the ranks of the loader. From wait_share on
-    they say what `dlctl diagnose` says of the loader's job, about the time since the last stats() or, at first, since its
-    ranks attached; the last two, since the job began."""
+    """Counted since the loader was opened, unless noted otherwise; sums over the ranks of the loader. From wait_share
+    on they say what `dlctl diagnose` says of the loader's job, about the time since the last stats() or, at first,
+    since its ranks attached; the last two, since the job began."""
 
     batches: int
     samples: int
