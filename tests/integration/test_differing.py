@@ -64,4 +64,14 @@ def _(box):
             contains(daemon.dlctl("datasets", name).stdout, column, reason)
 
 
+@case("values of a dictionary are read by its own type alone: structs of one, in some files or all, and a dictionary of two types are refused")
+def _(box):
+    daemon = box.daemon({name: {"path": os.path.join(VECTORS, name), "format": "arrow"} for name in ("structs", "media", "shared")})
+    for name, ids in (("structs", [5, 7, 6, 8]), ("media", [5, 6])):
+        equal([line["fields"]["id"]["value"] for line in daemon.read(name, batch=1, pipeline="id", shuffle=False)], ids, name)
+    daemon.refused("structs", 'field "a.x" cannot be served', "another type than in the first file", pipeline="id; a.x")
+    daemon.refused("media", 'field "image" cannot be served', pipeline="id; image")
+    daemon.refused("shared", "columns of different types use dictionary 0", pipeline="c1")
+
+
 main()

@@ -7,6 +7,7 @@ It needs pyarrow of PyPI. rows.jsonl is what pyarrow itself makes of the Parquet
 columns that it cannot join, or only by changing numbers."""
 import json
 import os
+import struct
 import sys
 
 import pyarrow
@@ -59,8 +60,36 @@ def tables(kind):
     })]
 
 
+def write_arrow(path, table):
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    with ipc.new_file(path, table.schema) as file:
+        file.write_table(table)
+
+
+def write_dictionaries(folder):
+    """Structs, plain in one file and as a dictionary in the next; media as a dictionary; two columns that share a dictionary of
+    one of them, which no writer makes: number 42 becomes 0."""
+    point, media = pyarrow.struct([("x", pyarrow.int64())]), pyarrow.struct([("bytes", pyarrow.binary()), ("path", pyarrow.string())])
+    indices = pyarrow.array([0, 1], pyarrow.int64())
+    structs = [pyarrow.array([{"x": 1}, {"x": 2}], point),
+               pyarrow.DictionaryArray.from_arrays(indices, pyarrow.array([{"x": 100}, {"x": 200}], point))]
+    for i, values in enumerate(structs):
+        write_arrow(os.path.join(folder, "structs", f"{i}.arrow"), pyarrow.table({"id": pyarrow.array([5 + i, 7 + i]), "a": values}))
+    images = pyarrow.DictionaryArray.from_arrays(indices, pyarrow.array([{"bytes": b"one", "path": "1"}, {"bytes": b"two", "path": "2"}], media))
+    write_arrow(os.path.join(folder, "media", "0.arrow"), pyarrow.table({"id": pyarrow.array([5, 6]), "image": images}))
+    columns = {f"c{i}": pyarrow.array([1, 2], pyarrow.int8()).dictionary_encode() for i in range(42)}
+    columns["c42"] = pyarrow.array(["first", "second"]).dictionary_encode()
+    shared = os.path.join(folder, "shared", "0.arrow")
+    write_arrow(shared, pyarrow.table(columns))
+    with open(shared, "rb") as file:
+        content = file.read()
+    with open(shared, "wb") as file:
+        file.write(content.replace(struct.pack("<q", 42), struct.pack("<q", 0)))
+
+
 def main():
     folder = sys.argv[1]
+    write_dictionaries(folder)
     for kind in ("arrow", "parquet"):
         os.makedirs(os.path.join(folder, kind), exist_ok=True)
         for i, table in enumerate(tables(kind)):
@@ -68,8 +97,7 @@ def main():
             if kind == "parquet":
                 parquet.write_table(table, path, **PLAIN[kind])
             else:
-                with ipc.new_file(path, table.schema) as file:
-                    file.write_table(table)
+                write_arrow(path, table)
     drop = ("clash", "when", "lossy", "extra")
     together = pyarrow.concat_tables([table.drop_columns([name for name in drop if name in table.column_names])
                                       for table in tables("parquet")], promote_options="permissive")

@@ -100,7 +100,7 @@ static bool is_media(const struct arrow_schema *schema, uint32_t idx_field, uint
                         *ret_path = idx_child;
                 idx_child += 1 + child->n_below;
         }
-        return field->n_children == 2 && *ret_bytes && *ret_path;
+        return !field->has_dictionary && field->n_children == 2 && *ret_bytes && *ret_path;
 }
 
 static int plan_media(const struct planning *planning, struct arrow_column *column) {

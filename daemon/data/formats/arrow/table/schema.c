@@ -388,6 +388,8 @@ static bool is_alike(const void *schema, uint32_t idx, const void *other, uint32
 
         if (kind != plain_kind(two->kind) || one->n_children != two->n_children)
                 return false;
+        if (one->n_children > 0 && one->has_dictionary != two->has_dictionary)
+                return false; /* the members of a dictionary's values are not in the batches */
         if (kind == ARROW_BYTES)
                 return one->is_text == two->is_text;
         if (kind == ARROW_LIST) /* a map is stored as one */
@@ -406,7 +408,8 @@ static int copy_text(struct arrow_schema *schema, const char *text, uint64_t *re
 static int append_field(void *schema, const void *from, uint32_t idx) {
         struct arrow_schema *into = schema;
         struct arrow_field field = *arrow_schema_field(from, idx);
-        int r = copy_text(into, arrow_schema_text(from, field.name), &field.name);
+        int r = into->n_fields >= ARROW_FIELDS_MAX ? -E2BIG
+                                                   : copy_text(into, arrow_schema_text(from, field.name), &field.name);
 
         if (r == 0)
                 r = copy_text(into, arrow_schema_text(from, field.extension), &field.extension);
@@ -451,7 +454,9 @@ int arrow_schema_complete(struct arrow_schema *schema, const struct arrow_schema
                 r = copy_text(&made, arrow_schema_text(from, from->huggingface), &made.huggingface);
         if (r < 0) {
                 arrow_schema_fini(&made);
-                return why_set(why, r, "no memory for its schema");
+                return r == -E2BIG ? why_set(why, r, "has more than %u columns with those of the other files",
+                                             ARROW_FIELDS_MAX)
+                                   : why_set(why, r, "no memory for its schema");
         }
         arrow_schema_fini(schema);
         *schema = made;

@@ -138,17 +138,43 @@ static int read_values(struct arrow_table *table, uint32_t idx_field, const stru
         return r == 0 ? keep_plain(&table->values, table->max_unpacked, dictionary, why) : r;
 }
 
-/* The first field that uses a dictionary; those that share one have the same type. */
+/* Are the values of two fields stored alike, members included? */
+static bool has_same_values(const struct arrow_schema *schema, uint32_t idx, uint32_t idx_other) {
+        uint32_t n_below = arrow_schema_field(schema, idx)->n_below;
+
+        if (arrow_schema_field(schema, idx_other)->n_below != n_below)
+                return false;
+        for (uint32_t i = 0; i <= n_below; i++) {
+                const struct arrow_field *one = arrow_schema_field(schema, idx + i),
+                                         *two = arrow_schema_field(schema, idx_other + i);
+
+                if (one->kind != two->kind || one->is_large != two->is_large || one->is_text != two->is_text ||
+                    one->width != two->width || one->dtype != two->dtype || one->n_children != two->n_children)
+                        return false;
+        }
+        return true;
+}
+
+/* The first field that uses a dictionary. Those that share one must have the same type: its values are read by it. */
 static int find_user(const struct arrow_table *table, int64_t id, uint32_t *ret_idx_field, struct why *why) {
+        bool is_used = false;
+
         for (uint32_t i = 0; i < table->schema.n_fields; i++) {
                 const struct arrow_field *field = arrow_schema_field(&table->schema, i);
 
-                if (field->has_dictionary && field->dictionary == id) {
+                if (!field->has_dictionary || field->dictionary != id)
+                        continue;
+                if (is_used && !has_same_values(&table->schema, *ret_idx_field, i))
+                        return why_set(why, -EBADMSG,
+                                       "columns of different types use dictionary %" PRId64 "; write the file again",
+                                       id);
+                if (!is_used)
                         *ret_idx_field = i;
-                        return 0;
-                }
+                is_used = true;
         }
-        return why_set(why, -EBADMSG, "no column uses dictionary %" PRId64 "; write the file again", id);
+        if (!is_used)
+                return why_set(why, -EBADMSG, "no column uses dictionary %" PRId64 "; write the file again", id);
+        return 0;
 }
 
 static int read_dictionary(struct arrow_table *table, struct why *why) {
