@@ -232,6 +232,18 @@ def _(box):
     equal(daemon.read("last")[0]["fields"]["c1029"]["value"], 1029 % 256, "by fields")
 
 
+@case("of more columns than a dataset has, those that differ in size lie where their own sample says")
+def _(box):
+    names, ends = [f"c{i}" for i in range(1100)], [("abc", "defgh"), ("ijklm", "nop")]
+    items = [struct.pack("<1100I", 200000, *[0] * 1097, len(one), len(two)) + b"x" * 200000 + (one + two).encode() for one, two in ends]
+    content = struct.pack("<4I", 2, 16, 16 + len(items[0]), 16 + len(items[0]) + len(items[1])) + b"".join(items)
+    write(box.path("d", "s.mds"), content)
+    write(box.path("d", "index.json"), json.dumps(index_of(content, samples=2, column_names=names, column_encodings=["str"] * 1100,
+                                                           column_sizes=[None] * 1100)).encode())
+    daemon = box.daemon({"d": {**mds(box.path("d")), "fields": "c1098, c1099"}})
+    equal([tuple(line["fields"][name]["text"] for name in names[-2:]) for line in daemon.read("d", batch=1, shuffle=False)], ends, "texts")
+
+
 @case("a changed index.json is another dataset")
 def _(box):
     write(box.path("d", "s.mds"), shard(GOOD))

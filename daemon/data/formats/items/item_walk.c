@@ -20,11 +20,11 @@ static int refuse(const struct item_walk *walk, const char *what) {
                        walk->idx_item, what);
 }
 
-/* `n` bytes at `offset`, which are within the file; at most 4 KiB. Items that are small share a read. */
+/* `n` bytes at `offset`, which are within the file; no more than the window has. Items that are small share a read. */
 static int peek(struct item_walk *walk, uint64_t offset, size_t n, const uint8_t **ret_bytes) {
         uint64_t left = walk->n_bytes - offset;
         bool is_near = offset < walk->window_at + 2 * sizeof(walk->window);
-        size_t wanted = is_near ? sizeof(walk->window) : 4096;
+        size_t wanted = is_near ? sizeof(walk->window) : n > 4096 ? n : 4096;
         int r;
 
         if (offset < walk->window_at || offset + n > walk->window_at + walk->n_window) {

@@ -18,6 +18,7 @@
 #include "daemon/data/formats/items/index_json.h"
 #include "daemon/data/formats/items/items.h"
 #include "daemon/data/formats/table_columns.h"
+#include "daemon/data/index/indexing.h"
 #include "proto/base/cleanup.h"
 
 #define VERSION      2
@@ -422,6 +423,8 @@ static int take_shard(void *userdata, const struct json_token *shard, struct why
         char name[PATH_MAX];
         int r = check_kind(shard, why);
 
+        if (indexing_is_over())
+                return why_set(why, -ECANCELED, "indexing was cancelled");
         if (r == 0)
                 r = read_columns(reading, shard, why);
         if (r == 0)
