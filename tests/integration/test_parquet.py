@@ -232,6 +232,13 @@ def _(box):
     daemon.refused("converted", "several folders", "de/test, de/train, en/test, en/train")
 
 
+@case("where folders lie too deep to be looked into, the only one that was found is not taken for all")
+def _(box):
+    for folder in ("de", "a/b/c/d/e"):
+        write(box.path("d", *folder.split("/"), "x.parquet"), read(f"hub/data/{TWO[0]}"))
+    box.daemon({"d": {"path": box.path("d"), "format": "parquet"}}).refused("d", "Parquet files in de, and more folders", "choose one in the path")
+
+
 @case("lists of text in any pages, with nulls; a null among the texts is refused")
 def _(box):
     with open(os.path.join(VECTORS, "texts.jsonl"), encoding="utf-8") as file:

@@ -72,6 +72,8 @@ static int look_at(struct searching *searching, int dir_fd, const struct dirent 
                 return 0;
         }
         r = is_folder(searching, dir_fd, entry, path);
+        if (r > 0 && depth == DEPTH_MAX)
+                searching->below->is_cut = true;
         if (r > 0)
                 return depth < DEPTH_MAX ? look_into(searching, path, depth + 1) : 0;
         if (r < 0 || is_bystander(entry->d_name))
@@ -88,8 +90,10 @@ static int look_into(struct searching *searching, const char *path, unsigned dep
         DIR *dir;
         int fd, r = 0;
 
-        if (searching->n_folders++ == FOLDERS_MAX)
+        if (searching->n_folders++ == FOLDERS_MAX) {
+                below->is_cut = true;
                 return SEEN_ENOUGH;
+        }
         fd = beneath_open(searching->root_fd, path[0] ? path : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         dir = fd < 0 ? NULL : fdopendir(fd);
         if (!dir) {

@@ -17,6 +17,7 @@ struct below {
         size_t n;
         char other[256]; /* some file that is neither of the kind nor one that lies
                             beside many a dataset; "": none */
+        bool is_cut;     /* some folders were not looked into: too many, or too deep */
         struct growing memory;
 };
 

@@ -27,6 +27,8 @@ struct globbing {
 static int visit(struct globbing *globbing, const char *path, const char *pattern, unsigned depth);
 
 static int add_file(struct globbing *globbing, const char *path, struct growing *list, size_t *n) {
+        if (*n == NAMES_MAX && list == &globbing->hidden)
+                return 0; /* more than are told of */
         if (*n == NAMES_MAX)
                 return why_set(globbing->why, -E2BIG, "%s: the pattern names more than %u files", globbing->root,
                                NAMES_MAX);

@@ -293,6 +293,11 @@ static int look_below(const struct finding *finding, const char *split) {
                 return look_into(finding, only, NULL);
         if (below.n > 1)
                 return refuse_folders(finding, &below);
+        if (below.n == 1 && below.is_cut)
+                return why_set(finding->why, -EINVAL,
+                               "%s: has Parquet files in %s, and more folders than are looked into for others; choose "
+                               "one in the path, as in %s/%s",
+                               finding->root, below.paths[0], finding->root, below.paths[0]);
         return below.n == 1 ? look_into(finding, below.paths[0], split) : 0;
 }
 
@@ -389,7 +394,7 @@ static int is_above_parquet(int root_fd) {
                 r = list(root_fd, below.paths[0], &found);
         if (r < 0 || found.n == 0)
                 return format_cannot_tell(r);
-        snprintf(path, sizeof(path), "%s/%s", below.paths[0], found.names[0]);
+        snprintf(path, sizeof(path), "%s%s%s", below.paths[0], below.paths[0][0] ? "/" : "", found.names[0]);
         return begins_as_parquet(root_fd, path);
 }
 

@@ -480,7 +480,7 @@ static int append_element(void *schema, const void *from, uint32_t idx) {
         int r;
 
         element.name = into->names.n_bytes;
-        r = growing_append(&into->names, name, strlen(name) + 1);
+        r = into->n_elements >= PARQUET_ELEMENTS_MAX ? -E2BIG : growing_append(&into->names, name, strlen(name) + 1);
         if (r == 0)
                 r = growing_append(&into->elements, &element, sizeof(element));
         into->n_elements += r == 0;
@@ -522,7 +522,9 @@ int parquet_schema_complete(struct parquet_schema *schema, const struct parquet_
                 r = columns_complete(&COLUMNS, range_of(schema), range_of(file), &made, 1);
         if (r < 0) {
                 parquet_schema_fini(&made);
-                return why_set(why, r, "no memory for its columns");
+                return r == -E2BIG ? why_set(why, r, "has more than %u columns with those of the other files",
+                                             PARQUET_ELEMENTS_MAX)
+                                   : why_set(why, r, "no memory for its columns");
         }
         set_below(&made, 0, made.n_elements - 1);
         parquet_schema_fini(schema);
