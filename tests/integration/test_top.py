@@ -69,7 +69,7 @@ def _(box):
     attached(box, daemon, "d", job="train")
     attached(box, daemon, "d", job="evaluate", ranks=1)
     terminal = live(box, daemon)
-    screen = terminal.until("2 jobs, 3 ranks", "the jobs")
+    screen = terminal.until(lambda it: "2 jobs, 3 ranks" in it and "WAIT%" in it, "the jobs")  # rates need two looks
     contains(screen, "WAIT%", "gone: failed: ", "F10Quit")
     equal("rank 0" in screen, False, "ranks are not shown yet")
     terminal.keys("F5")
