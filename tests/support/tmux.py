@@ -17,6 +17,8 @@ class Tmux:
         keep = {name: os.environ[name] for name in ("PATH", "HOME", "ASAN_OPTIONS", "LSAN_OPTIONS", "UBSAN_OPTIONS", "TSAN_OPTIONS")
                 if name in os.environ}
         self.environment = {**keep, "LANG": "C.UTF-8", **environment}
+        # A leak check at the exit of a program whose terminal has gone may never end.
+        self.environment["ASAN_OPTIONS"] = keep.get("ASAN_OPTIONS", "") + ":detect_leaks=0"
         settings = [f"{name}={value}" for name, value in self.environment.items()]
         line = shlex.join(["env", "-u", "TMUX"] + settings + [str(word) for word in command])
         box.cleanups.append(self.close)
