@@ -500,6 +500,7 @@ int recipe_run_alpha(struct workspace *workspace, const struct geometry *geometr
         given.x -= geometry->stages[0].source.x;
         given.y -= geometry->stages[0].source.y;
         workspace->geometry = geometry;
+        workspace->wanting.is_over = false;
         for (uint32_t layer = 0; layer < N_LAYERS; layer++)
                 sources[layer] = (struct canvas){ .pixels = layer == COLORS ? colors : alpha,
                                                   .stride = (size_t)given.width * PIXEL_BYTES,

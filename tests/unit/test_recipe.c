@@ -1152,6 +1152,25 @@ START_TEST(what_nobody_wants_any_more_is_given_up_between_steps_and_within_long_
 }
 END_TEST
 
+START_TEST(a_picture_with_alpha_that_was_given_up_is_not_held_against_the_next) {
+        struct workspace *workspace = new_workspace();
+        struct recipe *recipe = parse("decode(mode=RGBA) resize(16)");
+        struct interest interest = { .n_yes = 0 };
+        uint8_t *colors = make_picture(32, 32), *alpha = make_picture(32, 32), out[16 * 16 * 4];
+        struct geometry geometry;
+
+        ck_assert_int_eq(recipe_plan(recipe, 32, 32, 1, 2, 3, &geometry, NULL), 0);
+        workspace_set_wanted(workspace, is_interested, &interest);
+        ck_assert_int_eq(recipe_run_alpha(workspace, &geometry, colors, alpha, out, 16 * 4, NULL), -ECANCELED);
+        interest.n_yes = UINT32_MAX;
+        ck_assert_int_eq(recipe_run_alpha(workspace, &geometry, colors, alpha, out, 16 * 4, NULL), 0);
+        free(colors);
+        free(alpha);
+        recipe_free(recipe);
+        workspace_free(workspace);
+}
+END_TEST
+
 /* Folding steps into stages changes no pixel: each pipeline equals its steps, applied one by one. */
 START_TEST(a_pipeline_equals_its_steps_one_by_one) {
         static const char *const steps[] = {
@@ -1431,6 +1450,7 @@ int main(void) {
         tcase_add_test(tcase, a_small_picture_gets_a_black_border_also_mirrored);
         tcase_add_test(tcase, a_pipeline_equals_its_steps_one_by_one);
         tcase_add_test(tcase, what_nobody_wants_any_more_is_given_up_between_steps_and_within_long_ones);
+        tcase_add_test(tcase, a_picture_with_alpha_that_was_given_up_is_not_held_against_the_next);
         tcase_add_test(tcase, a_border_is_drawn_around_and_mirrored_with_the_picture);
         tcase_add_test(tcase, colours_change_as_pillow_changes_them);
         tcase_add_test(tcase, numbers_leave_in_the_type_and_layout_that_were_asked_for);
