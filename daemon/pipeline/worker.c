@@ -69,14 +69,16 @@ static void count_cut(struct tally *tally, const struct codec_counts *counts) {
                 tally_add(tally, &cut);
 }
 
+/* NULL: the sample will be made again, and what is cut of it is counted then. */
 static void worker_count_decoded(struct worker *worker, const struct batch *batch) {
-        struct tally *tally = worker_tally(worker, batch);
         struct codec_counts counts = codec_tools_take_counts(worker->tools);
 
         count_decoded(worker, counts);
         count_decoded(worker, worker->rendering.counts);
-        count_cut(tally, &counts);
-        count_cut(tally, &worker->rendering.counts);
+        if (batch) {
+                count_cut(worker_tally(worker, batch), &counts);
+                count_cut(worker_tally(worker, batch), &worker->rendering.counts);
+        }
         worker->rendering.counts = (struct codec_counts){ 0 };
         if (worker->rendering.n_ended > 0)
                 counter_add(&worker->counters->n_decoder_ends, worker->rendering.n_ended);
@@ -163,7 +165,7 @@ static bool may_yield(const struct task *task) {
 static int serve(struct worker *worker, struct task *task, struct why *why) {
         struct stage_clock *clock = codec_tools_clock(worker->tools);
         uint64_t begin_ns = stage_clock_start(clock, STAGE_OTHER);
-        bool is_isolated = task->batch->stream->isolated != NULL;
+        bool is_isolated = task->batch->stream->isolated != NULL, is_begun_again;
         int r;
 
         trace_sample(worker, task);
@@ -182,10 +184,13 @@ static int serve(struct worker *worker, struct task *task, struct why *why) {
         worker->may_yield = may_yield(task);
         r = given_up_or(worker, task, fields_serve(worker, task, why));
         worker->may_yield = worker->yields = false;
-        task->gave_way = task->gave_way || r == SAMPLE_AGAIN;
+        if (r == SAMPLE_AGAIN)
+                task->gave_way = true;
+        is_begun_again = r == SAMPLE_WAITS || r == RENDERING_DROPPED || r == SAMPLE_AGAIN;
         codec_tools_begin_sample(worker->tools); /* it needs no memory that is returned now */
-        worker_count_decoded(worker, task->batch);
-        if (r == SAMPLE_WAITS || r == RENDERING_DROPPED || r == SAMPLE_AGAIN) { /* what it has begun is begun again */
+        worker_count_decoded(worker,
+                             is_begun_again ? NULL : task->batch); /* one that waits may be another worker's now */
+        if (is_begun_again) {
                 uint64_t end_ns = stage_clock_stop(clock);
 
                 if (r != SAMPLE_WAITS) /* it is paid for */
