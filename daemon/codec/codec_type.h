@@ -31,7 +31,10 @@ struct token_text {
         uint64_t serial;
         struct grow bytes;
         struct grow tokens; /* uint32_t */
-        uint64_t n_cut;     /* of that codec's texts: those of which a part was delivered */
+
+        /* Kept when the memory is given back. */
+        uint64_t newest; /* the last codec that began to use this place */
+        uint64_t n_cut;  /* texts since then of which a part was delivered */
 };
 
 #define TOKEN_TEXTS_KEPT 8u /* as many fields of a pipeline are encoded once for each sample */

@@ -16,7 +16,9 @@
 #include "proto/base/step_text.h"
 #include "proto/order/philox.h"
 
-#define CUT_COUNTED    16u /* cut texts of a job whose tokens a thread counts, and then it counts those of each 16th */
+/* A thread counts the tokens of the first 15 cut texts of a codec, and then those of every 15th. An odd number: of two
+ * codecs that share a place and take turns each is counted as often. */
+#define CUT_COUNTED    15u
 #define KEPT_BYTES_MAX (8u << 20) /* memory for texts that a worker keeps; more is freed with its sample */
 
 /* ---- making ---------------------------------------------------------------------------------------------------- */
@@ -196,12 +198,13 @@ size_t token_tools_bytes(const struct token_tools *tools) {
 
 void token_tools_trim(struct token_tools *tools) {
         token_encoder_free(tools->encoder);
+        tools->encoder = NULL;
         for (unsigned i = 0; i < TOKEN_TEXTS_KEPT; i++) {
+                tools->texts[i].serial = 0;
                 grow_free(&tools->texts[i].bytes);
                 grow_free(&tools->texts[i].tokens);
         }
         grow_free(&tools->fresh);
-        *tools = (struct token_tools){ 0 };
 }
 
 static void tokens_close(struct codec_tools *tools) {
@@ -249,8 +252,10 @@ static int encode(const struct codec_tokens *tokens, struct token_tools *tools, 
         size_t n;
         int r;
 
-        if (into->serial != tokens->serial)
+        if (tokens->serial > into->newest) {
+                into->newest = tokens->serial;
                 into->n_cut = 0;
+        }
         into->serial = 0;
         if (!tools->encoder && token_encoder_new(&tools->encoder) < 0)
                 return why_errno(why, -ENOMEM, "the memory of a tokenizer");

@@ -182,6 +182,18 @@ def _(box):
         assert 24 * (n_texts + more[0] - 8) <= n_tokens <= 24 * (n_texts + more[1]), (steps, n_texts, n_tokens)
 
 
+@case("of long texts that are cut, one in fifteen is encoded whole, although the memory for it is not kept")
+def _(box):
+    surplus = 1_000_000 - 16  # more than a worker keeps the memory for
+    daemon = serve(box, [f"{letter} " + "a " * 999_999 for letter in "abcdefghijklmnopqrst"], workers=1)
+    told = trainer(box, daemon, """
+        with dlclient.Loader("d", pipeline="text: tokens(bert, special=false, max_length=16)", batch_size=4, epochs=1) as loader:
+            n = sum(len(batch["text"]) for batch in loader)
+            out([n, loader.stats().texts_cut, loader.stats().tokens_cut])
+    """)
+    equal(told[0], [20, 20, (15 + 15) * surplus], "the first fifteen are counted, and the sixteenth for fifteen")
+
+
 @case("tokens are padded in the slot with their mask, and Python gets lists of arrays without padding")
 def _(box):
     daemon = serve(box)
