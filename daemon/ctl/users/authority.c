@@ -57,18 +57,13 @@ struct authority authority_parse(const char *status, uint64_t needed) {
 /* In a container that we run in as well nobody has more than its first process, which is looked at once: its set only
  * shrinks. */
 static uint64_t needed_here(void) {
-        static uint64_t needed;
+        static uint64_t bounding;
         static bool is_known;
-        uint64_t bounding;
         char status[STATUS_MAX];
 
-        if (is_known)
-                return needed;
-        is_known = true;
-        needed = NEEDED;
-        if (read_file("1", "status", status, sizeof(status)) && find_set(status, "\nCapBnd:", &bounding))
-                needed &= bounding;
-        return needed;
+        if (!is_known)
+                is_known = read_file("1", "status", status, sizeof(status)) && find_set(status, "\nCapBnd:", &bounding);
+        return is_known ? NEEDED & bounding : NEEDED;
 }
 
 /* By the number of the namespace, which the kernel tells to whoever may look into the process; otherwise by how its
