@@ -336,8 +336,19 @@ class Daemon:
         return self.process.pid
 
     def log(self):
+        """All that it has logged until now: a thread of its own writes the lines, and is waited for."""
+        within(10, self._has_written, "a log that is written")
         with open(self.log_path, encoding="utf-8", errors="replace") as log:
             return log.read()
+
+    def _has_written(self):
+        """Whether the thread that writes the log is gone or sleeps; with a line to write it does not."""
+        for task in os.listdir(f"/proc/{self.pid}/task") if self.process and os.path.exists(f"/proc/{self.pid}/task") else ():
+            with contextlib.suppress(OSError), open(f"/proc/{self.pid}/task/{task}/stat", encoding="ascii", errors="replace") as stat:
+                name, state = re.match(r"\d+ \((.*)\) (.)", stat.read()).groups()
+                if name == "log":
+                    return state not in "RD"
+        return True
 
     def wait_log(self, part, seconds=5):
         within(seconds, lambda: part.lower() in self.log().lower(), f"{part!r} in the log")
