@@ -1,9 +1,10 @@
-"""Another user beside a job that is measured: hostile_user.py KIND UID SOCKET DATASET, until it is ended.
+"""Another user beside a job that is measured: hostile_user.py KIND UID SOCKET DATASET [PIPELINE], until it is ended.
 
 `flood` does to the daemon what costs it most, as fast as it can: connects and hangs up, asks without reading, sends what is
 not a message, attaches and leaves, keeps nothing. `spin` uses the same CPU and leaves the daemon alone. `equal` reads as
-the measured job does. `slow` reads with the longest pipeline that max_step_pixels allows by default. `orders` has large
-orders made for many jobs, and seeks before they are complete. `refused` attaches to what there is not, without a pause."""
+the measured job does. `slow` reads with the longest pipeline that max_step_pixels allows by default, or with PIPELINE.
+`orders` has large orders made for many jobs, and seeks before they are complete. `refused` attaches to what there is not,
+without a pause."""
 import os
 import socket
 import sys
@@ -75,14 +76,14 @@ def make_orders(path, dataset):
         time.sleep(0.2)
 
 
-def read(kind, path, dataset):
+def read(kind, path, dataset, pipeline=SLOW):
     """Becomes a client that reads for ever."""
     os.environ["DATALOADERD_SOCKET"] = path
     if kind == "equal":
         program = os.path.join(BUILD, "bench", "consume")
         os.execv(program, [program, "throughput", str(os.getpid()), "1000000"])
     program = os.path.join(BUILD, "dlctl")
-    os.execv(program, [program, "read", dataset, "--batch", "4", "--epochs", "1000000", "--job", "slow", "--pipeline", SLOW])
+    os.execv(program, [program, "read", dataset, "--batch", "4", "--epochs", "1000000", "--job", "slow", "--pipeline", pipeline])
 
 
 FLOOD = connect_and_hang_up, ask_without_reading, ask_and_read, send_garbage, attach_and_leave
@@ -90,14 +91,14 @@ ACTS = {"flood": FLOOD, "refused": (be_refused,), "orders": (make_orders,)}
 
 
 def main():
-    kind, uid, path, dataset = sys.argv[1:]
+    kind, uid, path, dataset, *pipeline = sys.argv[1:]
     os.setgroups([])
     os.setgid(int(uid))
     os.setuid(int(uid))
     while kind == "spin":
         pass
     if kind in ("equal", "slow"):
-        read(kind, path, dataset)
+        read(kind, path, dataset, *pipeline)
     while True:
         for act in ACTS[kind]:
             try:

@@ -40,7 +40,9 @@ STUCK_SECONDS = 60
 GROWTH_KIB = 16 << 10
 N_RUNS = 4
 HOSTILE_UID = 40003
+HOSTILE_KINDS = "flood", "refused", "orders", "slow"  # what hostile_user.py does
 HOSTILE_USER = os.path.join(ROOT, "tests", "bench", "hostile_user.py")
+SLOW_PIPELINE = "resize(3000:3000) gaussian_blur(31, sigma=8) center_crop(8)"  # memory_limit leaves room for it
 FIXED_PIPELINE = "resize(24) center_crop(20)"
 RANDOM_PIPELINE = "random_resized_crop(20) hflip(0.5)"
 REPLAYED_EPOCHS = 3  # of each run with random crops
@@ -56,7 +58,7 @@ class Soak:
         self.draw = random.Random(seed)
         self.runs = []
         self.n_runs = 0
-        self.counts = {name: 0 for name in ("samples", "batches", "runs", "worlds", "killed", "stopped", "left", "garbage", "hostile",
+        self.counts = {name: 0 for name in ("samples", "batches", "runs", "worlds", "killed", "stopped", "left", "garbage", *HOSTILE_KINDS,
                                             "reloads", "workers", "daemon_kills", "daemon_stops", "quiet", "replayed")}
         self.replays = []  # (dataset, terms, epoch, {(index, hash)})
         self.restarts = False
@@ -205,10 +207,11 @@ class Soak:
     def invite_hostile_user(self):
         if self.hostile or os.getuid() != 0:
             return
-        self.hostile = subprocess.Popen([sys.executable, HOSTILE_USER, "flood", str(HOSTILE_UID), self.daemon.socket, "files"],
-                                        stdin=subprocess.DEVNULL, preexec_fn=die_with_parent)
+        kind = self.draw.choice(HOSTILE_KINDS)
+        command = [sys.executable, HOSTILE_USER, kind, str(HOSTILE_UID), self.daemon.socket, "pictures", SLOW_PIPELINE]
+        self.hostile = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, preexec_fn=die_with_parent)
         self.hostile_until = time.monotonic() + self.draw.uniform(1, 6)
-        self.counts["hostile"] += 1
+        self.counts[kind] += 1
 
     def end_hostile_user(self):
         if self.hostile:
@@ -231,7 +234,7 @@ class Soak:
         self.baseline = None
 
     ACTIONS = ((kill_rank, 10), (stop_rank, 5), (let_rank_leave, 4), (change_world, 3), (end_a_run, 2), (garbage, 3),
-               (invite_hostile_user, 1), (reload, 2), (change_workers, 2), (restart_daemon, 2))
+               (invite_hostile_user, 3), (reload, 2), (change_workers, 2), (restart_daemon, 2))
 
     def act(self):
         action = self.draw.choices([action for action, _ in self.ACTIONS], [weight for _, weight in self.ACTIONS])[0]
