@@ -46,10 +46,12 @@ int refusals_add(struct refusals *refusals, const char *name, int error, const s
         return 0;
 }
 
-int refusals_mark(struct refusals *refusals, const char *name, int error) {
-        bool is_of_data = error == -EBADMSG || error == -ENOTSUP || error == -EINVAL || error == -ERANGE;
+bool refusals_are_for(int error) {
+        return error == -EBADMSG || error == -ENOTSUP || error == -EINVAL || error == -ERANGE;
+}
 
-        if (refusals && is_of_data)
+int refusals_mark(struct refusals *refusals, const char *name, int error) {
+        if (refusals && refusals_are_for(error))
                 field_name_from(name, strlen(name), refusals->marked);
         return error;
 }

@@ -36,6 +36,9 @@ bool refusals_have(const struct refusals *refusals, const char *name);
 /* Adds a column, once. Returns 0; or, if there is no place or memory for it, `error` as it is. */
 int refusals_add(struct refusals *refusals, const char *name, int error, const struct why *why);
 
+/* Is the error one of data, which speaks against its column and nothing else? */
+bool refusals_are_for(int error);
+
 /* `error` says something about this column and nothing else, if it is one of data: it is left out the next time.
  * Returns `error`. */
 int refusals_mark(struct refusals *refusals, const char *name, int error);

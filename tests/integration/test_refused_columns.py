@@ -15,6 +15,7 @@ except ImportError:
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
 from harness import ROOT, Skip, case, contains, equal, main, within, write
+from tfrecords import example, floats, ints, member, record_file, texts, unpacked_ints
 
 VECTORS = os.path.join(ROOT, "tests", "vectors")
 
@@ -57,6 +58,13 @@ def mds(box, encoding):
     return box.path("mds")
 
 
+def tfrecords(box):
+    steps = member(2, member(1, member(1, b"u") + member(2, member(1, ints(1)))))
+    write(box.path("records", "a.tfrecord"), record_file([example(n=ints(1), k=ints(1), u=ints(1), d=texts(b"x"))]))
+    write(box.path("records", "b.tfrecord"), record_file([example(n=ints(2), k=floats(1), d=member(1, b"\xff"), z=unpacked_ints(*range(40))) + steps]))
+    return box.path("records")
+
+
 @case("each format serves the columns that it can, lists the others with their reasons, and refuses who names one")
 def _(box):
     write(box.path("mixed.jsonl"), lines_of({"a": 1, "b": "text"}, {"a": 2, "b": 5}))
@@ -64,6 +72,8 @@ def _(box):
         "parquet": (vector(box, "parquet", "structs.parquet"), "number", {"price": "a decimal", "map": "a map"}),
         "arrow": (vector(box, "arrow", "structs.arrow"), "number", {"price": "a decimal"}),
         "mds": (mds(box, "pkl"), "y", {"x": "pickled"}),
+        "tfrecord": (tfrecords(box), "n", {"k": "b.tfrecord: record 0: feature k holds floats", "z": "not packed", "d": "damaged",
+                                           "u": "also the name of a feature list"}),
         "jsonl": (box.path("mixed.jsonl"), "a", {"b": "a string in mixed.jsonl line 1"}),
     }
     daemon = box.daemon({**{name: auto(path) for name, (path, _, _) in datasets.items()},
@@ -166,6 +176,20 @@ def _(box):
     daemon.refused("long.jsonl", "limit of a batch")
     record = listed(daemon, "long.jsonl")[0]
     equal(len(record["fields"]) + record["n_more_fields"], 1001, "fields")
+
+
+@case("of more columns than a dataset can have, those that come first are served, and the others are listed")
+def _(box):
+    names = [f"c{i:04}" for i in range(1030)]
+    write(box.path("d.tfrecord"), record_file([example(**{name: ints(i) for i, name in enumerate(names)}) for _ in range(2)]))
+    daemon = box.daemon({name: auto(box.path(name)) for name in ("d.tfrecord",)})
+    for name in ("d.tfrecord",):
+        lines = daemon.read(name, batch=2, pipeline="c0000; c1023", shuffle=False)
+        equal([[line["fields"][column]["value"] for column in ("c0000", "c1023")] for line in lines], [[0, 1023]] * 2, name)
+        columns = listed(daemon, name)[1]
+        equal(list(columns), names[1024:], name)
+        contains(columns["c1029"], "more than 1024 columns")
+        daemon.refused(name, "more than 1024 columns", pipeline="c0000; c1024")
 
 
 @case("a dataset of which no column can be served is refused with the reason; dlctl datasets of one that cannot be opened exits with 1")

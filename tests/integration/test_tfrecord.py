@@ -138,7 +138,7 @@ def _(box):
         "gzip": (gzip.compress(whole), "gzip", "gunzip"),
         "zlib": (zlib.compress(whole), "zlib"),
         "other": (b"this is not a TFRecord file at all", "not a TFRecord file"),
-        "types": (whole + record_file([example(n=floats(1))]), "record 3", "feature n holds floats", "record 0",
+        "types": (record_file([example(n=ints(1)), example(n=floats(1))]), "record 1", "feature n holds floats", "record 0",
                   "integers"),
         "plain": (whole + record_file([b"a line"]), "record 3", "neither a tf.train.Example"),
         "unpacked": (record_file([example(n=unpacked_ints(*many))]), "record 0", "not packed"),

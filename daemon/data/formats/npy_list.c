@@ -61,9 +61,9 @@ static int note_refused(struct npy_list *list, const char *file, int error, cons
 }
 
 int npy_list_refuse(struct npy_list *list, struct npy_array *array, int error, const struct why *why) {
-        bool is_of_data = error == -EBADMSG || error == -ENOTSUP || error == -EINVAL;
         uint32_t idx = (uint32_t)(array - list->arrays);
-        int r = is_of_data && !list->is_single ? note_refused(list, npy_array_name(array), error, why) : error;
+        int r = refusals_are_for(error) && !list->is_single ? note_refused(list, npy_array_name(array), error, why)
+                                                            : error;
 
         if (r < 0)
                 return r;

@@ -50,9 +50,10 @@ int table_column_is_twice(struct refusals *refusals, const char *name, struct wh
         return refusals_mark(refusals, name, r);
 }
 
-int table_column_is_too_many(struct refusals *refusals, const char *column, struct why *why) {
-        int r = why_set(why, -ENOTSUP, "the dataset has more than %u columns; choose this one with fields = \"...\"",
-                        INDEX_FIELDS_MAX);
+int table_column_is_too_many(struct refusals *refusals, const char *column, bool can_choose, struct why *why) {
+        int r = why_set(why, -ENOTSUP, "the dataset has more than %u columns%s", INDEX_FIELDS_MAX,
+                        can_choose ? "; choose this one with fields = \"...\""
+                                   : ", and this one comes after them; write those that are needed first");
 
         return table_column_refuse(refusals, column, r, why);
 }

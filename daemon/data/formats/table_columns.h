@@ -26,8 +26,9 @@ int table_column_refuse(struct refusals *refusals, const char *column, int error
  * with `why`; the column is marked, so that the index is built again without both. */
 int table_column_is_twice(struct refusals *refusals, const char *name, struct why *why);
 
-/* Lists a column for which a dataset has no room, by its name in its file. As refusals_add(). */
-int table_column_is_too_many(struct refusals *refusals, const char *column, struct why *why);
+/* Lists a column for which a dataset has no room, by its name in its file; `can_choose`: the format reads those alone
+ * that fields = "..." names. As refusals_add(). */
+int table_column_is_too_many(struct refusals *refusals, const char *column, bool can_choose, struct why *why);
 
 /* Makes the name of a column that of its field (data/field_name.h). Returns 0; or -EINVAL with `why` for one that is
  * empty or has control characters. */

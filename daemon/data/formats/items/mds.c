@@ -301,7 +301,7 @@ static int take_columns(struct reading *reading, struct why *why) {
                 if (set->n_columns < INDEX_FIELDS_MAX && (is_wanted || reading->n_parsed <= INDEX_FIELDS_MAX))
                         set->columns[set->n_columns++] = *column;
                 else if (is_wanted)
-                        r = table_column_is_too_many(set->refusals, column->field.name, why);
+                        r = table_column_is_too_many(set->refusals, column->field.name, true, why);
         }
         return r;
 }

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "daemon/data/field_name.h"
+#include "daemon/data/formats/table_columns.h"
 #include "daemon/data/looks_like.h"
 
 #define STEP_VALUES_MAX (1u << 20) /* of one step: beyond it the list is stored as its message */
@@ -20,6 +21,7 @@ static void forget(struct found_feature *feature) {
 static void forget_all(struct survey *survey) {
         for (uint32_t i = 0; i < survey->n_features; i++) {
                 struct found_feature kept = { .is_list = survey->features[i].is_list,
+                                              .is_left_out = survey->features[i].is_left_out,
                                               .form = survey->features[i].form };
 
                 memcpy(kept.name, survey->features[i].name, sizeof(kept.name));
@@ -66,12 +68,20 @@ static int add_feature(struct survey *survey, const struct feature *feature, str
 
         if (!looks_like_text(feature->name.at, wire_left(&feature->name)))
                 return why_set(why, -EBADMSG, "the name of a feature is not valid UTF-8");
-        if (survey->n_features == INDEX_FIELDS_MAX)
+        if (survey->n_features == (survey->refusals ? SURVEY_FEATURES_MAX : INDEX_FIELDS_MAX))
                 return why_set(why, -E2BIG,
                                "feature %.*s is one more than the %u that a dataset may have: write fewer features",
-                               (int)wire_left(&feature->name), (const char *)feature->name.at, INDEX_FIELDS_MAX);
+                               (int)wire_left(&feature->name), (const char *)feature->name.at, survey->n_features);
         *found = (struct found_feature){ .is_list = feature->is_list, .form = first_form(feature) };
         field_name_from((const char *)feature->name.at, wire_left(&feature->name), found->name);
+        if (survey->n_features - survey->n_left_out == INDEX_FIELDS_MAX) {
+                int r = table_column_is_too_many(survey->refusals, found->name, false, why);
+
+                if (r < 0)
+                        return r;
+                found->is_left_out = true;
+                survey->n_left_out++;
+        }
         survey->n_features++;
         *ret_found = found;
         return 0;
@@ -95,10 +105,6 @@ static int find_feature(struct survey *survey, const struct feature *feature, st
 
                 if (!has_name(&survey->features[idx], name, n))
                         continue;
-                if (survey->features[idx].is_list != feature->is_list)
-                        return why_set(why, -ENOTSUP,
-                                       "%s is a feature of the context and also the name of a feature list: rename one",
-                                       survey->features[idx].name);
                 survey->idx_next = idx + 1;
                 *ret_found = &survey->features[idx];
                 return 0;
@@ -377,15 +383,44 @@ static int add_list(struct survey *survey, struct found_feature *found, const st
 
 /* ---- records --------------------------------------------------------------------------------------------------- */
 
+/* Nobody may ask for the feature: the others are served. */
+static int leave_out(struct survey *survey, struct found_feature *found, int error, const struct why *why) {
+        struct why reason;
+        int r;
+
+        if (!survey->refusals || !refusals_are_for(error))
+                return error;
+        why_set(&reason, error, "%s: record %" PRIu64 ": %s",
+                (const char *)survey->shard_names.bytes + survey->shard_name, survey->record->number, why->text);
+        r = refusals_add(survey->refusals, found->name, error, &reason);
+        if (r < 0)
+                return r;
+        forget(found);
+        found->is_left_out = true;
+        survey->n_left_out++;
+        return 0;
+}
+
+static int add_feature_of(struct survey *survey, struct found_feature *found, const struct feature *feature,
+                          struct why *why) {
+        if (found->is_list != feature->is_list)
+                return why_set(why, -ENOTSUP,
+                               "%s is a feature of the context and also the name of a feature list: rename one",
+                               found->name);
+        return feature->is_list ? add_list(survey, found, feature, why) : add_plain(survey, found, feature, why);
+}
+
 static int take_feature(void *userdata, const struct feature *feature, struct why *why) {
         struct survey *survey = userdata;
         struct found_feature *found = NULL;
         int r = find_feature(survey, feature, &found, why);
 
-        if (r < 0)
+        if (r < 0 || found->is_left_out)
                 return r;
-        r = feature->is_list ? add_list(survey, found, feature, why) : add_plain(survey, found, feature, why);
-        return r == -ENOMEM ? why_errno(why, r, "feature %s", found->name) : r;
+        r = add_feature_of(survey, found, feature, why);
+        if (r == -ENOMEM)
+                return why_errno(why, r, "feature %s", found->name);
+        return r < 0 ? leave_out(survey, found, r, why) : 0;
 }
 
 static int count_features(void *userdata, const struct feature *feature, struct why *why) {
@@ -455,7 +490,7 @@ int survey_finish(struct survey *survey) {
         for (uint32_t i = 0; i < survey->n_features; i++) {
                 struct found_feature found = survey->features[i];
 
-                if (found.n_with == 0 || found.type == FEATURE_NONE)
+                if (found.n_with == 0 || found.type == FEATURE_NONE || found.is_left_out)
                         forget(&found);
                 else
                         survey->features[n++] = found;

@@ -20,6 +20,10 @@
 #include "daemon/data/formats/tfrecord/records.h"
 #include "daemon/data/growing.h"
 #include "daemon/data/index/index_layout.h"
+#include "daemon/data/refusals.h"
+
+/* Features that cannot be served are among them, so that they are known again. */
+#define SURVEY_FEATURES_MAX (INDEX_FIELDS_MAX + REFUSALS_MAX)
 
 #define SURVEY_FEW 32u /* numbers: more of them are read when they are needed, and do not make the index long */
 
@@ -37,6 +41,7 @@ struct found_place {
 struct found_feature {
         char name[SCHEMA_NAME_MAX];
         bool is_list;
+        bool is_left_out; /* it cannot be served, and is among the refusals: only its name counts */
         enum found_form form;
         enum feature_type type; /* FEATURE_NONE until a value was seen, */
         size_t typed_shard;     /* first in this shard (offset into shard_names), */
@@ -58,8 +63,9 @@ struct found_feature {
 };
 
 struct survey {
-        struct found_feature features[INDEX_FIELDS_MAX];
-        uint32_t n_features;
+        struct refusals *refusals; /* NULL: what cannot be served is an error */
+        struct found_feature features[SURVEY_FEATURES_MAX];
+        uint32_t n_features, n_left_out;
         uint32_t idx_next; /* features usually come in the same sequence */
         uint64_t n_records;
         enum survey_kind {
@@ -80,14 +86,15 @@ struct survey {
  * survey has forgotten all records, but not the form: add all of them again. */
 #define SURVEY_AGAIN 1
 
-/* Takes a struct of zeroes. */
+/* Takes a struct of zeroes; also after `refusals` was set. */
 void survey_fini(struct survey *survey);
 
 /* The records that are added from now on are of this shard. Returns 0 or -ENOMEM. */
 int survey_begin_shard(struct survey *survey, const char *name);
 
-/* Adds the next record. Returns 0; SURVEY_AGAIN; -EBADMSG, -ENOTSUP or -E2BIG for what
- * cannot be served; -ENOMEM. `why` begins with a feature or with "it", and does not name the record. */
+/* Adds the next record; a feature that cannot be served is left out from there on. Returns 0; SURVEY_AGAIN; -EBADMSG,
+ * -ENOTSUP or -E2BIG for what cannot be served; -ENOMEM. `why` begins with a feature or with "it", and does not name
+ * the record. */
 int survey_add(struct survey *survey, const struct record *record, struct why *why);
 
 /* After the last record: makes places and counts as long as the dataset, drops features without any value, and sorts

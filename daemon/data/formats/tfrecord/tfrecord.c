@@ -10,13 +10,16 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "daemon/base/little_endian.h"
 #include "daemon/base/machine/disk.h"
 #include "daemon/data/files/listed.h"
 #include "daemon/data/files/seen.h"
+#include "daemon/data/format_options.h"
 #include "daemon/data/format_tell.h"
+#include "daemon/data/formats/table_columns.h"
 #include "daemon/data/formats/tfrecord/crc32c.h"
 #include "daemon/data/formats/tfrecord/survey.h"
 #include "proto/base/cleanup.h"
@@ -44,11 +47,14 @@ struct pass {
         struct seen seen;
 };
 
-static void pass_fini(struct pass *pass) {
-        ahead_free(pass->ahead); /* which uses the names */
-        listed_fini(&pass->listed);
-        survey_fini(&pass->survey);
-        growing_fini(&pass->shards);
+static void pass_freep(struct pass **pass) {
+        if (!*pass)
+                return;
+        ahead_free((*pass)->ahead); /* which uses the names */
+        listed_fini(&(*pass)->listed);
+        survey_fini(&(*pass)->survey);
+        growing_fini(&(*pass)->shards);
+        free(*pass);
 }
 
 static int no_memory(const struct pass *pass, int error) {
@@ -151,6 +157,7 @@ static int survey_file(struct pass *pass, size_t idx_name) {
  * them in the first records. */
 static int survey_files(struct pass *pass) {
         const struct windows_files files = { .n = pass->listed.n, .open = open_file, .userdata = pass };
+        struct why detail;
         int r = SURVEY_AGAIN;
 
         while (r == SURVEY_AGAIN) {
@@ -166,6 +173,10 @@ static int survey_files(struct pass *pass) {
         r = survey_finish(&pass->survey);
         if (r < 0)
                 return no_memory(pass, r);
+        if (pass->survey.n_features == 0 && pass->survey.n_left_out > 0) {
+                r = table_no_column(NULL, pass->survey.refusals, &detail);
+                return why_set(pass->why, r, "%s/%s", pass->files->root, detail.text);
+        }
         if (pass->survey.n_features == 0)
                 return why_set(pass->why, -ENOENT, "%s: there is no record with a feature in its %zu files",
                                pass->files->root, pass->listed.n);
@@ -345,25 +356,32 @@ static int tfrecord_is_it(int root_fd, const struct files *files) {
 
 static int tfrecord_build(int root_fd, const struct files *files, const struct format_options *options,
                           const struct index_watch *watch, struct index_builder **ret_builder, struct why *why) {
-        _cleanup_(pass_fini) struct pass pass = { .root_fd = root_fd, .files = files, .watch = watch, .why = why };
-        struct giving giving = { .pass = &pass };
-        int r = ahead_new(WINDOWS_THREADS, &pass.ahead);
+        _cleanup_(pass_freep) struct pass *pass = calloc(1, sizeof(*pass));
+        struct giving giving = { .pass = pass };
+        int r;
 
-        (void)options;
+        if (!pass)
+                return why_errno(why, -ENOMEM, "%s: its index", files->root);
+        pass->root_fd = root_fd;
+        pass->files = files;
+        pass->watch = watch;
+        pass->why = why;
+        pass->survey.refusals = format_refusals(options);
+        r = ahead_new(WINDOWS_THREADS, &pass->ahead);
         if (r < 0)
-                return no_memory(&pass, r);
-        r = find_files(&pass);
+                return no_memory(pass, r);
+        r = find_files(pass);
         if (r == 0)
-                r = survey_files(&pass);
+                r = survey_files(pass);
         if (r < 0)
                 return r;
         r = give_all(&giving);
         if (r < 0) {
                 index_builder_free(giving.builder);
-                return no_memory(&pass, r);
+                return no_memory(pass, r);
         }
         if (watch && watch->progress)
-                watch->progress(watch->userdata, pass.survey.n_records);
+                watch->progress(watch->userdata, pass->survey.n_records);
         *ret_builder = giving.builder;
         return 0;
 }
