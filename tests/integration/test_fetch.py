@@ -7,6 +7,7 @@ import shutil
 import socket
 import subprocess
 import sys
+import threading
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
 import certificates
@@ -363,7 +364,11 @@ def _(box):
         good([piece("a", size, server.url("a"))], [content("a", size)])
         server.clear()
         server.fault("/a", "headers")
-        bad([piece("a", size, server.url("a"))], "EIO", "a: ", tries=2)
+        bad([piece("a", size, server.url("a"))], "EPROTO", "a: ", "head of its answer is too large", tries=2)
+        server.clear()
+        server.fault("/a", "less", n=1000, padded=True)
+        bad([piece("a", size, server.url("a"), 500, 5000)], "EBADMSG", "more bytes came than its Content-Range says: 500-1499")
+        bad([piece("a", size, server.url("a"), 90000, 10000)], "EBADMSG", "Content-Range says: 90000-90999")
         server.clear()
         server.fault("/a", "no-length")
         bad([piece("a", size - 7, server.url("a"))], "EBADMSG", "more than the 99993 bytes")
@@ -392,6 +397,36 @@ def _(box):
         bad([piece("a", size, server.url("a"))], "EBADMSG", 'ETag is "new" and was ' + etag)
         server.clear()
         good([piece("a", size, server.url("a"), etag="W/" + etag)], [content("a", size)])  # weak: the same, but encoded
+
+
+@case("heads that are too large or no HTTP are told as that, not as a lack of memory or a redirect")
+def _(box):
+    root = folder(box, a=1000)
+    table = Table()
+    with faulty_server.start(root) as server:
+        for headers, says in (({"X": "x" * (120 << 10)}, "longer than 100 KiB"),
+                              ({f"X-{number}": "x" * 60 for number in range(10 ** 4)}, "is too large")):
+            with table.row(says):
+                server.fault("/a", "header", headers=headers)
+                bad([piece("a", 1000, server.url("a"))], "EPROTO", "a: ", server.url("a"), says, tries=2)
+                equal(run_tool("get", [server.url("a")], tries=2)[0]["result"], "EPROTO", "a document")
+                server.clear()
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        url = "http://%s:%d/a" % listener.getsockname()
+
+        def talk():
+            for _ in range(2):
+                with listener.accept()[0] as connection:
+                    connection.recv(65536)
+                    connection.sendall(b"220 mail.example.org ESMTP\r\n")
+
+        thread = threading.Thread(target=talk, daemon=True)
+        thread.start()
+        with table.row("another protocol"):
+            words = bad([piece("a", 1000, url)], "EPROTO", "a: ", url, "its answer is not HTTP", tries=2)
+            equal(words["n_retries"], 1, "tries after the first")
+        thread.join(patience(30))
+    table.done()
 
 
 @case("mirrors: the next one serves what the first has not, has wrong, or cannot; all of them are asked before it is given up")

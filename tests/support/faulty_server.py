@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """A real HTTP server for tests: it serves a folder, counts what leaves it, and misbehaves where it is told to.
 
-HTTP/1.1 with keep-alive, GET and HEAD, single ranges, strong ETags (of size and time), If-Match, If-Range, chunked bodies;
+HTTP/1.1 with keep-alive, GET and HEAD, single ranges, strong ETags (of size and time), Last-Modified, If-Match, If-Range,
+chunked bodies;
 a thread a connection and sendfile, so that it is not a bottleneck (several hundred MB/s). TLS with a certificate of
 tests/support/certificates.py.
 
@@ -26,7 +27,8 @@ ended). Its control is HTTP as well, and Remote(url) has the same methods as the
 
 A fault is for paths that match a pattern (fnmatch, without the query, decoded; "*" matches all). The newest that fits wins.
 Of every fault: times=N it happens so often and then never again; after=N the first N requests that fit are spared;
-method="GET" for those only; ranged=True only for requests with a Range (False: only for those without).
+method="GET" for those only; ranged=True only for requests with a Range (False: only for those without); headers={...} are
+added to the answer, or taken out of it where they are None.
 
     status       code=500, retry_after="2", date="...", body="...", type="text/plain", headers={...}
                  answers so. Headers of one's own: {"X-Amz-Bucket-Region": "eu-west-1"}
@@ -47,11 +49,12 @@ method="GET" for those only; ranged=True only for requests with a Range (False: 
     no-ranges    Range is not understood: 200 and the whole file
     no-length    chunked; close=True: as in HTTP/1.0, ended by closing
     wrong-range  shift=N: Content-Range and bytes of a range that was not asked for; total=N: another size in it
-    less         n=N: of the range that is asked for, N bytes at most; headers agree
+    less         n=N: of the range that is asked for, N bytes at most; headers agree, unless padded=True (then as many bytes
+                 come as were asked for, zeros after those that Content-Range names)
     gzip         compressed, whether one can read it or not
     no-head      405 for HEAD
     auth         user=, password= or token=: 401 without them
-    header       headers={...}: added to the right answer
+    header       the right answer, with its `headers`
     headers      sends header lines without end
     last         answers rightly and closes the connection (no keep-alive)
 """
@@ -433,6 +436,7 @@ class Answer:
             status = os.fstat(file.fileno())
             self.size = status.st_size
             self.etag = f'"{self.size:x}-{status.st_mtime_ns:x}"'
+            self.modified = email.utils.formatdate(status.st_mtime, usegmt=True)
             if self.kind == "etag":
                 self.etag = self.how.get("value", '"other"')
             self.serve(file, path)
@@ -449,7 +453,7 @@ class Answer:
         if not self.precondition():
             self.short_answer(412, {"ETag": self.etag}, b"")
             return
-        begin, end = 0, self.size
+        begin, end, n_padding = 0, self.size, 0
         asked = None if self.kind == "no-ranges" else self.asked_range()
         if asked == "none":
             self.short_answer(416, {"Content-Range": f"bytes */{self.size}"}, b"")
@@ -464,16 +468,17 @@ class Answer:
             elif self.kind == "less":
                 end = min(end, begin + int(self.how.get("n", 1)))
             headers["Content-Range"] = f"bytes {begin}-{end - 1}/{self.how.get('total', self.size)}"
+            if self.how.get("padded"):
+                n_padding = asked[1] - end
         self.counts.request(self.request.method, self.request.path, self.range, status)
-        self.body(file, status, headers, begin, end)
+        self.body(file, status, headers, begin, end, n_padding)
 
     def headers(self, path):
         headers = {"Content-Type": TYPES.get(os.path.splitext(path)[1].lower(), "application/octet-stream"),
-                   "ETag": self.etag}
+                   "ETag": self.etag, "Last-Modified": self.modified}
         if self.kind != "no-ranges":
             headers["Accept-Ranges"] = "bytes"
-        if self.kind == "header":
-            headers.update(self.how.get("headers", {}))
+        headers.update(self.how.get("headers", {}))
         if self.kind == "last":
             self.talk.stays = False
         return headers
@@ -504,8 +509,8 @@ class Answer:
         self.talk.head(200, {**self.headers(path), "Content-Encoding": "gzip"}, content, self.request)
         self.counts.body(self.request.path, len(content))
 
-    def body(self, file, status, headers, begin, end):
-        """Sends the bytes [begin, end) of the file; zeros in place of what is past its end."""
+    def body(self, file, status, headers, begin, end, n_padding):
+        """Sends the bytes [begin, end) of the file; zeros in place of what is past its end, and some more."""
         n_bytes = end - begin
         chunked = self.kind == "no-length" and not self.how.get("close")
         if chunked:
@@ -514,7 +519,7 @@ class Answer:
             headers["Connection"] = "close"
             self.talk.stays = False
         else:
-            headers["Content-Length"] = str(n_bytes)
+            headers["Content-Length"] = str(n_bytes + n_padding)
         if self.kind == "longer" and self.how.get("lie"):
             n_bytes += int(self.how.get("by", 1))
             self.talk.stays = False
@@ -527,6 +532,8 @@ class Answer:
             n_bytes = stop
         send = self.send_chunks if chunked else self.send
         send(file, begin, n_bytes)
+        if n_padding:
+            self.talk.connection.sendall(bytes(n_padding))
         if stop is not None:
             self.stop()
 

@@ -107,6 +107,7 @@ static int check_head(struct download *download) {
         download->n_skip = 0;
         if (head->status == 206) {
                 r = check_size(download, head->range_total);
+        download->n_promised = head->range_last - first + 1;
                 if (r >= 0)
                         r = check_range(download, first, last);
         } else if (head->status != 0) { /* 200: the whole file */
@@ -118,6 +119,7 @@ static int check_head(struct download *download) {
                                    DOWNLOAD_SKIP_MAX >> 20);
         }
         if (r >= 0)
+        download->n_promised = UINT64_MAX;
                 r = check_etag(download);
         if (r < 0)
                 return r;
@@ -160,11 +162,17 @@ static int on_bytes(void *userdata, const uint8_t *bytes, size_t n_bytes) {
 /* ---- tries ---------------------------------------------------------------------------------------------------- */
 
 int download_begin(struct download *download, const struct http *http, struct why *why) {
+        if (n_room > download->n_promised)
+                n_room = download->n_promised;
         const struct fetch_piece *piece = download->piece;
         struct http_ask ask = {
                 .url = download_url(download),
+        download->n_promised -= n;
                 .is_range = download->n_done > 0 || piece->n_bytes < piece->file->n_bytes,
                 .first = piece->offset + download->n_done,
+        if (download->request.head.status == 206)
+                return refuse(download, false, "more bytes came than its Content-Range says: %" PRIu64 "-%" PRIu64,
+                              download->request.head.range_first, download->request.head.range_last);
                 .last = piece->offset + piece->n_bytes - 1,
                 .if_match = expected_etag(download),
                 .is_large = download_is_large(download),

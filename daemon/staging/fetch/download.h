@@ -36,9 +36,10 @@ struct download {
         /* Of this try. */
         CURL *easy; /* made with the first, then kept */
         struct http_request request;
-        uint64_t n_skip; /* bytes of the body before the next that is wanted */
-        bool is_checked; /* the head was looked at, and is right */
-        bool is_refused; /* by us: `refusal` says why */
+        uint64_t n_skip;     /* bytes of the body before the next that is wanted */
+        uint64_t n_promised; /* bytes after those that are the file's: as many as its Content-Range says */
+        bool is_checked;     /* the head was looked at, and is right */
+        bool is_refused;     /* by us: `refusal` says why */
         struct http_failure refusal;
         _Atomic uint64_t *n_bytes; /* what arrives is added to it */
 };

@@ -133,9 +133,39 @@ static const char *advise_on_certificate(const char *text) {
         return strcasestr(text, "expired") ? "; the server needs a new certificate" : "";
 }
 
+/* libcurl takes no line of a head above 100 KiB, and calls that, too, "out of memory". Its memory is there before an
+ * answer begins, and a body needs no more. */
+static bool has_long_line(const struct http_request *request, CURLcode code) {
+        curl_off_t begun_us = 0, n_body = 0;
+
+        curl_easy_getinfo(request->easy, CURLINFO_STARTTRANSFER_TIME_T, &begun_us);
+        curl_easy_getinfo(request->easy, CURLINFO_SIZE_DOWNLOAD_T, &n_body);
+        return code == CURLE_OUT_OF_MEMORY && begun_us > 0 && n_body == 0;
+}
+
+/* Heads that are too large, and answers that are none: libcurl's own words and advice would lead elsewhere. */
+static bool judge_head(const struct http_request *request, CURLcode code, struct http_failure *failure) {
+        const char *text = NULL;
+
+        if (request->n_head_bytes > HTTP_HEAD_MAX || strstr(request->curl_text, "Too large response headers"))
+                text = "the head of its answer is too large, or never ends";
+        else if (has_long_line(request, code))
+                text = "a line in the head of its answer is longer than 100 KiB";
+        else if (code == CURLE_UNSUPPORTED_PROTOCOL && strstr(request->curl_text, "HTTP/0.9"))
+                text = "its answer is not HTTP";
+        if (!text)
+                return false;
+        *failure = (struct http_failure){ .error = -EPROTO, .again = true, .n_tries_max = FEW_TRIES };
+        append(failure, "%s", text);
+        return true;
+}
+
 static void judge_code(struct http_request *request, CURLcode code, struct http_failure *failure) {
         const char *text = request->curl_text[0] ? request->curl_text : curl_easy_strerror(code);
         const char *more = code == CURLE_PEER_FAILED_VERIFICATION ? advise_on_certificate(text) : "";
+
+        if (judge_head(request, code, failure))
+                return;
 
         failure->error = -EIO;
         failure->again = true;

@@ -16,7 +16,6 @@
 
 #define REDIRECTS_MAX      10L
 #define CONNECT_S_MAX      15u
-#define HEAD_BYTES_MAX     (512u << 10) /* eleven answers of 45 KiB: who sends more sends without end */
 #define SLOW_BYTES_PER_S   1024L        /* below it for stall_s counts as no progress */
 #define LARGE_BUFFER_BYTES (256L << 10) /* fewer system calls a MiB */
 #define ERROR_PAGE_BYTES   (256u << 10) /* a longer one is not read to its end: the connection is given up instead */
@@ -31,7 +30,7 @@ static size_t on_header(char *line, size_t size, size_t n, void *userdata) {
         struct http_request *request = userdata;
 
         request->n_head_bytes += size * n;
-        if (request->n_head_bytes > HEAD_BYTES_MAX)
+        if (request->n_head_bytes > HTTP_HEAD_MAX)
                 return 0;
         http_head_line(&request->head, line, size * n);
         return size * n;

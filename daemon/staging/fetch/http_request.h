@@ -16,6 +16,8 @@
  * http_request_judge() says nothing: the sink knows why. */
 typedef int (*http_sink)(void *userdata, const uint8_t *bytes, size_t n_bytes);
 
+#define HTTP_HEAD_MAX (512u << 10) /* bytes of heads of one request: who sends more sends without end */
+
 struct http_ask {
         const char *url;
         const char *query; /* NULL: none */
