@@ -2,9 +2,11 @@
 """Origins: what a manifest, a list, a store's listing, a folder or a file is surveyed as, from real servers that fail."""
 import contextlib
 import hashlib
+import gzip
 import http.server
 import json
 import os
+import lzma
 import socket
 import subprocess
 import sys
@@ -152,6 +154,25 @@ def _(box):
 
 
 @case("a server that says nothing is given up in bounded time")
+@case("a manifest or list that is compressed, or no UTF-8, is called that")
+def _(box):
+    text = line("a", b"a")
+    rows = [(gzip.compress(text.encode()), "gzip"), (lzma.compress(text.encode()), "xz"), (bz2.compress(b"a"), "bzip2"),
+            (b"\x28\xb5\x2f\xfd" + b"a", "zstd"), (b"PK\x03\x04 and more", "zip"), (text.encode("utf-16"), "UTF-16")]
+    table = Table()
+    with faulty_server.start(box.path("origin")) as server:
+        for data, says in rows:
+            for kind in ("manifest", "list"):
+                with table.row((says, kind)):
+                    write(box, "m", data)
+                    refused(server.url("m"), kind, says=["EINVAL", server.url("m"), says, "plain text in UTF-8"])
+        write(box, "m", text.encode())
+        server.fault("*", "gzip")
+        with table.row("on its way"):
+            refused(server.url("m"), "manifest", says=["EPROTO", server.url("m"), "Content-Encoding", "as it is"])
+    table.done()
+
+
 def _(box):
     write(box, "m.jsonl", line("a", b"a").encode())
     with faulty_server.start(box.path("origin")) as server:
@@ -276,6 +297,11 @@ def _(box):
         if plan(server.url("l.txt")).digest == result.digest:
             raise AssertionError("a changed file is the same digest")
 
+        server.fault("/photos/*", "header", headers={"ETag": None})
+        dated = plan(server.url("l.txt"))
+        equal(dated.files[names[5].partition("/")[2]]["http_last_modified"], "Thu, 01 Jan 1970 00:00:01 GMT", "date")
+        os.utime(box.path("origin", names[5]), (2, 2))
+        equal(plan(server.url("l.txt")).digest, dated.digest, "digest of another date")
 
 @case("servers without HEAD are asked otherwise; one that has a page in place of a file is named")
 def _(box):

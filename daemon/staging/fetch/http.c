@@ -169,6 +169,8 @@ struct document {
         struct http_head head;     /* once it has worked */
 };
 
+static int take_all(void *userdata, const uint8_t *bytes, size_t n_bytes);
+
 static int take_answer(struct document *document, const struct http_request *request) {
         const char *url = NULL;
 
@@ -198,6 +200,12 @@ static int perform(struct http *http, CURL *easy, const struct http_ask *ask, st
                 r = why_errno(why, request.sink_error, "%s", request.shown);
         else if (!request.sink_error && http_request_judge(&request, result, ret_failure) < 0)
                 r = why_set(why, ret_failure->error, "%s: %s", request.shown, ret_failure->text);
+        else if (ask->sink == take_all && request.head.is_encoded)
+                r = why_set(
+                        why, -EPROTO,
+                        "%s: it comes compressed (Content-Encoding), though that was not asked for; have the server "
+                        "send it as it is",
+                        request.shown);
         else if (request.head.status == 206 && !ask->is_range)
                 r = why_set(why, -EPROTO, "%s: the server sent a part (status 206) when asked for the whole",
                             request.shown);

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -9,6 +10,7 @@
 #include "daemon/base/machine/memory.h"
 #include "daemon/staging/fetch/http.h"
 #include "daemon/staging/origin/private.h"
+#include "proto/base/cleanup.h"
 #include "proto/base/clock.h"
 
 #define TELL_FILES 1000u
@@ -35,11 +37,41 @@ uint64_t origin_text_max(const struct origin_options *options) {
         return part < ORIGIN_TEXT_MAX ? part : ORIGIN_TEXT_MAX;
 }
 
+/* What some write or serve in place of text. NULL: it may be text. */
+static const char *other_than_text(const struct http_answer *answer) {
+        static const struct {
+                const char *begin, *name;
+        } OTHERS[] = {
+                { "\x1f\x8b", "compressed (gzip)" },
+                { "\x28\xb5\x2f\xfd", "compressed (zstd)" },
+                { "\xfd"
+                  "7zXZ",
+                  "compressed (xz)" },
+                { "BZh", "compressed (bzip2)" },
+                { "PK\x03\x04", "an archive (zip)" },
+                { "\xff\xfe", "UTF-16" },
+                { "\xfe\xff", "UTF-16" },
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(OTHERS); i++)
+                if (strncmp(answer->body, OTHERS[i].begin, strlen(OTHERS[i].begin)) == 0)
+                        return OTHERS[i].name;
+        return NULL;
+}
+
 int origin_text(struct origin_run *run, struct http_answer *ret_answer, struct why *why) {
         uint64_t most = origin_text_max(run->options);
         int r = http_get(run->http, run->options->url, NULL, most, run->options->cancel, ret_answer, why);
+        const char *other = r == 0 ? other_than_text(ret_answer) : NULL;
         char limit[BYTES_TEXT_MAX];
 
+        if (other) {
+                free(ret_answer->body);
+                free(ret_answer->url);
+                return why_set(why, -EINVAL,
+                               "%s: it is %s, and a manifest or list must be plain text in UTF-8; put it there as that",
+                               run->shown, other);
+        }
         if (r == -EFBIG)
                 why_set(why, r,
                         "%s: it has more than %s, the most that a manifest or list may have here (an eighth of the "
