@@ -399,6 +399,48 @@ def _(box):
         good([piece("a", size, server.url("a"), etag="W/" + etag)], [content("a", size)])  # weak: the same, but encoded
 
 
+OLD, NEW = "Sun, 06 Nov 1994 08:49:37 GMT", "Mon, 07 Nov 1994 08:49:37 GMT"
+
+
+@case("without ETags the date of a file tells that it has changed, unless it is that of the answer")
+def _(box):
+    size = 2 * MIB
+    root = folder(box, a=size)
+    said = {name: {"ETag": None, "Last-Modified": name} for name in (OLD, NEW)}
+    told = ("EBADMSG", "it has changed", f"Last-Modified is {NEW} and was {OLD}")
+    table = Table()
+    with faulty_server.start(root) as server:
+        with table.row("between two tries"):
+            server.fault("/a", "header", headers=said[NEW])
+            server.fault("/a", "cut", at=MIB, times=1, headers=said[OLD])
+            bad([piece("a", size, server.url("a"))], *told)
+        with table.row("between two ranges, of which the plan knows the date"):
+            server.clear()
+            server.fault("/a", "header", headers=said[NEW])
+            server.fault("/a", "header", headers=said[OLD], times=1)
+            lines = [piece("a", size, server.url("a"), at, MIB, etag="@" + OLD, job=at) for at in (0, MIB)]
+            jobs, _ = fetch(lines, connections=1)
+            equal([job["result"] for job in jobs], ["0", "EBADMSG"], "results")
+            contains(jobs[1]["why"], *told[1:])
+        with table.row("the same date; none; an ETag that agrees; a mirror with its own"):
+            server.clear()
+            server.fault("/a", "header", headers=said[NEW])
+            good([piece("a", size, server.url("a"), etag="@" + NEW)], [content("a", size)])
+            good([piece("a", size, [server.url("no"), server.url("a")], etag="@" + OLD)], [content("a", size)])
+            server.fault("/a", "header", headers={"ETag": None, "Last-Modified": None})
+            good([piece("a", size, server.url("a"), etag="@" + OLD)], [content("a", size)])
+            server.clear()
+            server.fault("/a", "header", headers={"Last-Modified": NEW})
+            server.fault("/a", "cut", at=MIB, times=1, headers={"Last-Modified": OLD})
+            good([piece("a", size, server.url("a"))], [content("a", size)])
+        with table.row("a server that always says: now"):
+            server.clear()
+            server.fault("/a", "header", headers=dict(said[NEW], Date=NEW))
+            server.fault("/a", "cut", at=MIB, times=1, headers=dict(said[OLD], Date=OLD))
+            good([piece("a", size, server.url("a"))], [content("a", size)])
+    table.done()
+
+
 @case("heads that are too large or no HTTP are told as that, not as a lack of memory or a redirect")
 def _(box):
     root = folder(box, a=1000)

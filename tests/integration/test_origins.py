@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 """Origins: what a manifest, a list, a store's listing, a folder or a file is surveyed as, from real servers that fail."""
+import bz2
 import contextlib
-import hashlib
 import gzip
+import hashlib
 import http.server
 import json
-import os
 import lzma
+import os
 import socket
 import subprocess
 import sys
@@ -153,7 +154,6 @@ def _(box):
     table.done()
 
 
-@case("a server that says nothing is given up in bounded time")
 @case("a manifest or list that is compressed, or no UTF-8, is called that")
 def _(box):
     text = line("a", b"a")
@@ -173,6 +173,7 @@ def _(box):
     table.done()
 
 
+@case("a server that says nothing is given up in bounded time")
 def _(box):
     write(box, "m.jsonl", line("a", b"a").encode())
     with faulty_server.start(box.path("origin")) as server:
@@ -296,12 +297,12 @@ def _(box):
         os.utime(box.path("origin", names[5]), (1, 1))
         if plan(server.url("l.txt")).digest == result.digest:
             raise AssertionError("a changed file is the same digest")
-
         server.fault("/photos/*", "header", headers={"ETag": None})
         dated = plan(server.url("l.txt"))
         equal(dated.files[names[5].partition("/")[2]]["http_last_modified"], "Thu, 01 Jan 1970 00:00:01 GMT", "date")
         os.utime(box.path("origin", names[5]), (2, 2))
         equal(plan(server.url("l.txt")).digest, dated.digest, "digest of another date")
+
 
 @case("servers without HEAD are asked otherwise; one that has a page in place of a file is named")
 def _(box):

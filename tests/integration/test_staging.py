@@ -554,6 +554,28 @@ def _(box):
         equal(files_of(staging.path), without(files_of(folder), "manifest.jsonl"), "files")
 
 
+@case("without ETags a file that changes while it is downloaded, or before the next run, is not put together of both")
+def _(box):
+    folder = source_of(box, {"big.bin": 10 * MIB})
+    big = os.path.join(folder, "big.bin")
+    os.utime(big, (10 ** 9, 10 ** 9))
+    with faulty_server.start(folder) as server:
+        with open(os.path.join(folder, "list.txt"), "w", encoding="utf-8") as file:
+            file.write(server.url("big.bin") + "\n")
+        staging = Staging(box, server.url("list.txt"), connections=1)
+        server.fault("/big.bin", "header", headers={"ETag": None})
+        server.fault("/big.bin", "hang", ranged=True, after=2)
+        journals = os.path.join(staging.state, "*.journal")
+        equal(staging.kill_when(lambda: [os.path.getsize(path) for path in glob.glob(journals)] == [64 + 2 * 32]), True,
+              "killed after two chunks")
+        make_files(folder, {"big.bin": 10 * MIB}, seed=2)
+        os.utime(big, (10 ** 9 + 1, 10 ** 9 + 1))
+        server.clear()
+        server.fault("/big.bin", "header", headers={"ETag": None})
+        equal(staging.run().result, "staged", "the second run")
+        equal(files_of(staging.path), {"big.bin": files_of(folder)["big.bin"]}, "files")
+
+
 @case("--verify finds what was damaged behind our back, and fetches just that")
 def _(box):
     folder = source_of(box, dict(photos_sizes(), **{"class1/large.jpg": 12 * MIB}))

@@ -6,8 +6,8 @@
  *
  *   get     a URL a line, then a tab and a query if there is one
  *   look    a URL a line
- *   fetch   a piece a line: job, path, size, offset, n_bytes, etag (or "-"), URL, more URLs; tabs between them. Lines
- * of one job follow each other
+ *   fetch   a piece a line: job, path, size, offset, n_bytes, etag (or "-", or '@' and its Last-Modified), URL, more
+ * URLs; tabs between them. Lines of one job follow each other
  *
  * Prints a line for each, with "result" ("0" or an errno's name) and "why"; fetch prints a line of counts at the end.
  */
@@ -163,7 +163,8 @@ static void add_piece(char **fields, int n_fields) {
         *file = (struct plan_file){
                 .path = copy(fields[1]),
                 .n_bytes = strtoull(fields[2], NULL, 10),
-                .etag = strcmp(fields[5], "-") == 0 ? NULL : copy(fields[5]),
+                .etag = strchr("-@", fields[5][0]) ? NULL : copy(fields[5]),
+                .modified = fields[5][0] == '@' ? copy(fields[5] + 1) : NULL,
                 .urls = urls,
                 .n_urls = (uint32_t)(n_fields - 6),
         };
@@ -193,6 +194,7 @@ static void free_job(struct job *job) {
                 free((void *)job->files[i].urls);
                 free((char *)job->files[i].path);
                 free((char *)job->files[i].etag);
+                free((char *)job->files[i].modified);
                 free(job->job.pieces[i].into);
         }
         free(job->job.pieces);

@@ -202,6 +202,33 @@ START_TEST(a_content_range_that_cannot_be_read_is_none) {
 }
 END_TEST
 
+static const struct {
+        const char *modified, *date;
+        bool is_dated;
+} DATES[] = {
+        { "Sun, 06 Nov 1994 08:49:37 GMT", "Sun, 06 Nov 1994 08:49:38 GMT", true },
+        { "Sun, 06 Nov 1994 08:49:37 GMT", "Sun, 06 Nov 1994 08:49:37 GMT", false },
+        { "Sun, 06 Nov 1994 08:49:37 GMT", "Sun, 06 Nov 1994 08:49:36 GMT", false },
+        { "Sun, 06 Nov 1994 08:49:37 GMT", "", true },
+        { "Sun, 06 Nov 1994 08:49:37 GMT", "today", true },
+        { "yesterday", "Sun, 06 Nov 1994 08:49:38 GMT", false },
+        { "", "Sun, 06 Nov 1994 08:49:38 GMT", false },
+};
+
+START_TEST(a_date_tells_contents_apart_if_it_was_before_the_answer) {
+        struct http_head head;
+        char line[128];
+
+        http_head_clear(&head);
+        snprintf(line, sizeof(line), "Last-Modified: %s\r\n", DATES[_i].modified);
+        http_head_line(&head, line, strlen(line));
+        snprintf(line, sizeof(line), "Date: %s\r\n", DATES[_i].date);
+        http_head_line(&head, line, strlen(line));
+        ck_assert_str_eq(head.modified, DATES[_i].modified);
+        ck_assert_int_eq(http_head_is_dated(&head), DATES[_i].is_dated);
+}
+END_TEST
+
 START_TEST(headers_of_any_bytes_harm_nobody) {
         struct http_head head;
         char line[5000];
@@ -378,6 +405,7 @@ int main(void) {
                 { "stores", a_key_beyond_what_stores_allow_is_refused },
                 { "heads", a_head_says_what_came },
                 { "heads", a_content_range_that_cannot_be_read_is_none, N(NO_RANGES) },
+                { "heads", a_date_tells_contents_apart_if_it_was_before_the_answer, sizeof(DATES) / sizeof(DATES[0]) },
                 { "heads", headers_of_any_bytes_harm_nobody },
                 { "heads", etags_agree_but_for_their_weakness },
                 { "heads", a_stores_word_is_found_in_what_was_kept_of_it },

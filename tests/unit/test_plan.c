@@ -82,7 +82,8 @@ START_TEST(a_plan_is_written_and_read_again_as_the_same_bytes) {
                 "{\"path\":\"z/quote\\\"back\\\\slash\",\"size\":9007199254740991,\"etag\":\"\\\"a\\\"\"}\n"
                 "{\"path\":\"a.zip\",\"size\":1,\"unpack\":false,\"sha256\":\"" SHA_A "\"}\n"
                 "{\"path\":\"b.tgz\",\"size\":2,\"unpack\":true}\n"
-                "{\"path\":\"c\",\"size\":3,\"urls\":[\"file:///x/%20y\",\"s3://b/k\"]}\n");
+                "{\"path\":\"c\",\"size\":3,\"urls\":[\"file:///x/%20y\",\"s3://b/k\"],"
+                "\"http_last_modified\":\"Sun, 06 Nov 1994 08:49:37 GMT\"}\n");
         _cleanup_(plan_freep) struct plan *again = NULL;
         _cleanup_(freep) char *text = NULL, *text_again = NULL;
         size_t n_bytes, n_again;
@@ -94,6 +95,20 @@ START_TEST(a_plan_is_written_and_read_again_as_the_same_bytes) {
         ck_assert_str_eq(text, text_again);
         ck_assert_str_eq(plan_digest(plan), plan_digest(again));
         ck_assert_uint_eq(strlen(plan_digest(plan)), 64);
+        ck_assert_str_eq(plan_state(plan), plan_state(again));
+}
+END_TEST
+
+START_TEST(a_date_changes_the_state_of_a_plan_and_not_its_digest) {
+        _cleanup_(plan_freep) struct plan *none = parse("{\"path\":\"a\",\"size\":1}\n");
+        _cleanup_(plan_freep) struct plan *one = parse("{\"path\":\"a\",\"size\":1,\"http_last_modified\":\"x\"}\n");
+        _cleanup_(plan_freep) struct plan *other = parse("{\"path\":\"a\",\"size\":1,\"http_last_modified\":\"y\"}\n");
+
+        ck_assert_str_eq(plan_digest(one), plan_digest(none));
+        ck_assert_str_eq(plan_digest(one), plan_digest(other));
+        ck_assert_str_eq(plan_state(none), plan_digest(none));
+        ck_assert_str_ne(plan_state(one), plan_state(none));
+        ck_assert_str_ne(plan_state(one), plan_state(other));
 }
 END_TEST
 
@@ -412,6 +427,7 @@ int main(void) {
                 { "reading", a_manifest_is_read_whatever_editor_wrote_it },
                 { "reading", a_plan_is_written_and_read_again_as_the_same_bytes },
                 { "reading", the_digest_is_of_the_content_not_of_where_it_comes_from, ARRAY_SIZE(DIGESTS) },
+                { "reading", a_date_changes_the_state_of_a_plan_and_not_its_digest },
                 { "reading", without_a_base_each_line_says_where_its_file_lies },
                 { "refusing", what_is_no_manifest_is_refused_with_its_line_and_the_reason, ARRAY_SIZE(NO_MANIFESTS) },
                 { "refusing", a_path_that_may_not_be_is_refused_by_name, ARRAY_SIZE(NO_PATHS) },

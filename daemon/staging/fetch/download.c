@@ -37,6 +37,13 @@ static const char *expected_etag(const struct download *download) {
         return download->idx_url == 0 ? download->piece->file->etag : NULL;
 }
 
+/* Its Last-Modified, likewise; "": any. */
+static const char *expected_date(const struct download *download) {
+        const char *planned = download->idx_url == 0 ? download->piece->file->modified : NULL;
+
+        return download->modified[0] || !planned ? download->modified : planned;
+}
+
 /* ---- does the answer fit the request?
  * --------------------------------------------------------------------------------- */
 
@@ -77,12 +84,18 @@ static int check_size(struct download *download, uint64_t n_bytes) {
         return 0;
 }
 
-static int check_etag(struct download *download) {
-        const char *expected = expected_etag(download), *etag = download->request.head.etag;
+/* Is it what it was when the plan was made, or at the try before? An ETag says it; without one, the date. */
+static int check_content(struct download *download) {
+        const struct http_head *head = &download->request.head;
+        const char *etag = expected_etag(download), *date = expected_date(download);
 
-        if (http_etag_agrees(expected, etag))
-                return 0;
-        return refuse(download, false, "it has changed at the origin: its ETag is %.80s and was %.80s", etag, expected);
+        if (!http_etag_agrees(etag, head->etag))
+                return refuse(download, false, "it has changed at the origin: its ETag is %.80s and was %.80s",
+                              head->etag, etag);
+        if ((!etag || !head->etag[0]) && date[0] && head->modified[0] && strcmp(date, head->modified) != 0)
+                return refuse(download, false, "it has changed at the origin: its Last-Modified is %s and was %s",
+                              head->modified, date);
+        return 0;
 }
 
 static int check_range(struct download *download, uint64_t first, uint64_t last) {
@@ -94,6 +107,7 @@ static int check_range(struct download *download, uint64_t first, uint64_t last)
                 return refuse(download, false,
                               "the server sent bytes %" PRIu64 "-%" PRIu64 " when asked for %" PRIu64 "-%" PRIu64,
                               head->range_first, head->range_last, first, last);
+        download->n_promised = head->range_last - first + 1;
         return 0;
 }
 
@@ -105,9 +119,9 @@ static int check_head(struct download *download) {
         int r = 0;
 
         download->n_skip = 0;
+        download->n_promised = UINT64_MAX;
         if (head->status == 206) {
                 r = check_size(download, head->range_total);
-        download->n_promised = head->range_last - first + 1;
                 if (r >= 0)
                         r = check_range(download, first, last);
         } else if (head->status != 0) { /* 200: the whole file */
@@ -119,13 +133,14 @@ static int check_head(struct download *download) {
                                    DOWNLOAD_SKIP_MAX >> 20);
         }
         if (r >= 0)
-        download->n_promised = UINT64_MAX;
-                r = check_etag(download);
+                r = check_content(download);
         if (r < 0)
                 return r;
 
         if (!download->etag[0])
                 strcpy(download->etag, head->etag);
+        if (!download->modified[0] && http_head_is_dated(head))
+                strcpy(download->modified, head->modified);
         download->is_checked = true;
         return 0;
 }
@@ -147,14 +162,20 @@ static int on_bytes(void *userdata, const uint8_t *bytes, size_t n_bytes) {
         bytes += n;
         n_bytes -= n;
 
+        if (n_room > download->n_promised)
+                n_room = download->n_promised;
         n = n_bytes < n_room ? n_bytes : n_room;
         memcpy(piece->into + download->n_done, bytes, n);
         download->n_done += (uint32_t)n;
+        download->n_promised -= n;
         if (n == n_bytes)
                 return 0;
+        if (download->request.head.status == 206)
+                return refuse(download, false, "more bytes came than its Content-Range says: %" PRIu64 "-%" PRIu64,
+                              download->request.head.range_first, download->request.head.range_last);
         /* A part was requested and the whole file comes: the part is enough. But nothing may come after the file's end.
          */
-        if (piece->offset + piece->n_bytes < piece->file->n_bytes && download->request.head.status != 206)
+        if (piece->offset + piece->n_bytes < piece->file->n_bytes)
                 return -EALREADY;
         return refuse(download, false, "more than the %" PRIu64 " bytes came that were listed", piece->file->n_bytes);
 }
@@ -162,17 +183,11 @@ static int on_bytes(void *userdata, const uint8_t *bytes, size_t n_bytes) {
 /* ---- tries ---------------------------------------------------------------------------------------------------- */
 
 int download_begin(struct download *download, const struct http *http, struct why *why) {
-        if (n_room > download->n_promised)
-                n_room = download->n_promised;
         const struct fetch_piece *piece = download->piece;
         struct http_ask ask = {
                 .url = download_url(download),
-        download->n_promised -= n;
                 .is_range = download->n_done > 0 || piece->n_bytes < piece->file->n_bytes,
                 .first = piece->offset + download->n_done,
-        if (download->request.head.status == 206)
-                return refuse(download, false, "more bytes came than its Content-Range says: %" PRIu64 "-%" PRIu64,
-                              download->request.head.range_first, download->request.head.range_last);
                 .last = piece->offset + piece->n_bytes - 1,
                 .if_match = expected_etag(download),
                 .is_large = download_is_large(download),
@@ -227,7 +242,7 @@ void download_turn(struct download *download) {
                         continue;
                 download->idx_url = idx;
                 download->n_done = 0;
-                download->etag[0] = '\0';
+                download->etag[0] = download->modified[0] = '\0';
                 return;
         }
 }

@@ -32,6 +32,7 @@ struct download {
         uint32_t idx_url;
         uint32_t dead_urls; /* a bit a mirror: it cannot have it */
         char etag[256];     /* of this mirror's first answer; "" if it has none */
+        char modified[64];  /* the same of its Last-Modified, if that tells contents apart */
 
         /* Of this try. */
         CURL *easy; /* made with the first, then kept */

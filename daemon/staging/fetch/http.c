@@ -326,6 +326,8 @@ static struct http_facts facts_of(const struct http_head *head) {
         if (head->is_encoded && !head->has_range) /* it may be the length of something else */
                 facts.n_bytes = UINT64_MAX;
         strcpy(facts.etag, head->etag);
+        if (http_head_is_dated(head))
+                strcpy(facts.modified, head->modified);
         return facts;
 }
 

@@ -54,10 +54,11 @@ int http_get(struct http *http, const char *url, const char *query, size_t limit
              struct http_answer *ret_answer, struct why *why);
 
 struct http_facts {
-        uint64_t n_bytes; /* UINT64_MAX: it does not say */
-        char etag[256];   /* "" : it does not say */
-        bool has_ranges;  /* it says that it serves ranges */
-        bool is_html;     /* Content-Type text/html: an error page, more often than not */
+        uint64_t n_bytes;  /* UINT64_MAX: it does not say */
+        char etag[256];    /* "" : it does not say */
+        char modified[64]; /* its Last-Modified, if that tells one content from the next; "" */
+        bool has_ranges;   /* it says that it serves ranges */
+        bool is_html;      /* Content-Type text/html: an error page, more often than not */
 };
 
 /* What is known of a document without reading it (HEAD; if that is refused or says no length, a GET of one byte). Of

@@ -1,5 +1,6 @@
 #include "daemon/staging/fetch/http_head.h"
 
+#include <curl/curl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -75,6 +76,8 @@ static void take_field(struct http_head *head, const char *name, const char *val
                 head->is_encoded = *value && strcasecmp(value, "identity") != 0;
         } else if (strcasecmp(name, "etag") == 0) {
                 take_text(head->etag, sizeof(head->etag), value);
+        } else if (strcasecmp(name, "last-modified") == 0) {
+                take_text(head->modified, sizeof(head->modified), value);
         } else if (strcasecmp(name, "retry-after") == 0) {
                 take_text(head->retry_after, sizeof(head->retry_after), value);
         } else if (strcasecmp(name, "date") == 0) {
@@ -119,6 +122,13 @@ bool http_etag_agrees(const char *one, const char *other) {
         if (begins(other, "W/"))
                 other += 2;
         return strcmp(one, other) == 0;
+}
+
+bool http_head_is_dated(const struct http_head *head) {
+        time_t modified = head->modified[0] ? curl_getdate(head->modified, NULL) : -1;
+        time_t answered = head->date[0] ? curl_getdate(head->date, NULL) : -1;
+
+        return modified >= 0 && (answered < 0 || modified < answered);
 }
 
 const char *http_head_error_element(const struct http_head *head, const char *name, char *text, size_t size) {

@@ -16,8 +16,9 @@ struct http_head {
         uint64_t range_total; /* UINT64_MAX: '*' */
         bool has_ranges;      /* Accept-Ranges: bytes */
         bool is_html;
-        bool is_encoded; /* Content-Encoding, and not identity */
-        char etag[256];  /* "" if there is none, or none that fits */
+        bool is_encoded;   /* Content-Encoding, and not identity */
+        char etag[256];    /* "" if there is none, or none that fits */
+        char modified[64]; /* Last-Modified; "" if there is none */
         char retry_after[64];
         char date[64];
         char bucket_region[64];
@@ -35,6 +36,10 @@ void http_head_line(struct http_head *head, const char *line, size_t n_bytes);
 /* Are these the same entity? A weak mark ("W/") on either side is passed over: what it leaves open is the encoding, and
  * nothing encoded is taken. True if one of them is empty or NULL: nothing speaks against it. */
 bool http_etag_agrees(const char *one, const char *other);
+
+/* May its Last-Modified tell one content from the next? Not if it is no earlier than the answer itself: the file may
+ * change again within that second, and some servers say "now" each time. */
+bool http_head_is_dated(const struct http_head *head);
 
 /* The text of an element of the error's XML ("Code"), printable, cut to fit; "" if there is none. Returns `text`. */
 const char *http_head_error_element(const struct http_head *head, const char *name, char *text, size_t size);

@@ -27,5 +27,6 @@ int origin_file(struct origin_run *run, struct why *why) {
                 return r;
         file.n_bytes = facts.n_bytes;
         file.etag = facts.etag[0] ? facts.etag : NULL;
+        file.modified = !file.etag && facts.modified[0] ? facts.modified : NULL;
         return origin_add(run, &file, run->options->url, why);
 }

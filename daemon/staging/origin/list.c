@@ -18,7 +18,8 @@
 
 struct fact {
         uint64_t n_bytes;
-        char *etag; /* NULL: none */
+        char *etag;     /* NULL: none */
+        char *modified; /* where there is no ETag; NULL: none */
 };
 
 struct lookers {
@@ -54,6 +55,7 @@ static int look(struct lookers *lookers, uint64_t idx, struct why *why) {
         const char *url = lookers->list->items[idx].url;
         struct http_facts facts;
         struct url address;
+        char *known;
         int r = url_parse(url, &address, why);
 
         if (r == 0)
@@ -61,10 +63,11 @@ static int look(struct lookers *lookers, uint64_t idx, struct why *why) {
         if (r < 0)
                 return r;
         lookers->facts[idx].n_bytes = facts.n_bytes;
-        if (!facts.etag[0])
+        if (!facts.etag[0] && !facts.modified[0])
                 return 0;
-        lookers->facts[idx].etag = strdup(facts.etag);
-        return lookers->facts[idx].etag ? 0 : -ENOMEM;
+        known = strdup(facts.etag[0] ? facts.etag : facts.modified);
+        *(facts.etag[0] ? &lookers->facts[idx].etag : &lookers->facts[idx].modified) = known;
+        return known ? 0 : -ENOMEM;
 }
 
 static void look_on(void *userdata) {
@@ -119,7 +122,8 @@ static int add_all(const struct lookers *lookers, struct why *why) {
                 const struct url_list_item *item = &lookers->list->items[i];
                 struct plan_file file = { .path = item->path,
                                           .n_bytes = lookers->facts[i].n_bytes,
-                                          .etag = lookers->facts[i].etag };
+                                          .etag = lookers->facts[i].etag,
+                                          .modified = lookers->facts[i].modified };
 
                 r = origin_add(lookers->run, &file, item->url, why);
         }
@@ -139,8 +143,10 @@ static int survey(struct origin_run *run, const struct url_list *list, struct wh
                 r = add_all(&lookers, why);
 
         pthread_mutex_destroy(&lookers.lock);
-        for (uint64_t i = 0; i < list->n_items; i++)
+        for (uint64_t i = 0; i < list->n_items; i++) {
                 free(lookers.facts[i].etag);
+                free(lookers.facts[i].modified);
+        }
         free(lookers.facts);
         return r;
 }

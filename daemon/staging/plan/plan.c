@@ -10,6 +10,7 @@
 #include "proto/base/cleanup.h"
 #include "proto/base/text.h"
 
+#define DATE_MAX 63u
 #define ETAG_MAX 255u /* bytes: as much as http_look() tells */
 
 /* ---- building ------------------------------------------------------------------------------------------------ */
@@ -29,6 +30,9 @@ static int check_file(const struct plan_file *file, struct why *why) {
         if (file->etag && (file->etag[0] == '\0' || strlen(file->etag) > ETAG_MAX || !text_is_printable(file->etag)))
                 return why_set(why, -EINVAL, "path \"%s\": its ETag is empty, above %u bytes or not text", file->path,
                                ETAG_MAX);
+        if (file->modified && (strlen(file->modified) > DATE_MAX || !text_is_printable(file->modified)))
+                return why_set(why, -EINVAL, "path \"%s\": its Last-Modified is above %u bytes or not text", file->path,
+                               DATE_MAX);
         for (uint32_t i = 0; i < file->n_urls; i++) {
                 r = url_parse(file->urls[i], &address, &inner);
                 if (r < 0)
@@ -64,13 +68,16 @@ static int copy_file(struct plan_arena *arena, const struct plan_file *from, str
         file.path = plan_arena_text(arena, from->path, strlen(from->path));
         if (from->etag)
                 file.etag = plan_arena_text(arena, from->etag, strlen(from->etag));
+        if (from->modified)
+                file.modified = plan_arena_text(arena, from->modified, strlen(from->modified));
         if (from->sha256)
                 file.sha256 = (const uint8_t *)plan_arena_text(arena, (const char *)from->sha256, SHA256_BYTES);
         for (uint32_t i = 0; i < from->n_urls && is_whole; i++) {
                 urls[i] = plan_arena_text(arena, from->urls[i], strlen(from->urls[i]));
                 is_whole = urls[i] != NULL;
         }
-        if (!is_whole || !file.path || (from->etag && !file.etag) || (from->sha256 && !file.sha256))
+        if (!is_whole || !file.path || (from->etag && !file.etag) || (from->modified && !file.modified) ||
+            (from->sha256 && !file.sha256))
                 return -ENOMEM;
         file.urls = urls;
         *ret_file = file;
@@ -151,6 +158,26 @@ static void hash_file(struct sha256 *sha, const struct plan_file *file) {
         sha256_add(sha, file->unpack ? "u" : "-", 1);
 }
 
+/* Of the digest, and of number and date of each file that has one. */
+static void hash_state(struct plan *plan, struct sha256 *sha) {
+        uint8_t digest[SHA256_BYTES];
+        uint64_t n_dated = 0;
+
+        sha256_restart(sha);
+        sha256_add(sha, plan->digest, sizeof(plan->digest));
+        for (uint64_t i = 0; i < plan->n_files; i++)
+                if (plan->files[i].modified) {
+                        sha256_add(sha, &i, sizeof(i));
+                        sha256_add(sha, plan->files[i].modified, strlen(plan->files[i].modified) + 1);
+                        n_dated++;
+                }
+        sha256_end(sha, digest);
+        if (n_dated > 0)
+                sha256_text(digest, plan->state);
+        else
+                memcpy(plan->state, plan->digest, sizeof(plan->state));
+}
+
 static int hash(struct plan *plan) {
         uint8_t digest[SHA256_BYTES];
         struct sha256 sha;
@@ -161,8 +188,9 @@ static int hash(struct plan *plan) {
         for (uint64_t i = 0; i < plan->n_files; i++)
                 hash_file(&sha, &plan->files[i]);
         sha256_end(&sha, digest);
-        sha256_fini(&sha);
         sha256_text(digest, plan->digest);
+        hash_state(plan, &sha);
+        sha256_fini(&sha);
         return 0;
 }
 
@@ -209,6 +237,10 @@ uint64_t plan_n_bytes(const struct plan *plan) {
 
 const char *plan_digest(const struct plan *plan) {
         return plan->digest;
+}
+
+const char *plan_state(const struct plan *plan) {
+        return plan->state;
 }
 
 const struct plan_file *plan_file(const struct plan *plan, uint64_t idx) {

@@ -5,7 +5,8 @@
  * number of threads may read it.
  *
  * The text form is what users write as a manifest, too: JSON Lines, one file a line, `path`, `size`, and where known
- * `sha256`, `urls`, `etag`, `unpack`; other keys are passed over, a key that comes twice is refused. The digest is over
+ * `sha256`, `urls`, `etag`, `unpack` (and `http_last_modified`, for other nodes alone); other keys are passed over, a
+ * key that comes twice is refused. The digest is over
  * path, size, sha256 (else etag) and unpack of each file in order: the same content has the same digest wherever it is
  * fetched from.
  *
@@ -32,6 +33,8 @@ struct plan_file {
         uint64_t n_bytes;
         const uint8_t *sha256;   /* 32 bytes, or NULL: the origin does not say */
         const char *etag;        /* as the origin says it, quotes and all; NULL: unknown */
+        const char *modified;    /* Last-Modified where the origin says neither; in no digest: it only holds together
+                                  * what is fetched of the file in parts; NULL: unknown, or not needed */
         const char *const *urls; /* http, https, file or s3 (record/url.h); in the order in which they are tried */
         uint32_t n_urls;         /* at least 1 */
         bool unpack;             /* an archive: what is in it belongs to the dataset, itself does not */
@@ -68,6 +71,10 @@ int plan_write(const struct plan *plan, char **ret_text, size_t *ret_n_bytes);
 
 void plan_free(struct plan *plan); /* NULL is fine */
 void plan_freep(struct plan **plan);
+
+/* What was fetched for a plan with the same digest may be kept for this one if this is the same, too: the digest, and
+ * every `modified`. */
+const char *plan_state(const struct plan *plan);
 
 uint64_t plan_n_files(const struct plan *plan);
 uint64_t plan_n_bytes(const struct plan *plan); /* of all files */

@@ -9,7 +9,7 @@ struct plan {
         struct plan_file *files;  /* sorted by path, bytewise */
         uint64_t n_files, n_room; /* in the table */
         uint64_t n_bytes;
-        char digest[PLACE_DIGEST_SIZE];
+        char digest[PLACE_DIGEST_SIZE], state[PLACE_DIGEST_SIZE];
 };
 
 /* Are there files of which a file system that does not tell cases apart would make one, or one where another needs a

@@ -20,10 +20,11 @@ enum key {
         KEY_URLS,
         KEY_ETAG,
         KEY_UNPACK,
+        KEY_MODIFIED,
         N_KEYS
 };
 
-static const char *const KEYS[N_KEYS] = { "path", "size", "sha256", "urls", "etag", "unpack" };
+static const char *const KEYS[N_KEYS] = { "path", "size", "sha256", "urls", "etag", "unpack", "http_last_modified" };
 
 struct parser {
         struct plan *begun;
@@ -141,6 +142,8 @@ static int take_entry(struct parser *parser, const cJSON *object, struct why *wh
                 if (!entry.file.etag)
                         return why_set(why, -EINVAL, "\"etag\" must be a text");
         }
+        if (items[KEY_MODIFIED] && !(entry.file.modified = cJSON_GetStringValue(items[KEY_MODIFIED])))
+                return why_set(why, -EINVAL, "\"http_last_modified\" must be a text");
         if (items[KEY_UNPACK] && !cJSON_IsBool(items[KEY_UNPACK]))
                 return why_set(why, -EINVAL, "\"unpack\" must be true or false");
         entry.file.unpack = items[KEY_UNPACK] ? cJSON_IsTrue(items[KEY_UNPACK])
@@ -293,6 +296,10 @@ static void write_file(FILE *out, const struct plan_file *file) {
         if (file->etag) {
                 fputs_unlocked(",\"etag\":", out);
                 write_quoted(out, file->etag);
+        }
+        if (file->modified) {
+                fputs_unlocked(",\"http_last_modified\":", out);
+                write_quoted(out, file->modified);
         }
         /* An archive that is not unpacked says so, since the reader may unpack what looks like one. */
         if (file->unpack || origin_is_archive(file->path))

@@ -20,7 +20,7 @@
 struct header {
         char magic[8];
         uint64_t n_chunks;
-        uint8_t plan[SHA256_BYTES]; /* its digest */
+        uint8_t plan[SHA256_BYTES]; /* its state (plan.h) */
         uint64_t zero;
         uint64_t check; /* of all before */
 };
@@ -37,13 +37,13 @@ static uint64_t check_of(const struct record *record, uint64_t seed) {
         return digest64_of(record, offsetof(struct record, check), seed);
 }
 
-static struct header header_of(const char *plan_digest, uint64_t n_chunks) {
+static struct header header_of(const char *plan_state, uint64_t n_chunks) {
         struct header header = { .magic = MAGIC, .n_chunks = n_chunks };
 
         for (size_t i = 0; i < sizeof(header.plan); i++) {
                 unsigned byte = 0;
 
-                sscanf(plan_digest + 2 * i, "%2x", &byte);
+                sscanf(plan_state + 2 * i, "%2x", &byte);
                 header.plan[i] = (uint8_t)byte;
         }
         header.check = digest64_of(&header, offsetof(struct header, check), 0);
@@ -97,9 +97,9 @@ static int read_records(int fd, uint64_t n_records, const struct header *header,
         return 0;
 }
 
-int64_t journal_read(const char *path, const char *plan_digest, uint64_t n_chunks, struct digest128 *digests,
+int64_t journal_read(const char *path, const char *plan_state, uint64_t n_chunks, struct digest128 *digests,
                      struct why *why) {
-        struct header header = header_of(plan_digest, n_chunks);
+        struct header header = header_of(plan_state, n_chunks);
         _cleanup_(closep) int fd = open_of_plan(path, O_RDONLY, &header);
         uint64_t n_records;
         int r;
@@ -145,9 +145,9 @@ static int write_records(int fd, const struct header *header, const struct diges
         return 0;
 }
 
-int journal_begin(struct journal *journal, const char *path, const char *plan_digest, uint64_t n_chunks,
+int journal_begin(struct journal *journal, const char *path, const char *plan_state, uint64_t n_chunks,
                   const struct digest128 *digests, struct why *why) {
-        struct header header = header_of(plan_digest, n_chunks);
+        struct header header = header_of(plan_state, n_chunks);
         _cleanup_(closep) int fd = -1;
         uint64_t end = sizeof(header);
         char temporary[PATH_MAX];
@@ -166,9 +166,9 @@ int journal_begin(struct journal *journal, const char *path, const char *plan_di
         return 0;
 }
 
-int journal_continue(struct journal *journal, const char *path, const char *plan_digest, uint64_t n_chunks,
+int journal_continue(struct journal *journal, const char *path, const char *plan_state, uint64_t n_chunks,
                      struct why *why) {
-        struct header header = header_of(plan_digest, n_chunks);
+        struct header header = header_of(plan_state, n_chunks);
         int fd = open_of_plan(path, O_RDWR, &header);
 
         if (fd < 0)

@@ -1,7 +1,7 @@
 /* staging/tree/journal.h: which chunks of a version have been written on this node, and the digest of each as it was
  * written.
  *
- *   header   magic, number of chunks, digest of the plan, check          64 bytes, put in place by rename
+ *   header   magic, number of chunks, state of the plan, check          64 bytes, put in place by rename
  *   records  number of a chunk, XXH3 of its bytes, check                 32 bytes each, appended
  *
  * A record is a claim, not a proof: it is written when the chunk's bytes are in the page cache, and may reach the disk
@@ -30,16 +30,16 @@ struct journal {
 
 /* Reads what an earlier run noted: into digests[n_chunks], all zero before. Returns the number of records, those that
  * say nothing (any more) included; 0 if there is no journal of this plan; an errno. */
-int64_t journal_read(const char *path, const char *plan_digest, uint64_t n_chunks, struct digest128 *digests,
+int64_t journal_read(const char *path, const char *plan_state, uint64_t n_chunks, struct digest128 *digests,
                      struct why *why);
 
 /* Begins a journal that says just this (those that are known), in place of the one that is there: at every moment one
  * of the two is there. Blocks for the disk. 0 or an errno; `journal` is open then. */
-int journal_begin(struct journal *journal, const char *path, const char *plan_digest, uint64_t n_chunks,
+int journal_begin(struct journal *journal, const char *path, const char *plan_state, uint64_t n_chunks,
                   const struct digest128 *digests, struct why *why);
 
 /* Goes on with the journal that was read. */
-int journal_continue(struct journal *journal, const char *path, const char *plan_digest, uint64_t n_chunks,
+int journal_continue(struct journal *journal, const char *path, const char *plan_state, uint64_t n_chunks,
                      struct why *why);
 
 /* Notes a chunk; a digest that is not known takes it back. Any thread. 0 or an errno: it is not noted then. */

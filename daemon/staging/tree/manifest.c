@@ -53,6 +53,7 @@ static int gather(const struct tree *tree, uint64_t first, uint64_t end, struct 
                 struct plan_file file = *plan_file(tree->plan, i);
 
                 file.sha256 = tree_sha256(tree, i);
+                file.modified = NULL;
                 r = add_public(&begun, &file, why);
         }
         return r < 0 ? r : plan_finish(&begun, ret_plan, why);

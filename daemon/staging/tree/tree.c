@@ -221,7 +221,7 @@ static int find_out(struct tree *tree, const char *journal_path, struct why *why
         int64_t n_records, n_known = 0, n_bad;
         int r;
 
-        n_records = journal_read(journal_path, plan_digest(tree->plan), chunks_count(tree->chunks), tree->state.digests,
+        n_records = journal_read(journal_path, plan_state(tree->plan), chunks_count(tree->chunks), tree->state.digests,
                                  why);
         if (n_records < 0)
                 return (int)n_records;
@@ -247,7 +247,7 @@ static int find_out(struct tree *tree, const char *journal_path, struct why *why
 }
 
 static int open_journal(struct tree *tree, struct why *why) {
-        const char *digest = plan_digest(tree->plan);
+        const char *state = plan_state(tree->plan);
         uint64_t n_chunks = chunks_count(tree->chunks);
         char path[PATH_MAX];
         int r = place_file(&tree->place, tree->version, ".journal", path);
@@ -258,8 +258,8 @@ static int open_journal(struct tree *tree, struct why *why) {
         if (r < 0 || tree->options.read_only)
                 return r;
         if (r == 0)
-                return journal_continue(&tree->journal, path, digest, n_chunks, why);
-        return journal_begin(&tree->journal, path, digest, n_chunks, tree->state.digests, why);
+                return journal_continue(&tree->journal, path, state, n_chunks, why);
+        return journal_begin(&tree->journal, path, state, n_chunks, tree->state.digests, why);
 }
 
 /* ---- opening and closing ------------------------------------------------------------------------------------- */
