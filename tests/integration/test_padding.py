@@ -109,6 +109,11 @@ def _(box):
             equal(fields["input_ids"], [padded(rows[i]["input_ids"], length, ids) for i in chosen], text)
             equal(fields["labels"], [padded(rows[i]["labels"], length, labels) for i in chosen], text)
             equal(fields[mask], [padded([True] * len(rows[i]["labels"]), length, False) for i in chosen], text)
+    for to, fill in (("", -100), ("to(uint8) ", 0)):    # a mask has no room for it
+        for chosen, fields, _, _ in batches_of(box, daemon, f"x=input_ids, label=labels, label_ids=labels: {to}pad", ["x"]):
+            length = max(len(rows[i]["labels"]) for i in chosen)
+            for name, value in (("x", 0), ("label", fill), ("label_ids", fill)):
+                equal(fields[name], [padded(rows[i]["labels"], length, value) for i in chosen], f"{to}{name}")
     columns = [len(row["labels"]) for row in rows]
     for text, fill in (("pack(16)", -100), ("pack(16, value=3)", 3)):
         last = trainer(box, daemon, f"""
@@ -309,12 +314,22 @@ def _(box):
         batch = first("input_ids, labels: pad; label")
         assert set(batch) == {"input_ids", "attention_mask", "labels", "label"} and (batch["labels"] == -100).any(), set(batch)
         assert (batch["labels"][batch["attention_mask"] == 1] >= 0).all()
+        batch = first("input_ids, attention_mask=input_ids, token_type_ids=tokens, loss=labels, label_ids=labels: pad(value=3)")
+        assert set(batch) == {"input_ids", "attention_mask", "token_type_ids", "loss", "labels"}, set(batch)
+        assert (batch["attention_mask"] == batch["input_ids"]).all() and batch["loss"].dtype is torch.int64
+        batch = first("x=input_ids: pad; x_labels=labels: ragged; pixel_values_mask=label; token_mask=label; label")
+        assert set(batch) == {"x", "x_labels", "pixel_values_mask", "token_mask", "labels"}, set(batch)
+        batch = first("input_ids: pack(64, labels=same)", columns={"input_ids": [len(row) for row in json.loads(sys.argv[1])]})
+        assert set(batch) == {"input_ids", "position_ids", "labels"}, set(batch)
         batch = first("input_ids: pad(mask=attention_mask)", framework="numpy")
         assert list(batch) == ["input_ids", "attention_mask"] and batch["attention_mask"].dtype == numpy.int64
         refused(dlclient.OptionError, lambda: first("tokens: pad", as_tuple=True), "names", "as_tuple")
         refused(dlclient.OptionError, lambda: dlclient.Loader("d", names="jax"), "names", "transformers")
-    """)
+    """, json.dumps([row.get("tokens") or [1] for row in rows]))
     trainer(box, pictures, """
+        pad = "image: random_resized_crop(4) to(float32) pad(max=8:8) views(2)"
+        batch = next(iter(dlclient.Loader("p", 3, pipeline=pad, names="transformers")))
+        assert list(batch) == ["pixel_values", "pixel_mask"] and len(batch["pixel_mask"]) == 2, batch
         batch = next(iter(dlclient.Loader("p", 3, pipeline="to(float32) layout(nchw)", names="transformers")))
         assert list(batch) == ["pixel_values", "labels"] and tuple(batch["pixel_values"].shape) == (3, 3, 8, 8), batch
     """)

@@ -53,8 +53,9 @@ class Loader(Loops):
         as_tuple        True: a batch is a tuple of its fields, for `for images, labels in loader`; or a list of names:
                         ["image", "label"]. None: as False; of from_dataset() the structure of a sample
         names           "transformers": a batch is a dict for model(**batch): input_ids, attention_mask, labels,
-                        position_ids, pixel_values; other fields keep their names. framework is then "torch" by default.
-                        None: a batch has the fields' own names
+                        position_ids, pixel_values; other fields keep their names, and their masks are left out, as are
+                        cu_seqlens and segments. framework is then "torch" by default. None: a batch has the fields' own
+                        names
         device          None: fields are in the CPU's memory. "cuda": on the GPU of this process, which is torch's
                         current one, or that of its place on the node (LOCAL_RANK); "cuda:1" or torch.device("cuda", 1):
                         on that one. With several ranks a list of one for each, or "cuda": one after the other. The

@@ -83,7 +83,7 @@ class Form:
     """The options of a loader about its batches. It is shared by all of them."""
 
     __slots__ = ("convert", "copy", "targets", "as_tuple", "is_single", "copies_all", "raises", "names_of", "views",
-                 "channels_last", "are_targets_checked", "rebuild")
+                 "channels_last", "are_targets_checked", "rebuild", "added_masks")
 
     def __init__(self, convert: Converter = as_it_is, copy: str = "none", targets: Optional[Targets] = None,
                  as_tuple: Union[bool, Tuple[str, ...]] = False, is_single: bool = False,
@@ -99,6 +99,7 @@ class Form:
         self.views = Views()  # set by the loader, once it is open
         self.channels_last = ChannelsLast()  # the same
         self.rebuild: Optional[Callable[[Any], Any]] = None  # the structure of a Dataset's samples (from_dataset())
+        self.added_masks: Dict[str, str] = {}  # by the field that pad has padded, once a batch has come
         self.raises = raises  # on_error="raise": the daemon substitutes, and such a batch is not handed out
 
     def is_small(self, shape: Tuple[int, ...], n_bytes: int) -> bool:

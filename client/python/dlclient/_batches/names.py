@@ -7,8 +7,12 @@ from typing import Any, Callable, Dict, Optional
 from .._errors import OptionError
 from . import convert as _convert
 
-_OTHERS = {"image": "pixel_values", "image_mask": "pixel_mask", "label": "labels"}
-_MASKS = ("attention_mask", "pixel_mask")
+_OTHERS = {"image": "pixel_values", "label": "labels", "label_ids": "labels", "tokens": "input_ids",
+           "tokens_labels": "labels", "input_ids_labels": "labels", "tokens_positions": "position_ids",
+           "input_ids_positions": "position_ids"}
+_MASKS = {"input_ids": "attention_mask", "input_values": "attention_mask", "input_features": "attention_mask",
+          "decoder_input_ids": "decoder_attention_mask", "pixel_values": "pixel_mask"}
+_OF_PACKING = ("tokens_segments", "input_ids_segments", "cu_seqlens")  # no model takes them
 
 
 def check(value: object, has_structure: bool) -> Optional[Callable[[Any], Dict[str, Any]]]:
@@ -23,31 +27,36 @@ def check(value: object, has_structure: bool) -> Optional[Callable[[Any], Dict[s
     return of_transformers
 
 
-def _renamed(names: Any) -> Dict[str, str]:
-    tokens = next((name for name in ("input_ids", "tokens") if name in names), None)
-    renamed = dict(_OTHERS)
-    if tokens is not None:
-        renamed.update({tokens: "input_ids", f"{tokens}_mask": "attention_mask", f"{tokens}_labels": "labels",
-                        f"{tokens}_positions": "position_ids"})
-    return renamed
+def _name_of_mask(field: str, mask: str) -> Optional[str]:
+    """What the mask that pad has added to a field is called there. None: models take no such mask."""
+    return _MASKS.get(_OTHERS.get(field, field)) if mask == f"{field}_mask" else mask
+
+
+def _whole(mask: Any) -> Any:
+    if isinstance(mask, list):  # of several views
+        return [_whole(one) for one in mask]
+    if _convert.is_on_device(mask):
+        raise OptionError("names: these arrays lie on a device and no framework owns them: open the loader "
+                          "with framework=\"torch\" or \"jax\"")
+    return mask.long() if hasattr(mask, "long") else mask.astype("int64")
 
 
 def of_transformers(batch: Any) -> Dict[str, Any]:
     """Fields that have another name there are called by it, unless the batch has a field of that name. Masks are int64.
-    The mask of labels is left out: where there is none, labels hold -100."""
+    What was added to the fields that the pipeline names, and models do not take, is left out: where there is no label,
+    labels hold -100."""
     names = list(batch)
-    renamed = _renamed(names)
+    fields = {mask: field for field, mask in batch._form.added_masks.items()}
     found: Dict[str, Any] = {}
     for name in names:
-        known = renamed.get(name, name)
-        known = name if known != name and known in names else known
-        if name == "labels_mask":
+        known: Optional[str] = _OTHERS.get(name, name)
+        if name in fields:
+            known = _name_of_mask(fields[name], name)
+        elif name in _OF_PACKING and not {"tokens_positions", "input_ids_positions"}.isdisjoint(names):
+            known = None
+        elif known in names or known in found:
+            known = name
+        if known is None or (name in fields and known != name and known in names):
             continue
-        value = batch[name]
-        if known in _MASKS:
-            if _convert.is_on_device(value):
-                raise OptionError("names: these arrays lie on a device and no framework owns them: open the loader "
-                                  "with framework=\"torch\" or \"jax\"")
-            value = value.long() if hasattr(value, "long") else value.astype("int64")
-        found[known] = value
+        found[known] = _whole(batch[name]) if known in _MASKS.values() else batch[name]
     return found

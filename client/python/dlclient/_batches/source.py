@@ -35,6 +35,15 @@ def _split(data: bytes) -> List[str]:
     return [_text(data[begin + a:begin + b]) for a, b in zip(ends, ends[1:])]
 
 
+def added_masks(tensors: List[Tuple[str, _library.Tensor]]) -> Dict[str, str]:
+    """The masks that pad has added, by the field: each comes after its field, and before FIELD_labels."""
+    found: Dict[str, str] = {}
+    for (name, tensor), (mask, _) in zip(tensors, tensors[1:]):
+        if tensor.extents and name != f"{next(reversed(found), None)}_labels":
+            found[name] = mask
+    return found
+
+
 class Source:
     """A batch in its slot: where each field is, until the batch is released."""
 
@@ -58,9 +67,11 @@ class Source:
             self.tensors = {}
             for i in range(self.record.n_tensors):
                 tensor = tensors[i]
-                self.tensors[tensor.name.decode()] = tensor
+                self.tensors[_text(tensor.name)] = tensor
             self.form.views.settle(list(self.tensors))
             self.form.channels_last.settle(next(iter(self.tensors), ""))
+            if not self.form.added_masks:
+                self.form.added_masks = added_masks(list(self.tensors.items()))
         return self.tensors
 
     def array(self, name: str) -> Any:
