@@ -81,14 +81,22 @@ def _(box):
     numbered(box.path("split"), "test", ".jsonl", make, (0, 3), 5)
     numbered(box.path("one"), "model", ".jsonl", make, (1, 2, 3), 3)
     numbered(box.path("gap"), "model", ".jsonl", make, (1, 3), 3)
-    for name in ("state-of-00003.jsonl", "x-7-of-3.jsonl", "-of-.jsonl", "a-1-of-.jsonl"):
+    others = {"dot": "c4-train.{:05d}-of-00003.jsonl", "bars": "part_{}_of_3.jsonl", "joined": "x-{}of3.jsonl",
+              "capital": "x-{:05d}-OF-00003.jsonl", "twice": "a-1-of-2_{}_of_3.jsonl"}
+    for name, spelling in others.items():
+        for number in (0, 2):
+            write(box.path(name, spelling.format(number)), b'{"x": 1}\n')
+    for name in ("state-of-00003.jsonl", "x-7-of-3.jsonl", "-of-.jsonl", "a-1-of-.jsonl", "loaf2of3.jsonl", "a-1_of-3.jsonl",
+                 "profile-1-off-3.jsonl"):
         write(box.path("names", name), b'{"x": 1}\n')
     for number in (0, 1, 2):
         write(box.path("hashes", f"t-0000{number}-of-00003-{number}abc.jsonl"), b'{"x": %d}\n' % number)
-    daemon = box.daemon({name: {"path": box.path(name), "format": "jsonl"} for name in ("split", "one", "gap", "names", "hashes")})
+    daemon = box.daemon({name: {"path": box.path(name), "format": "jsonl"} for name in ("split", "one", "gap", "names", "hashes", *others)})
+    for name, spelling in others.items():
+        daemon.refused(name, "1 is missing: " + spelling.format(1))
     daemon.refused("split", "of 5 files", "3 are missing: test-00001-of-00005.jsonl, test-00002-of-00005.jsonl, test-00004-of-00005.jsonl")
     daemon.refused("gap", "1 is missing: model-00002-of-00003.jsonl")
-    for name, n in (("one", 3), ("names", 4), ("hashes", 3)):
+    for name, n in (("one", 3), ("names", 7), ("hashes", 3)):
         equal(indices(daemon.read(name, shuffle=False)), list(range(n)), name)
 
 

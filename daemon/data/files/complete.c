@@ -7,19 +7,20 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "proto/base/cleanup.h"
 
-#define OF         "-of-"
 #define SEQUENCE   6u /* digits of the number that a staging puts before a name */
 #define DIGITS_MAX 8u
 #define SHOWN_MAX  3u
 
-/* "data/train-00001-of-00003.parquet" */
+/* "data/train-00001-of-00003.parquet", and as others write it: "c4-train.00001-of-00003", "part_1_of_3", "x-1of3" */
 struct numbered {
         const char *name;
         size_t n_prefix; /* "data/train-" */
-        unsigned n_digits;
+        const char *of;  /* "-of-" */
+        unsigned n_of, n_digits;
         uint64_t number, total;
         const char *rest; /* ".parquet" */
 };
@@ -35,24 +36,44 @@ static bool read_digits(const char *text, size_t n, uint64_t *ret_number) {
         return true;
 }
 
-static bool read_name(const char *name, struct numbered *ret_numbered) {
-        const char *of = NULL, *begin;
+static bool is_digit(char c) {
+        return c >= '0' && c <= '9';
+}
+
+/* "1-of-3" or "1of3", from the "o" on. */
+static bool read_around(const char *name, const char *of, struct numbered *ret_numbered) {
+        bool is_spaced = of > name && (of[-1] == '-' || of[-1] == '_');
+        const char *begin = is_spaced ? of - 1 : of, *end = of + 2, *digits;
         size_t n_after;
 
-        for (const char *at = name; (at = strstr(at, OF)); at++)
-                of = at;
-        if (!of)
+        if (is_spaced && *end++ != of[-1])
                 return false;
-        for (begin = of; begin > name && begin[-1] >= '0' && begin[-1] <= '9';)
-                begin--;
-        n_after = strspn(of + strlen(OF), "0123456789");
+        n_after = strspn(end, "0123456789");
+        for (digits = begin; digits > name && is_digit(digits[-1]);)
+                digits--;
         *ret_numbered = (struct numbered){ .name = name,
-                                           .n_prefix = (size_t)(begin - name),
-                                           .n_digits = (unsigned)(of - begin),
-                                           .rest = of + strlen(OF) + n_after };
-        return begin > name && begin[-1] == '-' && read_digits(begin, (size_t)(of - begin), &ret_numbered->number) &&
-               read_digits(of + strlen(OF), n_after, &ret_numbered->total) &&
-               ret_numbered->number <= ret_numbered->total;
+                                           .n_prefix = (size_t)(digits - name),
+                                           .of = begin,
+                                           .n_of = (unsigned)(end - begin),
+                                           .n_digits = (unsigned)(begin - digits),
+                                           .rest = end + n_after };
+        return digits > name && strchr("-_.", digits[-1]) &&
+               read_digits(digits, (size_t)(begin - digits), &ret_numbered->number) &&
+               read_digits(end, n_after, &ret_numbered->total) && ret_numbered->number <= ret_numbered->total;
+}
+
+/* The last such place of the name counts. */
+static bool read_name(const char *name, struct numbered *ret_numbered) {
+        struct numbered numbered;
+        bool is_numbered = false;
+
+        for (const char *at = name; (at = strpbrk(at, "oO")); at++) {
+                if (strncasecmp(at, "of", 2) != 0 || !read_around(name, at, &numbered))
+                        continue;
+                *ret_numbered = numbered;
+                is_numbered = true;
+        }
+        return is_numbered;
 }
 
 static int compare_sets(const struct numbered *one, const struct numbered *other) {
@@ -86,10 +107,10 @@ static int check_set(const struct numbered *set, size_t n, struct why *why) {
                 if (at < n && set[at].number == number)
                         continue;
                 if (n_missing++ < SHOWN_MAX && used < sizeof(shown))
-                        used += (size_t)snprintf(shown + used, sizeof(shown) - used,
-                                                 "%s%.*s%0*" PRIu64 OF "%0*" PRIu64 "%s", used ? ", " : "",
-                                                 (int)set->n_prefix, set->name, (int)set->n_digits, number,
-                                                 (int)set->n_digits, set->total, is_alike ? set->rest : "");
+                        used += (size_t)snprintf(
+                                shown + used, sizeof(shown) - used, "%s%.*s%0*" PRIu64 "%.*s%0*" PRIu64 "%s",
+                                used ? ", " : "", (int)set->n_prefix, set->name, (int)set->n_digits, number,
+                                (int)set->n_of, set->of, (int)set->n_digits, set->total, is_alike ? set->rest : "");
         }
         if (n_missing == 0)
                 return 0;
