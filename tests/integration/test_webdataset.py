@@ -101,7 +101,7 @@ def _(box):
 
 @case("names as archives may have them: long ones, prefixes, what the library passes over")
 def _(box):
-    link = tarfile.TarInfo("linked.jpg")
+    link = tarfile.TarInfo("linked")
     link.type, link.linkname = tarfile.SYMTYPE, "a.jpg"
     folder = tarfile.TarInfo("b.folder")
     folder.type = tarfile.DIRTYPE
@@ -179,13 +179,13 @@ def _(box):
         check_raw(daemon, each, expected, ["cls"])
 
 
-def linked(name, target):
+def linked(name, target, kind=tarfile.LNKTYPE):
     member = tarfile.TarInfo(name)
-    member.type, member.linkname = tarfile.LNKTYPE, target
+    member.type, member.linkname = kind, target
     return member
 
 
-@case("a link may lead to a later member, to another link and to what is no sample; far away it costs no long read")
+@case("a link, hard or symbolic, may lead to a later member, to another link and to what is no sample; far away it costs no long read")
 def _(box):
     big = identity_bytes(9, 900000)
     members = [linked("a.cls", "z.cls"), ("a.jpg", b"A"), linked("b.cls", "a.cls"), ("b.jpg", big), ("README", b"7"),
@@ -195,13 +195,16 @@ def _(box):
     expected = [("a", {"cls": b"5", "jpg": b"A"}), ("b", {"cls": b"5", "jpg": big}), ("c", {"cls": b"7", "jpg": b"C"}),
                 ("d", {"jpg": b"C"}), ("z", {"cls": b"5", "jpg": b"Z"}), ("c", {"jpg": b"again, another sample"}),
                 ("e", {"jpg": b"again, another sample"})]
-    soft = tarfile.TarInfo("soft.jpg")
-    soft.type, soft.linkname = tarfile.SYMTYPE, "a.jpg"
-    archive(box.path("soft", "s.tar"), [("a.jpg", b"A"), soft, linked("b.jpg", "soft.jpg")])
+    soft = tarfile.SYMTYPE
+    archive(box.path("soft", "s.tar"), [
+        ("d/a.jpg", b"A"), linked("d/b.jpg", "a.jpg", soft), linked("d/c.jpg", "d/b.jpg"), linked("d/e.jpg", "./../x/y/../z.jpg", soft),
+        linked("d/v.1", "../x", soft), linked("d/.latest.jpg", "/nowhere", soft), linked("d/.hidden.jpg", "nobody"),
+        linked("latest", "/nowhere", soft), linked("q.jpg", "x//z.jpg", soft), ("x/z.jpg", b"Z")])
     daemon = box.daemon({"d": web(box.path("d")), "soft": web(box.path("soft"))})
     check_raw(daemon, "d", expected, ["jpg", "cls"])
     check_raw(daemon, "d", expected, ["cls"])
-    check_raw(daemon, "soft", [("a", {"jpg": b"A"})], ["jpg"])
+    check_raw(daemon, "soft", [(name, {"jpg": b"Z" if name in ("d/e", "q", "x/z") else b"A"})
+                               for name in ("d/a", "d/b", "d/c", "d/e", "q", "x/z")], ["jpg"])
 
 
 @case("a link that leads nowhere, or in a circle, is refused with archive and member")
@@ -209,7 +212,12 @@ def _(box):
     archive(box.path("gone", "s.tar"), [("a.jpg", b"A"), linked("b.jpg", "nobody.jpg")])
     archive(box.path("circle", "s.tar"), [("a.jpg", b"A"), linked("b.jpg", "c.jpg"), linked("c.jpg", "b.jpg")])
     archive(box.path("itself", "s.tar"), [("a.jpg", b"A"), linked("b.jpg", "b.jpg")])
-    daemon = box.daemon({name: web(box.path(name)) for name in ("gone", "circle", "itself")})
+    outside = {"absolute": "/etc/x.jpg", "above": "../a.jpg", "alone": "nobody.jpg"}
+    for name, target in outside.items():
+        archive(box.path(name, "s.tar"), [("a.jpg", b"A"), linked("b.jpg", target, tarfile.SYMTYPE)])
+    daemon = box.daemon({name: web(box.path(name)) for name in ("gone", "circle", "itself", *outside)})
+    for name, target in outside.items():
+        daemon.refused(name, f"{name}/s.tar", f'"b.jpg" is a symbolic link to "{target}"', "does not have", "tar --dereference")
     daemon.refused("gone", "gone/s.tar", '"b.jpg" is a hard link to "nobody.jpg"', "does not have", "--hard-dereference")
     daemon.refused("circle", "circle/s.tar", "b.jpg", "leads back")
     daemon.refused("itself", "itself/s.tar", "b.jpg", "does not have")

@@ -3,6 +3,8 @@
 /* A table of all members, sorted by name and then by place. It is made only of archives that have links. */
 
 #include <errno.h>
+#include <limits.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -59,14 +61,52 @@ static int by_name(const void *one, const void *other, void *links) {
         return compare(links, text_at(links, target->name), target->member.header, other);
 }
 
+/* Where a symbolic link leads to, as a name of the archive: from the folder that it is in. An absolute one, or one that
+ * leaves the archive's top folder, is "", which no member is called. */
+static void follow(const char *name, const char *target, char ret_path[2 * PATH_MAX]) {
+        const char *slash = strrchr(name, '/'), *end;
+        size_t n = slash && target[0] != '/' ? (size_t)(slash - name) : 0;
+
+        memcpy(ret_path, name, n);
+        ret_path[n] = '\0';
+        for (const char *at = target; target[0] != '/' && *at; at = *end ? end + 1 : end) {
+                end = strchrnul(at, '/');
+                if (end == at || (end == at + 1 && at[0] == '.'))
+                        continue;
+                if (end == at + 2 && strncmp(at, "..", 2) == 0) {
+                        char *last = strrchr(ret_path, '/');
+
+                        if (n == 0)
+                                break;
+                        n = last ? (size_t)(last - ret_path) : 0;
+                        ret_path[n] = '\0';
+                        continue;
+                }
+                if (n > 0)
+                        ret_path[n++] = '/';
+                memcpy(ret_path + n, at, (size_t)(end - at));
+                n += (size_t)(end - at);
+                ret_path[n] = '\0';
+        }
+}
+
+/* The name that a link leads to. */
+static const char *leads_to(const struct tar_member *link, char room[2 * PATH_MAX]) {
+        if (link->kind != TAR_SOFT_LINK)
+                return tar_plain_name(link->target);
+        follow(tar_plain_name(link->name), link->target, room);
+        return room;
+}
+
 static int add(struct tar_links *links, const struct tar_member *member) {
-        const char *name = tar_plain_name(member->name), *leads_to = tar_plain_name(member->target);
+        char room[2 * PATH_MAX];
+        const char *name = tar_plain_name(member->name), *target_name = leads_to(member, room);
         struct target target = { .member = *member, .name = links->names.n_bytes };
         int r = growing_append(&links->names, name, strlen(name) + 1);
 
         target.target = links->names.n_bytes;
         if (r >= 0)
-                r = growing_append(&links->names, leads_to, strlen(leads_to) + 1);
+                r = growing_append(&links->names, target_name, strlen(target_name) + 1);
         return r < 0 ? r : growing_append(&links->targets, &target, sizeof(target));
 }
 
@@ -94,8 +134,8 @@ int tar_links_read(int fd, uint64_t n_bytes, const atomic_bool *cancel, struct t
         return 0;
 }
 
-/* The last one of this name before the header, else the first one after it. */
-static const struct target *find(const struct tar_links *links, const char *name, uint64_t header) {
+/* The first target that is not before this name and header. */
+static size_t place_of(const struct tar_links *links, const char *name, uint64_t header) {
         size_t begin = 0, end = links->n;
 
         while (begin < end) {
@@ -106,6 +146,13 @@ static const struct target *find(const struct tar_links *links, const char *name
                 else
                         end = middle;
         }
+        return begin;
+}
+
+/* The last one of this name before the header, else the first one after it. */
+static const struct target *find(const struct tar_links *links, const char *name, uint64_t header) {
+        size_t begin = place_of(links, name, header);
+
         if (begin > 0 && strcmp(text_at(links, target_at(links, begin - 1)->name), name) == 0)
                 return target_at(links, begin - 1);
         if (begin < links->n && target_at(links, begin)->member.header == header) /* the link itself */
@@ -115,16 +162,29 @@ static const struct target *find(const struct tar_links *links, const char *name
                        : NULL;
 }
 
-int tar_links_find(const struct tar_links *links, const char *target, uint64_t header, struct tar_member *ret_member) {
-        const char *name = tar_plain_name(target);
+/* Has the archive something in a folder of this name? */
+static bool is_folder(const struct tar_links *links, const char *name) {
+        char inner[2 * PATH_MAX + 1];
+        size_t n = strlen(name), i;
+
+        if (n == 0)
+                return false;
+        memcpy(inner, name, n);
+        memcpy(inner + n, "/", 2);
+        i = place_of(links, inner, 0);
+        return i < links->n && strncmp(text_at(links, target_at(links, i)->name), inner, n + 1) == 0;
+}
+
+int tar_links_find(const struct tar_links *links, const struct tar_member *link, struct tar_member *ret_member) {
+        char room[2 * PATH_MAX];
+        const char *name = leads_to(link, room);
+        uint64_t header = link->header;
 
         for (uint32_t i = 0; i < STEPS_MAX; i++) {
                 const struct target *found = find(links, name, header);
 
                 if (!found)
-                        return -ENOENT;
-                if (found->member.kind == TAR_SOFT_LINK)
-                        return TAR_LINK_IS_SOFT;
+                        return is_folder(links, name) ? TAR_LINK_IS_FOLDER : -ENOENT;
                 if (found->member.kind == TAR_FILE) {
                         ret_member->offset = found->member.offset;
                         ret_member->n_bytes = found->member.n_bytes;

@@ -1,8 +1,8 @@
-/* data/formats/webdataset/links.h: where the bytes of an archive's hard links are.
+/* data/formats/webdataset/links.h: where the bytes of an archive's links are.
  *
  * Of a file with several names tar writes the bytes once, under the first name that it met; the others are links to
  * that name. Which one was met first depends on the sequence of a folder, so a link may lead to a later member as well,
- * or to another link. */
+ * or to another link. A symbolic link leads to a name as seen from its own folder. */
 #pragma once
 
 #include "daemon/data/formats/webdataset/tar.h"
@@ -16,13 +16,13 @@ int tar_links_read(int fd, uint64_t n_bytes, const atomic_bool *cancel, struct t
 /* Takes NULL. */
 void tar_links_free(struct tar_links *links);
 
-/* Positive outcome of tar_links_find(): it leads to a symbolic link, which is as good as one itself. */
-#define TAR_LINK_IS_SOFT 1
+/* Positive outcome of tar_links_find(): it leads to a folder. */
+#define TAR_LINK_IS_FOLDER 1
 
-/* Where the bytes are of a hard link whose header is at byte `header`. If the archive has the target more than once, it
- * is the last one before the link, as where archives are unpacked; else the first one after it. Returns 0 with offset
- * and n_bytes set; TAR_LINK_IS_SOFT; -ENOENT; -ELOOP. */
-int tar_links_find(const struct tar_links *links, const char *target, uint64_t header, struct tar_member *ret_member);
+/* Where the bytes of a link are. If the archive has the target more than once, it is the last one before the link, as
+ * where archives are unpacked; else the first one after it. Returns 0 with offset and n_bytes set; TAR_LINK_IS_FOLDER;
+ * -ENOENT; -ELOOP. */
+int tar_links_find(const struct tar_links *links, const struct tar_member *link, struct tar_member *ret_member);
 
 /* Did the archive end before it should? Then what was not found may come yet. */
 bool tar_links_are_cut(const struct tar_links *links);

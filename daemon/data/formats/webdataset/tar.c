@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "daemon/data/formats/webdataset/links.h"
+#include "daemon/data/formats/webdataset/member_name.h"
 #include "daemon/data/index/indexing.h"
 #include "proto/base/cleanup.h"
 
@@ -27,7 +28,7 @@ struct tar {
         bool has_target;
         bool has_size;
         uint64_t size;
-        struct tar_links *links; /* of an archive with hard links, from the first one on */
+        struct tar_links *links; /* of an archive with links, from the first one on */
         bool is_sparse;
         bool is_cut;
 };
@@ -439,34 +440,45 @@ const char *tar_plain_name(const char *name) {
         return name;
 }
 
+static bool is_of_sample(const struct tar_member *member) {
+        struct member_place place;
+        const char *refusal;
+
+        return member_name_read(member->name, PATH_MAX, &place, &refusal) == MEMBER_IS_FIELD;
+}
+
 /* Returns 0, GOES_ON, or an errno with `why`. */
 static int resolve(struct tar *tar, const atomic_bool *cancel, struct tar_member *member, struct why *why) {
-        int r = tar->links ? 0 : tar_links_read(tar->fd, tar->n_bytes, cancel, &tar->links, why);
+        bool is_soft = member->kind == TAR_SOFT_LINK;
+        int r;
 
+        if (!is_of_sample(member))
+                return GOES_ON;
+        r = tar->links ? 0 : tar_links_read(tar->fd, tar->n_bytes, cancel, &tar->links, why);
         if (r < 0)
                 return r;
-        r = tar_links_find(tar->links, member->target, member->header, member);
-        if (r == TAR_LINK_IS_SOFT)
+        r = tar_links_find(tar->links, member, member);
+        if (r == TAR_LINK_IS_FOLDER && is_soft)
                 return GOES_ON;
         if (r == -ENOENT && tar_links_are_cut(tar->links))
                 tar->is_cut = true;
-        if (r < 0)
+        if (r != 0)
                 return why_set(why, -EBADMSG,
-                               "at byte %" PRIu64 ": \"%s\" is a hard link to \"%s\", %s; make the archive anew, for "
-                               "instance with tar --hard-dereference",
-                               member->header, member->name, member->target,
-                               r == -ELOOP ? "which leads back to it" : "which the archive does not have");
+                               "at byte %" PRIu64 ": \"%s\" is a %s link to \"%s\", %s; make the archive anew, for "
+                               "instance with tar %s",
+                               member->header, member->name, is_soft ? "symbolic" : "hard", member->target,
+                               r == -ELOOP ? "which leads back to it" : "which the archive does not have",
+                               is_soft ? "--dereference" : "--hard-dereference");
         return 0;
 }
 
 int tar_next(struct tar *tar, const atomic_bool *cancel, struct tar_member *ret_member, struct why *why) {
-        for (;;) {
-                int r = tar_step(tar, ret_member, why);
+        int r;
 
-                if (r == 0 && ret_member->kind == TAR_HARD_LINK)
+        do {
+                r = tar_step(tar, ret_member, why);
+                if (r == 0 && ret_member->kind != TAR_FILE)
                         r = resolve(tar, cancel, ret_member, why);
-                if (r == GOES_ON || (r == 0 && ret_member->kind == TAR_SOFT_LINK))
-                        continue;
-                return r;
-        }
+        } while (r == GOES_ON);
+        return r;
 }

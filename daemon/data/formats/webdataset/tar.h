@@ -1,7 +1,7 @@
 /* data/formats/webdataset/tar.h: which files lie where in a tar archive.
  *
  * Only headers are read; the members' bytes are skipped. This understands what GNU tar, Python's tarfile and libarchive
- * write: ustar with its prefix, GNU's long names, names and sizes of pax headers, sizes in base 256, hard links, which
+ * write: ustar with its prefix, GNU's long names, names and sizes of pax headers, sizes in base 256, links, which
  * have the bytes of what they lead to (links.h). An archive that
  * would be served wrongly is refused: one with sparse members, whose bytes are not those of the file; one that is cut,
  * has a damaged header, or continues after its end mark. */
@@ -26,7 +26,7 @@ struct tar_member {
         const char *target; /* of a link; valid as long; "" of others */
         enum tar_kind kind;
         uint64_t header; /* where its header begins, for messages */
-        uint64_t offset; /* of its first byte; of a hard link they are anywhere in the archive */
+        uint64_t offset; /* of its first byte; of a link they are anywhere in the archive */
         uint64_t n_bytes;
         uint64_t end; /* where the next header begins */
 };
@@ -44,13 +44,13 @@ int tar_open(int fd, uint64_t n_bytes, struct tar **ret_tar, struct why *why);
 void tar_close(struct tar *tar);
 void tar_closep(struct tar **tar);
 
-/* The next regular file, or hard link to one; directories, symbolic links and devices are skipped. At the first hard
- * link, all headers are read once, which ends with -ECANCELED soon after *cancel (may be NULL) is true. Returns 0;
- * TAR_END; -EBADMSG or -ENOTSUP with `why`, which names the byte; or another errno of reading. Blocks as the file
- * system does. */
+/* The next regular file, or link to one whose name is that of a sample's field; directories, devices and other links
+ * are skipped. At the first such link, all headers are read once, which ends with -ECANCELED soon after *cancel (may be
+ * NULL) is true. Returns 0; TAR_END; -EBADMSG or -ENOTSUP with `why`, which names the byte; or another errno of
+ * reading. Blocks as the file system does. */
 int tar_next(struct tar *tar, const atomic_bool *cancel, struct tar_member *ret_member, struct why *why);
 
-/* The same, but links come as they are, symbolic ones, too. */
+/* The same, but links come as they are. */
 int tar_step(struct tar *tar, struct tar_member *ret_member, struct why *why);
 
 /* A member's name without the "./" that `tar -C DIR .` gives it. */

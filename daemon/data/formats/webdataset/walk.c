@@ -156,7 +156,7 @@ static int walk_archive(struct walk *walk, int fd, struct found_shard *shard, co
                 r = take_member(walk, fd, shard, name, &member);
                 if (r < 0)
                         return r;
-                shard->has_links |= member.kind == TAR_HARD_LINK;
+                shard->has_links |= member.kind != TAR_FILE;
                 seen_add(walk->seen, member.header - at);
                 at = member.header;
         }
