@@ -138,8 +138,21 @@ def _(box):
                 return {"i": i, "drawn": numpy.float64(self.rng.random())}
         def when_first_used():
             return Lazy(None)
+        def by_what_holds_it():     # all at once: one that is not seeded changes the sum
+            held, array, kept = frozenset([new()]), numpy.array([new()], dtype=object), functools.lru_cache(None)(new)
+            def stream():
+                rng = new()
+                while True:
+                    yield rng.random()
+            numbers = stream()
+            def draw():
+                import augment_here as here
+                return (next(iter(held)).random() + array[0].random() + kept().random() + next(numbers)) + here.rng.random()
+            return Data(draw)
+        sys.modules["augment_here"] = types.ModuleType("augment_here")
+        sys.modules["augment_here"].rng = new()
         for make in (by_name, by_module, by_modules_function, by_closure, by_default, by_method, by_partial, by_slots,
-                     by_containers, by_class, by_subset, when_first_used):
+                     by_containers, by_class, by_subset, when_first_used, by_what_holds_it):
             check(make.__name__, make)
         two = new(), new()      # equal ones draw different numbers
         one = check("two", lambda: Data(lambda: two[0].random() - two[1].random()))

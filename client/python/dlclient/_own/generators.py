@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import collections
 import functools
+import gc
 import hashlib
 import random
 import re
@@ -21,7 +22,8 @@ OBJECTS_MAX = 20000     # that a search looks at
 ITEMS_MAX = 1000        # of a list or dict
 GENERATORS_MAX = 64     # that are seeded: each costs microseconds a sample
 _BITS = 2**128 - 1
-_PLAIN = (str, bytes, bytearray, int, float, complex, type(None), numpy.ndarray, numpy.generic, types.CodeType)
+_PLAIN = (str, bytes, bytearray, int, float, complex, type(None), numpy.generic, types.CodeType)
+_CACHED = type(functools.lru_cache(maxsize=1)(len))
 _NOT_SEARCHED = frozenset(getattr(sys, "stdlib_module_names", ("builtins", "random", "functools", "collections"))) | {
     "numpy", "torch", "torchvision", "torchaudio", "PIL", "cv2", "scipy", "dlclient"}
 _LIKE_ONE = re.compile(r"(Generator|RandomState|Random|RNG|Rng)$")
@@ -132,7 +134,7 @@ def _attributes(value: Any) -> Dict[str, Any]:
     found: Dict[str, Any] = {}
     try:
         found.update(object.__getattribute__(value, "__dict__"))
-    except (AttributeError, TypeError, ValueError):
+    except Exception:   # __dict__ may be a property of the program's
         pass
     for kind in type(value).__mro__:
         slots = kind.__dict__.get("__slots__", ())
@@ -158,6 +160,14 @@ def _names_of(code: types.CodeType) -> Iterator[str]:
             yield from _names_of(constant)
 
 
+def _imported_in(names: List[str], space: Dict[str, Any]) -> Iterator[Way]:
+    """Modules that a function imports by itself."""
+    for name in names:
+        module = sys.modules.get(name)
+        if type(module) is types.ModuleType and name not in space and name.partition(".")[0] not in _NOT_SEARCHED:
+            yield from _named_in(names, vars(module), f"{name}.", 2)
+
+
 def _named_in(names: List[str], space: Dict[str, Any], before: str, depth: int) -> Iterator[Way]:
     for name in names:
         if name in space:
@@ -181,11 +191,13 @@ def _of_function(way: str, function: types.FunctionType) -> Iterator[Way]:
     others = {**(function.__kwdefaults__ or {}), **vars(function)}
     yield from ((f"{way}.{name}", value) for name, value in others.items())
     if _is_searched(function):
-        yield from _named_in(list(dict.fromkeys(_names_of(code))), function.__globals__, "", 3)
+        names = list(dict.fromkeys(_names_of(code)))
+        yield from _named_in(names, function.__globals__, "", 3)
+        yield from _imported_in(names, function.__globals__)
 
 
 def _of_container(way: str, value: Any) -> Iterator[Way]:
-    items = value.items() if issubclass(type(value), dict) else enumerate(value)
+    items = dict.items(value) if issubclass(type(value), dict) else enumerate(type(value).__iter__(value))
     for k, (key, item) in enumerate(items):
         if k == ITEMS_MAX:
             return
@@ -195,7 +207,7 @@ def _of_container(way: str, value: Any) -> Iterator[Way]:
 def _beyond(way: str, value: Any) -> Iterator[Way]:
     """What can be reached from an object, in one step."""
     kind = type(value)
-    if issubclass(kind, (list, tuple, dict, collections.deque)):
+    if issubclass(kind, (list, tuple, dict, set, frozenset, collections.deque)):
         yield from _of_container(way, value)
     if kind is types.FunctionType:
         yield from _of_function(way, value)
@@ -208,6 +220,13 @@ def _beyond(way: str, value: Any) -> Iterator[Way]:
         yield way, value.__func__
     elif kind is property:
         yield way, value.fget
+    elif kind is types.GeneratorType:
+        frame = value.gi_frame
+        yield from ((f"{way}.{name}", found) for name, found in (frame.f_locals if frame else {}).items())
+    elif issubclass(kind, _CACHED):     # what it remembers is seen by the collector alone
+        yield from ((way, found) for found in gc.get_referents(value))
+    elif issubclass(kind, numpy.ndarray):
+        yield from _of_container(way, value.ravel()[:ITEMS_MAX + 1].tolist())
     elif issubclass(kind, type):
         if _is_searched(value):
             yield from ((f"{way}.{name}", found) for name, found in vars(value).items())
@@ -223,6 +242,11 @@ def _common() -> List[Any]:
     return found if torch is None else found + [torch.default_generator]
 
 
+def _is_plain(value: Any) -> bool:
+    kind = type(value)
+    return issubclass(kind, _PLAIN) or (issubclass(kind, numpy.ndarray) and value.dtype != object)
+
+
 def search(way: str, root: Any) -> Iterator[Way]:
     """All generators that can be reached, the nearest first, each once."""
     waiting: Deque[Way] = collections.deque([(way, root)])
@@ -230,7 +254,7 @@ def search(way: str, root: Any) -> Iterator[Way]:
     seen: Set[int] = set(map(id, kept))
     while waiting and len(kept) < OBJECTS_MAX:
         way, value = waiting.popleft()
-        if issubclass(type(value), _PLAIN) or id(value) in seen:
+        if _is_plain(value) or id(value) in seen:
             continue
         seen.add(id(value))
         kept.append(value)
