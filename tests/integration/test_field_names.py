@@ -9,6 +9,7 @@ import tarfile
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
 from harness import case, contains, equal, main, write
+from pyclient import trainer
 from tfrecords import example, ints, record_file
 
 LONG = "steps/observation/natural_language_embedding"
@@ -54,6 +55,21 @@ def _(box):
         equal([sorted(row.values()) for row in named], [sorted([100 - i, i]) for i in range(N)], f"{name}, named in the pipeline")
     equal({key for name in paths for key in values(daemon.read(name, limit=1))[0]}, {*cut, "n"}, "every format cuts alike")
     contains(daemon.dlctl("look", "csv", "1").stdout, *cut)
+
+
+@case("Python shows the bytes of a column's name that are not UTF-8 as os.fsdecode() does")
+def _(box):
+    write(box.path("d.csv"), b"n\xe9,c\xff,c\xfe\n1,2,3\n")
+    write(box.path("d.tar"), tar_of([("a.cls", b"4"), (os.fsdecode(b"a.t\xe9xt"), b"hi")]))
+    daemon = box.daemon({name: {"path": box.path(f"d.{name}"), "format": "auto"} for name in ("csv", "tar")})
+    trainer(box, daemon, """
+        def first(name):
+            return next(iter(dlclient.Loader(name, batch_size=1)))
+        names = [os.fsdecode(name) for name in (b"n\\xe9", b"c\\xff", b"c\\xfe")]
+        batch = first("csv")
+        assert [batch[name].item() for name in names] == [1, 2, 3] and list(batch.copy()) == names, list(batch.copy())
+        assert bytes(first("tar")[os.fsdecode(b"t\\xe9xt")][0]) == b"hi"
+    """)
 
 
 @case("a field that is called like a step is read without a pipeline, by its name, and shown")
