@@ -9,7 +9,7 @@ import sys
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
-from harness import DLCTL, VARIANT, Skip, case, check_sequence, contains, equal, main, within, write
+from harness import DLCTL, IS_SANITIZED, VARIANT, Skip, case, check_sequence, contains, equal, main, within, write
 
 TICKS_A_SECOND = os.sysconf("SC_CLK_TCK")
 OWN_NICE = os.getpriority(os.PRIO_PROCESS, 0)  # as these tests were started, and so the daemon
@@ -50,6 +50,13 @@ def expect_workers(daemon, number):
 
 def obtained(daemon, name="workers"):
     return next(fact for fact in daemon.status()["obtained"] if fact["name"] == name)
+
+
+def n_arenas(daemon):
+    """Of malloc, beside the main one: each thread's own begins at a multiple of 64 MiB, and is memory that can be written."""
+    with open(f"/proc/{daemon.pid}/maps", encoding="utf-8", errors="replace") as maps:
+        lines = [line.split() for line in maps]
+    return sum(words[1] == "rw-p" and len(words) == 5 and int(words[0].split("-")[0], 16) % (64 << 20) == 0 for words in lines)
 
 
 def reload(daemon, **settings):
@@ -138,6 +145,9 @@ def _(box):
             equal(daemon.objects("workers", str(number))[0]["n_workers"], number, "answer")
     for rank in ranks:
         rank.wait_lines(len(rank.lines) + 100)  # they go on
+    if not IS_SANITIZED:
+        arenas, cpus = n_arenas(daemon), os.cpu_count()
+        assert arenas <= cpus + 1, f"{arenas} arenas of malloc beside the main one, {cpus} CPUs: memory that nobody is charged for"
     for rank, reader in enumerate(ranks):
         reader.process.send_signal(signal.SIGINT)
         equal(reader.finish()[0], 130, reader.errors())
