@@ -9,7 +9,10 @@
 
 KIND is what processes of the other user do (hostile_user.py): `slow` reads with the longest pipeline that is allowed, `orders`
 has large orders made and seeks in them, `refused` attaches to what there is not, `flood` does what costs the main thread
-most, `all` does all of it at once. Medians of all but attach and status. Only root can be several users."""
+most, `all` does all of it at once. Medians of all but attach and status. Only root can be several users.
+
+Under the shipped unit the daemon has a control group of its own, and so has each user. Where such groups can be made (root,
+version 1) they are: the daemon, the measured job and the other user share the CPUs as systemd's slices do."""
 import contextlib
 import os
 import signal
@@ -20,7 +23,8 @@ import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(os.path.dirname(HERE), "support"))
-from harness import Box, HandClient, end, request  # noqa: E402
+from cgroups import CPU_PLACES, Groups  # noqa: E402
+from harness import Box, HandClient, Skip, end, request  # noqa: E402
 
 UID = 61005
 KINDS = {"equal": ["equal"], "busy": ["equal"] + ["spin"] * 2, "slow": ["slow"], "orders": ["orders"],
@@ -30,9 +34,10 @@ SETTLE_S = 3
 
 
 @contextlib.contextmanager
-def another_user(box, it, processes):
+def another_user(box, groups, it, processes):
     """Processes of that user, ended with the block."""
-    command = [sys.executable, os.path.join(HERE, "hostile_user.py")]
+    command = groups.inside("other") if groups else []
+    command += [sys.executable, os.path.join(HERE, "hostile_user.py")]
     running = [box.start(command + [kind, str(UID), it.socket, "photos"], stdout=subprocess.DEVNULL,
                          stderr=subprocess.DEVNULL) for kind in processes]
     time.sleep(SETTLE_S)
@@ -67,17 +72,31 @@ def status_ms(it):
         client.socket.close()
 
 
-def beside(box, daemon, processes, n_batches):
+def beside(box, groups, daemon, processes, n_batches):
     """One run: rate, gap, attach, status, term. The daemon ends while the other user is still at work."""
     with daemon(2, more='socket_mode = "0666"\n') as it:
         os.chmod(it.folder, 0o711)
-        with another_user(box, it, processes) as running:
+        if groups:
+            groups.enter("service", it.process.pid)
+        with another_user(box, groups, it, processes) as running:
             job = it.consume("throughput", n_batches)
             latency = [attach_ms(it, number) for number in range(10)], [status_ms(it) for _ in range(20)]
             if any(process.poll() is not None for process in running):
                 raise RuntimeError(f"of {processes} one has ended")
             it.process.send_signal(signal.SIGTERM)
             return (job["images_per_s"], job["gap_ms"], *map(max, latency), took_ms(lambda: it.process.wait(60)))
+
+
+def own_groups(box):
+    """Control groups as under the unit, this process in that of the measured job; None where they cannot be made."""
+    try:
+        groups = Groups(box, CPU_PLACES)
+    except Skip as reason:
+        print(f"# hostile: everything in one control group: {reason}", file=sys.stderr)
+        return None
+    groups.enter("measured", os.getpid())
+    box.cleanups.append(lambda: groups.leave(os.getpid()))
+    return groups
 
 
 def run(daemon, emit, repeats, n_batches):
@@ -88,9 +107,10 @@ def run(daemon, emit, repeats, n_batches):
     rows = {kind: [] for kind in KINDS}
     box = Box()
     try:
+        groups = own_groups(box)
         for _ in range(repeats):
             for kind, processes in KINDS.items():
-                rows[kind].append(beside(box, daemon, processes, n_batches))
+                rows[kind].append(beside(box, groups, daemon, processes, n_batches))
     finally:
         box.close()
     for kind, measured in rows.items():

@@ -8,6 +8,7 @@ import os
 from harness import Skip, within
 
 PLACES = ("/sys/fs/cgroup/unified", "/sys/fs/cgroup", "/sys/fs/cgroup/systemd")
+CPU_PLACES = ("/sys/fs/cgroup/cpu", "/sys/fs/cgroup/cpu,cpuacct")  # here a group is a share of the CPUs; version 1 only
 
 
 class Groups:
@@ -15,16 +16,17 @@ class Groups:
 
     n_groups = 0
 
-    def __init__(self, box):
+    def __init__(self, box, places=PLACES):
         Groups.n_groups += 1
         self.made = []
-        self.top = self.find(f"dataloaderd-test-{os.getpid()}-{Groups.n_groups}")
+        self.top = self.find(places, f"dataloaderd-test-{os.getpid()}-{Groups.n_groups}")
         self.make(self.top)
         box.cleanups.append(self.close)
 
-    def find(self, name):
-        """A hierarchy by which the kernel says where a process lives: version 2, or the one of systemd."""
-        for place in PLACES:
+    @staticmethod
+    def find(places, name):
+        """A hierarchy that can be written; by PLACES the kernel says where a process lives: version 2, or that of systemd."""
+        for place in places:
             if os.path.exists(os.path.join(place, "cgroup.procs")) and os.access(place, os.W_OK):
                 return os.path.join(place, name)
         raise Skip("no hierarchy of control groups can be written: it takes root, and cgroups that are not read-only")
@@ -38,13 +40,30 @@ class Groups:
             raise Skip(f"no control group can be made: {error}") from None
         self.made.append(folder)
 
-    def inside(self, name):
-        """The beginning of a command that runs what follows in the group `name`, below the test's own."""
+    def folder(self, name):
+        """The group `name`, below the test's own."""
         folder = self.top
         for part in name.split("/"):
             folder = os.path.join(folder, part)
             self.make(folder)
-        return ["sh", "-c", f"echo $$ >{folder}/cgroup.procs && exec \"$@\"", "sh"]
+        return folder
+
+    def inside(self, name):
+        """The beginning of a command that runs what follows in the group `name`."""
+        return ["sh", "-c", f"echo $$ >{self.folder(name)}/cgroup.procs && exec \"$@\"", "sh"]
+
+    def enter(self, name, pid):
+        """Moves a running process, with all its threads, into the group `name`."""
+        self.move(self.folder(name), pid)
+
+    def leave(self, pid):
+        """Moves it to where the test's own group lies."""
+        self.move(os.path.dirname(self.top), pid)
+
+    @staticmethod
+    def move(folder, pid):
+        with open(os.path.join(folder, "cgroup.procs"), "w", encoding="ascii") as file:
+            file.write(str(pid))
 
     def close(self):
         for folder in reversed(self.made):
