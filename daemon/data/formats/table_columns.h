@@ -34,6 +34,9 @@ int table_column_is_too_many(struct refusals *refusals, const char *column, bool
  * empty or has control characters. */
 int table_column_name(const char *name, struct schema_field *field, struct why *why);
 
+/* What messages call the notes that "datasets" leaves in a schema. */
+#define TABLE_NOTES "the schema's note \"huggingface\""
+
 /* The features in the notes that "datasets" leaves in a schema; NULL if there are none. */
 const cJSON *table_features(const cJSON *notes);
 

@@ -62,7 +62,7 @@ int indexing_read_at(int fd, void *into, size_t n_bytes, uint64_t offset) {
 /* ---- memory ------------------------------------------------------------------------------------------------------ */
 
 /* Others must find something, too, so an index never takes more than three quarters of what they leave. */
-static int reserve(struct indexing *indexing, uint64_t n_bytes, struct why *why) {
+static int reserve(struct indexing *indexing, uint64_t n_bytes, const char *what, struct why *why) {
         struct budget *budget = indexing->budget;
         uint64_t mine = atomic_fetch_add(&indexing->n_bytes, n_bytes), used = budget_used(budget);
         uint64_t others = used > mine ? used - mine : 0, most = (budget->limit_bytes - others) / 4 * 3;
@@ -70,11 +70,12 @@ static int reserve(struct indexing *indexing, uint64_t n_bytes, struct why *why)
         int r;
 
         if (n_bytes > most || mine > most - n_bytes)
-                r = why_set(why, -ENOMEM,
-                            "memory_limit: making the index needs more than %s; %s are allowed, three quarters of what "
-                            "others leave of %s: raise memory_limit, or make several datasets of it",
-                            format_bytes(needed, mine + n_bytes), format_bytes(allowed, most),
-                            format_bytes(limit, budget->limit_bytes));
+                r = why_set(
+                        why, -ENOMEM,
+                        "memory_limit: making the index%s%s%s needs more than %s; %s are allowed, three quarters of "
+                        "what others leave of %s: raise memory_limit, or make several datasets of it",
+                        what ? " with " : "", what ? what : "", what ? "," : "", format_bytes(needed, mine + n_bytes),
+                        format_bytes(allowed, most), format_bytes(limit, budget->limit_bytes));
         else
                 r = budget_reserve(budget, n_bytes, "making the index", why);
         if (r < 0)
@@ -83,9 +84,13 @@ static int reserve(struct indexing *indexing, uint64_t n_bytes, struct why *why)
 }
 
 int indexing_pay(struct indexing *indexing, uint64_t n_bytes) {
+        return indexing_pay_for(indexing, n_bytes, NULL);
+}
+
+int indexing_pay_for(struct indexing *indexing, uint64_t n_bytes, const char *what) {
         struct why why;
 
-        if (!indexing || !indexing->budget || reserve(indexing, n_bytes, &why) == 0)
+        if (!indexing || !indexing->budget || reserve(indexing, n_bytes, what, &why) == 0)
                 return 0;
         if (!atomic_flag_test_and_set(&indexing->is_refusing))
                 indexing->refusal = why;

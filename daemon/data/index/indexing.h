@@ -56,4 +56,7 @@ int indexing_read_at(int fd, void *into, size_t n_bytes, uint64_t offset);
 /* Counts n_bytes more, or -ENOMEM. NULL as the first argument: nothing is counted, here and below. */
 int indexing_pay(struct indexing *indexing, uint64_t n_bytes);
 
+/* The same for something that the refusal names: "state.json as JSON". */
+int indexing_pay_for(struct indexing *indexing, uint64_t n_bytes, const char *what);
+
 void indexing_pay_back(struct indexing *indexing, uint64_t n_bytes);

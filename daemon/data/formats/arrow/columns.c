@@ -153,13 +153,16 @@ static void plan_feature(const struct planning *planning, const char *name, stru
 }
 
 /* The features as dataset_info.json or the schema's own notes tell them. */
-static const cJSON *find_features(struct arrow_columns *columns, const struct arrow_schema *schema, const cJSON *info) {
-        const cJSON *features = cJSON_GetObjectItemCaseSensitive(info, "features");
+static int find_features(struct planning *planning, struct arrow_columns *columns, const cJSON *info) {
+        const char *text = arrow_schema_text(planning->schema, planning->schema->huggingface);
+        int r;
 
-        if (features)
-                return features;
-        columns->notes = cJSON_Parse(arrow_schema_text(schema, schema->huggingface));
-        return table_features(columns->notes);
+        planning->features = cJSON_GetObjectItemCaseSensitive(info, "features");
+        if (planning->features)
+                return 0;
+        r = indexing_json_read(&columns->notes, TABLE_NOTES, text, strlen(text));
+        planning->features = table_features(columns->notes.root);
+        return r < 0 ? why_errno(planning->why, r, TABLE_NOTES) : 0;
 }
 
 /* What is unpacked goes into the index, which is meant for text and numbers. */
@@ -268,14 +271,13 @@ static int plan_candidate(const struct planning *planning, struct arrow_columns 
 
 int arrow_columns_plan(struct arrow_columns *columns, const struct arrow_schema *schema, const cJSON *info,
                        const char *fields, bool is_compressed, struct refusals *refusals, struct why *why) {
-        const struct planning planning = { .schema = schema,
-                                           .features = find_features(columns, schema, info),
-                                           .fields = fields,
-                                           .is_compressed = is_compressed,
-                                           .refusals = refusals,
-                                           .why = why };
-        int r = 0;
+        struct planning planning = {
+                .schema = schema, .fields = fields, .is_compressed = is_compressed, .refusals = refusals, .why = why
+        };
+        int r = find_features(&planning, columns, info);
 
+        if (r < 0)
+                return r;
         columns->all = calloc(INDEX_FIELDS_MAX, sizeof(*columns->all));
         if (!columns->all)
                 return why_set(why, -ENOMEM, "no memory for its columns");
@@ -413,6 +415,6 @@ int arrow_columns_settle(struct arrow_columns *columns, struct refusals *refusal
 
 void arrow_columns_fini(struct arrow_columns *columns) {
         free(columns->all);
-        cJSON_Delete(columns->notes);
+        indexing_json_fini(&columns->notes);
         *columns = (struct arrow_columns){ 0 };
 }

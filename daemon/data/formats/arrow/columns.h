@@ -12,6 +12,7 @@
 
 #include "daemon/data/formats/arrow/table/cells.h"
 #include "daemon/data/formats/differing/columns_map.h"
+#include "daemon/data/index/indexing_json.h"
 #include "daemon/data/refusals.h"
 #include "daemon/data/schema.h"
 
@@ -56,7 +57,7 @@ struct arrow_columns {
         uint32_t n;
         struct arrow_column *all;
         bool is_settled;
-        cJSON *notes; /* what the schema has noted; NULL: nothing, or dataset_info.json is used */
+        struct indexing_json notes; /* what the schema has noted; unless dataset_info.json is used */
 };
 
 /* Decides for all columns, or for those that `fields` names (as in fields = "image=photo|scan, caption"; NULL: all).

@@ -34,17 +34,11 @@ static int no_memory(const struct finding *finding) {
         return why_set(finding->why, -ENOMEM, "%s: no memory for the names of its files", finding->root);
 }
 
-static void drop_json(cJSON **json) {
-        cJSON_Delete(*json);
-}
-
 /* ---- JSON ------------------------------------------------------------------------------------------------------ */
 
-static int read_text(const struct finding *finding, const char *name, char **ret_text, size_t *ret_n) {
+static int read_text(const struct finding *finding, const char *name, struct growing *text) {
         _cleanup_(closep) int fd = beneath_open(finding->root_fd, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-        _cleanup_(freep) char *text = NULL;
         struct stat status;
-        int r;
 
         if (fd < 0)
                 return -errno;
@@ -52,44 +46,39 @@ static int read_text(const struct finding *finding, const char *name, char **ret
                 return -errno;
         if (!S_ISREG(status.st_mode) || status.st_size > JSON_MAX)
                 return -EFBIG;
-        text = malloc((size_t)status.st_size + 1);
-        if (!text)
+        if (growing_reserve(text, (size_t)status.st_size + 1) < 0)
                 return -ENOMEM;
-        r = indexing_read_at(fd, text, (size_t)status.st_size, 0);
-        if (r < 0)
-                return r;
-        *ret_text = TAKE_PTR(text);
-        *ret_n = (size_t)status.st_size;
-        return 0;
+        text->n_bytes = (size_t)status.st_size;
+        return indexing_read_at(fd, text->bytes, text->n_bytes, 0);
 }
 
 /* Reads a file of JSON. Positive outcome: it is not there. */
 #define NOT_THERE 1
 
-static int read_json(const struct finding *finding, const char *name, cJSON **ret_json) {
-        _cleanup_(freep) char *text = NULL;
-        size_t n = 0;
-        int r = read_text(finding, name, &text, &n);
+static int read_json(const struct finding *finding, const char *name, struct indexing_json *json) {
+        _cleanup_(growing_fini) struct growing text = { 0 };
+        int r = read_text(finding, name, &text);
 
         if (r == -ENOENT || r == -ENOTDIR)
                 return NOT_THERE;
+        if (r == 0)
+                r = indexing_json_read(json, name, (const char *)text.bytes, text.n_bytes);
         if (r < 0)
                 return why_errno(finding->why, r, "%s/%s cannot be read", finding->root, name);
-        *ret_json = cJSON_ParseWithLength(text, n);
-        if (!*ret_json)
+        if (!json->root)
                 return why_set(finding->why, -EBADMSG, "%s/%s: is not JSON; save the dataset again", finding->root,
                                name);
         return 0;
 }
 
-static int read_json_of_part(const struct finding *finding, const char *name, cJSON **ret_json) {
+static int read_json_of_part(const struct finding *finding, const char *name, struct indexing_json *json) {
         char path[PATH_MAX];
         int n = snprintf(path, sizeof(path), "%s%s%s", finding->folder->part, finding->folder->part[0] ? "/" : "",
                          name);
 
         if (n >= (int)sizeof(path))
                 return NOT_THERE;
-        return read_json(finding, path, ret_json);
+        return read_json(finding, path, json);
 }
 
 /* ---- files ----------------------------------------------------------------------------------------------------- */
@@ -245,7 +234,7 @@ static int refuse_split(const struct finding *finding, const cJSON *splits, cons
 
 /* Finds the folder of the split. */
 static int choose_split(const struct finding *finding, const char *split) {
-        _cleanup_(drop_json) cJSON *dictionary = NULL;
+        _cleanup_(indexing_json_fini) struct indexing_json dictionary = { 0 };
         const cJSON *splits, *name;
         int r = read_json(finding, SPLITS, &dictionary);
 
@@ -255,7 +244,7 @@ static int choose_split(const struct finding *finding, const char *split) {
                 return split ? why_set(finding->why, -EINVAL, "%s: has no splits, but split = \"%s\" is set",
                                        finding->root, split)
                              : 0;
-        splits = cJSON_GetObjectItemCaseSensitive(dictionary, "splits");
+        splits = cJSON_GetObjectItemCaseSensitive(dictionary.root, "splits");
         if (!split && cJSON_GetArraySize(splits) == 1)
                 split = cJSON_GetStringValue(cJSON_GetArrayItem(splits, 0));
         cJSON_ArrayForEach(name, splits) {
@@ -281,7 +270,7 @@ static int note_folder(const struct finding *finding, const char *path, struct s
 
 static int find_in_folder(const struct finding *finding, const char *split) {
         struct arrow_folder *folder = finding->folder;
-        _cleanup_(drop_json) cJSON *state = NULL;
+        _cleanup_(indexing_json_fini) struct indexing_json state = { 0 };
         int r = choose_split(finding, split);
 
         if (r == 0 && folder->part[0])
@@ -292,7 +281,7 @@ static int find_in_folder(const struct finding *finding, const char *split) {
                 return why_set(finding->why, -ENOENT, "%s/%s: has no " STATE "; save the dataset again", finding->root,
                                folder->part);
         if (r >= 0)
-                r = r == NOT_THERE ? list_folder(finding) : list_saved(finding, state);
+                r = r == NOT_THERE ? list_folder(finding) : list_saved(finding, state.root);
         if (r == 0)
                 r = read_json_of_part(finding, INFO, &folder->info);
         return r < 0 ? r : 0;
@@ -332,7 +321,7 @@ void arrow_folder_fini(struct arrow_folder *folder) {
         growing_fini(&folder->names);
         growing_fini(&folder->indices);
         free(folder->part);
-        cJSON_Delete(folder->info);
+        indexing_json_fini(&folder->info);
         *folder = (struct arrow_folder){ 0 };
 }
 

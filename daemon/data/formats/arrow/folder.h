@@ -13,6 +13,7 @@
 
 #include "daemon/data/files/files.h"
 #include "daemon/data/growing.h"
+#include "daemon/data/index/indexing_json.h"
 #include "proto/base/why.h"
 
 struct arrow_folder {
@@ -22,7 +23,7 @@ struct arrow_folder {
         uint64_t n_indices;
         char *part;                    /* the folder of the split, relative to the root; "" for the root itself */
         struct stat root, part_status; /* from before they were read */
-        struct cJSON *info;            /* dataset_info.json; NULL without it */
+        struct indexing_json info;     /* dataset_info.json */
         bool is_named;                 /* the path names the files: other files may come and go */
 };
 

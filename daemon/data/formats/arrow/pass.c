@@ -111,8 +111,8 @@ int arrow_pass_open(struct arrow_pass *pass, const char *split, const char *fiel
         r = complete_schema(pass);
         if (r < 0)
                 return r;
-        r = arrow_columns_plan(&pass->columns, &pass->schema, pass->folder.info, fields, is_compressed, pass->refusals,
-                               &detail);
+        r = arrow_columns_plan(&pass->columns, &pass->schema, pass->folder.info.root, fields, is_compressed,
+                               pass->refusals, &detail);
         return r < 0 ? in_file(pass, name, r, &detail) : 0;
 }
 

@@ -9,9 +9,9 @@
 #include "daemon/data/formats/arrow/table/message.h"
 #include "proto/base/cleanup.h"
 
-int parquet_arrow_read(const char *note, struct arrow_schema *ret_schema) {
-        size_t n = note ? strlen(note) : 0;
-        _cleanup_(freep) uint8_t *bytes = NULL;
+int parquet_arrow_read(const struct parquet_note *note, struct arrow_schema *ret_schema) {
+        size_t n = note->n;
+        _cleanup_(growing_fini) struct growing decoded = { 0 };
         struct flat_table header;
         struct flat flat;
         int n_bytes, r;
@@ -19,13 +19,12 @@ int parquet_arrow_read(const char *note, struct arrow_schema *ret_schema) {
         *ret_schema = (struct arrow_schema){ 0 };
         if (n == 0 || n > INT_MAX / 2)
                 return 0;
-        bytes = malloc(n / 4 * 3 + 3);
-        if (!bytes)
+        if (growing_reserve(&decoded, n / 4 * 3 + 3) < 0)
                 return -ENOMEM;
-        n_bytes = EVP_DecodeBlock(bytes, (const unsigned char *)note, (int)n);
+        n_bytes = EVP_DecodeBlock(decoded.bytes, (const unsigned char *)note->text, (int)n);
         if (n_bytes <= 0)
                 return 0;
-        header = arrow_message_alone(bytes, (size_t)n_bytes, ARROW_MESSAGE_SCHEMA, &flat);
+        header = arrow_message_alone(decoded.bytes, (size_t)n_bytes, ARROW_MESSAGE_SCHEMA, &flat);
         r = header.flat ? arrow_schema_read(&header, ret_schema, NULL) : 0;
         return r == -ENOMEM ? r : 0;
 }

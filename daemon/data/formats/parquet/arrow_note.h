@@ -8,9 +8,10 @@
 #include <stdint.h>
 
 #include "daemon/data/formats/arrow/table/schema.h"
+#include "daemon/data/formats/parquet/footer.h"
 
-/* Reads the note (NULL: none). The schema has no columns if it says nothing. Returns 0 or -ENOMEM. */
-int parquet_arrow_read(const char *note, struct arrow_schema *ret_schema);
+/* Reads the note. The schema has no columns if it says nothing. Returns 0 or -ENOMEM. */
+int parquet_arrow_read(const struct parquet_note *note, struct arrow_schema *ret_schema);
 
 #define PARQUET_ARROW_NONE UINT32_MAX
 

@@ -249,10 +249,11 @@ static int plan_candidate(const struct planning *planning, struct parquet_column
 
 static int plan_all(struct planning *planning, struct parquet_columns *columns, const struct parquet_footer *footer) {
         struct candidate candidate = { .idx = 1 };
-        int r = 0;
+        int r = indexing_json_read(&columns->notes, TABLE_NOTES, footer->notes.text, footer->notes.n);
 
-        columns->notes = footer->notes ? cJSON_Parse(footer->notes) : NULL;
-        planning->features = table_features(columns->notes);
+        if (r < 0)
+                return why_errno(planning->why, r, TABLE_NOTES);
+        planning->features = table_features(columns->notes.root);
         columns->all = calloc(INDEX_FIELDS_MAX, sizeof(*columns->all));
         if (!columns->all)
                 return why_set(planning->why, -ENOMEM, "no memory for its columns");
@@ -270,7 +271,7 @@ static int plan_all(struct planning *planning, struct parquet_columns *columns, 
 int parquet_columns_plan(struct parquet_columns *columns, const struct parquet_footer *footer, const char *fields,
                          struct refusals *refusals, struct why *why) {
         struct planning planning = { .schema = &footer->schema, .fields = fields, .refusals = refusals, .why = why };
-        int r = parquet_arrow_read(footer->arrow, &planning.arrow);
+        int r = parquet_arrow_read(&footer->arrow, &planning.arrow);
 
         if (r < 0)
                 return why_set(why, r, "no memory for its columns");
@@ -345,6 +346,6 @@ int parquet_columns_settle(struct parquet_columns *columns, struct refusals *ref
 
 void parquet_columns_fini(struct parquet_columns *columns) {
         free(columns->all);
-        cJSON_Delete(columns->notes);
+        indexing_json_fini(&columns->notes);
         *columns = (struct parquet_columns){ 0 };
 }

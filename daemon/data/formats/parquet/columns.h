@@ -8,6 +8,7 @@
 
 #include "daemon/data/formats/parquet/pages/reader.h"
 #include "daemon/data/formats/table_columns.h"
+#include "daemon/data/index/indexing_json.h"
 
 enum parquet_role {
         PARQUET_ROLE_STORED, /* bytes or text in the file */
@@ -39,7 +40,7 @@ struct parquet_column {
 struct parquet_columns {
         uint32_t n;
         struct parquet_column *all;
-        cJSON *notes; /* what the schema has noted; NULL: nothing */
+        struct indexing_json notes; /* what the schema has noted */
 };
 
 /* Decides for all columns, or for those that `fields` names (NULL: all). `footer` is that of the first file. Columns

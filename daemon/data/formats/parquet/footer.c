@@ -115,44 +115,38 @@ static bool is_name(const char *name, size_t n, const char *wanted) {
         return n == strlen(wanted) && memcmp(name, wanted, n) == 0;
 }
 
-/* The first one counts. */
-static int keep_note(char **note, const char *value, size_t n, struct why *why) {
-        if (!*note)
-                *note = strndup(value, n);
-        return *note ? 0 : why_set(why, -ENOMEM, "no memory for its notes");
-}
-
 /* One of the pairs of texts that writers add. */
-static int read_note(struct thrift *thrift, enum thrift_type type, struct parquet_footer *footer, struct why *why) {
+static void read_note(struct thrift *thrift, enum thrift_type type, struct parquet_footer *footer) {
         struct thrift_field field = { 0 };
-        const char *name = "", *value = "";
-        size_t n_name = 0, n_value = 0;
+        struct parquet_note note = { .text = "" };
+        const char *name = "";
+        size_t n_name = 0;
 
         if (!thrift_struct(thrift, type))
-                return 0;
+                return;
         while (thrift_next(thrift, &field)) {
                 if (field.id == NOTE_NAME)
                         name = thrift_binary(thrift, field.type, &n_name);
                 else if (field.id == NOTE_VALUE)
-                        value = thrift_binary(thrift, field.type, &n_value);
+                        note.text = thrift_binary(thrift, field.type, &note.n);
                 else
                         thrift_skip(thrift, field.type);
         }
-        if (n_value > PARQUET_NOTES_MAX)
-                return 0;
-        if (is_name(name, n_name, NOTES_NAME))
-                return keep_note(&footer->notes, value, n_value, why);
-        return is_name(name, n_name, ARROW_NAME) ? keep_note(&footer->arrow, value, n_value, why) : 0;
+        if (thrift->is_damaged || note.n > PARQUET_NOTES_MAX)
+                return;
+        note.n = strnlen(note.text, note.n);
+        if (!footer->notes.text && is_name(name, n_name, NOTES_NAME)) /* the first one counts */
+                footer->notes = note;
+        if (!footer->arrow.text && is_name(name, n_name, ARROW_NAME))
+                footer->arrow = note;
 }
 
-static int read_notes(struct thrift *thrift, enum thrift_type type, struct parquet_footer *footer, struct why *why) {
+static void read_notes(struct thrift *thrift, enum thrift_type type, struct parquet_footer *footer) {
         enum thrift_type element;
         size_t n = thrift_list(thrift, type, &element);
-        int r = 0;
 
-        for (size_t i = 0; i < n && r == 0 && !thrift->is_damaged; i++)
-                r = read_note(thrift, element, footer, why);
-        return r;
+        for (size_t i = 0; i < n && !thrift->is_damaged; i++)
+                read_note(thrift, element, footer);
 }
 
 /* Only where it is, and its rows: its chunks are read when they are needed. */
@@ -202,7 +196,8 @@ static int read_field(struct thrift *thrift, const struct thrift_field *field, s
         case FILE_GROUPS:
                 return read_groups(thrift, field->type, footer, why);
         case FILE_NOTES:
-                return read_notes(thrift, field->type, footer, why);
+                read_notes(thrift, field->type, footer);
+                return 0;
         case FILE_ENCRYPTION:
                 return why_set(why, -ENOTSUP,
                                "is encrypted, and keys are not supported; write it again without encryption");
@@ -258,8 +253,6 @@ void parquet_footer_fini(struct parquet_footer *footer) {
         parquet_schema_fini(&footer->schema);
         growing_fini(&footer->bytes);
         growing_fini(&footer->groups);
-        free(footer->notes);
-        free(footer->arrow);
         *footer = (struct parquet_footer){ 0 };
 }
 

@@ -45,13 +45,19 @@ struct parquet_chunk {
         bool is_elsewhere; /* in another file */
 };
 
+/* A text that writers add, within the footer. */
+struct parquet_note {
+        const char *text; /* NULL: there is none */
+        size_t n;
+};
+
 struct parquet_footer {
         uint64_t end; /* where the footer begins: all pages are in front of it */
         uint64_t n_rows;
         struct parquet_schema schema;
         uint64_t n_groups;
-        char *notes; /* what the library "datasets" has noted, JSON; NULL: nothing */
-        char *arrow; /* the schema that an Arrow table had before it was written, in base64; NULL: it is not known */
+        struct parquet_note notes; /* what the library "datasets" has noted: JSON */
+        struct parquet_note arrow; /* the schema that an Arrow table had before it was written, in base64 */
 
         struct growing bytes;  /* the footer */
         struct growing groups; /* of each row group, where it begins in `bytes`, and how many rows it has */
