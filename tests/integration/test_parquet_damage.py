@@ -165,7 +165,15 @@ def _(box):
     packed = gzip.compress(three)
     many = (1 << 30) - 1
     bomb = counted(run(0, 1) + run(1, many - 1)) + counted(run(1, many)) + b"\0"
+    most = (1 << 31) - 1
+    inner = counted(run(0, 1) + run(2, most - 1)) + counted(run(2, most))
+    lengths = varint(1 << 20) + varint(1) + varint(most) + b"\0" * (1 + 2 * 2048)
     refuse(box, {
+        "inner-bomb": (file([column("x", page(inner, most), most, schema=[group("x", 1, REQUIRED, s6=i32(3)), group("list", 1, REPEATED),
+                                    group("element", 1, REQUIRED, s6=i32(3)), group("list", 1, REPEATED), element("e", INT64)])], 1),
+                       ["a list of more than 256 MiB"]),
+        "lengths-bomb": (file([column("t", page(lengths, 3, 6), 3, BYTE_ARRAY, schema=[element("t", BYTE_ARRAY, s6=i32(0))])], 3),
+                         ["its values cannot be unpacked"]),
         "gzip": (file([column("x", page(three, 3, packed=packed[:-9]), 3, codec=GZIP)], 3), ["a page cannot be unpacked"]),
         "gzip-longer": (file([column("x", page(three + b"\0", 3, packed=packed), 3, codec=GZIP)], 3), ["a page cannot be unpacked"]),
         "gzip-shorter": (file([column("x", page(three[:-1], 3, packed=packed), 3, codec=GZIP)], 3), ["a page cannot be unpacked"]),
@@ -188,9 +196,12 @@ def _(box):
     for name, raw, n in (("pages", small, 64), ("page", large, 1)):
         pages = page(raw, 1, packed=zipped[len(raw)]) * n
         write(box.path(name + ".parquet"), file([column("t", pages, n, BYTE_ARRAY, codec=GZIP, schema=[element("t", BYTE_ARRAY, s6=i32(0))])], n))
-    daemon = box.daemon({name: {"path": box.path(name + ".parquet"), "format": "parquet"} for name in ("pages", "page")},
+    note = record({1: binary("huggingface"), 2: binary("[" + "0," * (1 << 21) + "0]")})
+    write(box.path("note.parquet"), file([plain([1])], 1, footer={5: row([note])}))
+    daemon = box.daemon({name: {"path": box.path(name + ".parquet"), "format": "parquet"} for name in ("pages", "page", "note")},
                         memory_limit="64MiB")
     with Resident(daemon, 64):
+        daemon.refused("note", "making the index with the schema's note \"huggingface\", needs more than", "raise memory_limit")
         daemon.refused("pages", "pages.parquet", "more than 8 MiB", "raise memory_limit")
         daemon.refused("page", "page.parquet", "more than 16 MiB", "raise memory_limit")
 

@@ -3,6 +3,10 @@
 #include <errno.h>
 #include <string.h>
 
+#include "daemon/data/index/indexing.h"
+
+#define LOOK_VALUES (1u << 16) /* between two looks at whether the index is wanted: a millisecond */
+
 bool parquet_encoded_is_known(int64_t encoding, const struct parquet_element *element) {
         bool is_array = element->physical == PARQUET_BYTE_ARRAY;
 
@@ -20,46 +24,53 @@ bool parquet_encoded_is_known(int64_t encoding, const struct parquet_element *el
         }
 }
 
+/* As many as the page has values at most: a few bytes may stand for any number of them. */
+static int begin_numbers(struct parquet_delta *numbers, uint64_t n_values, const uint8_t *bytes, uint64_t n_bytes) {
+        return parquet_delta_begin(numbers, bytes, n_bytes) && numbers->n_left <= n_values ? 0 : -EBADMSG;
+}
+
 /* Goes through all numbers to find where they end. */
-static const uint8_t *skip_numbers(struct parquet_delta numbers) {
+static int skip_numbers(struct parquet_delta numbers, const uint8_t **ret_end) {
         int64_t number;
 
         while (parquet_delta_next(&numbers, &number))
-                ;
-        return parquet_delta_end(&numbers);
+                if (numbers.n_left % LOOK_VALUES == 0 && indexing_is_over())
+                        return -ECANCELED;
+        *ret_end = parquet_delta_end(&numbers);
+        return *ret_end ? 0 : -EBADMSG;
 }
 
 /* The lengths come first, then all bytes. */
-static bool begin_lengths(struct parquet_encoded *encoded, const uint8_t *bytes, const uint8_t *end) {
-        if (!parquet_delta_begin(&encoded->numbers, bytes, (uint64_t)(end - bytes)))
-                return false;
-        encoded->at = skip_numbers(encoded->numbers);
+static int begin_lengths(struct parquet_encoded *encoded, uint64_t n_values, const uint8_t *bytes, const uint8_t *end) {
+        int r = begin_numbers(&encoded->numbers, n_values, bytes, (uint64_t)(end - bytes));
+
         encoded->end = end;
-        return encoded->at;
+        return r < 0 ? r : skip_numbers(encoded->numbers, &encoded->at);
 }
 
-bool parquet_encoded_begin(struct parquet_encoded *encoded, int64_t encoding, const struct parquet_element *element,
-                           const uint8_t *bytes, uint64_t n_bytes) {
+int parquet_encoded_begin(struct parquet_encoded *encoded, int64_t encoding, const struct parquet_element *element,
+                          uint64_t n_values, const uint8_t *bytes, uint64_t n_bytes) {
         const uint8_t *end = bytes + n_bytes, *suffixes;
+        int r;
 
         encoded->encoding = encoding;
         encoded->width = element->width;
         growing_clear(&encoded->value);
         switch (encoding) {
         case PARQUET_DELTA_BINARY_PACKED:
-                return parquet_delta_begin(&encoded->numbers, bytes, n_bytes);
+                return begin_numbers(&encoded->numbers, n_values, bytes, n_bytes);
         case PARQUET_DELTA_LENGTH_BYTE_ARRAY:
-                return begin_lengths(encoded, bytes, end);
+                return begin_lengths(encoded, n_values, bytes, end);
         case PARQUET_DELTA_BYTE_ARRAY:
-                if (!parquet_delta_begin(&encoded->prefixes, bytes, n_bytes))
-                        return false;
-                suffixes = skip_numbers(encoded->prefixes);
-                return suffixes && begin_lengths(encoded, suffixes, end);
+                r = begin_numbers(&encoded->prefixes, n_values, bytes, n_bytes);
+                if (r == 0)
+                        r = skip_numbers(encoded->prefixes, &suffixes);
+                return r < 0 ? r : begin_lengths(encoded, n_values, suffixes, end);
         default:
                 encoded->at = bytes;
                 encoded->idx = 0;
                 encoded->n = n_bytes / element->width;
-                return n_bytes % element->width == 0;
+                return n_bytes % element->width == 0 ? 0 : -EBADMSG;
         }
 }
 

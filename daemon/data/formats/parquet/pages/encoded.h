@@ -19,9 +19,10 @@ struct parquet_encoded {
 /* Can values of this type have this encoding? */
 bool parquet_encoded_is_known(int64_t encoding, const struct parquet_element *element);
 
-/* Begins with the values of a page, which have to stay in memory. Returns false if they are damaged. */
-bool parquet_encoded_begin(struct parquet_encoded *encoded, int64_t encoding, const struct parquet_element *element,
-                           const uint8_t *bytes, uint64_t n_bytes);
+/* Begins with the values of a page of n_values, which have to stay in memory. Returns 0; -EBADMSG if they are damaged;
+ * or -ECANCELED once the index is not wanted any more: to find where the lengths end, it goes through all of them. */
+int parquet_encoded_begin(struct parquet_encoded *encoded, int64_t encoding, const struct parquet_element *element,
+                          uint64_t n_values, const uint8_t *bytes, uint64_t n_bytes);
 
 /* The next value, which is valid until the next call. Returns 0; -EBADMSG if there is none, or it is damaged; -EFBIG or
  * -ENOMEM. */

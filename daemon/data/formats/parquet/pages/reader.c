@@ -7,12 +7,14 @@
 #include "daemon/base/little_endian.h"
 #include "daemon/data/files/listed.h"
 #include "daemon/data/formats/parquet/pages/values.h"
+#include "daemon/data/index/indexing.h"
 #include "proto/base/cleanup.h"
 #include "proto/layout.h"
 
-#define END      1            /* positive outcome: the chunk has no more entries */
-#define SLACK    100u         /* bytes that old writers forgot to count in a chunk: the header of the dictionary */
-#define LIST_MAX (256u << 20) /* bytes of the elements of a row: a few bytes may stand for any number of them */
+#define END          1            /* positive outcome: the chunk has no more entries */
+#define SLACK        100u         /* bytes that old writers forgot to count in a chunk: the header of the dictionary */
+#define LIST_MAX     (256u << 20) /* bytes of the elements of a row: a few bytes may stand for any number of them */
+#define LOOK_ENTRIES (1u << 16)   /* between two looks at whether the index is wanted: some milliseconds */
 
 int parquet_chunk_check(const struct parquet_chunk *chunk, struct why *why) {
         if (chunk->is_encrypted)
@@ -140,7 +142,7 @@ static int begin_page(struct parquet_reader *reader, const struct parquet_page_h
         if (r == 0)
                 r = begin_levels(reader, &bytes, header, why);
         if (r == 0)
-                r = parquet_values_begin(reader, &bytes, why);
+                r = parquet_values_begin(reader, header->n_values, &bytes, why);
         if (r == 0)
                 reader->n_page = header->n_values;
         return r;
@@ -192,6 +194,8 @@ static int look(struct parquet_reader *reader, struct why *why) {
         reader->n_page--;
         reader->n_left--;
         reader->has_entry = true;
+        if (reader->n_left % LOOK_ENTRIES == 0 && indexing_is_over()) /* a list may have billions of them */
+                return why_set(why, -ECANCELED, "indexing was cancelled");
         return 0;
 }
 
@@ -226,21 +230,22 @@ int parquet_reader_end(const struct parquet_reader *reader, struct why *why) {
 
 /* ---- lists ----------------------------------------------------------------------------------------------------- */
 
-static int append_number(struct parquet_reader *reader, struct growing *elements, struct why *why) {
+static int append_number(struct parquet_reader *reader, uint64_t n_before, struct growing *elements, struct why *why) {
+        uint64_t n_each = dlp_dtype_bytes(reader->element->dtype);
         struct parquet_value value;
         uint8_t number[8];
         int r = parquet_values_next(reader, &value, why);
 
         if (r < 0)
                 return r;
+        if (n_before * n_each > LIST_MAX)
+                return why_set(why, -EFBIG, "has a list of more than %u MiB; split it", LIST_MAX >> 20);
         if (reader->is_levels_only)
                 return 0;
         if (!parquet_number(reader->element, value.bytes, number))
                 return why_set(why, -EBADMSG, "has a number that does not fit %s; write the file again",
                                dlp_dtype_name(reader->element->dtype));
-        if (elements->n_bytes > LIST_MAX)
-                return why_set(why, -EFBIG, "has a list of more than %u MiB; split it", LIST_MAX >> 20);
-        r = growing_append(elements, number, dlp_dtype_bytes(reader->element->dtype));
+        r = growing_append(elements, number, n_each);
         return r < 0 ? why_set(why, r, "no memory for a list") : 0;
 }
 
@@ -260,7 +265,8 @@ static int close_lists(const struct parquet_reader *reader, struct parquet_width
 }
 
 /* An entry that is a part of a list. */
-static int take_entry(struct parquet_reader *reader, uint64_t *counts, struct growing *elements, struct why *why) {
+static int take_entry(struct parquet_reader *reader, uint64_t *counts, uint64_t n_before, struct growing *elements,
+                      struct why *why) {
         const struct parquet_element *element = reader->element;
 
         reader->has_entry = false;
@@ -270,7 +276,7 @@ static int take_entry(struct parquet_reader *reader, uint64_t *counts, struct gr
         counts[reader->n_repeated_now > 0 ? reader->n_repeated_now : 1]++;
         for (uint32_t k = (reader->n_repeated_now > 0 ? reader->n_repeated_now : 1) + 1; k <= element->n_repeated; k++)
                 counts[k] = 1;
-        return append_number(reader, elements, why);
+        return append_number(reader, n_before, elements, why);
 }
 
 /* No list, or one without elements. */
@@ -286,7 +292,7 @@ static int end_empty(struct parquet_reader *reader, struct why *why) {
 
 int parquet_reader_next_list(struct parquet_reader *reader, struct parquet_widths *widths, struct growing *elements,
                              bool *ret_is_null, struct why *why) {
-        uint64_t counts[PARQUET_LEVELS_MAX + 1] = { 0 };
+        uint64_t counts[PARQUET_LEVELS_MAX + 1] = { 0 }, n_elements = 0;
         int r = reader->is_missing ? 0 : look_for_row(reader, why);
 
         *ret_is_null = true;
@@ -299,7 +305,7 @@ int parquet_reader_next_list(struct parquet_reader *reader, struct parquet_width
                 if (reader->n_repeated_now > 0)
                         r = close_lists(reader, widths, counts, reader->n_repeated_now, why);
                 if (r == 0)
-                        r = take_entry(reader, counts, elements, why);
+                        r = take_entry(reader, counts, n_elements++, elements, why);
                 if (r == 0)
                         r = look(reader, why);
         } while (r == 0 && reader->n_repeated_now > 0);

@@ -206,9 +206,11 @@ int parquet_values_dictionary(struct parquet_reader *reader, const struct parque
         return 0;
 }
 /* What is before the values of one of the encodings. */
-int parquet_values_begin(struct parquet_reader *reader, const struct parquet_page_bytes *bytes, struct why *why) {
+int parquet_values_begin(struct parquet_reader *reader, uint64_t n_values, const struct parquet_page_bytes *bytes,
+                         struct why *why) {
         struct parquet_page_bytes values = *bytes;
         struct parquet_value head;
+        int r = 0;
 
         reader->values = values;
         reader->bit = 0;
@@ -224,10 +226,10 @@ int parquet_values_begin(struct parquet_reader *reader, const struct parquet_pag
         if (parquet_encoded_is_known(reader->encoding, reader->element)) {
                 if (values.n == 0)
                         reader->encoding = NO_VALUES;
-                else if (!parquet_encoded_begin(&reader->encoded, reader->encoding, reader->element, values.bytes,
-                                                values.n))
-                        return parquet_page_damaged("its values cannot be unpacked", why);
-                return 0;
+                else
+                        r = parquet_encoded_begin(&reader->encoded, reader->encoding, reader->element, n_values,
+                                                  values.bytes, values.n);
+                return r == -EBADMSG ? parquet_page_damaged("its values cannot be unpacked", why) : r;
         }
         if (reader->encoding != PARQUET_RLE_DICTIONARY && reader->encoding != PARQUET_PLAIN_DICTIONARY)
                 return why_set(why, -ENOTSUP,

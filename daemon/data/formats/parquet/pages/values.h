@@ -13,7 +13,8 @@ bool parquet_take(struct parquet_page_bytes *from, uint64_t n, struct parquet_va
 int parquet_values_dictionary(struct parquet_reader *reader, const struct parquet_page_header *header, struct why *why);
 
 /* Begins with the bytes that follow the levels of a page with the encoding reader->encoding. */
-int parquet_values_begin(struct parquet_reader *reader, const struct parquet_page_bytes *bytes, struct why *why);
+int parquet_values_begin(struct parquet_reader *reader, uint64_t n_values, const struct parquet_page_bytes *bytes,
+                         struct why *why);
 
 /* The next value. */
 int parquet_values_next(struct parquet_reader *reader, struct parquet_value *ret_value, struct why *why);
