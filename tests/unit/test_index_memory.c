@@ -13,6 +13,7 @@
 #include "daemon/data/dataset.h"
 #include "daemon/data/formats/tfrecord/crc32c.h"
 #include "daemon/data/index/indexing.h"
+#include "daemon/data/index/indexing_json.h"
 #include "daemon/data/index/indexing_sort.h"
 #include "proto/base/cleanup.h"
 #include "tests/support/suite.h"
@@ -110,21 +111,33 @@ END_TEST
 /* ---- what has to be in memory as a whole ----------------------------------------------------------------------- */
 
 #define WHOLE_BYTES (24u << 20)
+#define NAME_BYTES  (7u << 20) /* fits once, and not with a copy beside it */
 
-/* Files with a piece of WHOLE_BYTES between `begin` and `end`. */
+/* Files with a piece of `n` bytes (0: WHOLE_BYTES) between `begin` and `end`, in which `filling` comes again and again.
+ * The message says `with`. */
 static const struct {
         const char *format, *path, *options;
         const char *file, *begin, *end;
-        char filling;
+        const char *filling, *with;
+        size_t n;
 } WHOLE[] = {
-        { "text", "a.txt", NULL, "a.txt", "one\n", "\n", 'x' },
-        { "csv", "a.csv", NULL, "a.csv", "a\n\"", "\"\n", 'x' },
-        { "jsonl", "a.jsonl", NULL, "a.jsonl", "{\"a\":\"", "\"}\n", 'x' },
-        { "csv", "b.csv", "join=more.csv", "more.csv", "a,c\n1,\"", "\"\n", 'x' },
-        { "coco", "coco", "annotations=big.json", "coco/big.json", "{\"info\":\"", "\",\"images\":[]}", 'x' },
-        { "mds", "items", NULL, "items/index.json", "{\"shards\":[", "],\"version\":2}", ' ' },
-        { "litdata", "items", NULL, "items/index.json", "{\"chunks\":[", "]}", ' ' },
-        { "tfrecord", "a.tfrecord", NULL, NULL, NULL, NULL, 'x' },
+        { "text", "a.txt", NULL, "a.txt", "one\n", "\n", "x" },
+        { "csv", "a.csv", NULL, "a.csv", "a\n\"", "\"\n", "x" },
+        { "jsonl", "a.jsonl", NULL, "a.jsonl", "{\"a\":\"", "\"}\n", "x" },
+        { "csv", "b.csv", "join=more.csv", "more.csv", "a,c\n1,\"", "\"\n", "x" },
+        { "coco", "coco", "annotations=big.json", "coco/big.json", "{\"info\":\"", "\",\"images\":[]}", "x" },
+        { "coco", "coco", "annotations=big.json", "coco/big.json", "{\"images\":[{\"id\":1,\"file_name\":\"", "\"}]}",
+          "x", NULL, NAME_BYTES },
+        { "coco", "coco", "annotations=big.json", "coco/big.json", "{\"images\":[],\"categories\":[{\"name\":\"",
+          "\",\"id\":1}]}", "x", NULL, NAME_BYTES },
+        { "csv", "a.csv", "files=a", "a.csv", "a\n", "\n", "x", NULL, NAME_BYTES },
+        { "jsonl", "a.jsonl", "files=a", "a.jsonl", "{\"a\":\"", "\"}\n", "x", NULL, NAME_BYTES },
+        { "mds", "items", NULL, "items/index.json", "{\"shards\":[", "],\"version\":2}", " " },
+        { "litdata", "items", NULL, "items/index.json", "{\"chunks\":[", "]}", " " },
+        { "tfrecord", "a.tfrecord", NULL, NULL, NULL, NULL, "x" },
+        { "arrow", "saved", NULL, "saved/state.json", "{\"_data_files\":[", "]}", " " },
+        { "arrow", "saved", NULL, "saved/state.json", "{\"_data_files\":[", "0]}", "0,", " with state.json,", 1 << 20 },
+        { "arrow", "saved", NULL, "saved/dataset_dict.json", "[", "{}]", "{},", " with dataset_dict.json,", 1 << 20 },
 };
 
 /* One record of 16 bytes more than WHOLE_BYTES, as TFRecordWriter writes it. */
@@ -158,12 +171,14 @@ START_TEST(what_has_to_be_in_memory_as_a_whole_is_paid_for) {
         tree_file(&tree, "b.csv", "a,b\n1,2\n");
         tree_file(&tree, "coco/1.jpg", "1");
         if (WHOLE[_i].file) {
-                size_t n_begin = strlen(WHOLE[_i].begin);
-                _cleanup_(freep) char *text = malloc(n_begin + WHOLE_BYTES + strlen(WHOLE[_i].end) + 1);
+                size_t n_begin = strlen(WHOLE[_i].begin), n_filling = strlen(WHOLE[_i].filling);
+                size_t n = (WHOLE[_i].n > 0 ? WHOLE[_i].n : WHOLE_BYTES) / n_filling * n_filling;
+                _cleanup_(freep) char *text = malloc(n_begin + n + strlen(WHOLE[_i].end) + 1);
 
                 strcpy(text, WHOLE[_i].begin);
-                memset(text + n_begin, WHOLE[_i].filling, WHOLE_BYTES);
-                strcpy(text + n_begin + WHOLE_BYTES, WHOLE[_i].end);
+                for (size_t i = 0; i < n; i++)
+                        text[n_begin + i] = WHOLE[_i].filling[i % n_filling];
+                strcpy(text + n_begin + n, WHOLE[_i].end);
                 tree_file(&tree, WHOLE[_i].file, text);
         } else {
                 write_record();
@@ -171,9 +186,44 @@ START_TEST(what_has_to_be_in_memory_as_a_whole_is_paid_for) {
         tree_age(&tree, ".");
         snprintf(path, sizeof(path), "%s/%s", tree.root, WHOLE[_i].path);
         ck_assert_int_eq(dataset_open(&spec, "/proc/nowhere", NULL, &dataset, NULL, &why), -ENOMEM);
-        ck_assert_msg(strstr(why.text, "memory_limit: making the index needs more than") != NULL, "%s", why.text);
+        ck_assert_msg(strstr(why.text, "memory_limit: making the index") && strstr(why.text, " needs more than ") &&
+                              strstr(why.text, WHOLE[_i].with ? WHOLE[_i].with : ""),
+                      "%s", why.text);
         ck_assert_uint_eq(budget_used(&onlooker.budget), 0);
         tree_remove(&tree);
+}
+END_TEST
+
+/* ---- JSON ------------------------------------------------------------------------------------------------------ */
+
+START_TEST(a_tree_of_json_is_paid_for_until_it_is_freed_and_ends_wherever_it_is_told) {
+        struct onlooker onlooker = { .budget = { .limit_bytes = 1u << 30 } };
+        struct indexing indexing = { .budget = &onlooker.budget, .is_refusing = ATOMIC_FLAG_INIT };
+        struct indexing_json json = { 0 };
+        char text[20000] = "[";
+        int r = -ECANCELED;
+
+        for (size_t i = 1; i + 1 < sizeof(text); i++)
+                text[i] = i % 2 ? '1' : ',';
+        text[sizeof(text) - 2] = ']';
+        indexing_join(&indexing);
+        for (INDEXING_LIMITS.n_looks = 1; r < 0; INDEXING_LIMITS.n_looks++) {
+                indexing.n_looks = 0;
+                r = indexing_json_read(&json, "text", text, strlen(text));
+                ck_assert(r == -ECANCELED ? budget_used(&onlooker.budget) == 0 : r == 0);
+        }
+        ck_assert_uint_gt(INDEXING_LIMITS.n_looks, 10);
+        INDEXING_LIMITS.n_looks = 0;
+        ck_assert_int_eq(cJSON_GetArraySize(json.root), 9999);
+        ck_assert_uint_gt(budget_used(&onlooker.budget), 9999 * sizeof(cJSON));
+        indexing_json_fini(&json);
+        ck_assert_uint_eq(budget_used(&onlooker.budget), 0);
+
+        ck_assert_int_eq(indexing_json_read(&json, "text", text, 3), 0);
+        ck_assert_ptr_null(json.root);
+        indexing_json_fini(&json);
+        ck_assert_uint_eq(budget_used(&onlooker.budget), 0);
+        indexing_join(NULL);
 }
 END_TEST
 
@@ -340,6 +390,7 @@ int main(void) {
         const struct suite_row rows[] = {
                 { "memory", an_index_takes_at_most_a_part_of_what_is_left_and_gives_it_back, ARRAY_SIZE(KINDS) },
                 { "memory", what_has_to_be_in_memory_as_a_whole_is_paid_for, ARRAY_SIZE(WHOLE) },
+                { "json", a_tree_of_json_is_paid_for_until_it_is_freed_and_ends_wherever_it_is_told, 0 },
                 { "sorting", sorting_ends_wherever_it_is_told_and_loses_nothing, 0 },
                 { "formats", every_format_ends_wherever_it_is_told, ARRAY_SIZE(MADE) },
                 { "cancel", building_ends_within_a_record, ARRAY_SIZE(KINDS) },

@@ -22,6 +22,7 @@ struct coco_reader {
         coco_progress progress;
         void *userdata;
         struct coco_annotations *into;
+        struct growing text; /* a name without its quotes, until the next one is read */
         uint64_t n_elements; /* images and annotations so far */
         bool has_images, has_annotations, has_categories;
         struct why *why;
@@ -169,7 +170,7 @@ static int read_float(struct coco_element *element, const char *member, double *
 }
 
 static int read_file_name(struct coco_element *element) {
-        _cleanup_(freep) uint8_t *text = NULL;
+        struct growing *text = &element->reader->text;
         struct json_token token;
         struct why detail;
         size_t n = 0;
@@ -177,13 +178,12 @@ static int read_file_name(struct coco_element *element) {
 
         if (r < 0)
                 return r;
-        text = malloc(token.n_bytes);
-        if (!text)
+        if (growing_reserve(text, token.n_bytes) < 0)
                 return why_set(element->reader->why, -ENOMEM, "no memory for the name of an image");
-        r = json_string_read(token.bytes, token.n_bytes, text, &n, &detail);
+        r = json_string_read(token.bytes, token.n_bytes, text->bytes, &n, &detail);
         if (r == 0)
-                r = file_paths_add(&element->reader->into->paths, "", (const char *)text, n, &element->image.path,
-                                   &detail);
+                r = file_paths_add(&element->reader->into->paths, "", (const char *)text->bytes, n,
+                                   &element->image.path, &detail);
         return r < 0 ? refuse(element, r == -EBADMSG ? -EINVAL : r, "file_name", &detail) : 0;
 }
 
@@ -319,7 +319,7 @@ static int keep_name(struct coco_element *element, const uint8_t *text, size_t n
 
 /* What cannot be the name of a class is none: it takes no data from anybody. */
 static int read_name(struct coco_element *element) {
-        _cleanup_(freep) uint8_t *text = NULL;
+        struct growing *text = &element->reader->text;
         uint32_t depth = element->reader->scan.depth;
         struct json_token token;
         struct why detail;
@@ -330,11 +330,10 @@ static int read_name(struct coco_element *element) {
                 return r;
         if (token.kind != JSON_STRING)
                 return skip_to(element->reader, depth);
-        text = malloc(token.n_bytes);
-        if (!text)
+        if (growing_reserve(text, token.n_bytes) < 0)
                 return why_set(element->reader->why, -ENOMEM, "no memory for the name of a category");
-        r = json_string_read(token.bytes, token.n_bytes, text, &n, &detail);
-        return r < 0 ? 0 : keep_name(element, text, n);
+        r = json_string_read(token.bytes, token.n_bytes, text->bytes, &n, &detail);
+        return r < 0 ? 0 : keep_name(element, text->bytes, n);
 }
 
 static int read_category_member(struct coco_element *element, const struct json_token *key) {
@@ -583,6 +582,7 @@ int coco_read(int fd, uint64_t n_file, coco_progress progress, void *userdata, s
                 r = read_members(&reader);
         }
         text_window_fini(&reader.window);
+        growing_fini(&reader.text);
         if (r == 0 && !reader.has_images) /* COCO's own test sets have images alone */
                 return why_set(why, -EINVAL, "is not a file of COCO annotations: it has no \"images\"");
         if (r == 0)

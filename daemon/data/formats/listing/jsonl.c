@@ -22,42 +22,38 @@ struct json_line {
         struct why why; /* what is wrong in this line */
 };
 
-/* Unescapes a string that was scanned into memory of its own (free). */
-static int unescape(const struct json_token *token, char **ret_text, size_t *ret_n, struct why *why) {
-        _cleanup_(freep) char *text = malloc(token->n_bytes);
-        int r = text ? json_string_read(token->bytes, token->n_bytes, (uint8_t *)text, ret_n, why) : -ENOMEM;
+/* Unescapes a string that was scanned. Its memory is kept for the next one. */
+static int unescape(struct json_line *line, const struct json_token *token) {
+        struct growing *text = &line->table->text;
 
-        if (r == -ENOMEM)
-                return why_set(why, r, "no memory for a string of %zu bytes", token->n_bytes);
-        if (r == 0)
-                *ret_text = TAKE_PTR(text);
-        return r;
+        if (growing_reserve(text, token->n_bytes) < 0)
+                return why_set(&line->why, -ENOMEM, "no memory for a string of %zu bytes", token->n_bytes);
+        return json_string_read(token->bytes, token->n_bytes, text->bytes, &text->n_bytes, &line->why);
 }
 
 /* The column of a member, by its name in quotes. */
 static int find_column(struct json_line *line, struct json_token *name, struct table_column **ret_column) {
-        _cleanup_(freep) char *text = NULL;
-        size_t n = 0;
+        const struct growing *text = &line->table->text;
         int r;
 
         if (!name->has_escapes)
                 return table_find_column(line->table, (const char *)name->bytes + 1, name->n_bytes - 2, ret_column,
                                          &line->why);
-        r = unescape(name, &text, &n, &line->why);
-        return r < 0 ? r : table_find_column(line->table, text, n, ret_column, &line->why);
+        r = unescape(line, name);
+        return r < 0 ? r
+                     : table_find_column(line->table, (const char *)text->bytes, text->n_bytes, ret_column, &line->why);
 }
 
 static int take_string(struct json_line *line, struct table_column *column, const struct json_token *token,
                        struct table_cell *cell) {
-        _cleanup_(freep) char *text = NULL;
-        size_t n = 0;
-        int r = 0;
+        const struct growing *text = &line->table->text;
+        int r;
 
         cell->kind = CELL_TEXT;
         if (!column->is_path && !column->is_part && !column->is_label)
                 return 0;
-        r = unescape(token, &text, &n, &line->why);
-        return r < 0 ? r : table_note_text(line->table, column, text, n, &line->why);
+        r = unescape(line, token);
+        return r < 0 ? r : table_note_text(line->table, column, (const char *)text->bytes, text->n_bytes, &line->why);
 }
 
 static int take_array(struct json_line *line, struct table_column *column, const struct json_token *token,

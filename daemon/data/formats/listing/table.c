@@ -15,6 +15,7 @@ void table_fini(struct record_table *table) {
         columns_fini(&table->columns);
         table_files_fini(&table->files);
         class_names_fini(&table->classes);
+        growing_fini(&table->text);
         table_notes_free(table->notes);
 }
 

@@ -32,6 +32,7 @@ struct record_table {
         const struct table_samples *samples; /* NULL: samples are the records of listings */
         struct table_files_set files;
         const char *files_option;  /* may be NULL */
+        struct growing text;       /* a name or a value as it is without its quotes, until the next one is read */
         struct table_notes *notes; /* of a part of a table (table_part.h), which only writes down what is noted */
 };
 

@@ -67,15 +67,16 @@ static char delimiter_of(const struct csv_dataset *dataset) {
 
 /* ---- rows ------------------------------------------------------------------------------------------------------ */
 
-/* The text of a cell in memory of its own (free). */
-static int text_of(const uint8_t *row, const struct csv_cell *cell, char **ret_text, size_t *ret_n, struct why *why) {
-        char *text = malloc(cell->n_bytes + 1);
+/* The text of a cell, with a NUL after it. Its memory is kept for the next one. */
+static int text_of(struct csv_dataset *dataset, const uint8_t *row, const struct csv_cell *cell, char **ret_text,
+                   size_t *ret_n) {
+        struct growing *text = &dataset->table.text;
 
-        if (!text)
-                return why_set(why, -ENOMEM, "no memory for a cell of %zu bytes", cell->n_bytes);
-        *ret_n = csv_text(row + cell->begin, cell->n_bytes, (uint8_t *)text);
-        text[*ret_n] = '\0';
-        *ret_text = text;
+        if (growing_reserve(text, cell->n_bytes + 1) < 0)
+                return why_set(&dataset->why, -ENOMEM, "no memory for a cell of %zu bytes", cell->n_bytes);
+        *ret_n = csv_text(row + cell->begin, cell->n_bytes, text->bytes);
+        text->bytes[*ret_n] = '\0';
+        *ret_text = (char *)text->bytes;
         return 0;
 }
 
@@ -125,9 +126,9 @@ static int take_names(struct csv_dataset *dataset, const uint8_t *row, size_t n_
         size_t at = 0, n_cells = 0;
 
         while (csv_next_cell(row, n_row, delimiter, &at, &cell)) {
-                _cleanup_(freep) char *name = NULL;
+                char *name = NULL;
                 size_t n = 0;
-                int r = text_of(row, &cell, &name, &n, &dataset->why);
+                int r = text_of(dataset, row, &cell, &name, &n);
 
                 if (r == 0 && dataset->names)
                         trim(name, &n);
@@ -146,12 +147,12 @@ static int take_cell(struct csv_dataset *dataset, struct table_column *column, c
                      const struct csv_cell *found) {
         struct text_listing *listing = &dataset->table.listing;
         struct table_cell cell = { .begin = (uint32_t)found->begin, .n_bytes = (uint32_t)found->n_bytes & 0xfffffffu };
-        _cleanup_(freep) char *text = NULL;
+        char *text = NULL;
         size_t n = 0;
         int r = 0;
 
         if (column->is_path || column->is_part || column->is_label)
-                r = text_of(row, found, &text, &n, &dataset->why);
+                r = text_of(dataset, row, found, &text, &n);
         if (r == 0 && n > 0)
                 r = table_note_text(&dataset->table, column, text, n, &dataset->why);
         if (column->is_path) {
