@@ -228,6 +228,11 @@ bool doubts_end_jobs(const char *text) {
         return strstr(text, "not be decoded: ");
 }
 
+bool doubts_are_settled(const char *text, const char *pipeline) {
+        return !doubts_end_jobs(text) && (strstr(pipeline, "mode=I;16") || strstr(pipeline, "mode=F") ||
+                                          strstr(pipeline, "mask=uint16") || strstr(pipeline, "mask=int"));
+}
+
 void dataset_doubts(const struct dataset *dataset, uint64_t max_ns, const atomic_bool *cancel,
                     _Atomic uint64_t *ret_sample, struct why *ret_text) {
         const struct source *source = dataset_source(dataset);

@@ -28,3 +28,6 @@ void dataset_doubts(const struct dataset *dataset, uint64_t max_ns, const atomic
 
 /* Does the sentence tell of samples that cannot be decoded, not only of others than one may expect? */
 bool doubts_end_jobs(const char *text);
+
+/* Has a pipeline, in its normal spelling, the step that the sentence asks for? */
+bool doubts_are_settled(const char *text, const char *pipeline);

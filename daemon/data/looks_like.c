@@ -127,8 +127,8 @@ unsigned deep_bits(const uint8_t *bytes, size_t n_bytes) {
         uint32_t tags_at = tiff_tags_at(bytes, n_bytes);
 
         if (n_bytes >= 26 && memcmp(bytes, "\x89PNG", 4) == 0)
-                return bytes[24] == 16 && (bytes[25] & 3) == 0 ? 16
-                                                               : 0; /* bits; the kind: grey, with or without alpha */
+                return bytes[24] == 16 && bytes[25] == 0 ? 16
+                                                         : 0; /* bits; the kind: grey. With alpha 8 bits are kept */
         if (tags_at > 0)
                 return tags_at < n_bytes ? tiff_deep_bits(bytes, bytes + tags_at, n_bytes - tags_at) : 0;
         if (is_deep_pil(bytes, n_bytes))

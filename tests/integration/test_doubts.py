@@ -65,6 +65,7 @@ def _(box):
     for number, mode in enumerate(("L", "RGB", "RGBA", "P", "1")):
         os.makedirs(box.path("plain", "a"), exist_ok=True)
         Image.fromarray((levels % 256).astype("u1")).convert(mode).save(box.path("plain", "a", f"{number}.png"))
+    write(box.path("plain", "a", "alpha.png"), deep_png(4))    # of these Pillow keeps the upper 8 bits
     daemon = box.daemon({name: box.path(name) for name in ("png", "tif", "tiff", "pgm", "plain")})
     for name in ("png", "tif", "tiff", "pgm"):
         within(20, lambda: row_of(daemon, name)["state"] == "ready", "it is open")
@@ -82,6 +83,7 @@ def _(box):
                     out([int(image.max()), [str(one.message) for one in told]])
     """)
     equal([line[0] for line in lines], [255, 63000], "greatest value")
+    equal(lines[1][1], [], "nothing is lost with the step that was named")
     equal("ends the job" in lines[0][1][0], False, "no job ends over it")
 
 
@@ -92,12 +94,12 @@ def deep_tiff():
     return body + struct.pack("<H", len(tags)) + b"".join(struct.pack("<HHIHH", tag, kind, 1, value, 0) for tag, kind, value in tags) + bytes(4)
 
 
-def deep_png():
+def deep_png(kind=0):
     def chunk(name, data):
         return struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))
 
-    head = struct.pack(">IIBBBBB", 1, 1, 16, 0, 0, 0, 0)
-    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + chunk(b"IDAT", zlib.compress(bytes(3))) + chunk(b"IEND", b"")
+    head = struct.pack(">IIBBBBB", 1, 1, 16, kind, 0, 0, 0)
+    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + chunk(b"IDAT", zlib.compress(bytes(5 if kind else 3))) + chunk(b"IEND", b"")
 
 
 @case("pictures of 16 bits are told wherever they lie: archives, records, columns of bytes, and TIFFs whose tags are their end")

@@ -86,7 +86,7 @@ static void tell_doubt(const struct stream *stream, struct why *ret_text) {
         for (uint32_t i = 0; i < dataset->n_parts && !dataset->doubt.text[0]; i++)
                 if (dataset->parts[i]->doubt.text[0])
                         dataset = dataset->parts[i];
-        if (dataset->doubt.text[0])
+        if (dataset->doubt.text[0] && !doubts_are_settled(dataset->doubt.text, stream->job->terms.pipeline))
                 why_set(ret_text, 0, "dataset %s: %s%s", dataset->name, dataset->doubt.text,
                         ends && doubts_end_jobs(dataset->doubt.text)
                                 ? "; the first one that is needed ends the job, unless on_error says otherwise"
