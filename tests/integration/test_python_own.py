@@ -405,6 +405,7 @@ next(iter(loader))
     within(20, lambda: "100 %" in daemon.dlctl("jobs").stdout, "the share in dlctl jobs")
     told = json.loads(daemon.dlctl("--format", "json", "diagnose", "--seconds", "2").stdout.splitlines()[-1])
     equal((told["input_bound"], round(told["wait_share"], 1)), ("highly", 1.0), f"what dlctl diagnose says: {told}")
+    contains(told["advice"], "look at the function python(stuck)")
     held.process.kill()
     held.process.wait()
 

@@ -2,6 +2,7 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "client/lib/diagnose/verdict.h"
 #include "proto/base/text.h"
@@ -187,10 +188,21 @@ static void advise_headroom(struct writer *w, const struct verdict *v) {
                 write_to(w, ", and the daemon could deliver %s times as much", number(supply / v->rate, text));
 }
 
-static void say_advice(struct writer *w, const struct verdict *v) {
+/* The trainer's own functions may hang: nobody looks at that before worker_timeout. */
+static void advise_looking(struct writer *w, const Dlp__Job *job, const struct verdict *v) {
+        const char *function = strstr(job->pipeline, "python(");
+        int n = function ? (int)strcspn(function, ",)") : 0;
+
+        write_to(w, "look for longer (dlctl diagnose --seconds 60)");
+        if (function && v->n_batches == 0 && v->bound != VERDICT_NOT_BOUND)
+                write_to(w, "; if it stays so, look at the function %.*s), whose processes belong to the trainer", n,
+                         function);
+}
+
+static void say_advice(struct writer *w, const Dlp__Job *job, const struct verdict *v) {
         switch (v->limit) {
         case VERDICT_NOTHING_YET:
-                write_to(w, "look for longer (dlctl diagnose --seconds 60)");
+                advise_looking(w, job, v);
                 break;
         case VERDICT_ENDED:
                 write_to(w, "start it again, once the reason is cured");
@@ -232,7 +244,7 @@ void verdict_say(const Dlp__Job *job, struct verdict *verdict) {
 
         verdict->sentence[0] = verdict->advice[0] = '\0';
         say_sentence(&sentence, job, verdict);
-        say_advice(&advice, verdict);
+        say_advice(&advice, job, verdict);
         text_make_printable(verdict->sentence);
         text_make_printable(verdict->advice);
 }
