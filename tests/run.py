@@ -18,7 +18,7 @@ A script may ask for its own terms in a comment among its first lines:
 tests must also pass while all CPUs are busy. A limit tells a hang from a slow machine and nothing else.
 
 More tests run at a time than there are CPUs, since half of a test's time is waiting. The longest begin first, as
-tests/times.txt says (`--note-times` writes it), so that no long one is left over at the end.
+build/check/times.txt says, which each run keeps, or else tests/times.txt, so that no long one is left over at the end.
 
 A process or a file in TMPDIR that a test leaves behind is a failure of that test, and is removed. The last line of all is `N passed, N failed,
 N skipped`; the exit status is 0 only if nothing failed.
@@ -26,6 +26,7 @@ N skipped`; the exit status is 0 only if nothing failed.
 import argparse
 import collections
 import compileall
+import contextlib
 import os
 import re
 import shutil
@@ -44,7 +45,8 @@ VALGRIND = ["valgrind", "--quiet", "--error-exitcode=9", "--leak-check=full", "-
             "--fair-sched=yes", "--vgdb=no"]
 SLOWER = {"asan": 3, "tsan": 5, "valgrind": 8}  # how many times the limit such a build may take
 CHECK_PATIENCE = 10  # times Check's own limits, which are meant for a machine that has nothing else to do
-TIMES = os.path.join(ROOT, "tests", "times.txt")
+TIMES = os.path.join(LOGS, "times.txt")  # as the last runs here took
+TIMES_ELSEWHERE = os.path.join(ROOT, "tests", "times.txt")  # for the first run: a copy of such a file
 COMPILED = ("client/python", "tests/support")  # Python that hundreds of processes import: compiled once, before them
 NOTED_SECONDS = 5  # shorter ones are not noted: where they stand in the order makes no difference
 
@@ -283,23 +285,23 @@ class Report:
 
 def read_times():
     """How long tests took once: "VARIANT:NAME" -> seconds."""
-    try:
-        with open(TIMES, encoding="utf-8") as file:
-            return {name: float(seconds) for seconds, name in (line.split() for line in file if not line.startswith("#"))}
-    except FileNotFoundError:
-        return {}
+    times = {}
+    for path in (TIMES_ELSEWHERE, TIMES):
+        with contextlib.suppress(FileNotFoundError), open(path, encoding="utf-8") as file:
+            times.update((name, float(seconds)) for seconds, name in (line.split() for line in file if not line.startswith("#")))
+    return times
 
 
 def note_times(tests):
     """Keeps how long these tests took, beside what is known of others."""
     times = read_times()
-    for test in tests:
-        times[f"{test.variant}:{test.name}"] = test.seconds
-    with open(TIMES, "w", encoding="utf-8") as file:
-        file.write("# Seconds that the longer tests take in `make check`; the longest begin first. Written by run.py --note-times.\n")
+    times.update((f"{test.variant}:{test.name}", test.seconds) for test in tests if test.seconds > 0)
+    with open(f"{TIMES}.{os.getpid()}", "w", encoding="utf-8") as file:
+        file.write("# Seconds that the longer tests take in `make check`; the longest begin first. A copy of run.py's build/check/times.txt.\n")
         for name, seconds in sorted(times.items(), key=lambda item: (-round(item[1]), item[0])):
             if seconds >= NOTED_SECONDS:
                 file.write(f"{seconds:.0f} {name}\n")
+    os.replace(file.name, TIMES)
 
 
 def longest_first(tests):
@@ -333,7 +335,6 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--jobs", type=int, default=min(8, len(os.sched_getaffinity(0))) + 2, help="tests at a time")
     parser.add_argument("--limit", type=float, default=600, help="seconds, unless a script asks for its own")
-    parser.add_argument("--note-times", action="store_true", help="keep how long they take in tests/times.txt")
     parser.add_argument("tests", nargs="+", metavar="VARIANT:PATH")
     options = parser.parse_args()
 
@@ -353,8 +354,7 @@ def main():
             end_group(group)
         print("interrupted")
         report.failed += 1
-    if options.note_times:
-        note_times(tests)
+    note_times(tests)
     if len(tests) > 1:
         report.again()
         report.times(time.monotonic() - begin)
