@@ -109,6 +109,7 @@ class Test:
         env["CK_TIMEOUT_MULTIPLIER"] = str(CHECK_PATIENCE)
         if self.variant in SLOWER:
             env["CK_FORK"] = "no"
+            env["SUITE_ROUNDS_PART"] = "10"
         env["ASAN_OPTIONS"] = "abort_on_error=0:detect_leaks=1:allocator_may_return_null=1"
         env["UBSAN_OPTIONS"] = "print_stacktrace=1:halt_on_error=1"
         env["TSAN_OPTIONS"] = "halt_on_error=1:second_deadlock_stack=1"

@@ -1,5 +1,6 @@
 #include "tests/support/suite.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #define LIMIT_S 60
@@ -25,4 +26,11 @@ int suite_run(const char *name, const struct suite_row *rows, size_t n_rows) {
         n_failed = srunner_ntests_failed(runner);
         srunner_free(runner);
         return n_failed != 0;
+}
+
+unsigned suite_rounds(unsigned n) {
+        const char *part = getenv("SUITE_ROUNDS_PART");
+        unsigned divisor = part ? (unsigned)strtoul(part, NULL, 10) : 1;
+
+        return divisor > 1 && n > divisor ? n / divisor : n;
 }

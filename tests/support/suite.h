@@ -18,3 +18,7 @@ struct suite_row {
 
 /* Runs them, a minute each at most. Returns the program's exit status. */
 int suite_run(const char *name, const struct suite_row *rows, size_t n_rows);
+
+/* How many of n rounds of the same code are made: all of them, and under sanitizers and valgrind a part, since these
+ * see in the first rounds what they see at all. run.py sets SUITE_ROUNDS_PART there: 10 for a tenth. */
+unsigned suite_rounds(unsigned n);

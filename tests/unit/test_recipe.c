@@ -4,6 +4,7 @@
 #include "daemon/base/half.h"
 #include "proto/order/philox.h"
 #include "tests/support/pixels.h"
+#include "tests/support/suite.h"
 #include "tests/support/vectors.h"
 
 #include <check.h>
@@ -918,7 +919,7 @@ START_TEST(every_box_of_a_plan_lies_where_it_must) {
         char text[320];
 
         dlp_philox_init(&philox, 11, 0, 0, 0);
-        for (unsigned n = 0; n < 20000; n++) {
+        for (unsigned n = 0, rounds = suite_rounds(20000); n < rounds; n++) {
                 uint32_t width = 1 + dlp_philox_below(&philox, n % 2 ? 5000 : 10),
                          height = 1 + dlp_philox_below(&philox, 5000);
                 uint32_t in_width = width, in_height = height;
@@ -1139,7 +1140,7 @@ START_TEST(what_nobody_wants_any_more_is_given_up_between_steps_and_within_long_
         /* Before each step, within each that reads or makes more than a megapixel, and after each chain of aug_mix. Of
          * the tall resize that makes 4.5 of few there would be one look if only those that are read counted: 37. */
         ck_assert_uint_eq(n_asked, 41);
-        for (uint32_t n = 0; n < n_asked; n++) {
+        for (uint32_t n = 0; n < n_asked; n += n_asked / suite_rounds(n_asked)) {
                 interest = (struct interest){ .n_yes = n };
                 ck_assert_int_eq(recipe_run(workspace, &geometry, &view, out, 20 * 3, NULL), -ECANCELED);
                 ck_assert_uint_eq(interest.n_asked, n + 1);
@@ -1213,7 +1214,7 @@ START_TEST(a_pipeline_equals_its_steps_one_by_one) {
         struct dlp_philox philox;
 
         dlp_philox_init(&philox, 12, 0, 0, 0);
-        for (unsigned n = 0; n < 2000; n++) {
+        for (unsigned n = 0, rounds = suite_rounds(2000); n < rounds; n++) {
                 uint32_t width = 1 + dlp_philox_below(&philox, 90), height = 1 + dlp_philox_below(&philox, 90);
                 uint8_t *whole = make_picture(width, height), *by_steps = make_picture(width, height);
                 struct geometry geometry = { .width = width, .height = height };
