@@ -1,7 +1,8 @@
 # The test targets: which programs and scripts run over which build. tests/run.py runs and counts them.
 #
 #   release    every unit test, every script
-#   asan       the same under the address, leak and undefined-behaviour sanitizers, but what only looks at files
+#   asan       the same under the address, leak and undefined-behaviour sanitizers, but what only looks at files, and scripts
+#              that reach nothing which others do not reach
 #   tsan       unit tests of what has threads, and the scripts with many threads and ranks at once
 #   fallback   the build without io_uring: what reads files
 #   valgrind   unit tests of the floors that handle strangers' bytes
@@ -21,8 +22,16 @@ SCRIPTS := $(patsubst tests/integration/%.py,%,$(sort $(wildcard tests/integrati
 # own. The library below it is watched by test_client_*, and what its daemon does for it by the other scripts.
 # Not test_memory: what a sanitizer keeps beside each allocation is not the daemon's memory.
 # test_cluster and test_staging_nodes: MPI leaks on its way out. By hand they run with detect_leaks=0.
-ASAN_SCRIPTS := $(filter-out test_targets test_boot test_bench_report test_bench_gpu test_install test_layers_selftest test_systemd test_order test_wheel test_deb test_completion \
+C_SCRIPTS := $(filter-out test_targets test_boot test_bench_report test_bench_gpu test_install test_layers_selftest test_systemd test_order test_wheel test_deb test_completion \
 	test_cluster test_staging_nodes test_memory test_hardening test_failing_fs test_training_programs test_kernels test_python%,$(SCRIPTS))
+# What these reach of the product's C is reached by the other scripts as well, but for three counters in a thousand. Measured: the
+# build was compiled with `-O1 --coverage`, each script ran with a GCOV_PREFIX of its own, and cases that sanitizers leave out
+# were left out. Scripts with hostile or damaged input, faults, kills and restarts stood at the beginning; the others were added
+# by what they reached first for each CPU second, until 99.5 % of all counters that are not 0 were. Those that were left over
+# and are cheap, or feed bad data, stay too. They run in the release build as before.
+REACH_NOTHING_ELSE := test_closing test_convert_litdata test_counters test_diagnose test_from_dataset test_growth test_metrics test_pixels \
+	test_serving test_staged_contract test_web_page
+ASAN_SCRIPTS := $(filter-out $(REACH_NOTHING_ELSE),$(C_SCRIPTS))
 TSAN_SCRIPTS := $(filter test_serving test_crashes test_damage test_skipping test_workers test_packed test_staging,$(SCRIPTS))
 FALLBACK_SCRIPTS := $(filter test_serving test_damage test_packed,$(SCRIPTS))
 FALLBACK_UNIT := $(filter test_io% test_reader%,$(UNIT_NAMES))
@@ -175,7 +184,7 @@ coverage: ## lines that the release tests reach, by floor
 	@find build/coverage -name '*.gcda' -delete 2>/dev/null || true
 	$(SUBMAKE) VARIANT=coverage LDFLAGS=--coverage all unit build/coverage/demo/rank
 	$(SUBMAKE) VARIANT=release tools
-	@$(RUN) $(call unit_in,coverage,$(UNIT_NAMES)) $(call scripts_in,coverage,$(ASAN_SCRIPTS)) || true
+	@$(RUN) $(call unit_in,coverage,$(UNIT_NAMES)) $(call scripts_in,coverage,$(C_SCRIPTS)) || true
 	@$(PYTHON) tests/support/coverage.py build/coverage
 
 fuzz: ## every parser, coverage-guided: FUZZ_SECONDS (60) each, FUZZ=name for one, FUZZ_BESIDE=2 at a time

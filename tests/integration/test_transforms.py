@@ -10,9 +10,10 @@ import subprocess
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
-from harness import BUILD, SLOWER, Skip, case, equal, main, photos, png, samples_of, write
+from harness import BUILD, IS_SANITIZED, Skip, case, equal, main, photos, png, samples_of, write
 from pillow_resize import begins_with_columns
 
+PART = 10 if IS_SANITIZED else 1  # what is drawn at random is drawn so many times less often
 FILTERS = ("box", "bilinear", "hamming", "bicubic", "lanczos")
 
 
@@ -264,7 +265,7 @@ def compare(tool, replay, steps, picture, place):
 def _(box):
     replay = torchvision()
     rng = random.Random(20)
-    n_pictures, n_refused = 4000 // SLOWER, 0
+    n_pictures, n_refused = 4000 // PART, 0
     with Tool() as tool:
         for _ in range(n_pictures):
             picture = draw_picture(rng, replay)
@@ -286,7 +287,7 @@ def _(box):
     new = Image.Image.resize.__closure__ and next((cell.cell_contents for cell in Image.Image.resize.__closure__
                                                    if getattr(cell.cell_contents, "__name__", "") == "resize"), None)
     direct = new or Image.Image.resize        # without tests/support/pillow_resize.py
-    rng, n_columns, n = random.Random(27), 0, 400 // SLOWER
+    rng, n_columns, n = random.Random(27), 0, 400 // PART
     with Tool() as tool:
         for _ in range(n):
             small = numpy.random.default_rng(rng.getrandbits(32)).integers(0, 256, (5, 4, 3), dtype=numpy.uint8)
@@ -305,7 +306,7 @@ def _(box):
 def _(box):
     replay = torchvision()
     rng = random.Random(25)
-    n_pictures, n_refused = 1500 // SLOWER, 0
+    n_pictures, n_refused = 1500 // PART, 0
     with Tool() as tool:
         for _ in range(n_pictures):
             picture = draw_picture(rng, replay)
@@ -377,7 +378,7 @@ def _(box):
 def _(box):
     replay = torchvision()
     rng = random.Random(25)
-    n_pictures = 1500 // SLOWER
+    n_pictures = 1500 // PART
     with Tool() as tool:
         for number in range(n_pictures):
             picture = draw_picture(rng, replay)
@@ -405,7 +406,7 @@ def _(box):
     replay = torchvision()
     rng = random.Random(21)
     levels = replay.Image.fromarray(replay.numpy.arange(256, dtype=replay.numpy.uint8).repeat(3).reshape(16, 16, 3))
-    n = 300 // SLOWER
+    n = 300 // PART
     with Tool() as tool:
         for _ in range(n):
             compare(tool, replay, draw_form(rng, 3), levels, (0, 0, 0))
@@ -416,7 +417,7 @@ def _(box):
 def _(box):
     replay = torchvision()
     rng = random.Random(22)
-    n = 500 // SLOWER
+    n = 500 // PART
     with Tool() as tool:
         for _ in range(n):
             picture = draw_picture(rng, replay)
@@ -437,7 +438,7 @@ def _(box):
 def _(box):
     replay = torchvision()
     numpy = replay.numpy
-    number = numpy.arange(0, 2**24, 7 * SLOWER, dtype=numpy.uint32)
+    number = numpy.arange(0, 2**24, 7 * PART, dtype=numpy.uint32)
     colours = numpy.stack((number >> 16, number >> 8 & 255, number & 255), -1).astype(numpy.uint8)
     picture = replay.Image.fromarray(colours[:len(colours) // 64 * 64].reshape(64, -1, 3))
     rng = random.Random(23)
@@ -453,7 +454,7 @@ def _(box):
 def _(box):
     replay = torchvision()
     numpy, torch = replay.numpy, replay.torch
-    rng, n, n_values, n_other = random.Random(28), 300 // SLOWER, 0, 0
+    rng, n, n_values, n_other = random.Random(28), 300 // PART, 0, 0
     with Tool() as tool:
         for _ in range(n):
             picture = draw_picture(rng, replay)
@@ -475,7 +476,7 @@ def _(box):
 def _(box):
     replay = torchvision()
     numpy, torch = replay.numpy, replay.torch
-    rng, n, n_values, n_other = random.Random(30), max(6, 20 // SLOWER), 0, 0
+    rng, n, n_values, n_other = random.Random(30), max(6, 20 // PART), 0, 0
     with Tool() as tool:
         for _ in range(n):
             picture = draw_picture(rng, replay)
@@ -506,7 +507,7 @@ def _(box):
 @case("a rectangle that is erased after to or normalize has the numbers of torchvision's class, in each type and layout")
 def _(box):
     replay = torchvision()
-    rng, n = random.Random(29), 400 // SLOWER
+    rng, n = random.Random(29), 400 // PART
     with Tool() as tool:
         for _ in range(n):
             picture = draw_picture(rng, replay)
@@ -538,7 +539,7 @@ def _(box):
 @case("jpeg leaves what Pillow's save() and open() leave, of colours and of grey, whatever the size and the quality")
 def _(box):
     replay = torchvision()
-    rng, n = random.Random(30), 300 // SLOWER
+    rng, n = random.Random(30), 300 // PART
     with Tool() as tool:
         for _ in range(n):
             picture, quality = draw_picture(rng, replay), rng.randint(1, 100)
@@ -559,7 +560,7 @@ def _(box):
     except ImportError as error:
         raise Skip(f"OpenCV or Albumentations is not installed for this python3: {error}; the vectors of test_colors.c are "
                    "compared anyway") from error
-    numpy, rng, n = replay.numpy, random.Random(31), 200 // SLOWER
+    numpy, rng, n = replay.numpy, random.Random(31), 200 // PART
     with Tool() as tool:
         for _ in range(n):
             picture = draw_picture(rng, replay)
