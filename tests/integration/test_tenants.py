@@ -275,6 +275,8 @@ def _(box):
     house.refused(ALICE, "read", path, words=("path",))
     equal(len(house.objects(OWNER, "read", path)), 5, "of its own user")
     equal([row["name"] for row in house.objects(ALICE, "datasets")], ["d"], "what an admin sees of paths")
+    texts = {error_of(house.client(BOB).attach(text, seconds=0))[1].replace(text, "PATH") for text in (path, path + "x")}
+    equal(len(texts), 1, f"what a stranger learns of a path that is in use: {texts}")
     house.daemon.settings["admins"] = f"root {BOB}"
     house.daemon.write_config()
     house.daemon.signal(signal.SIGHUP)

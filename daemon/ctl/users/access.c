@@ -161,7 +161,7 @@ int access_find_dataset(const struct session *session, const char *name, struct 
                         struct why *why) {
         struct catalog_entry *entry = find_entry(session, name);
 
-        if (!entry)
+        if (!entry || (entry->is_path && !access_dataset(session, entry))) /* that root uses it is nobody's business */
                 return unknown_dataset(session, name, why);
         if (!access_dataset(session, entry))
                 return why_set(why, -EACCES,
