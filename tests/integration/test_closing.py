@@ -74,6 +74,17 @@ class Scene:
     def goes_on(self, what):
         equal(self.daemon.dlctl("status").returncode, 0, f"dlctl status after {what}")
 
+    def cpu_ns(self):
+        """CPU time of the main thread, and of those that close."""
+        main, closers = 0, 0
+        for thread in os.listdir(f"/proc/{self.daemon.pid}/task"):
+            with contextlib.suppress(OSError), open(f"/proc/{self.daemon.pid}/task/{thread}/comm", encoding="ascii") as comm, \
+                 open(f"/proc/{self.daemon.pid}/task/{thread}/schedstat", encoding="ascii") as stat:
+                spent = int(stat.read().split()[0])
+                main += spent if int(thread) == self.daemon.pid else 0
+                closers += spent if comm.read().strip() == "closer" else 0
+        return main, closers
+
     def end(self):
         check_sequence(self.daemon.read("d"), N)
         within(30, lambda: self.daemon.n_descriptors() <= self.before, "descriptors are closed")
@@ -162,6 +173,25 @@ def _(box):
     for child in children:
         os.waitpid(child, 0)
     scene.end()
+
+
+@case("memory of which the daemon has the last descriptor is given back by the threads that close")
+def _(box):
+    scene = Scene(box)
+    for packet in (request("attach", attach_body("d")), request("status")):
+        before = scene.cpu_ns()
+        client = HandClient(scene.daemon.socket)
+
+        def send():
+            memory = os.memfd_create("large")
+            os.posix_fallocate(memory, 0, 128 << 20)
+            socket.send_fds(client.socket, [packet], [memory])
+        scene.in_child(send)
+        scene.goes_on("a piece of memory")
+        client.close()
+        scene.end()
+        of_main, of_closers = (now - then for now, then in zip(scene.cpu_ns(), before))
+        equal(of_closers > of_main, True, f"{of_closers} ns of the threads that close, {of_main} ns of the main one")
 
 
 @case("the metrics socket takes no descriptors at all, where the kernel can refuse them; nor does a rank that is attached")

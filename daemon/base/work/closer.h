@@ -1,11 +1,11 @@
 /* base/work/closer.h: closes what strangers have sent.
  *
  * The last close() of a descriptor takes as long as its object wants: a TCP socket with SO_LINGER waits until its peer
- * has read, a file of a FUSE server waits for the server. A client can send such a descriptor, and may do so in a
- * packet that nobody reads, so that it is closed with the connection's socket. Therefore the main thread closes only
- * what cannot wait; a few threads do the rest. What can be interrupted (lingering) is interrupted after
- * CLOSER_PATIENCE_NS. What cannot holds one thread, and one user at most two of them; further ones stay open until it
- * goes on, or until the daemon ends: an ending process does not linger. */
+ * has read, a file of a FUSE server waits for the server, memory of some GiB takes seconds. A client can send such a
+ * descriptor, and may do so in a packet that nobody reads, so that it is closed with the connection's socket. Therefore
+ * the main thread closes only what cannot wait; a few threads do the rest. What can be interrupted (lingering) is
+ * interrupted after CLOSER_PATIENCE_NS. What cannot holds one thread, and one user at most two of them; further ones
+ * stay open until it goes on, or until the daemon ends: an ending process does not linger. */
 #pragma once
 
 #include <stdbool.h>
