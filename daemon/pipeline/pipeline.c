@@ -11,6 +11,7 @@
 
 #include "daemon/base/fair_queue.h"
 #include "daemon/base/log.h"
+#include "daemon/base/work/sweeper.h"
 #include "daemon/pipeline/desk/desk.h"
 #include "daemon/pipeline/planner.h"
 #include "daemon/pipeline/pool.h"
@@ -245,6 +246,9 @@ static int pipeline_start_floors(struct pipeline *pipeline, struct why *why) {
         };
         int r;
 
+        r = sweeper_start(why);
+        if (r < 0)
+                return r;
         r = make_tasks(pipeline, why);
         if (r < 0)
                 return r;
@@ -320,6 +324,7 @@ int pipeline_stop(struct pipeline *pipeline) {
         }
 
         pool_stop(&pipeline->pool);
+        sweeper_stop();       /* what it frees, it frees into what comes next */
         if (pipeline->tables) /* before the planner, because its thread wakes the planner */
                 order_tables_free(pipeline->tables);
         if (pipeline->planner_started)
@@ -343,15 +348,15 @@ int pipeline_stop(struct pipeline *pipeline) {
 
 /* Is it worth trying again? Ranks that have left give their memory back as soon as the samples are dropped that were
  * under way for them, and a trainer that opens one loader after the other must not be refused meanwhile. */
-static bool is_memory_coming(struct pipeline *pipeline, uint32_t n_removing, uint64_t began_ns, uint64_t *removing_ns) {
+static bool is_memory_coming(struct pipeline *pipeline, uint32_t n_coming, uint64_t began_ns, uint64_t *removing_ns) {
         uint64_t now_ns = clock_now_ns();
 
-        if (n_removing > 0)
+        if (n_coming > 0)
                 *removing_ns = now_ns;
         if (now_ns - began_ns >= FREED_WAIT_NS)
                 return false;
-        return n_removing > 0 || (atomic_load_explicit(&pipeline->held.n, memory_order_relaxed) > 0 &&
-                                  now_ns - *removing_ns < HELD_WAIT_NS);
+        return n_coming > 0 || (atomic_load_explicit(&pipeline->held.n, memory_order_relaxed) > 0 &&
+                                now_ns - *removing_ns < HELD_WAIT_NS);
 }
 
 int pipeline_make_stream(struct pipeline *pipeline, const struct stream_options *options, struct stream **ret_stream,
@@ -373,11 +378,12 @@ int pipeline_make_stream(struct pipeline *pipeline, const struct stream_options 
         int r;
 
         for (;;) {
-                uint32_t n_removing = atomic_load_explicit(&pipeline->n_removing, memory_order_acquire);
+                uint32_t n_coming = atomic_load_explicit(&pipeline->n_removing, memory_order_acquire);
 
+                n_coming += sweeper_n_waiting(); /* later: a rank that has been removed may have left its ring there */
                 held_look(&pipeline->held);
                 r = stream_new(options, &memory, ret_stream, why);
-                if (r != -ENOMEM || !is_memory_coming(pipeline, n_removing, began_ns, &removing_ns))
+                if (r != -ENOMEM || !is_memory_coming(pipeline, n_coming, began_ns, &removing_ns))
                         return r;
                 nap();
         }

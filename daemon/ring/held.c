@@ -14,6 +14,7 @@
 
 #include "daemon/base/bytes.h"
 #include "daemon/base/log.h"
+#include "daemon/base/work/sweeper.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/clock.h"
 
@@ -22,6 +23,7 @@
 struct held {
         TAILQ_ENTRY(held) entry;
         struct budget *budget;
+        struct sweep sweep;
         int fd;
         uint64_t n_bytes; /* charged: at most what was charged to the budget for it */
         uint64_t since_ns;
@@ -123,6 +125,13 @@ static void let_go(struct budget *budget, int fd, uint64_t n_bytes) {
         budget_release(budget, n_bytes);
 }
 
+static void sweep(void *userdata) {
+        struct held *held = userdata;
+
+        let_go(held->budget, held->fd, held->n_bytes);
+        free(held);
+}
+
 static void held_free(struct held_list *list, struct held *held) {
         TAILQ_REMOVE(&list->list, held, entry);
         atomic_fetch_sub_explicit(&list->n, 1, memory_order_relaxed);
@@ -130,8 +139,7 @@ static void held_free(struct held_list *list, struct held *held) {
         atomic_fetch_sub_explicit(&list->n_bytes, held->n_bytes, memory_order_relaxed);
         if (held->said)
                 log_info("ring", "%s has released its memory", held->whose);
-        let_go(held->budget, held->fd, held->n_bytes);
-        free(held);
+        sweeper_free(&held->sweep, held->n_bytes, sweep, held);
 }
 
 void held_list_fini(struct held_list *list) {

@@ -147,13 +147,18 @@ static void segment_leave(struct ring *ring, struct segment *segment, uint64_t n
                 budget_release(ring->budget, n_bytes);
 }
 
-void ring_free(struct ring *ring) {
-        if (!ring)
-                return;
+static void free_now(void *userdata) {
+        struct ring *ring = userdata;
+
         segment_leave(ring, &ring->control_segment, ring->control_bytes);
         segment_leave(ring, &ring->payload_segment, ring->payload_bytes);
         pthread_mutex_destroy(&ring->lock);
         free(ring);
+}
+
+void ring_free(struct ring *ring) {
+        if (ring)
+                sweeper_free(&ring->sweep, ring_bytes(ring), free_now, ring);
 }
 
 /* How long did the client take for this batch? It began when the batch was ready and the one before was released, so

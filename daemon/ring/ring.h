@@ -17,6 +17,7 @@
 
 #include "daemon/base/budget.h"
 #include "daemon/base/trace.h"
+#include "daemon/base/work/sweeper.h"
 #include "daemon/ring/held.h"
 #include "daemon/ring/segment.h"
 #include "proto/base/why.h"
@@ -64,6 +65,7 @@ struct ring {
         struct budget *budget;
         struct held_list *held;
         struct step_waits *waits;
+        struct sweep sweep;
         uint64_t control_bytes, payload_bytes; /* charged for each */
         uint64_t made_ns;
         uint32_t rank;

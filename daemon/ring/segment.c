@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "daemon/base/thread.h"
+#include "daemon/base/work/sweeper.h"
 #include "daemon/ring/numa.h"
 #include "proto/base/amounts.h"
 #include "proto/base/cleanup.h"
@@ -214,7 +215,7 @@ int segment_unmap(struct segment *segment) {
         int fd = segment->base ? segment->fd : -1;
 
         if (segment->base) {
-                munmap(segment->base, segment->n_bytes);
+                sweeper_unmap(segment->base, segment->n_bytes);
                 closep(&segment->lent_fd);
         }
         *segment = (struct segment){ .fd = -1, .lent_fd = -1 };

@@ -18,6 +18,7 @@
 #include "proto/limits.h"
 #include "proto/order/epoch_plan.h"
 #include "proto/order/tdperm.h"
+#include "tests/support/stuck_sweeper.h"
 
 /* An owner: a budget, and somebody who waits to be told that there is more. */
 struct owner {
@@ -480,6 +481,35 @@ static void makers_spent(void *userdata, void *payer, uint64_t taken_ns) {
         atomic_fetch_add(&makers->n_spent[payer_of(payer)], taken_ns);
 }
 
+START_TEST(long_orders_and_the_columns_of_samplers_are_given_back_by_a_thread_that_nobody_waits_for) {
+        struct order_spec spec = { .terms = { .n_samples = SWEEP_BYTES / 4, .shuffle = true } };
+        uint64_t n = SWEEP_BYTES / sizeof(double);
+        double *values = calloc(n, sizeof(*values));
+        struct stuck_sweeper stuck;
+        struct order_table *table;
+        struct owner owner;
+        struct order_tables *tables = start(&owner);
+        struct sampling *sampling = sampling_of("weighted(column=w)", values, n);
+        struct why why;
+
+        free(values);
+        ck_assert_int_eq(sweeper_start(&why), 0);
+        ck_assert_int_eq(order_table_get(tables, &spec, &table, NULL), 0);
+        at(&owner, table, 10);
+        sweeper_stick(&stuck);
+        order_table_put(table);
+        while (sweeper_n_waiting() < 2) /* the thread that makes it may be the last to leave it */
+                sched_yield();
+        sampling_unref(sampling);
+        ck_assert_uint_eq(sweeper_n_waiting(), 3);
+        ck_assert_uint_eq(atomic_load(&owner.n_bytes), SWEEP_BYTES);
+        sweeper_go_on(&stuck);
+        ck_assert_uint_eq(atomic_load(&owner.n_bytes), 0);
+        sweeper_stop();
+        stop(&owner, tables);
+}
+END_TEST
+
 START_TEST(however_many_orders_one_user_has_made_another_users_order_has_every_second_turn) {
         struct sampling *sampling = sampling_of("random(replacement=true)", NULL, 0);
         struct makers makers = { .n_others = 0 };
@@ -749,6 +779,7 @@ int main(void) {
         tcase_add_test(tests, what_nobody_wants_any_more_is_not_made_to_its_end);
         tcase_add_test(tests, however_many_orders_one_user_has_made_another_users_order_has_every_second_turn);
         tcase_add_test(tests, a_shuffle_does_not_wait_for_all_shuffles_of_another_user);
+        tcase_add_test(tests, long_orders_and_the_columns_of_samplers_are_given_back_by_a_thread_that_nobody_waits_for);
         tcase_add_test(tests, an_order_that_is_made_is_shared_within_its_epoch_alone);
         tcase_add_test(tests, threads_share_orders_that_are_made_and_leave_them_at_any_moment);
         tcase_add_test(tests, ranks_that_share_tables_all_see_the_same_orders);

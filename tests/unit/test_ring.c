@@ -26,6 +26,7 @@
 #include "proto/frame.h"
 #include "proto/meter.h"
 #include "proto/ring.h"
+#include "tests/support/stuck_sweeper.h"
 
 #define LIMIT (1ull << 30)
 #define BATCH 4u
@@ -599,6 +600,40 @@ START_TEST(memory_stays_charged_while_a_child_of_the_client_or_a_packet_has_it) 
 }
 END_TEST
 
+/* The planner frees rings, and the main thread looks at what is held: neither may be stopped by a user who has many
+ * GiB. */
+START_TEST(the_memory_of_a_large_ring_is_given_back_by_a_thread_that_nobody_waits_for) {
+        struct ring *ring = make_ring(2, SWEEP_BYTES, true);
+        uint64_t all = budget_used(&budget);
+        struct stuck_sweeper stuck;
+        struct why why;
+        int kept;
+
+        ck_assert_int_eq(sweeper_start(&why), 0);
+        kept = dup(ring->payload_segment.lent_fd);
+        sweeper_stick(&stuck);
+        ring_free(ring);
+        ck_assert_uint_eq(budget_used(&budget), all);
+        ck_assert_uint_eq(left.n, 0);
+        sweeper_go_on(&stuck);
+        ck_assert_uint_eq(left.n, 1);
+
+        close(kept);
+        sweeper_stick(&stuck);
+        held_look(&left);
+        ck_assert_uint_eq(left.n, 0);
+        ck_assert_uint_gt(budget_used(&budget), SWEEP_BYTES);
+        sweeper_go_on(&stuck);
+        ck_assert_uint_eq(budget_used(&budget), 0);
+
+        ring = make_ring(2, SWEEP_BYTES, true); /* what waits at the end is done */
+        ring_free(ring);
+        sweeper_stop();
+        ck_assert_uint_eq(budget_used(&budget), 0);
+        free_ring(make_ring(2, SWEEP_BYTES, true));
+}
+END_TEST
+
 START_TEST(a_client_that_unlocks_its_descriptor_stays_charged_or_loses_the_pages) {
         struct ring *ring = make_ring(2, 1 << 20, false);
         uint64_t payload = ring->payload_bytes;
@@ -646,6 +681,7 @@ int main(void) {
         tcase_add_test(memory, memory_stays_charged_while_a_client_that_left_has_its_descriptors);
         tcase_add_test(memory, memory_stays_charged_and_whole_while_a_client_that_left_has_it_mapped);
         tcase_add_test(memory, memory_stays_charged_while_a_child_of_the_client_or_a_packet_has_it);
+        tcase_add_test(memory, the_memory_of_a_large_ring_is_given_back_by_a_thread_that_nobody_waits_for);
         tcase_add_test(memory, a_client_that_unlocks_its_descriptor_stays_charged_or_loses_the_pages);
         tcase_set_timeout(memory, 120);
         suite_add_tcase(suite, memory);

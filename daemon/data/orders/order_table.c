@@ -23,6 +23,7 @@
 #include "daemon/base/thread.h"
 #include "daemon/base/trace.h"
 #include "daemon/base/work/gate.h"
+#include "daemon/base/work/sweeper.h"
 #include "daemon/data/orders/order_growing.h"
 #include "daemon/data/orders/order_made.h"
 #include "proto/base/cleanup.h"
@@ -60,6 +61,7 @@ struct order_table {
         struct gate_turn turn;  /* of that thread */
         int nice;               /* likewise: the value that it has */
         _Atomic uint64_t n_units;
+        struct sweep sweep;
 };
 
 struct order_tables {
@@ -127,9 +129,10 @@ static void tell(struct order_table *table, uint64_t n_done, uint64_t n_total) {
                 options->told(options->userdata, table->spec.payer, table->spec.terms.epoch, n_done, n_total);
 }
 
-/* Frees a table that is not in a list any more. Without the mutex, because release() is the owner's code. */
-static void table_free(struct order_table *table) {
+static void free_now(void *userdata) {
+        struct order_table *table = userdata;
         struct order_tables *tables = table->tables;
+        bool has_memory = table->memory || table->is_made;
 
         if (table->growing.growth) {
                 growth_leave(table->growing.growth, &table->growing.listener);
@@ -140,13 +143,20 @@ static void table_free(struct order_table *table) {
         if (table->is_made)
                 order_made_fini(&table->made);
         if (table->memory)
-                munmap(table->memory, table->n_bytes);
-        if (table->memory || table->is_made) {
+                sweeper_unmap(table->memory, table->n_bytes);
+        if (has_memory) {
                 tell(table, 1, 1); /* perhaps nobody wanted it to the end */
                 if (tables->options.release)
                         tables->options.release(tables->options.userdata, table->spec.payer, table->n_bytes);
         }
         free(table);
+        if (has_memory && tables->options.ready) /* a caller may wait for the memory */
+                tables->options.ready(tables->options.userdata);
+}
+
+/* Frees a table that is not in a list any more. Without the mutex, because release() is the owner's code. */
+static void table_free(struct order_table *table) {
+        sweeper_free(&table->sweep, table->n_bytes, free_now, table);
 }
 
 /* With the mutex: removes the table from the list and from the sums. */
@@ -277,8 +287,6 @@ static void *run(void *argument) {
                         table_remove(table);
                         pthread_mutex_unlock(&tables->mutex);
                         table_free(table);
-                        if (tables->options.ready) /* a caller may wait for its memory */
-                                tables->options.ready(tables->options.userdata);
                         pthread_mutex_lock(&tables->mutex);
                 }
         }
@@ -339,11 +347,8 @@ static void *make(void *argument) {
         if (is_last)
                 table_remove(table);
         pthread_mutex_unlock(&tables->mutex);
-        if (is_last) {
+        if (is_last)
                 table_free(table);
-                if (tables->options.ready) /* a caller may wait for its memory */
-                        tables->options.ready(tables->options.userdata);
-        }
         pthread_mutex_lock(&tables->mutex);
         tables->n_makers--;
         pthread_cond_signal(&tables->maker_ended);

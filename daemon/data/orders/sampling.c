@@ -145,14 +145,19 @@ static void free_owned(struct sampling *sampling) {
         sampling->n_charged_bytes = 0;
 }
 
-void sampling_unref(struct sampling *sampling) {
-        if (!sampling || atomic_fetch_sub_explicit(&sampling->refs, 1, memory_order_acq_rel) > 1)
-                return;
+static void free_now(void *userdata) {
+        struct sampling *sampling = userdata;
+
         free_owned(sampling);
         if (sampling->given)
-                munmap(sampling->given, sampling->n_given_bytes);
+                sweeper_unmap(sampling->given, sampling->n_given_bytes);
         pthread_mutex_destroy(&sampling->lock);
         free(sampling);
+}
+
+void sampling_unref(struct sampling *sampling) {
+        if (sampling && atomic_fetch_sub_explicit(&sampling->refs, 1, memory_order_acq_rel) == 1)
+                sweeper_free(&sampling->sweep, sampling->n_given_bytes + sampling->n_charged_bytes, free_now, sampling);
 }
 
 uint64_t sampling_unit_max(const struct sampling *sampling, uint32_t batch_size) {

@@ -14,6 +14,7 @@
 #include <stdint.h>
 
 #include "daemon/base/budget.h"
+#include "daemon/base/work/sweeper.h"
 #include "daemon/data/source.h"
 #include "proto/order/making/order_text.h"
 
@@ -40,6 +41,7 @@ struct sampling {
         bool is_loaded;        /* lock */
         struct budget *budget; /* paid for n_charged_bytes */
         uint64_t n_charged_bytes;
+        struct sweep sweep;
         void *given; /* the trainer's memory, mapped; NULL: none */
         uint64_t n_given_bytes;
         void *owned[2 * SAMPLING_COLUMNS_MAX]; /* values and ends that were read from the dataset */
