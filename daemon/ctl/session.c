@@ -99,13 +99,26 @@ void session_refuse_for_now(struct session *session, uint64_t id, int error, con
         refuse(session, id, error, text, true, progress);
 }
 
+static void on_leaving(evutil_socket_t fd, short what, void *userdata) {
+        (void)fd;
+        (void)what;
+        session_close(userdata, NULL);
+}
+
 void session_listen(struct session *session, bool on) {
         if (session->closed)
                 return;
+        if (!on && !session->leaving) /* without memory for it, the end is noticed a little later */
+                session->leaving = event_new(session->server->options.base, session->fd, EV_CLOSED, on_leaving,
+                                             session);
         if (on)
                 event_add(session->event, NULL);
         else
                 event_del(session->event);
+        if (on && session->leaving)
+                event_del(session->leaving);
+        else if (session->leaving)
+                event_add(session->leaving, NULL);
 }
 
 /* The client will close the connection; if it does not, another refusal costs nothing. */
@@ -228,6 +241,9 @@ static void say_why(struct session *session, int error, const char *reason) {
 static void hang_up(struct session *session) {
         event_free(session->event);
         session->event = NULL;
+        if (session->leaving)
+                event_free(session->leaving);
+        session->leaving = NULL;
         if (session->process_event)
                 event_free(session->process_event);
         session->process_event = NULL;
@@ -264,6 +280,7 @@ static void close_because(struct session *session, int error, const char *reason
         if (reason)
                 say_why(session, error, reason);
         session->closed = true;
+        atomic_store_explicit(&session->is_unwanted, true, memory_order_relaxed);
         hang_up(session);
         work_session_ends(session, reason);
         if (session->state != SESSION_ATTACHING) /* otherwise its place in the job is kept until attach_done() */

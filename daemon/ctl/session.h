@@ -5,6 +5,7 @@
  * the reply may have closed it: then `closed` is true, and every later send does nothing. */
 #pragma once
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/socket.h>
@@ -28,7 +29,8 @@ struct session {
         struct server *server;
         int fd; /* -1 once it is closed */
         struct event *event;
-        gid_t *groups; /* the peer's supplementary groups */
+        struct event *leaving; /* while it does not listen: the client hangs up; NULL: it has always listened */
+        gid_t *groups;         /* the peer's supplementary groups */
         size_t n_groups;
         struct ucred peer; /* as the kernel saw it at connect: a pid has no meaning in another pid namespace */
         struct process process;
@@ -39,6 +41,7 @@ struct session {
         enum session_state state;
         int sent_fd; /* that came with the request which is being handled; -1: none. A handler may take it over */
         bool closed; /* true once closed; a session that was attaching keeps its job until attach_done() */
+        _Atomic bool is_unwanted; /* likewise, for threads that work for it: until they have ended it is not freed */
 
         /* Set when it attaches. */
         struct job *job;
@@ -70,7 +73,7 @@ void session_free(struct session *session);
 void session_asks(struct session *session);
 void session_asked(struct server *server);
 
-/* Makes the session read requests, or not (while attaching). */
+/* Makes the session read requests, or not (while attaching). That the client hangs up is noticed nevertheless. */
 void session_listen(struct session *session, bool on);
 
 /* Sends; a client that does not read its replies is closed. A closed session is left alone. */

@@ -4,10 +4,13 @@
 #include <errno.h>
 #include <string.h>
 
+#include "daemon/base/work/errand.h"
 #include "daemon/data/growth.h"
 #include "daemon/data/source_type.h"
 #include "proto/base/cleanup.h"
 #include "proto/limits.h"
+
+#define LOOK_SAMPLES 4096u /* between two looks of an errand */
 
 void source_close(struct source *source) {
         if (source)
@@ -234,12 +237,17 @@ static bool are_all_wanted(const struct source *source, const uint32_t *fields, 
         return true;
 }
 
+/* Whoever does not want it any more does not look at the result either (base/work/errand.h). */
+static bool is_still_wanted(uint64_t sample) {
+        return sample % LOOK_SAMPLES > 0 || errand_look() == 0;
+}
+
 static uint64_t find_longest_read(const struct source *source, const uint32_t *fields, uint32_t n_fields) {
         uint64_t n_samples = source->has_fixed_lengths && source->n_samples ? 1 : source->n_samples, longest = 0;
         struct source_read reads[SCHEMA_FIELDS_MAX];
         struct extent extent;
 
-        for (uint64_t sample = 0; sample < n_samples; sample++) {
+        for (uint64_t sample = 0; sample < n_samples && is_still_wanted(sample); sample++) {
                 uint32_t n = 0;
 
                 for (uint32_t i = 0; i < n_fields; i++) {
@@ -283,8 +291,8 @@ int source_longest_together(const struct source *source, uint32_t field, uint32_
                 return -ENOMEM;
         for (uint32_t i = 0; i < n && source->has_fixed_lengths; i++)
                 lengths[i] = source_length(source, 0, field);
-        for (uint64_t sample = source->has_fixed_lengths ? source->n_samples : 0; sample < source->n_samples;
-             sample++) {
+        for (uint64_t sample = source->has_fixed_lengths ? source->n_samples : 0;
+             sample < source->n_samples && is_still_wanted(sample); sample++) {
                 uint64_t length = source_length(source, sample, field);
 
                 if (length > lengths[0])

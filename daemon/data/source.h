@@ -181,10 +181,10 @@ bool extent_is_same_file(const struct extent *one, const struct extent *other);
 
 /* The most bytes that one read for a sample brings if only these stored fields are wanted: what one file has of them,
  * and what lies in between. Known if all stored fields are wanted or the lengths are fixed; else this looks at each
- * sample: milliseconds for a million. */
+ * sample: milliseconds for a million. Too low if nobody wants it any more (base/work/errand.h). */
 uint64_t source_longest_read(const struct source *source, const uint32_t *fields, uint32_t n_fields);
 
 /* The total bytes of the field, stored or known, in the `n` longest samples, each rounded up to a multiple of
- * `alignment`. Looks at each sample unless the lengths are fixed. -ENOMEM. */
+ * `alignment`. Looks at each sample unless the lengths are fixed, as above. -ENOMEM. */
 int source_longest_together(const struct source *source, uint32_t field, uint32_t n, uint64_t alignment,
                             uint64_t *ret_bytes);

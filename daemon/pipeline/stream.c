@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "daemon/base/machine/disk.h"
+#include "daemon/base/work/crew.h"
 #include "daemon/collate/mix/mixing.h"
 #include "daemon/collate/packing.h"
 #include "daemon/data/growth.h"
@@ -245,10 +246,9 @@ static int refuse_largest(uint64_t longest_bytes, uint64_t most_bytes, struct wh
 
 /* Reserves memory for the largest file of the dataset, or for several. A task that finds none free waits until another
  * one gives its own back. */
-static int stream_reserve_large(struct stream *stream, const struct stream_options *options, struct why *why) {
+static int stream_reserve_large(struct stream *stream, uint64_t longest, struct why *why) {
         const struct job_terms *terms = &stream->job->terms;
         uint64_t limit = stream->budget->limit_bytes, cost;
-        uint64_t longest = longest_of_all(options->programs);
         uint64_t n_bytes = (longest + READER_ALIGN) / READER_ALIGN * READER_ALIGN;
         uint32_t n = terms->batch_size < LARGE_AT_ONCE ? terms->batch_size : LARGE_AT_ONCE;
         int r;
@@ -302,22 +302,55 @@ static int load_sampling(struct stream *stream, const struct stream_memory *memo
         return 0;
 }
 
-#define ERRAND_SAMPLES (1u << 20) /* to look at each of fewer takes some milliseconds */
+#define ERRAND_SAMPLES (1u << 20)    /* to look at each of fewer takes some milliseconds */
+#define ERRAND_TICK_NS 1000000000ull /* meanwhile there is nothing to do */
 
-/* What may look at each sample is work of the user who asks for it. */
-static int look_at_samples(struct stream *stream, const struct stream_options *options,
-                           const struct stream_memory *memory, struct why *why) {
-        bool is_errand = stream->job->sampling || stream->n_samples >= ERRAND_SAMPLES;
+struct looking {
+        struct stream *stream;
+        const struct stream_options *options;
+        const struct stream_memory *memory;
+        uint64_t longest; /* of reads */
+        int result;
+        struct why *why;
+};
+
+static void look(void *userdata) {
+        struct looking *looking = userdata;
+
+        looking->result = load_sampling(looking->stream, looking->memory, looking->why);
+        if (looking->result == 0)
+                looking->result = stream_plan_layout(looking->stream, looking->options, looking->memory, looking->why);
+        if (looking->result == 0)
+                looking->longest = longest_of_all(looking->options->programs);
+}
+
+/* What was not looked at to the end is not used. */
+static void look_as_errand(void *userdata) {
+        struct looking *looking = userdata;
+
+        errand_begin(&looking->stream->job->household->user->errands, looking->options->is_unwanted);
+        look(looking);
+        if (looking->result == 0 && errand_look() < 0)
+                looking->result = why_errno(looking->why, -ECANCELED, "stream");
+        errand_end();
+}
+
+static void nothing(void *userdata) {
+        (void)userdata;
+}
+
+/* What may look at each sample is work of the user who asks for it. It has a thread of its own, which ends with it: one
+ * that may not lower its nice value again would leave it to all that it starts, such as the making of an order. */
+static int look_at_samples(struct looking *looking) {
+        const struct stream *stream = looking->stream;
         int r;
 
-        if (is_errand)
-                errand_begin(&stream->job->household->user->errands);
-        r = load_sampling(stream, memory, why);
-        if (r == 0)
-                r = stream_plan_layout(stream, options, memory, why);
-        if (is_errand)
-                errand_end();
-        return r;
+        if (!stream->job->sampling && stream->n_samples < ERRAND_SAMPLES) {
+                look(looking);
+                return looking->result;
+        }
+        r = crew_run("errand", 1, look_as_errand, ERRAND_TICK_NS, nothing, looking);
+        return r < 0 ? why_errno(looking->why, r, "stream") : looking->result;
 }
 
 /* A stream that has ended is told to the client before it asks for its first batch. */
@@ -355,6 +388,7 @@ int stream_new(const struct stream_options *options, const struct stream_memory 
         const struct source *index = dataset_source(options->dataset->dataset);
         struct dlp_epoch_terms epoch;
         struct order_spec spec;
+        struct looking looking;
         struct stream *stream;
         int r;
 
@@ -391,7 +425,8 @@ int stream_new(const struct stream_options *options, const struct stream_memory 
                                     : DLP_EPOCH_MAX + 1;
         stream_go_to(stream, &options->first);
 
-        r = look_at_samples(stream, options, memory, why);
+        looking = (struct looking){ .stream = stream, .options = options, .memory = memory, .why = why };
+        r = look_at_samples(&looking);
         spec = stream_order_spec(stream, stream->epoch);
         if (r == 0) /* once for each job: so the end of an epoch never needs memory that is not available */
                 r = job_reserve_orders(options->job, memory->budget, 2 * order_table_bytes(&spec), why);
@@ -402,7 +437,7 @@ int stream_new(const struct stream_options *options, const struct stream_memory 
         }
         stream->order_epoch = stream->epoch;
         if (r == 0)
-                r = stream_reserve_large(stream, options, why);
+                r = stream_reserve_large(stream, looking.longest, why);
         if (r == 0)
                 r = make_desk(stream, options, memory, why);
         if (r == 0)

@@ -87,7 +87,8 @@ struct stream_options {
         uint64_t n_epochs; /* from first.epoch on; 0: no end */
         uint32_t n_slots;
         int numa_node;
-        int wake_socket; /* taken over: a duplicate of the session's */
+        int wake_socket;                 /* taken over: a duplicate of the session's */
+        const _Atomic bool *is_unwanted; /* set when nobody waits for the stream any more; NULL: never */
 };
 
 struct stream {

@@ -1,5 +1,6 @@
 #include "daemon/base/work/errand.h"
 
+#include <errno.h>
 #include <limits.h>
 #include <pthread.h>
 #include <sys/resource.h>
@@ -17,6 +18,7 @@ static uint32_t n_full;
 /* Of the calling thread. */
 static _Thread_local struct {
         struct errands *errands;
+        const _Atomic bool *is_unwanted;
         uint32_t n_begun;   /* within each other */
         int nice, own_nice; /* that it has, and that it had before */
         uint64_t looked_ns, cpu_ns;
@@ -77,10 +79,11 @@ static void pay(void) {
         mine.cpu_ns = cpu_ns;
 }
 
-void errand_begin(struct errands *errands) {
+void errand_begin(struct errands *errands, const _Atomic bool *is_unwanted) {
         if (mine.n_begun++ > 0)
                 return;
         mine.errands = errands;
+        mine.is_unwanted = is_unwanted;
         mine.nice = mine.own_nice = getpriority(PRIO_PROCESS, 0);
         mine.looked_ns = clock_now_ns();
         mine.cpu_ns = cpu_now_ns();
@@ -96,20 +99,24 @@ void errand_end(void) {
         if (mine.errands)
                 atomic_fetch_sub_explicit(&mine.errands->n_threads, 1, memory_order_relaxed);
         mine.errands = NULL;
+        mine.is_unwanted = NULL;
         have_nice(mine.own_nice);
 }
 
-void errand_look(void) {
+int errand_look(void) {
         uint64_t now_ns;
 
         if (mine.n_begun == 0)
-                return;
+                return 0;
+        if (mine.is_unwanted && atomic_load_explicit(mine.is_unwanted, memory_order_relaxed))
+                return -ECANCELED;
         now_ns = clock_now_ns();
         if (now_ns - mine.looked_ns < LOOK_NS)
-                return;
+                return 0;
         mine.looked_ns = now_ns;
         pay();
         follow_nice();
+        return 0;
 }
 
 struct errands *errand_joined(void) {

@@ -10,6 +10,7 @@
 #pragma once
 
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "daemon/base/fair_queue.h"
@@ -30,12 +31,15 @@ void errands_set_nice(int nice);
 int errand_nice(int nice, uint32_t n_threads, uint32_t n_weigh);
 
 /* The calling thread works for somebody until errand_end(); NULL: for nobody, who is not charged, and has the nice
- * value of a single thread. Within an errand another one changes nothing. */
-void errand_begin(struct errands *errands);
+ * value of a single thread. Somebody else sets `is_unwanted` when the work has become useless; NULL: nobody does.
+ * Within an errand another one changes nothing. A thread that may not lower its nice value keeps what it had last: it
+ * should end with its errand. */
+void errand_begin(struct errands *errands, const _Atomic bool *is_unwanted);
 void errand_end(void);
 
-/* Quick; call it after each few thousand things, or before each read. Outside of an errand it does nothing. */
-void errand_look(void);
+/* Quick; call it after each few thousand things, or before each read. -ECANCELED: nobody wants it any more. Outside of
+ * an errand it does nothing. */
+int errand_look(void);
 
 /* That of the calling thread, for others that do a part of its work; NULL: it is nobody's, or on none. */
 struct errands *errand_joined(void);

@@ -16,7 +16,7 @@ void indexing_join(struct indexing *indexing) {
                 errand_end();
         joined = indexing;
         if (joined)
-                errand_begin(joined->errands);
+                errand_begin(joined->errands, NULL);
 }
 
 struct indexing *indexing_joined(void) {

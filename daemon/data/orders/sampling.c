@@ -218,15 +218,17 @@ static int load_column(struct sampling *sampling, const struct source *source, c
         r = source_column_find(source, wish, &field, why);
         if (r < 0)
                 return r;
-        n_bytes = source_column_bytes(source, field, wish->is_lengths);
         shorten(what, sizeof(what), "the column \"%s\" of the sampler", wish->name);
+        r = source_column_bytes(source, field, wish->is_lengths, &n_bytes);
+        if (r < 0)
+                return why_errno(why, r, "%s", what);
         r = budget_reserve(sampling->budget, n_bytes, what, why);
         if (r < 0)
                 return r;
         sampling->n_charged_bytes += n_bytes;
         r = source_column_read(source, field, wish->is_lengths, column);
         if (r < 0)
-                return why_errno(why, r, "the column \"%s\" of the sampler", wish->name);
+                return why_errno(why, r, "%s", what);
         column->name = wish->name;
         sampling->owned[sampling->n_owned++] = (void *)(uintptr_t)column->values;
         sampling->owned[sampling->n_owned++] = (void *)(uintptr_t)column->ends;

@@ -6,13 +6,13 @@
 #include <string.h>
 
 #include "daemon/base/work/errand.h"
+#include "proto/base/cleanup.h"
 
 #define LOOK_SAMPLES 4096u /* between two looks of an errand */
 
-/* A column of 10^9 samples takes minutes. */
-static void look(uint64_t sample) {
-        if (sample % LOOK_SAMPLES == 0)
-                errand_look();
+/* A column of 10^9 samples takes minutes. -ECANCELED: nobody wants it any more. */
+static int look(uint64_t sample) {
+        return sample % LOOK_SAMPLES == 0 ? errand_look() : 0;
 }
 
 static bool has_varying_length(const struct schema_field *field) {
@@ -85,24 +85,37 @@ static uint64_t row_bytes(const struct schema_field *field) {
         return n;
 }
 
-static uint64_t n_values(const struct source *source, uint32_t field) {
+static int count_values(const struct source *source, uint32_t field, uint64_t *ret_n) {
         uint64_t n_bytes = 0;
+        int r;
 
         for (uint64_t i = 0; i < source->n_samples; i++) {
-                look(i);
+                r = look(i);
+                if (r < 0)
+                        return r;
                 n_bytes += source_length(source, i, field);
         }
-        return n_bytes / dlp_dtype_bytes(source->schema.fields[field].dtype);
+        *ret_n = n_bytes / dlp_dtype_bytes(source->schema.fields[field].dtype);
+        return 0;
 }
 
-uint64_t source_column_bytes(const struct source *source, uint32_t field, bool is_lengths) {
+int source_column_bytes(const struct source *source, uint32_t field, bool is_lengths, uint64_t *ret_bytes) {
         const struct schema_field *described = &source->schema.fields[field];
+        uint64_t n = source->n_samples;
+        int r = 0;
 
-        if (counts(described, is_lengths))
-                return source->n_samples * sizeof(uint32_t);
-        if (described->n_dims == 0)
-                return source->n_samples * dlp_dtype_bytes(described->dtype);
-        return n_values(source, field) * dlp_dtype_bytes(described->dtype) + source->n_samples * sizeof(uint64_t);
+        if (counts(described, is_lengths)) {
+                *ret_bytes = n * sizeof(uint32_t);
+                return 0;
+        }
+        if (described->n_dims > 0)
+                r = count_values(source, field, &n);
+        if (r < 0)
+                return r;
+        *ret_bytes = n * dlp_dtype_bytes(described->dtype);
+        if (described->n_dims > 0)
+                *ret_bytes += source->n_samples * sizeof(uint64_t);
+        return 0;
 }
 
 bool source_column_counts(const struct source *source, uint32_t field, bool is_lengths) {
@@ -116,16 +129,19 @@ uint32_t source_column_length(const struct source *source, uint32_t field, uint6
 }
 
 static int read_lengths(const struct source *source, uint32_t field, struct dlp_column *column) {
-        uint32_t *lengths = malloc((source->n_samples + 1) * sizeof(*lengths));
+        _cleanup_(freep) uint32_t *lengths = malloc((source->n_samples + 1) * sizeof(*lengths));
 
         if (!lengths)
                 return -ENOMEM;
         for (uint64_t i = 0; i < source->n_samples; i++) {
-                look(i);
+                int r = look(i);
+
+                if (r < 0)
+                        return r;
                 lengths[i] = source_column_length(source, field, i);
         }
         *column = (struct dlp_column){ .dtype = DLP_DTYPE_UINT32,
-                                       .values = lengths,
+                                       .values = TAKE_PTR(lengths),
                                        .n_values = source->n_samples,
                                        .n_samples = source->n_samples };
         return 0;
@@ -134,43 +150,53 @@ static int read_lengths(const struct source *source, uint32_t field, struct dlp_
 static int read_values(const struct source *source, uint32_t field, struct dlp_column *column) {
         enum dlp_dtype dtype = source->schema.fields[field].dtype;
         uint64_t each = dlp_dtype_bytes(dtype);
-        uint8_t *values = malloc((source->n_samples + 1) * each);
+        _cleanup_(freep) uint8_t *values = malloc((source->n_samples + 1) * each);
 
         if (!values)
                 return -ENOMEM;
         for (uint64_t i = 0; i < source->n_samples; i++) {
-                look(i);
+                int r = look(i);
+
+                if (r < 0)
+                        return r;
                 source_value(source, i, field, values + i * each);
         }
-        *column = (struct dlp_column){
-                .dtype = dtype, .values = values, .n_values = source->n_samples, .n_samples = source->n_samples
-        };
+        *column = (struct dlp_column){ .dtype = dtype,
+                                       .values = TAKE_PTR(values),
+                                       .n_values = source->n_samples,
+                                       .n_samples = source->n_samples };
         return 0;
 }
 
 static int read_lists(const struct source *source, uint32_t field, struct dlp_column *column) {
         enum dlp_dtype dtype = source->schema.fields[field].dtype;
-        uint64_t each = dlp_dtype_bytes(dtype), n = 0;
-        uint8_t *values = malloc((n_values(source, field) + 1) * each);
-        uint64_t *ends = malloc((source->n_samples + 1) * sizeof(*ends));
+        uint64_t each = dlp_dtype_bytes(dtype), n_all, n = 0;
+        _cleanup_(freep) uint8_t *values = NULL;
+        _cleanup_(freep) uint64_t *ends = NULL;
+        int r = count_values(source, field, &n_all);
 
-        if (!values || !ends) {
-                free(values);
-                free(ends);
+        if (r < 0)
+                return r;
+        values = malloc((n_all + 1) * each);
+        ends = malloc((source->n_samples + 1) * sizeof(*ends));
+        if (!values || !ends)
                 return -ENOMEM;
-        }
         for (uint64_t i = 0; i < source->n_samples; i++) {
                 uint64_t n_here = source_length(source, i, field) / each;
 
-                look(i);
+                r = look(i);
+                if (r < 0)
+                        return r;
                 if (n_here > 0)
                         source_value(source, i, field, values + n * each);
                 n += n_here;
                 ends[i] = n;
         }
-        *column = (struct dlp_column){
-                .dtype = dtype, .values = values, .n_values = n, .ends = ends, .n_samples = source->n_samples
-        };
+        *column = (struct dlp_column){ .dtype = dtype,
+                                       .values = TAKE_PTR(values),
+                                       .n_values = n,
+                                       .ends = TAKE_PTR(ends),
+                                       .n_samples = source->n_samples };
         return 0;
 }
 

@@ -17,8 +17,9 @@ bool source_column_counts(const struct source *source, uint32_t field, bool is_l
 /* That of one sample; what uint32_t cannot hold is its largest number. */
 uint32_t source_column_length(const struct source *source, uint32_t field, uint64_t sample);
 
-/* Bytes of memory that the column takes. Looks at each sample if a sample has a list. */
-uint64_t source_column_bytes(const struct source *source, uint32_t field, bool is_lengths);
+/* Bytes of memory that the column takes. Looks at each sample if a sample has a list. -ECANCELED: nobody wants it any
+ * more (base/work/errand.h). */
+int source_column_bytes(const struct source *source, uint32_t field, bool is_lengths, uint64_t *ret_bytes);
 
-/* Reads it. What `ret_column` refers to is the caller's (free()); its name is not set. -ENOMEM. */
+/* Reads it. What `ret_column` refers to is the caller's (free()); its name is not set. -ENOMEM, -ECANCELED. */
 int source_column_read(const struct source *source, uint32_t field, bool is_lengths, struct dlp_column *ret_column);

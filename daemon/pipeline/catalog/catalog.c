@@ -151,7 +151,7 @@ void opening_work(void *userdata) {
                                      .max_copied = max_copied(entry->catalog->budget) };
 
         entry->has_parts = false;
-        errand_begin(opening->errands);
+        errand_begin(opening->errands, NULL);
         opening->result = opening_lock(opening);
         if (opening->result == 0)
                 opening->result = open_dataset(opening, &spec, &watch);

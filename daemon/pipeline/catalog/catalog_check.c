@@ -22,7 +22,7 @@ struct check {
 static void check_work(void *userdata) {
         struct check *check = userdata;
 
-        errand_begin(check->errands);
+        errand_begin(check->errands, NULL);
         check->result = dataset_is_current(check->open->dataset, &check->why);
         errand_end();
 }

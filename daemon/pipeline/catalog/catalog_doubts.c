@@ -28,7 +28,7 @@ static void *doubts_main(void *userdata) {
         struct doubts *doubts = userdata;
         struct why text;
 
-        errand_begin(NULL); /* one that hangs may outlive whoever asked */
+        errand_begin(NULL, NULL); /* one that hangs may outlive whoever asked */
         dataset_doubts(doubts->dataset, doubts->max_ns, &doubts->is_unwanted, &doubts->sample, &text);
         errand_end();
         pthread_mutex_lock(&doubts->lock);
