@@ -111,8 +111,8 @@ struct codec_terms {
 
 /* What steps of a pipeline name that is not in the daemon itself. Either may be NULL: there are none. */
 struct codec_named {
-        struct tokenizers *tokenizers; /* tokens(NAME) */
-        struct plugins *plugins;       /* plugin(NAME.STEP) */
+        struct at_hand *tokenizers; /* tokens(NAME) */
+        struct plugins *plugins;    /* plugin(NAME.STEP) */
 };
 
 /* Makes a codec for field `idx_field` of the source with the steps of a part of a pipeline (`text`; NULL: the field as

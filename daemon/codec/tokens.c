@@ -68,7 +68,7 @@ static int choose_text(struct codec *codec, const struct source *source, const c
         return r;
 }
 
-static int find_tokenizer(struct codec_tokens *tokens, struct tokenizers *tokenizers, struct why *why) {
+static int find_tokenizer(struct codec_tokens *tokens, struct at_hand *tokenizers, struct why *why) {
         struct token_steps *steps = &tokens->steps;
         const char *digest;
         struct why what;
@@ -76,9 +76,10 @@ static int find_tokenizer(struct codec_tokens *tokens, struct tokenizers *tokeni
 
         if (!tokenizers)
                 return why_set(why, -EINVAL, "pipeline, column %zu: there are no tokenizers here", steps->column);
-        r = tokenizers_get(tokenizers, steps->name, &tokens->tokenizer, &what);
+        r = at_hand_get(tokenizers, steps->name, &tokens->tokenizer, &what);
         if (r < 0)
-                return why_set(why, r == -ENOMEM ? r : -EINVAL, "pipeline, column %zu: %s", steps->column, what.text);
+                return why_set(why, r == -ENOMEM || r == -EAGAIN ? r : -EINVAL, "pipeline, column %zu: %s",
+                               steps->column, what.text);
         digest = tokenizer_digest(tokens->tokenizer);
         if (steps->digest[0] && strcmp(steps->digest, digest) != 0)
                 return why_set(
@@ -123,7 +124,7 @@ int tokens_choose(struct codec *codec, const struct source *source, const char *
 
         if (r == 0)
                 r = choose_text(codec, source, text, (size_t)(at - text), named, why);
-        if (r == 0 && !(named && named->tokenizers && tokenizers_are_elsewhere(named->tokenizers))) {
+        if (r == 0 && !(named && named->tokenizers && named->tokenizers->are_elsewhere)) {
                 r = find_tokenizer(tokens, named ? named->tokenizers : NULL, why);
                 if (r == 0)
                         r = check_lengths(tokens, why);

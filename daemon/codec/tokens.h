@@ -4,7 +4,7 @@
 #include "daemon/codec/codec_type.h"
 
 /* Makes the codec serve tokens: `text` has the step at `at`, and what stands before it makes text of the field. -EINVAL
- * with the column; what tokenizers_get() gives; -ENOMEM. */
+ * with the column; what at_hand_get() gives; -ENOMEM. */
 int tokens_choose(struct codec *codec, const struct source *source, const char *text, const char *at,
                   const struct codec_named *named, struct why *why);
 

@@ -42,7 +42,8 @@ struct server_options {
         struct catalog *catalog;
         struct background *background;
         struct budget *budget;
-        struct codec_named named; /* what pipelines can name */
+        struct tokenizers *tokenizers; /* that pipelines can name, */
+        struct plugins *plugins;       /* and these */
         uint32_t default_slots;
         struct quotas quotas;
         const struct admins *admins; /* the caller's, who may change them between two events */

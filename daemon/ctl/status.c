@@ -185,7 +185,7 @@ static void list_arguments(const struct plugin_step *step, char *text, size_t si
 /* A line for each plug-in, and one for each of its steps. The names stay until the reply is sent: main thread only. */
 static void add_plugins(struct facts *facts, const struct server *server) {
         static char names[PLUGIN_FACTS_MAX][2 * DLPLUGIN_NAME_MAX];
-        const struct plugins *plugins = server->options.named.plugins;
+        const struct plugins *plugins = server->options.plugins;
 
         for (size_t i = 0; i < plugins_count(plugins) && facts->n < PLUGIN_FACTS_MAX; i++) {
                 const struct plugin *plugin = plugins_at(plugins, i);

@@ -60,6 +60,7 @@ static int check_number(struct numbering *numbering, const struct json_node *nod
                         uint64_t is, struct why *why) {
         uint32_t known = vocabulary_find(numbering->vocabulary, text, n);
         uint64_t wanted;
+        int r;
 
         if (known == TOKEN_NONE)
                 known = vocabulary_find(&numbering->seen, text, n);
@@ -69,7 +70,8 @@ static int check_number(struct numbering *numbering, const struct json_node *nod
                                         wanted);
         if (wanted == numbering->next)
                 numbering->next++;
-        return vocabulary_add(&numbering->seen, text, n, (uint32_t)is) < 0 ? why_errno(why, -ENOMEM, "tokenizer") : 0;
+        r = vocabulary_add(&numbering->seen, text, n, (uint32_t)is);
+        return r < 0 ? why_errno(why, r, "tokenizer") : 0;
 }
 
 static int read_token(const struct json_node *node, const struct normalizer *normalizer, struct normal_memory *memory,

@@ -160,9 +160,9 @@ static int bpe_read(const struct json_node *node, bool is_byte_level, struct mod
                 return json_node_refuse(&members[6], -EINVAL, why, "is not supported with end_of_word_suffix");
         if (!is_byte_level)
                 find_fallback(bpe, model);
-        else if (add_bytes(bpe, model) < 0)
-                return why_errno(why, -ENOMEM, "tokenizer");
-        return 0;
+        else
+                r = add_bytes(bpe, model);
+        return r < 0 ? why_errno(why, r, "tokenizer") : 0;
 }
 
 static void bpe_free(struct model *model) {

@@ -95,7 +95,7 @@ static int read_special(const struct json_node *node, const struct json_node *sp
         json_scan_init(&scan, specials->value.bytes, specials->value.n_bytes);
         r = json_next(&scan, &key, why);
         while (r == 0 && (r = json_next(&scan, &key, why)) == 0 && key.kind == JSON_KEY) {
-                r = json_value(&scan, &value, why);
+                r = json_node_next(&scan, &value, why);
                 if (r == 0 && json_string_is(&key, (const char *)name, n_name))
                         one.value = value;
         }

@@ -7,10 +7,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/base/work/errand.h"
 #include "proto/base/cleanup.h"
 
 #define PATH_MAX_SHOWN 200u
 #define TEXT_SHOWN     40u
+#define LOOK_TOKENS    4096u /* between two looks of an errand */
 
 /* ---- paths ----------------------------------------------------------------------------------------------------- */
 
@@ -40,7 +42,29 @@ int json_node_refuse(const struct json_node *node, int error, struct why *why, c
 }
 
 static int malformed(const struct json_node *node, int r, const struct why *what, struct why *why) {
-        return json_node_refuse(node, r == -ENOMEM ? r : -EBADMSG, why, "%s", what->text);
+        return json_node_refuse(node, r == -ENOMEM || r == -ECANCELED ? r : -EBADMSG, why, "%s", what->text);
+}
+
+/* ---- scanning -------------------------------------------------------------------------------------------------- */
+
+int json_node_next(struct json_scan *scan, struct json_token *ret_token, struct why *why) {
+        struct json_token inner;
+        uint32_t depth, n = 0;
+        int r = json_next(scan, ret_token, why);
+
+        if (r != 0)
+                return r;
+        if (ret_token->kind != JSON_ARRAY && ret_token->kind != JSON_OBJECT)
+                return errand_look() < 0 ? why_errno(why, -ECANCELED, "tokenizer") : 0;
+        depth = scan->depth;
+        while (r == 0 && scan->depth >= depth) {
+                if (n++ % LOOK_TOKENS == 0 && errand_look() < 0)
+                        return why_errno(why, -ECANCELED, "tokenizer");
+                r = json_next(scan, &inner, why);
+        }
+        if (r == 0)
+                ret_token->n_bytes = (size_t)(scan->bytes + scan->at - ret_token->bytes);
+        return r;
 }
 
 /* ---- members --------------------------------------------------------------------------------------------------- */
@@ -53,7 +77,7 @@ int json_node_root(const void *bytes, size_t n_bytes, struct json_node *ret_root
         int r;
 
         json_scan_init(&scan, bytes, n_bytes);
-        r = json_value(&scan, &root.value, &what);
+        r = json_node_next(&scan, &root.value, &what);
         if (r == 0)
                 r = json_next(&scan, &token, &what); /* nothing comes after it */
         if (r != 0)
@@ -108,7 +132,7 @@ int json_node_members(const struct json_node *object, const char *const *names, 
                         return malformed(object, r, &what, why);
                 if (key.kind == JSON_OBJECT_END)
                         return 0;
-                r = json_value(&scan, &value, &what);
+                r = json_node_next(&scan, &value, &what);
                 if (r < 0)
                         return malformed(object, r, &what, why);
                 i = find_name(&key, names, n);
@@ -121,6 +145,27 @@ int json_node_members(const struct json_node *object, const char *const *names, 
         }
 }
 
+int json_node_find(const struct json_node *object, const char *name, struct json_token *ret_value, struct why *why) {
+        struct json_token key, value;
+        struct json_scan scan;
+        bool is_found = false;
+        int r = enter(object, JSON_OBJECT, &scan, why);
+
+        while (r == 0) {
+                bool is_it;
+
+                r = json_next(&scan, &key, why);
+                if (r < 0 || key.kind == JSON_OBJECT_END)
+                        break;
+                is_it = json_string_is(&key, name, strlen(name));
+                r = json_node_next(&scan, &value, why);
+                if (r == 0 && is_it)
+                        *ret_value = value;
+                is_found |= is_it;
+        }
+        return r < 0 ? r : is_found ? 0 : JSON_ABSENT;
+}
+
 int json_node_type(const struct json_node *object, char type[64], struct why *why) {
         struct json_node member = { .parent = object, .name = "type" };
         size_t n = 0;
@@ -129,9 +174,11 @@ int json_node_type(const struct json_node *object, char type[64], struct why *wh
         type[0] = '\0';
         if (object->value.kind != JSON_OBJECT)
                 return json_node_refuse(object, -EINVAL, why, "is not an object");
-        r = json_find(object->value.bytes, object->value.n_bytes, "type", &member.value, NULL);
+        r = json_node_find(object, "type", &member.value, why);
         if (r == JSON_ABSENT)
                 return 0;
+        if (r == -ECANCELED)
+                return r;
         if (r < 0 || member.value.kind != JSON_STRING || member.value.n_bytes >= 64)
                 return json_node_refuse(&member, -EINVAL, why, "is not the name of a type");
         r = json_string_read(member.value.bytes, member.value.n_bytes, (uint8_t *)type, &n, NULL);
@@ -150,7 +197,7 @@ int json_elements_begin(struct json_elements *elements, const struct json_node *
 int json_elements_next(struct json_elements *elements, struct json_node *ret_element, struct why *why) {
         struct json_node element = { .parent = elements->array, .idx = elements->n };
         struct why what;
-        int r = json_value(&elements->scan, &element.value, &what);
+        int r = json_node_next(&elements->scan, &element.value, &what);
 
         if (r < 0)
                 return malformed(&element, r, &what, why);

@@ -2,7 +2,8 @@
  *
  * What a tokenizer does follows from every member, so a member that nobody knows is refused, not passed over: a message
  * names its path, as in pre_tokenizer.pretokenizers[1].behavior. Nodes lie on the stack of who reads them and point
- * into the text. Errors: -EBADMSG for JSON that is malformed, -EINVAL for anything else; `why` says all. */
+ * into the text. Errors: -EBADMSG for JSON that is malformed, -ECANCELED, -ENOMEM, -EINVAL for anything else;
+ * `why` says all. */
 #pragma once
 
 #include <stdbool.h>
@@ -24,6 +25,13 @@ int json_node_root(const void *bytes, size_t n_bytes, struct json_node *ret_root
 /* `error`, and the text with the path before it. */
 int json_node_refuse(const struct json_node *node, int error, struct why *why, const char *format, ...)
         __attribute__((format(printf, 4, 5)));
+
+/* The next value of a scan, whole, as json_value(). Within an errand -ECANCELED: nobody wants the tokenizer any more.
+ */
+int json_node_next(struct json_scan *scan, struct json_token *ret_token, struct why *why);
+
+/* The value of the last member of an object that has this name; JSON_ABSENT: there is none. */
+int json_node_find(const struct json_node *object, const char *name, struct json_token *ret_value, struct why *why);
 
 /* Finds these members of an object, and refuses any other that is not null. Those that are missing or null have the
  * kind JSON_END. */

@@ -13,11 +13,17 @@ static int find_type(const struct json_node *node, const struct model_type **ret
 
         if (r < 0)
                 return r;
-        if (!type[0] && json_find(node->value.bytes, node->value.n_bytes, "merges", &value, NULL) == 0)
-                strcpy(type, "BPE");
-        else if (!type[0] &&
-                 json_find(node->value.bytes, node->value.n_bytes, "max_input_chars_per_word", &value, NULL) == 0)
-                strcpy(type, "WordPiece");
+        if (!type[0]) {
+                r = json_node_find(node, "merges", &value, why);
+                if (r == 0)
+                        strcpy(type, "BPE");
+                else if (r == JSON_ABSENT)
+                        r = json_node_find(node, "max_input_chars_per_word", &value, why);
+                if (r == 0 && !type[0])
+                        strcpy(type, "WordPiece");
+                if (r < 0)
+                        return r;
+        }
         for (size_t i = 0; i < sizeof(TYPES) / sizeof(TYPES[0]); i++)
                 if (strcmp(type, TYPES[i]->name) == 0) {
                         *ret_type = TYPES[i];

@@ -4,6 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/base/work/errand.h"
+
+#define LOOK_ENTRIES 4096u /* between two looks of an errand */
+
 void vocabulary_fini(struct vocabulary *vocabulary) {
         grow_free(&vocabulary->bytes);
         grow_free(&vocabulary->entries);
@@ -53,6 +57,8 @@ static int widen(struct vocabulary *vocabulary) {
         for (uint32_t i = 0; i < vocabulary->n_entries; i++) {
                 const uint8_t *bytes = vocabulary_at(vocabulary, i, &n, &token);
 
+                if (i % LOOK_ENTRIES == 0 && errand_look() < 0)
+                        return -ECANCELED;
                 *find_slot(vocabulary, bytes, n) = i + 1;
         }
         return 0;
@@ -61,9 +67,10 @@ static int widen(struct vocabulary *vocabulary) {
 int vocabulary_add(struct vocabulary *vocabulary, const void *bytes, size_t n_bytes, uint32_t token) {
         struct vocabulary_entry *entry;
         uint32_t *slot;
+        int r = 2 * (vocabulary->n_entries + 1) > vocabulary->n_slots ? widen(vocabulary) : 0;
 
-        if (2 * (vocabulary->n_entries + 1) > vocabulary->n_slots && widen(vocabulary) < 0)
-                return -ENOMEM;
+        if (r < 0)
+                return r;
         slot = find_slot(vocabulary, bytes, n_bytes);
         if (*slot > 0) {
                 ((struct vocabulary_entry *)vocabulary->entries.items)[*slot - 1].token = token;
@@ -115,7 +122,7 @@ int vocabulary_read(const struct json_node *node, struct vocabulary *vocabulary,
                 r = json_next(&scan, &key, &what);
                 if (r < 0 || key.kind == JSON_OBJECT_END)
                         break;
-                r = json_value(&scan, &value, &what);
+                r = json_node_next(&scan, &value, &what);
                 if (r < 0)
                         break;
                 if (value.kind != JSON_INTEGER || json_unsigned_read(value.bytes, value.n_bytes, &token, NULL) < 0 ||

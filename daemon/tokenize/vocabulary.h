@@ -27,7 +27,7 @@ struct vocabulary {
 void vocabulary_fini(struct vocabulary *vocabulary);
 uint64_t vocabulary_bytes(const struct vocabulary *vocabulary);
 
-/* A token that is there already gets the new number. -ENOMEM. */
+/* A token that is there already gets the new number. -ENOMEM; -ECANCELED: nobody wants the vocabulary any more. */
 int vocabulary_add(struct vocabulary *vocabulary, const void *bytes, size_t n_bytes, uint32_t token);
 
 /* TOKEN_NONE: there is none. */

@@ -8,6 +8,8 @@ import json
 import mmap
 import os
 import re
+import select
+import shutil
 import signal
 import socket
 import struct
@@ -19,6 +21,7 @@ from cgroups import Groups
 from harness import (BUILD, DLCTL, HandClient, Skip, attach_body, case, check_sequence, contains, end, equal, field, fields_of,
                      main, patience, request, within, write)
 
+VECTORS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "vectors", "tokenizers")
 PROGRAM = os.path.join(BUILD, "dataloaderd")
 N = 60
 OWNER, ALICE, BOB = 61001, 61002, 61003  # nobody's on any machine; the kernel does not mind
@@ -668,6 +671,80 @@ def _(box):
         stdout=subprocess.DEVNULL)))
     within(60, lambda: other_ns()["plain"] > 0, "Bob pays for an order")
     equal(other_ns()["indexed"], took["indexed"], "what Alice was charged")
+
+
+def texts_of(box, *names):
+    """Datasets of one text each, and a folder of tokenizers: one that takes long to read, and then is none."""
+    write(box.path("texts.jsonl"), b'{"text": "a"}\n')
+    os.makedirs(box.path("tokenizers"))
+    with open(box.path("tokenizers", "hostile.json"), "wb") as file:
+        file.write(b'{"version": [')
+        for _ in range(12):
+            file.write(b"1," * (1 << 20))
+        file.write(b"1]}")
+    for name in ("bert", "gpt2"):
+        shutil.copy(os.path.join(VECTORS, name + ".json"), box.path("tokenizers"))
+    return {name: {"path": box.path("texts.jsonl"), "format": "jsonl"} for name in names}
+
+
+HOSTILE = {"pipeline": "text: tokens(hostile, truncation=none)"}
+
+
+def nice_of(house, name):
+    """The nice values of the daemon's threads of this name."""
+    values, folder = [], f"/proc/{house.daemon.pid}/task"
+    for thread in os.listdir(folder):
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError), open(f"{folder}/{thread}/stat", encoding="ascii", errors="replace") as stat:
+            before, _, after = stat.read().rpartition(")")
+            if before.partition("(")[2] == name:
+                values.append(int(after.split()[16]))
+    return values
+
+
+@case("a tokenizer that takes long to read holds nobody up, is paid for, and is dropped with whoever asked; threads of who has many asked for weigh less")
+def _(box):
+    cpu = str(min(os.sched_getaffinity(0)))  # of one, so that a few threads are many
+    house = House(box, texts_of(box, "t"), program=["taskset", "-c", cpu], tokenizers=box.path("tokenizers"), memory_limit="64GiB",
+                  user_memory=50)
+    must_attach(house.client(ALICE), "t", job="own", pipeline="text")
+    before, ticks = house.daemon.memory_used(), house.daemon.cpu_ticks()
+    usual = nice_of(house, "worker-0")[0]
+    alice = house.client(ALICE)
+    alice.send(request("attach", attach_body("t", job="one", **HOSTILE)))
+    must_attach(house.client(BOB), "t", job="plain",
+                pipeline="text: tokens(bert, truncation=none); other=text: tokens(gpt2, truncation=none)")
+    equal(status_of(house.client(BOB))[0], 0, "status")
+    equal(select.select([alice.socket], [], [], 0)[0], [], "replies to who waits for the tokenizer")
+    code, text = error_of(alice.receive())
+    equal(code, errno.EINVAL, text)
+    contains(text, "column 14", "hostile.json", "model", "is missing")
+    once = house.daemon.cpu_ticks() - ticks
+    paid = {job["name"]: job["other_ns"] for job in house.daemon.objects("jobs")}
+    equal((paid["own"] > 10**7, paid["plain"] < paid["own"]), (True, True), f"what was charged: {paid}")
+    within(10, lambda: house.daemon.memory_used() < before + (1 << 28), "what the reading took is given back")
+
+    def ask(n):
+        for number in range(n):
+            house.client(ALICE).send(request("attach", attach_body("t", job=f"many{number}", **HOSTILE)))
+        within(30, lambda: house.daemon.memory_used() > before + (1 << 30), "one is being read")
+        return house.clients[-n:]
+
+    ticks = house.daemon.cpu_ticks()
+    clients = ask(24)
+    within(30, lambda: max(nice_of(house, "background"), default=0) >= min(usual + 8, 19), "nice values of 24 threads")
+    for client in clients:
+        client.close()
+    within(30, lambda: not nice_of(house, "background"), "all have left")
+    ticks = house.daemon.cpu_ticks() - ticks
+    equal(ticks < 8 * once, True, f"what nobody waited for was not read to the end: {ticks} ticks, {once} for each")
+    ask(24)
+    house.start(ALICE, "read", "t", "--job", "made", "--pipeline", "text", "--sampler", "random(replacement=true, n=20000000)",
+                stdout=subprocess.DEVNULL)
+    makers = []
+    within(60, lambda: makers.extend(nice_of(house, "sampler")) or makers, "an order is being made")
+    equal(set(makers), {usual}, "the nice value of who makes the order")
+    house.daemon.signal(signal.SIGTERM)
+    equal(house.daemon.process.wait(timeout=patience(30)), 0, "exit status")
 
 
 # ---- hostile --------------------------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@
 #include "daemon/codec/cell/render_words.h"
 #include "daemon/codec/program.h"
 #include "daemon/plugin/plugins.h"
-#include "daemon/tokenize/tokenizers.h"
+#include "daemon/tokenize/at_hand.h"
 #include "proto/base/cleanup.h"
 
 #define OTHER_BYTES (64ull << 20) /* beside scratch: programs, tables of the libraries, the heap's gaps */
@@ -25,15 +25,13 @@ struct known_program {
 static struct known_program programs[CELL_MEMORIES_MAX];
 static struct render_setup the_setup;
 static struct codec_tools *tools;
-static struct tokenizers *no_tokenizers;
+static struct at_hand no_tokenizers = { .are_elsewhere = true };
 
 int render_prepare(const void *setup, size_t n_bytes, uint64_t *ret_data_bytes, struct why *why) {
         if (n_bytes != sizeof(the_setup))
                 return why_set(why, -EINVAL, "the setup of another build");
         memcpy(&the_setup, setup, sizeof(the_setup));
         heap_keep(the_setup.own_bytes);
-        if (tokenizers_elsewhere(&no_tokenizers) < 0)
-                return why_errno(why, -ENOMEM, "its tools");
         *ret_data_bytes = the_setup.own_bytes + the_setup.most_bytes + OTHER_BYTES;
         return codec_tools_new(&the_setup.limits, the_setup.jpeg, &tools, why);
 }
@@ -52,7 +50,7 @@ static int make_program(struct known_program *known, uint64_t memory, const stru
                         struct why *why) {
         const struct plugin_table *tables = (const struct plugin_table *)(const void *)((const uint8_t *)words +
                                                                                         words->plugins_offset);
-        struct codec_named named = { .tokenizers = no_tokenizers };
+        struct codec_named named = { .tokenizers = &no_tokenizers };
         int r;
 
         described_source_init(&known->described, &words->schema, words->n_classes);

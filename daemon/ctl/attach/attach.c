@@ -25,6 +25,7 @@ void attach_free(void *userdata) {
         if (attach->columns_fd >= 0)
                 closer_close(attach->columns_fd, attach->user);
         sampling_unref(attach->sampling);
+        at_hand_fini(&attach->tokenizers);
         if (!attach->stream) { /* otherwise the stream owns them now */
                 job_unref(attach->options.job);
                 catalog_dataset_unref(attach->options.dataset);
@@ -61,7 +62,9 @@ static int node_near(const struct session *session, const char *bus_id) {
 static int attach_prepare(struct attach *attach, const Dlp__Attach *wish, struct why *why) {
         struct session *session = attach->session;
         struct server *server = session->server;
-        struct household *household;
+        const struct codec_named named = { .tokenizers = &attach->tokenizers, .plugins = server->options.plugins };
+        struct household *household = NULL;
+        struct user *user;
         struct job_terms terms = { 0 };
         struct job *job;
         const struct source *source;
@@ -87,7 +90,7 @@ static int attach_prepare(struct attach *attach, const Dlp__Attach *wish, struct
         if (r < 0)
                 return r;
         source = dataset_source(attach->options.dataset->dataset);
-        r = programs_parse(wish->pipeline, source, &server->options.named, &attach->options.programs, why);
+        r = programs_parse(wish->pipeline, source, &named, &attach->options.programs, why);
         if (r < 0)
                 return r;
         if (wish->leave_forms)
@@ -116,9 +119,11 @@ static int attach_prepare(struct attach *attach, const Dlp__Attach *wish, struct
                 r = quota_job(session, why);
         if (r < 0)
                 return r;
-        r = quota_user(session, &household, &attach->options.budget);
-        if (r < 0)
-                return why_errno(why, r, "attach");
+        r = quota_user(session, &user, &attach->options.budget);
+        if (r == 0 && !job)
+                household = household_get(user, process_job_group(&session->process));
+        if (r < 0 || (!job && !household))
+                return why_errno(why, -ENOMEM, "attach");
         r = job_join(&server->jobs, job, household, wish->job, &terms, terms.is_made ? attach->sampling : NULL,
                      wish->rank, pid, &session->job, &session->member, why);
         if (r < 0)
@@ -138,6 +143,7 @@ static int attach_prepare(struct attach *attach, const Dlp__Attach *wish, struct
         attach->options.n_epochs = wish->n_epochs;
         attach->options.n_slots = wish->n_slots ? wish->n_slots : server->options.default_slots;
         attach->options.numa_node = node_near(session, bus_id);
+        attach->options.is_unwanted = &session->is_unwanted;
         return 0;
 }
 
@@ -155,8 +161,9 @@ static bool find_progress(struct catalog *catalog, const char *text, struct dlp_
         return false;
 }
 
-/* The dataset's folder has been checked: the request can begin. */
-static void attach_begin(struct attach *attach, const Dlp__Attach *wish) {
+/* The dataset's folder has been checked, or a tokenizer been read: the request can begin. */
+static void attach_begin(struct attach *attach) {
+        const Dlp__Attach *wish = attach->wish;
         struct session *session = attach->session;
         uint64_t id = attach->id;
         struct dlp_progress progress;
@@ -173,6 +180,13 @@ static void attach_begin(struct attach *attach, const Dlp__Attach *wish) {
                 session->state = SESSION_OPEN;
                 session_listen(session, true);
                 attach_leave_job(session);
+                why_errno(&why, r, "attach");
+        }
+        if (r == -EAGAIN && at_hand_lacks(&attach->tokenizers)) {
+                catalog_dataset_unref(TAKE_PTR(attach->options.dataset));
+                r = attach_read_tokenizer(attach, attach_begin);
+                if (r == 0)
+                        return;
                 why_errno(&why, r, "attach");
         }
         if (r == -EAGAIN)
@@ -196,7 +210,7 @@ static void attach_check(struct attach *attach) {
                         session->state = SESSION_ATTACHING;
                         return;
                 }
-        attach_begin(attach, attach->wish);
+        attach_begin(attach);
 }
 
 /* The check of a folder has ended, or takes too long. */

@@ -1,13 +1,14 @@
 /* ctl/attach/attach.h: a rank asks for its ring.
  *
  * Its request is checked and the rank joins its job (attach.c, with the terms of terms.c and the sampler of
- * sampling.c); the ring's memory is made in the background, and the ring is handed over (ring.c). All of it runs on the
- * main thread but attach_make_ring()'s work. */
+ * sampling.c); the tokenizers that it names (tokenizer.c) and the ring's memory are made in the background, and the
+ * ring is handed over (ring.c). All else runs on the main thread. */
 #pragma once
 
 #include <stdint.h>
 
 #include "daemon/ctl/session.h"
+#include "daemon/tokenize/at_hand.h"
 
 struct attach {
         struct session *session;
@@ -18,9 +19,12 @@ struct attach {
         const char *at;    /* in the names of its datasets: those before it have been checked */
         int columns_fd;    /* memory of the sampler's columns, or what else the client sent; -1: nothing */
         struct sampling *sampling;
+        struct at_hand tokenizers; /* that its pipeline names */
+        struct user *owner;        /* for whom one is read */
         struct stream_options options;
         struct pipeline *pipeline;
         struct stream *stream;
+        void (*read)(struct attach *attach); /* what follows when a tokenizer has been read */
         struct why why;
         int result;
 };
@@ -32,6 +36,10 @@ void attach_free(void *attach);
  * attach_settle_order(): terms that ask for the same order must be equal. Both: 0, or -EINVAL with `why`. */
 int attach_read_terms(const Dlp__Attach *wish, struct job_terms *ret_terms, struct why *why);
 int attach_settle_order(struct job_terms *terms, const struct source *source, struct why *why);
+
+/* tokenizer.c: the tokenizer that was missing when the pipeline was parsed is read in the background; then `done` is
+ * called, unless the client has left. An errno: then nothing has begun. */
+int attach_read_tokenizer(struct attach *attach, void (*done)(struct attach *attach));
 
 /* sampling.c: attach->sampling, which makes the order of the epochs if the wish asks for more than shuffling, and the
  * terms that follow from it. attach->options.programs must be there. 0, or an errno with `why`. */

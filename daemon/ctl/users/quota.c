@@ -82,19 +82,18 @@ int quota_descriptor(const struct session *session, int fd, struct why *why) {
                        n_max);
 }
 
-int quota_user(const struct session *session, struct household **ret_household, struct budget **ret_budget) {
+int quota_user(const struct session *session, struct user **ret_user, struct budget **ret_budget) {
         struct server *server = session->server;
         uint32_t uid = session->peer.uid, percent = server->options.quotas.memory;
         struct user *user = user_get(&server->users, uid);
-        struct household *household = user ? household_get(user, process_job_group(&session->process)) : NULL;
 
-        if (!household)
+        if (!user)
                 return -ENOMEM;
         if (!user->budget.whole)
                 budget_share_init(&user->budget, server->options.budget, uid, percent);
         user->budget.percent = percent; /* a reload may have changed the percentage */
         *ret_budget = access_is_admin(session) ? NULL : &user->budget;
-        *ret_household = household;
+        *ret_user = user;
         return 0;
 }
 

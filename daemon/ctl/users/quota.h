@@ -24,9 +24,9 @@ struct quotas {
  * short of connections or descriptors. */
 int quota_connection(const struct session *session, struct why *why);
 
-/* The accounts of the session's user and of what its process lives in, and the budget that pays for rings: that of the
- * user, or NULL for an admin, who has no limit. -ENOMEM. */
-int quota_user(const struct session *session, struct household **ret_household, struct budget **ret_budget);
+/* The account of the session's user, and the budget that pays for rings: that of the user, or NULL for an admin, who
+ * has no limit. -ENOMEM. */
+int quota_user(const struct session *session, struct user **ret_user, struct budget **ret_budget);
 
 /* May the session's user begin another job? -EDQUOT. */
 int quota_job(const struct session *session, struct why *why);
