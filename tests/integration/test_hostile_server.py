@@ -13,7 +13,7 @@ import threading
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
 from harness import SANITIZER, VARIANT, case, main, patience
 from hostile_server import SECRET, HostileServer
-from staging import OK, PROTOCOL, UNAVAILABLE, CONFIG, Staging, files_of, sha256
+from staging import CONFIG, OK, OSERR, PROTOCOL, UNAVAILABLE, Staging, files_of, sha256
 
 N_SEEDS = int(os.environ.get("DLP_HOSTILE_SEEDS", "64"))
 FIRST = int(os.environ.get("DLP_HOSTILE_FIRST", "0"))
@@ -46,7 +46,8 @@ def play(box, seed):
         expected = EXPECTED if kind != "file" else {"large.bin": EXPECTED["b/large.bin"]}
         staging = Staging(box, server.base + origin if origin else "s3://d", name=f"d{seed}", stall_timeout=5,
                           endpoint=server.base if kind == "s3" else None)
-        named = (f"127.0.0.1:{server.port}", f"localhost:{server.port}", "s3://d", *(f"{path}: its SHA-256" for path in FILES))
+        named = (f"127.0.0.1:{server.port}", f"localhost:{server.port}", "s3://d", *(f"{path}: its SHA-256" for path in FILES),
+                 "are needed")  # bytes, of a disk: as many as the server says
         for is_calm in (False, True):
             if is_calm:
                 server.calm()
@@ -54,7 +55,7 @@ def play(box, seed):
             _, status, usage = wait(process)
             done = staging.finish(process, status=None)
             says = f"{server}, {kind}, {'calm' if is_calm else 'hostile'}: exit {status}: {done}"
-            if status not in ((OK,) if is_calm else (OK, PROTOCOL, UNAVAILABLE, CONFIG)) or SANITIZER.search(done.errors):
+            if status not in ((OK,) if is_calm else (OK, PROTOCOL, UNAVAILABLE, CONFIG, OSERR)) or SANITIZER.search(done.errors):
                 return says
             if SECRET in done.text:
                 return "a secret is told: " + says
