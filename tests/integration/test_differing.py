@@ -9,7 +9,7 @@ import struct
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
-from harness import ROOT, case, contains, equal, main
+from harness import ROOT, case, contains, equal, main, write
 
 VECTORS = os.path.join(ROOT, "tests", "vectors", "differing")
 FORMS = {"number": "q", "small": "h", "real": "d", "only_first": "b", "flag": "?", "both.x": "q"}
@@ -62,6 +62,22 @@ def _(box):
                                ("lossy", "one of its numbers is not exact")):
             daemon.refused(name, f'field "{column}" cannot be served', reason, f".{name.split('-')[0]}", pipeline=f"word; {column}")
             contains(daemon.dlctl("datasets", name).stdout, column, reason)
+
+
+@case("files of csv that differ are one dataset: columns in any sequence, that a file does not have, and of other types of numbers")
+def _(box):
+    write(box.path("t", "a.csv"), b'n,word,only\n1,one,1\n2,"",2\n')
+    write(box.path("t", "b.csv"), b"word,x,n\nthree,5,3\n,,4\n")
+    write(box.path("t", "c.csv"), b"x,n\nsix,5.5\n")
+    write(box.path("other", "a.csv"), b"n\n1\n")
+    write(box.path("other", "b.csv"), b"id,name\n1,x\n")
+    daemon = box.daemon({name: {"path": box.path(name), "format": "csv"} for name in ("t", "other")})
+    lines = [line["fields"] for line in daemon.read("t", batch=1, pipeline="n; word; x; only", shuffle=False)]
+    equal([(line["n"]["value"], line["n"]["dtype"]) for line in lines], [(i, "float64") for i in (1, 2, 3, 4, 5.5)], "n")
+    for name, values in (("word", ["one", "", "three", "", None]), ("x", [None, None, "5", "", "six"])):
+        equal([line[name] and line[name]["text"] for line in lines], values, name)
+    equal([line["only"] and line["only"]["value"] for line in lines], [1, 2, None, None, None], "only")
+    daemon.refused("other", "b.csv", "another table")
 
 
 @case("values of a dictionary are read by its own type alone: structs of one, in some files or all, and a dictionary of two types are refused")

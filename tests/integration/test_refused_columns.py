@@ -67,14 +67,16 @@ def tfrecords(box):
 
 @case("each format serves the columns that it can, lists the others with their reasons, and refuses who names one")
 def _(box):
-    write(box.path("mixed.jsonl"), lines_of({"a": 1, "b": "text"}, {"a": 2, "b": 5}))
+    write(box.path("mixed.jsonl"), lines_of({"a": 1, "b": "text"}, {"a": 2, "b": 5, "c": float("nan"), "": 1}))
+    write(box.path("twice.csv"), b"b,a,c,b\n,1,x,\n,2,y,3\n")
     datasets = {
         "parquet": (vector(box, "parquet", "structs.parquet"), "number", {"price": "a decimal", "map": "a map"}),
         "arrow": (vector(box, "arrow", "structs.arrow"), "number", {"price": "a decimal"}),
         "mds": (mds(box, "pkl"), "y", {"x": "pickled"}),
         "tfrecord": (tfrecords(box), "n", {"k": "b.tfrecord: record 0: feature k holds floats", "z": "not packed", "d": "damaged",
                                            "u": "also the name of a feature list"}),
-        "jsonl": (box.path("mixed.jsonl"), "a", {"b": "a string in mixed.jsonl line 1"}),
+        "jsonl": (box.path("mixed.jsonl"), "a", {"b": "a string in mixed.jsonl line 1", "c": "mixed.jsonl: line 2:"}),
+        "csv": (box.path("twice.csv"), "a", {"b": 'two columns have the name "b"'}),
     }
     daemon = box.daemon({**{name: auto(path) for name, (path, _, _) in datasets.items()},
                          **{f"{name}-named": auto(path, fields=f"{served}, z={next(iter(refused))}")
@@ -182,8 +184,11 @@ def _(box):
 def _(box):
     names = [f"c{i:04}" for i in range(1030)]
     write(box.path("d.tfrecord"), record_file([example(**{name: ints(i) for i, name in enumerate(names)}) for _ in range(2)]))
-    daemon = box.daemon({name: auto(box.path(name)) for name in ("d.tfrecord",)})
-    for name in ("d.tfrecord",):
+    write(box.path("d.jsonl"), lines_of(*[{name: i for i, name in enumerate(names)}] * 2))
+    write(box.path("d.csv"), "\n".join((",".join(names), *[",".join(map(str, range(1030)))] * 2)).encode())
+    datasets = ("d.tfrecord", "d.jsonl", "d.csv")
+    daemon = box.daemon({name: auto(box.path(name)) for name in datasets})
+    for name in datasets:
         lines = daemon.read(name, batch=2, pipeline="c0000; c1023", shuffle=False)
         equal([[line["fields"][column]["value"] for column in ("c0000", "c1023")] for line in lines], [[0, 1023]] * 2, name)
         columns = listed(daemon, name)[1]

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "daemon/base/machine/disk.h"
+#include "daemon/data/refusals.h"
 #include "proto/base/cleanup.h"
 #include "tests/support/suite.h"
 
@@ -15,12 +16,17 @@ void outcome_find(const struct tree *tree, const struct format *format, const ch
         _cleanup_(index_builder_freep) struct index_builder *builder = NULL;
         struct files files = { .root = tree->root, .names = &name, .n_names = name != NULL };
         _cleanup_(closep) int fd = memfd_create("index", MFD_CLOEXEC);
+        _cleanup_(refusals_fini) struct refusals refusals = { 0 };
         struct format_options parsed = { 0 };
+        struct refusal refused = { 0 };
 
         *ret_outcome = (struct outcome){ 0 };
         ck_assert(fd >= 0 && format_options_parse(options, format, &parsed, &ret_outcome->why) == 0);
+        parsed.refusals = &refusals;
         ret_outcome->r = format->build(tree->fd, &files, &parsed, watch, &builder, &ret_outcome->why);
         if (ret_outcome->r == 0) {
+                while (refusals_next(&refusals, &refused))
+                        ck_assert(index_builder_refuse(builder, &refused) == 0);
                 ck_assert(index_builder_write(builder, fd, "index", &ret_outcome->why) == 0);
                 ret_outcome->n_bytes = (size_t)lseek(fd, 0, SEEK_END);
                 ret_outcome->bytes = malloc(ret_outcome->n_bytes);

@@ -108,8 +108,8 @@ START_TEST(records_of_json_are_the_same_wherever_a_file_is_cut) {
                 { "{\"a\":1,\"a\":2}\n{\"a\":null,\"a\":3}\n{\"a\":4,\"a\":null}\n", NULL, 0 },
                 { "{\"caf\\u00e9\":1}\n{\"caf\xc3\xa9\":2}\n", NULL, 0 },
                 /* what a column is may be said by its last record */
-                { "{\"a\":1}\n{\"a\":2}\n{\"a\":3}\n{\"a\":4}\n{\"a\":\"x\"}\n{\"a\":5}\n", NULL, -EINVAL },
-                { "{\"a\":1}\n{\"a\":2}\n{\"a\":3}\n{\"a\":true}\n{\"a\":\"x\"}\n{\"a\":5}\n", NULL, -EINVAL },
+                { "{\"a\":1}\n{\"a\":2}\n{\"a\":3}\n{\"a\":4}\n{\"a\":\"x\"}\n{\"a\":5}\n", NULL, -ENODATA },
+                { "{\"a\":1}\n{\"a\":2}\n{\"a\":3}\n{\"a\":true}\n{\"a\":\"x\"}\n{\"a\":5}\n", NULL, -ENODATA },
                 { "{\"a\":1}\n{\"a\":2}\n{\"a\":3}\n{\"a\":4}\n{\"a\":5e-1}\n", NULL, 0 },
                 { "{\"a\":[1]}\n{\"a\":[2]}\n{\"a\":[]}\n{\"a\":[3,4]}\n{\"a\":[1.5]}\n", NULL, 0 },
                 { "{\"a\":[]}\n{\"a\":[[]]}\n{\"a\":[[1,2]]}\n{\"a\":[[3,4]]}\n{\"a\":[[5,6],[7,8]]}\n", NULL, 0 },
@@ -121,10 +121,10 @@ START_TEST(records_of_json_are_the_same_wherever_a_file_is_cut) {
                 { "{\"a\":1}\n{\"a\":[9223372036854775808]}\n{\"a\":}\n", "raw=a\n", -EBADMSG },
                 /* of several errors the first one counts */
                 { "{\"a\":1}\n\n{\"a\":2}\n{\"a\":}\n{\"a\":3}\n[]\n{\"a\":4}\nx\n", NULL, -EBADMSG },
-                { "{\"a\":1}\n{\"a\":2}\n{\"a\":3}\n{\"\":3}\n[]\n", NULL, -EINVAL },
-                { "{\"a\":1}\n{\"a\":2}\n{\"a\":18446744073709551616}\n[]\n", NULL, -ERANGE },
+                { "{\"a\":1}\n{\"a\":2}\n{\"a\":3}\n{\"\":3}\n[]\n", NULL, -EBADMSG },
+                { "{\"a\":1}\n{\"a\":2}\n{\"a\":18446744073709551616}\n[]\n", NULL, -EBADMSG },
                 { "{\"a\":1}\n{\"a\":2}\n{\"a\":9223372036854775808}\n{\"a\":4}\n", NULL, 0 },
-                { "{\"a\":1}\n{\"a\":-2}\n{\"a\":3}\n{\"a\":9223372036854775808}\n{\"a\":-5}\n", NULL, -EINVAL },
+                { "{\"a\":1}\n{\"a\":-2}\n{\"a\":3}\n{\"a\":9223372036854775808}\n{\"a\":-5}\n", NULL, -ENODATA },
                 /* arrays are not cut */
                 { "[{\"a\":1},\n{\"a\":2},\n{\"a\":3}\n]\n", NULL, 0 },
                 { " \n\n\n\n[{\"a\":1},\n{\"a\":2},\n{\"a\":}\n]\n", NULL, -EBADMSG },
@@ -141,6 +141,8 @@ START_TEST(records_of_json_are_the_same_wherever_a_file_is_cut) {
                   -EINVAL },
                 { "{\"l\":\"cat\"}\n{\"l\":\"ant\"}\n{\"l\":\"dog\"}\n{\"l\":\"cat\"}\n{\"l\":\"bee\"}\n", "label=l\n",
                   0 },
+                { "{\"a\":1,\"b\":2}\n{\"a\":NaN,\"b\":2}\n{\"b\":3}\n{\"a\":NaN,\"\":4,\"b\":5}\n{\"a\":1,\"b\":2}\n",
+                  NULL, 0 },
                 { "{\"l\":\"cat\"}\n{\"l\":\"ant\"}\n{\"l\":null}\n{\"l\":\"cat\"}\n", "label=l\n", -EINVAL },
                 { "{\"l\":\"cat\"}\n{\"l\":\"ant\"}\n{\"l\":\"a\\u0000\"}\n{\"l\":\"cat\"}\n", "label=l\n", -EINVAL },
         };
@@ -211,10 +213,15 @@ START_TEST(files_of_a_folder_are_the_same_wherever_they_are_cut) {
         tree_file(&tree, "d.csv", "\xef\xbb\xbf\n\n\"a\",b\n5,\"6\n7\"\n8,9\n");
         tree_file(&tree, "e.csv", "a,b\r\n5,\"6\n7\"\r\n8,9\r\n\"\n\n\n\",\n1,2");
         ck_assert_int_eq(compare(&FORMAT_CSV, NULL, NULL, 30), 0);
-        tree_file(&tree, "f.csv", "a,c\r\n5,\"6\n7\"\r\n8,9\r\n1,2");
-        tree_file(&tree, "g.csv", "a,b\r\n5\n");
-        ck_assert_int_eq(compare(&FORMAT_CSV, NULL, NULL, 30), -EINVAL);
-        tree_file(&tree, "f.csv", "\"a\n\",c\r\n5,\"6\n7\"\r\n8,9\r\n1,2");
+        tree_file(&tree, "f.csv", "c,a,d\r\n5,\"6\n7\",\r\n8,9,\"x\"\r\n1,2,");
+        tree_file(&tree, "g.csv", "b\r\n5\n\n6\n7\n");
+        ck_assert_int_eq(compare(&FORMAT_CSV, NULL, NULL, 30), 0);
+        tree_file(&tree, "g.csv", "b,a,b,c\r\n5,6,7,\n8,9,0,1\n,,,2\n");
+        tree_file(&tree, "h.csv", "a,\"b\"\r\n5,6\n7,8\n");
+        ck_assert_int_eq(compare(&FORMAT_CSV, NULL, NULL, 30), 0);
+        tree_file(&tree, "i.csv", "a,b\r\n5\n");
+        ck_assert_int_eq(compare(&FORMAT_CSV, NULL, NULL, 30), -EBADMSG);
+        tree_file(&tree, "f.csv", "\"a\n\",e\r\n5,\"6\n7\"\r\n8,9\r\n1,2");
         ck_assert_int_eq(compare(&FORMAT_CSV, NULL, NULL, 30), -EINVAL);
         compare(&FORMAT_CSV, NULL, "columns=a, b\n", 20);
 

@@ -45,7 +45,7 @@ int table_column_refuse(struct refusals *refusals, const char *column, int error
 }
 
 int table_column_is_twice(struct refusals *refusals, const char *name, struct why *why) {
-        int r = why_set(why, -EINVAL, "two columns have the name \"%s\"; call rename_column()", name);
+        int r = why_set(why, -EINVAL, "two columns have the name \"%s\"; rename one", name);
 
         return refusals_mark(refusals, name, r);
 }
@@ -65,10 +65,10 @@ int table_column_name(const char *name, struct schema_field *field, struct why *
                 if ((unsigned char)name[i] < 0x20 || name[i] == 0x7f)
                         return why_set(why, -EINVAL,
                                        "column \"%s\": its name has a control character, so it cannot be the name "
-                                       "of a field; call rename_column()",
+                                       "of a field; rename it",
                                        name);
         if (n == 0)
-                return why_set(why, -EINVAL, "a column has no name; call rename_column()");
+                return why_set(why, -EINVAL, "a column has no name; rename it");
         field_name_from(name, n, field->name);
         return 0;
 }

@@ -58,16 +58,9 @@ int columns_add(struct table_columns *columns, const char *name, size_t n, struc
                 struct why *why) {
         struct table_column *column;
 
-        if (n == 0)
-                return why_set(why, -EINVAL, "\"\" cannot be the name of a field; rename it");
-        for (size_t i = 0; i < n; i++)
-                if ((unsigned char)name[i] < 0x20 || name[i] == 0x7f)
-                        return why_set(why, -EINVAL,
-                                       "\"%.*s\" cannot be the name of a field: it has a control character; rename it",
-                                       n > 100 ? 100 : (int)n, name);
-        if (columns->n_columns == INDEX_FIELDS_MAX)
-                return why_set(why, -E2BIG, "\"%.*s\" is one field too many: a dataset has %u at most",
-                               n > 100 ? 100 : (int)n, name, INDEX_FIELDS_MAX);
+        if (columns->n_columns == TABLE_COLUMNS_MAX)
+                return why_set(why, -E2BIG, "\"%.*s\" is one column too many: %u can be looked at",
+                               n > 100 ? 100 : (int)n, name, TABLE_COLUMNS_MAX);
         column = calloc(1, sizeof(*column));
         if (!column)
                 return why_set(why, -ENOMEM, "no memory for another column");
@@ -77,6 +70,13 @@ int columns_add(struct table_columns *columns, const char *name, size_t n, struc
         columns->idx_next = columns->n_columns;
         *ret_column = column;
         return 0;
+}
+
+void columns_leave_out(struct table_columns *columns, struct table_column *column) {
+        growing_fini(&column->cells);
+        growing_fini(&column->texts);
+        columns->n_left_out += !column->is_left_out;
+        column->is_left_out = true;
 }
 
 int columns_put(struct table_columns *columns, struct table_column *column, const struct table_cell *cell,
@@ -94,6 +94,7 @@ int columns_put(struct table_columns *columns, struct table_column *column, cons
                         r = growing_append(&column->cells, NULL, (row - n_cells) * sizeof(*cell));
                 if (r == 0)
                         r = growing_append(&column->cells, cell, sizeof(*cell));
+                column->n_put++;
         }
         if (r < 0)
                 return r;
@@ -151,12 +152,12 @@ void columns_clear(struct table_columns *columns) {
                 growing_clear(&column->cells);
                 memset(column->seen, 0, sizeof(column->seen));
                 column->numbers = (struct json_numbers){ 0 };
-                column->part_row = column->n_present = 0;
-                column->is_kept = column->has_empty = column->has_empty_rows = false;
+                column->part_row = column->n_present = column->n_put = 0;
+                column->is_left_out = column->is_kept = column->has_empty = column->has_empty_rows = false;
                 column->is_ragged = column->is_uneven = false;
         }
         growing_clear(&columns->rows);
-        columns->n_rows = 0;
+        columns->n_rows = columns->n_left_out = 0;
         columns->idx_next = 0;
 }
 
@@ -165,16 +166,18 @@ static uint64_t n_cells(const struct table_column *column) {
 }
 
 bool columns_match(struct table_columns *columns, const struct table_columns *part,
-                   struct table_column *ret_matches[INDEX_FIELDS_MAX]) {
+                   struct table_column *ret_matches[TABLE_COLUMNS_MAX]) {
         for (size_t i = 0; i < part->n_columns; i++) {
                 const struct table_column *column = part->columns[i];
 
                 ret_matches[i] = NULL;
-                if (n_cells(column) == 0)
+                if (n_cells(column) == 0 && !column->is_left_out)
                         continue;
                 ret_matches[i] = columns_find(columns, column->name, strlen(column->name));
-                if (!ret_matches[i])
+                if (!ret_matches[i] || (column->is_left_out && !ret_matches[i]->is_left_out))
                         return false;
+                if (ret_matches[i]->is_left_out)
+                        ret_matches[i] = NULL;
         }
         return true;
 }
@@ -199,6 +202,7 @@ static int take_column(const struct table_columns *columns, struct table_column 
         if (r < 0)
                 return r;
         column->n_present += from->n_present;
+        column->n_put += from->n_put;
         for (enum cell_kind kind = CELL_ABSENT; kind < N_CELL_KINDS; kind++)
                 if (column->seen[kind].line == 0 && from->seen[kind].line > 0) {
                         column->seen[kind].line = line_base + from->seen[kind].line;
@@ -209,7 +213,7 @@ static int take_column(const struct table_columns *columns, struct table_column 
 }
 
 int columns_take(struct table_columns *columns, const struct table_columns *part,
-                 struct table_column *const matches[INDEX_FIELDS_MAX], uint64_t line_base, size_t idx_file) {
+                 struct table_column *const matches[TABLE_COLUMNS_MAX], uint64_t line_base, size_t idx_file) {
         int r = growing_append(&columns->rows, part->rows.bytes, part->rows.n_bytes);
 
         for (size_t i = 0; i < part->n_columns && r == 0; i++)
@@ -315,7 +319,7 @@ int column_describe(const struct table_columns *columns, const struct table_colu
         } else if (syntax == COLUMNS_CSV) {
                 field.kind = FIELD_TEXT;
                 field.coding = CODING_CSV;
-                field.may_be_absent = false; /* an empty cell is an empty text */
+                field.may_be_absent = column->n_put < columns->n_rows; /* an empty cell is an empty text */
         } else if (kind == CELL_TEXT) {
                 field.kind = FIELD_TEXT;
                 field.coding = CODING_JSON;

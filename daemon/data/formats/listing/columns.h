@@ -11,10 +11,14 @@
 #include "daemon/base/json/json_value.h"
 #include "daemon/data/growing.h"
 #include "daemon/data/index/index_layout.h"
+#include "daemon/data/refusals.h"
 #include "proto/base/why.h"
 
+/* Columns that cannot be served are among them, so that they are known again. */
+#define TABLE_COLUMNS_MAX (INDEX_FIELDS_MAX + REFUSALS_MAX)
+
 enum cell_kind {
-        CELL_ABSENT, /* null, an empty cell of a CSV file, or no such member */
+        CELL_ABSENT, /* null, no such member or column, or an empty cell of a CSV file, of which `integer` is 1 */
         CELL_BOOLEAN,
         CELL_INTEGER,  /* 0 to 2^63 - 1: both int64 and uint64 have it */
         CELL_NEGATIVE, /* a whole number that only int64 has */
@@ -39,17 +43,20 @@ struct table_cell {
 
 struct table_column {
         char name[SCHEMA_NAME_MAX];
-        uint32_t idx;  /* in table_columns.columns */
-        bool is_raw;   /* wanted as the bytes in the file, whatever they are */
-        bool is_path;  /* names files */
-        bool is_label; /* the option label names it */
-        bool is_kept;  /* its texts are in `texts`, at `begin` of each cell: there is no file to read them from */
+        uint32_t idx;     /* in table_columns.columns */
+        bool is_left_out; /* it cannot be served: only its name counts. Of a part of a table: in these records */
+        bool is_raw;      /* wanted as the bytes in the file, whatever they are */
+        bool is_path;     /* names files */
+        bool is_label;    /* the option label names it */
+        bool is_kept;     /* its texts are in `texts`, at `begin` of each cell: there is no file to read them from */
         struct growing texts;
         bool is_part;        /* its text is a part of the names of files */
         struct growing part; /* of such a column: the text that it has in record part_row - 1 */
         uint64_t part_row;
         struct growing cells; /* struct table_cell, from the first record on; absent ones at the end are left out */
-        uint64_t n_present;
+        uint64_t n_put;       /* cells that were put, */
+        uint64_t n_present;   /* and those among them that hold something */
+        uint64_t n_named;     /* the line of names that had it last, counted from 1 */
         /* Where the first cell of each kind was found; line 0: nowhere. */
         struct {
                 uint64_t line;
@@ -61,8 +68,8 @@ struct table_column {
 };
 
 struct table_columns {
-        struct table_column *columns[INDEX_FIELDS_MAX];
-        size_t n_columns;
+        struct table_column *columns[TABLE_COLUMNS_MAX];
+        size_t n_columns, n_left_out;
         struct growing rows; /* uint64_t: where each record begins in its file */
         uint64_t n_rows;
         size_t idx_next; /* the column that comes next if this record is like the one before */
@@ -82,10 +89,12 @@ int columns_begin_row(struct table_columns *columns, uint64_t offset);
 /* The column of this name, or NULL. `name` is UTF-8 and has n bytes. */
 struct table_column *columns_find(struct table_columns *columns, const char *name, size_t n);
 
-/* Adds a column. Returns 0; -EINVAL with `why` if its name cannot be that of a field; -E2BIG if there are too many;
- * -ENOMEM. */
+/* Adds a column. Returns 0; -E2BIG with `why` if there are too many; -ENOMEM. */
 int columns_add(struct table_columns *columns, const char *name, size_t n, struct table_column **ret_column,
                 struct why *why);
+
+/* Forgets the cells of a column; nothing may be put into it any more. */
+void columns_leave_out(struct table_columns *columns, struct table_column *column);
 
 /* Puts a cell into the column; if the record has one there already, in its place. `line` and `idx_file` are for
  * messages. -ENOMEM. */
@@ -101,14 +110,15 @@ void column_note_numbers(struct table_column *column, const struct json_numbers 
 /* Removes all records; keeps the columns. */
 void columns_clear(struct table_columns *columns);
 
-/* The column of each column of `part` that has cells, by its index there. False: one is missing here. */
+/* The column of each column of `part` that has cells, by its index there; NULL: it has none, or is left out here.
+ * False: one is missing here, or is left out there and not here. */
 bool columns_match(struct table_columns *columns, const struct table_columns *part,
-                   struct table_column *ret_matches[INDEX_FIELDS_MAX]);
+                   struct table_column *ret_matches[TABLE_COLUMNS_MAX]);
 
 /* Adds the records of `part`, after those that are there, as if they had been put one after the other; line 1 there is
  * line 1 + line_base of file idx_file. -ENOMEM. */
 int columns_take(struct table_columns *columns, const struct table_columns *part,
-                 struct table_column *const matches[INDEX_FIELDS_MAX], uint64_t line_base, size_t idx_file);
+                 struct table_column *const matches[TABLE_COLUMNS_MAX], uint64_t line_base, size_t idx_file);
 
 /* The cell of a row; an absent one beyond the last. */
 struct table_cell column_cell(const struct table_column *column, uint64_t row);

@@ -122,16 +122,20 @@ static int take_member(struct json_line *line, struct json_token *name, const st
         struct table_column *column = NULL;
         int r = find_column(line, name, &column);
 
+        if (r == 0 && column->is_left_out)
+                return 0;
         if (r == 0)
                 r = take_value(line, column, token, &cell);
         if (r == 0 && column->is_part && cell.kind >= CELL_INTEGER && cell.kind <= CELL_FLOAT)
                 r = table_note_number(line->table, column, token->bytes, token->n_bytes, &line->why);
         if (r == -ERANGE && column)
-                return refuse_number(line, column, token);
+                return table_leave_out(line->table, column, refuse_number(line, column, token), &line->why);
         if (r < 0) {
                 struct why detail = line->why;
 
-                return column ? why_set(&line->why, r, "\"%s\": %s", column->name, detail.text) : r;
+                if (column)
+                        why_set(&line->why, r, "\"%s\": %s", column->name, detail.text);
+                return column ? table_leave_out(line->table, column, r, &line->why) : r;
         }
         r = columns_put(&line->table->columns, column, &cell, listing->window.n_lines, listing_n_files(listing) - 1);
         return r < 0 ? why_set(&line->why, r, "no memory for its values") : 0;

@@ -8,6 +8,7 @@
 #include "daemon/data/field_name.h"
 #include "daemon/data/formats/listing/csv/cell.h"
 #include "daemon/data/formats/listing/table_part.h"
+#include "daemon/data/formats/table_columns.h"
 #include "proto/base/cleanup.h"
 
 void table_fini(struct record_table *table) {
@@ -54,6 +55,48 @@ int table_init(struct record_table *table, const char *files, const char *raw, c
         return table_files_init(&table->files, files, table->listing.why);
 }
 
+/* The path of the listing that is read, from the root. */
+static const char *name_of_listing(const struct record_table *table) {
+        const struct text_listing *listing = &table->listing;
+
+        if (listing_n_files(listing) == 0)
+                return "";
+        return (const char *)listing->names.bytes + listing_file(listing, listing_n_files(listing) - 1)->name;
+}
+
+int table_leave_out(struct record_table *table, struct table_column *column, int error, const struct why *why) {
+        bool is_needed = column->is_label || column->is_path || column->is_part;
+        struct why reason;
+        int r = 0;
+
+        if (is_needed || !refusals_are_for(error))
+                return error;
+        why_set(&reason, error, "%s: line %" PRIu64 ": %s", name_of_listing(table), table->listing.window.n_lines,
+                why->text);
+        if (!table->notes)
+                r = refusals_add(table->refusals, column->name, error, &reason);
+        if (r == 0)
+                columns_leave_out(&table->columns, column);
+        return r;
+}
+
+/* Can the column be a field? */
+static int judge_column(struct record_table *table, struct table_column *column, struct why *why) {
+        const struct table_columns *columns = &table->columns;
+        struct schema_field field;
+        int r = table_column_name(column->name, &field, why);
+
+        if (r < 0)
+                return table_leave_out(table, column, r, why);
+        if (table->notes || columns->n_columns - columns->n_left_out <= INDEX_FIELDS_MAX || column->is_label ||
+            column->is_path || column->is_part)
+                return 0;
+        r = table_column_is_too_many(table->refusals, column->name, false, why);
+        if (r == 0)
+                columns_leave_out(&table->columns, column);
+        return r;
+}
+
 int table_find_column(struct record_table *table, const char *name, size_t n, struct table_column **ret_column,
                       struct why *why) {
         struct table_column *column = columns_find(&table->columns, name, n);
@@ -66,18 +109,12 @@ int table_find_column(struct record_table *table, const char *name, size_t n, st
                 column->is_label = table->label && strcmp(table->label, column->name) == 0;
                 column->is_raw = is_in_list(table->raw, column->name);
                 table_files_bind(&table->files, column);
+                r = judge_column(table, column, why);
+                if (r < 0)
+                        return r;
         }
         *ret_column = column;
         return 0;
-}
-
-/* The path of the listing that is read, from the root. */
-static const char *name_of_listing(const struct record_table *table) {
-        const struct text_listing *listing = &table->listing;
-
-        if (listing_n_files(listing) == 0)
-                return "";
-        return (const char *)listing->names.bytes + listing_file(listing, listing_n_files(listing) - 1)->name;
 }
 
 static int note_label(struct record_table *table, const char *text, size_t n, struct why *why) {
@@ -119,6 +156,8 @@ int table_keep_text(struct record_table *table, struct table_column *column, con
         struct table_cell cell = { .begin = (uint32_t)column->texts.n_bytes, .n_bytes = (uint32_t)n & 0xfffffffu };
         int r = 0;
 
+        if (column->is_left_out)
+                return 0;
         if (column->texts.n_bytes + n > UINT32_MAX)
                 return why_set(why, -E2BIG, "\"%s\" has more than 4 GiB of text", column->name);
         column->is_kept = true;
@@ -229,7 +268,8 @@ static int plan_columns(const struct record_table *table, struct table_plan *pla
                 struct schema_field field;
                 int r;
 
-                if (is_replaced(table, column) || (column->n_present == 0 && table->syntax == COLUMNS_JSON))
+                if (column->is_left_out || is_replaced(table, column) ||
+                    (column->n_present == 0 && table->syntax == COLUMNS_JSON))
                         continue;
                 if (refusals_have(table->refusals, column->name))
                         continue;
@@ -241,7 +281,9 @@ static int plan_columns(const struct record_table *table, struct table_plan *pla
                         continue;
                 }
                 if (field.is_stored == is_stored)
-                        r = plan_field(table, plan, &field, column, NULL);
+                        r = plan->n_fields == INDEX_FIELDS_MAX
+                                    ? table_column_is_too_many(table->refusals, column->name, false, table->listing.why)
+                                    : plan_field(table, plan, &field, column, NULL);
                 if (r < 0)
                         return r;
         }
@@ -436,7 +478,7 @@ static int give_row(struct record_table *table, struct table_plan *plan, uint64_
                         r = table->samples->give(table->samples->userdata, row, builder, &rows[0]);
                 else if (plan->from[i].files)
                         r = give_own_file(table, plan, i, row, builder, &rows[i]);
-                else if (cell.kind == CELL_ABSENT && plan->fields[i].may_be_absent)
+                else if (cell.kind == CELL_ABSENT && cell.integer == 0 && plan->fields[i].may_be_absent)
                         rows[i] = (struct index_row){ .file = INDEX_NO_FILE, .offset = INDEX_ROW_ABSENT };
                 else
                         rows[i] = (struct index_row){ .file = INDEX_NO_FILE,

@@ -41,10 +41,14 @@ void table_fini(struct record_table *table);
 /* Reads the options, each of which may be NULL. Returns 0 or -EINVAL with listing.why. */
 int table_init(struct record_table *table, const char *files, const char *raw, const char *label);
 
-/* The column of this name, which is added if it is new. Returns 0 or an errno with `why`, which says nothing of lines.
- */
+/* The column of this name, which is added if it is new; it is left out if it cannot be a field. Returns 0 or an errno
+ * with `why`, which says nothing of lines. */
 int table_find_column(struct record_table *table, const char *name, size_t n, struct table_column **ret_column,
                       struct why *why);
+
+/* The column is left out because of `error`, unless an option needs it, and is listed; of a part, only until its next
+ * records. Returns 0; else the error, and `why` stays what it was. */
+int table_leave_out(struct record_table *table, struct table_column *column, int error, const struct why *why);
 
 /* Puts a text that lies in no file: the column keeps it. Returns 0 or an errno with `why`. */
 int table_keep_text(struct record_table *table, struct table_column *column, const char *text, size_t n,

@@ -60,7 +60,7 @@ struct noting {
 };
 
 /* What was written down about a record, which is the table's last one. */
-static int note_record(struct record_table *table, struct table_column *const matches[INDEX_FIELDS_MAX],
+static int note_record(struct record_table *table, struct table_column *const matches[TABLE_COLUMNS_MAX],
                        struct noting *noting, uint64_t row, struct why *why) {
         for (; noting->at < noting->end && noting->at->row == row; noting->at++) {
                 struct table_column *column = matches[noting->at->idx_column];
@@ -82,7 +82,7 @@ static int note_record(struct record_table *table, struct table_column *const ma
 }
 
 static int note_records(struct record_table *table, const struct record_table *part,
-                        struct table_column *const matches[INDEX_FIELDS_MAX]) {
+                        struct table_column *const matches[TABLE_COLUMNS_MAX]) {
         struct noting noting = { .at = (const void *)part->notes->notes.bytes,
                                  .text = (const char *)part->notes->texts.bytes };
         uint64_t n_before = table->columns.n_rows;
@@ -101,7 +101,7 @@ static int note_records(struct record_table *table, const struct record_table *p
 }
 
 int table_part_take(struct record_table *table, const struct record_table *part, uint64_t line_base) {
-        struct table_column *matches[INDEX_FIELDS_MAX];
+        struct table_column *matches[TABLE_COLUMNS_MAX];
         int r;
 
         /* Reading a record again notes the same once more, which changes nothing. */

@@ -17,6 +17,8 @@
 #include "daemon/data/formats/listing/table_part.h"
 #include "proto/base/cleanup.h"
 
+#define NAMES_BYTES (16u << 10) /* that are read at once to find the names of columns again */
+
 struct csv_dataset {
         struct record_table table;
         struct join join;
@@ -24,9 +26,12 @@ struct csv_dataset {
         bool is_by_name;    /* the delimiter is told by the ending of a file's name instead */
         uint64_t n_skipped; /* lines before the first row of each file */
         const char *names;  /* the option `columns`; NULL: the first row of each file names them */
-        struct table_column *order[INDEX_FIELDS_MAX]; /* the columns as they stand in a row */
+        size_t idx_file;    /* of the one that is read */
+        size_t idx_named;   /* 1 + the file whose columns are the following; 0: none */
+        struct table_column *order[TABLE_COLUMNS_MAX]; /* the columns as they stand in its rows */
         size_t n_columns;
-        struct why why; /* what is wrong in the row that is being read */
+        uint64_t n_named; /* lines of names so far */
+        struct why why;   /* what is wrong in the row that is being read */
 };
 
 /* ---- options --------------------------------------------------------------------------------------------------- */
@@ -80,33 +85,50 @@ static int text_of(struct csv_dataset *dataset, const uint8_t *row, const struct
         return 0;
 }
 
-static int name_column(struct csv_dataset *dataset, size_t idx, const char *name, size_t n, bool is_first_file) {
+/* With a table that is joined, all files have the same columns. */
+static int check_same(struct csv_dataset *dataset, size_t idx, const char *name, size_t n) {
+        char cut[SCHEMA_NAME_MAX];
+
+        field_name_from(name, n, cut);
+        if (dataset->join.n == 0 || dataset->n_named == 1 ||
+            (idx < dataset->n_columns && strcmp(dataset->order[idx]->name, cut) == 0))
+                return 0;
+        return why_set(
+                &dataset->why, -EINVAL,
+                "column %zu is \"%.*s\", and \"%s\" in the file before; files with a joined table all have the same "
+                "columns",
+                idx + 1, n > 60 ? 60 : (int)n, name, idx < dataset->n_columns ? dataset->order[idx]->name : "nothing");
+}
+
+/* Nobody knows which one is meant. */
+static int refuse_twice(struct csv_dataset *dataset, struct table_column *column) {
+        int r = why_set(&dataset->why, -EINVAL, "two columns have the name \"%s\"; rename one", column->name);
+
+        return dataset->names ? r : table_leave_out(&dataset->table, column, r, &dataset->why);
+}
+
+static int name_column(struct csv_dataset *dataset, size_t idx, const char *name, size_t n, bool *ret_is_known) {
         struct table_column *column;
-        char cut[SCHEMA_NAME_MAX], number[32];
+        char number[32];
         int r;
 
         if (n == 0 && !dataset->names) { /* pandas writes its index so: named as DuckDB names it */
                 n = (size_t)snprintf(number, sizeof(number), "column%zu", idx);
                 name = number;
         }
-        if (!is_first_file) {
-                field_name_from(name, n, cut);
-                if (idx < dataset->n_columns && strcmp(dataset->order[idx]->name, cut) == 0)
-                        return 0;
-                return why_set(&dataset->why, -EINVAL,
-                               "column %zu is \"%.*s\", and \"%s\" in the first file; all files have the "
-                               "same columns",
-                               idx + 1, n > 60 ? 60 : (int)n, name,
-                               idx < dataset->n_columns ? dataset->order[idx]->name : "nothing");
-        }
-        if (columns_find(&dataset->table.columns, name, n))
-                return why_set(&dataset->why, -EINVAL, "two columns have the name \"%.*s\"; rename one",
-                               n > 60 ? 60 : (int)n, name);
-        r = table_find_column(&dataset->table, name, n, &column, &dataset->why);
+        if (idx == TABLE_COLUMNS_MAX)
+                return why_set(&dataset->why, -E2BIG, "there are more than %u columns", TABLE_COLUMNS_MAX);
+        r = check_same(dataset, idx, name, n);
+        if (r == 0)
+                r = table_find_column(&dataset->table, name, n, &column, &dataset->why);
         if (r < 0)
                 return r;
-        dataset->order[dataset->n_columns++] = column;
-        return 0;
+        *ret_is_known = column->n_named > 0 && column->n_named != dataset->n_named;
+        if (column->n_named == dataset->n_named)
+                r = refuse_twice(dataset, column);
+        column->n_named = dataset->n_named;
+        dataset->order[idx] = column;
+        return r;
 }
 
 /* In the option, blanks around a name do not count. */
@@ -121,25 +143,29 @@ static void trim(char *name, size_t *n) {
 
 /* The first row of a file, or the option. */
 static int take_names(struct csv_dataset *dataset, const uint8_t *row, size_t n_row, char delimiter) {
-        bool is_first_file = dataset->n_columns == 0;
+        size_t at = 0, n_cells = 0, n_known = 0;
         struct csv_cell cell;
-        size_t at = 0, n_cells = 0;
 
+        dataset->n_named++;
         while (csv_next_cell(row, n_row, delimiter, &at, &cell)) {
                 char *name = NULL;
+                bool is_known = false;
                 size_t n = 0;
                 int r = text_of(dataset, row, &cell, &name, &n);
 
                 if (r == 0 && dataset->names)
                         trim(name, &n);
                 if (r == 0)
-                        r = name_column(dataset, n_cells++, name, n, is_first_file);
+                        r = name_column(dataset, n_cells++, name, n, &is_known);
                 if (r < 0)
                         return r;
+                n_known += is_known;
         }
-        if (n_cells != dataset->n_columns)
-                return why_set(&dataset->why, -EINVAL, "there are %zu columns, and %zu in the first file", n_cells,
-                               dataset->n_columns);
+        dataset->n_columns = n_cells;
+        if (n_known == 0 && dataset->n_named > 1 && !dataset->table.notes)
+                return why_set(&dataset->why, -EINVAL,
+                               "none of its columns is in the files before it, so it is another table; name the files "
+                               "that belong together in path");
         return 0;
 }
 
@@ -151,6 +177,8 @@ static int take_cell(struct csv_dataset *dataset, struct table_column *column, c
         size_t n = 0;
         int r = 0;
 
+        if (column->is_left_out)
+                return 0;
         if (column->is_path || column->is_part || column->is_label)
                 r = text_of(dataset, row, found, &text, &n);
         if (r == 0 && n > 0)
@@ -162,6 +190,8 @@ static int take_cell(struct csv_dataset *dataset, struct table_column *column, c
 
                 csv_cell_judge(row + found->begin + has_quotes, found->n_bytes - 2 * has_quotes, &cell);
         }
+        if (cell.kind == CELL_ABSENT)
+                cell.integer = 1;
         if (r < 0)
                 return r;
         r = columns_put(&dataset->table.columns, column, &cell, listing->window.n_lines, listing_n_files(listing) - 1);
@@ -257,9 +287,10 @@ static int read_begin(struct csv_dataset *dataset, char delimiter) {
         int r;
 
         window->stop = 0; /* it is only for the samples */
+        dataset->idx_named = 0;
         r = skip_lines(dataset);
         window->n_lines = dataset->n_skipped + 1; /* of the row that is read */
-        if (r == 0 && dataset->names && dataset->n_columns == 0)
+        if (r == 0 && dataset->names && dataset->n_named == 0)
                 r = take_names(dataset, (const uint8_t *)dataset->names, strlen(dataset->names), ',');
         while (r == 0 && !dataset->names && n_row == 0) {
                 uint64_t offset = 0, n_lines = 0;
@@ -272,6 +303,27 @@ static int read_begin(struct csv_dataset *dataset, char delimiter) {
                         window->n_lines += n_lines;
         }
         window->stop = stop;
+        if (r == 0)
+                dataset->idx_named = dataset->idx_file + 1;
+        return r;
+}
+
+/* The columns of the file, where its rows are read from the middle on. */
+static int know_names(struct csv_dataset *dataset, char delimiter) {
+        struct text_window *window = &dataset->table.listing.window;
+        const struct text_window kept = *window;
+        int r;
+
+        if (dataset->idx_named == dataset->idx_file + 1)
+                return 0;
+        *window = (struct text_window){
+                .fd = kept.fd, .n_file = kept.n_file, .n_read = NAMES_BYTES, .n_max = kept.n_max
+        };
+        r = text_window_begin(window, &dataset->why);
+        if (r == 0)
+                r = read_begin(dataset, delimiter);
+        text_window_fini(window);
+        *window = kept;
         return r;
 }
 
@@ -299,8 +351,11 @@ static int read_samples(struct csv_dataset *dataset, char delimiter) {
 static int read_rows(struct text_listing *listing, void *userdata) {
         struct csv_dataset *dataset = userdata;
         char delimiter = delimiter_of(dataset);
-        int r = listing->is_inside ? 0 : read_begin(dataset, delimiter);
+        int r;
 
+        if (!dataset->table.notes)
+                dataset->idx_file = listing_n_files(listing) - 1;
+        r = listing->is_inside ? know_names(dataset, delimiter) : read_begin(dataset, delimiter);
         if (r < 0)
                 return listing_refuse(listing, listing->window.n_lines, r, &dataset->why);
         return r == TEXT_WINDOW_END ? 0 : read_samples(dataset, delimiter);
@@ -315,18 +370,6 @@ static void free_part(struct text_listing *listing) {
         free(part);
 }
 
-/* The columns are known: the first file's first bytes were read. */
-static int name_columns(struct csv_dataset *part, const struct csv_dataset *dataset) {
-        for (size_t i = 0; i < dataset->n_columns; i++) {
-                const char *name = dataset->order[i]->name;
-                int r = name_column(part, i, name, strlen(name), true);
-
-                if (r < 0)
-                        return r;
-        }
-        return 0;
-}
-
 static struct text_listing *make_part(const void *userdata) {
         const struct csv_dataset *dataset = userdata;
         struct csv_dataset *part = calloc(1, sizeof(*part));
@@ -337,7 +380,7 @@ static struct text_listing *make_part(const void *userdata) {
         part->is_by_name = dataset->is_by_name;
         part->n_skipped = dataset->n_skipped;
         part->names = dataset->names;
-        if (table_part_init(&part->table, &dataset->table) == 0 && name_columns(part, dataset) == 0)
+        if (table_part_init(&part->table, &dataset->table) == 0)
                 return &part->table.listing;
         free_part(&part->table.listing);
         return NULL;
@@ -357,7 +400,12 @@ static int find_row(struct text_listing *listing, struct cuts *cuts, const struc
         uint64_t n_here;
 
         _Static_assert(N_CSV_STATES <= CUTS_STATES, "a state for each of them");
+        part->idx_file = cut->idx_file;
         if (listing->is_inside) {
+                int r = know_names(part, delimiter);
+
+                if (r != 0)
+                        return r < 0 ? r : -EBADMSG;
                 window->at = 1; /* after the byte before the piece */
         } else {
                 int r = read_begin(part, delimiter);
@@ -384,6 +432,8 @@ static int find_row(struct text_listing *listing, struct cuts *cuts, const struc
 static int take_part(void *userdata, struct text_listing *listing, uint64_t line_base) {
         struct csv_dataset *dataset = userdata;
 
+        if (line_base == 0 && listing->n_samples == 0) /* the names of its columns count */
+                return PARTS_AGAIN;
         return table_part_take(&dataset->table, &((const struct csv_dataset *)(const void *)listing)->table, line_base);
 }
 
