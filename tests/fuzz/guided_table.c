@@ -1,5 +1,7 @@
 /* Any bytes as a listing (JSON Lines, CSV, text), and as annotations of COCO: what is accepted lies within the file,
- * cell by cell, a listing leads to no file outside its folder, and several threads find what one finds. */
+ * cell by cell, a listing leads to no file outside its folder, and several threads find what one finds.
+ *
+ * A NUL in a listing of rows or objects ends the first file and begins the second one of the same dataset. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,6 +11,7 @@
 #include "daemon/data/files/cuts.h"
 #include "daemon/data/format.h"
 #include "daemon/data/index/index.h"
+#include "daemon/data/refusals.h"
 #include "proto/base/cleanup.h"
 #include "tests/fuzz/folder.h"
 
@@ -47,15 +50,17 @@ static void check(const struct source *source, size_t n_bytes) {
 
 struct found {
         int r;
+        uint32_t n_refused;
         char digest[INDEX_DIGEST_SIZE];
         struct why why;
 };
 
-static void try_once(const struct format *format, const char *name, const char *text, size_t n_bytes,
-                     struct found *found) {
+static void try_once(const struct format *format, const char *const *names, size_t n_names, const char *text,
+                     size_t n_bytes, struct found *found) {
         _cleanup_(index_builder_freep) struct index_builder *builder = NULL;
         _cleanup_(source_closep) struct source *source = NULL;
         _cleanup_(closep) int root_fd = -1, index_fd = -1;
+        _cleanup_(refusals_fini) struct refusals refusals = { 0 };
         struct format_options options = { 0 };
         char root[PATH_MAX];
         struct why why = { 0 };
@@ -64,8 +69,10 @@ static void try_once(const struct format *format, const char *name, const char *
         index_fd = open(folder(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
         if (root_fd < 0 || index_fd < 0 || format_options_parse(text, format, &options, &why) < 0)
                 _exit(2);
-        found->r = format->build(root_fd, &(struct files){ .root = root, .names = &name, .n_names = name != NULL },
-                                 &options, NULL, &builder, &why);
+        options.refusals = &refusals;
+        found->r = format->build(root_fd, &(struct files){ .root = root, .names = names, .n_names = n_names }, &options,
+                                 NULL, &builder, &why);
+        found->n_refused = refusals.n;
         if (found->r < 0) {
                 if (!why.text[0])
                         find("neither, nor refused with a word");
@@ -80,24 +87,34 @@ static void try_once(const struct format *format, const char *name, const char *
         format_options_fini(&options);
 }
 
+static void write_file(const char *name, const uint8_t *data, size_t n_bytes) {
+        char path[PATH_MAX];
+
+        snprintf(path, sizeof(path), "listing/%s", name);
+        folder_write(path, data, n_bytes);
+        folder_age(path);
+}
+
 /* Twice: by one thread, and by two that read small pieces. */
 static void try_format(const struct format *format, const char *name, const char *text, const uint8_t *data,
                        size_t n_bytes) {
+        bool is_table = format == &FORMAT_JSONL || format == &FORMAT_CSV;
+        const uint8_t *end = name && is_table && n_bytes > 0 ? memchr(data, '\0', n_bytes) : NULL;
+        const char *const names[] = { name, "second" };
+        size_t n_first = end ? (size_t)(end - data) : n_bytes, n_names = (name != NULL) + (end != NULL);
         struct found alone = { 0 }, found = { 0 };
-        char path[PATH_MAX];
 
-        if (name) {
-                snprintf(path, sizeof(path), "listing/%s", name);
-                folder_write(path, data, n_bytes);
-                folder_age(path);
-        }
+        if (name)
+                write_file(name, data, n_first);
+        if (end)
+                write_file(names[1], end + 1, n_bytes - n_first - 1);
         CUTS_LIMITS = (struct cuts_limits){ .n_threads = 1, .cut_bytes = 1 << 20, .long_bytes = 1 << 20 };
-        try_once(format, name, text, n_bytes, &alone);
+        try_once(format, names, n_names, text, n_bytes, &alone);
         if (format == &FORMAT_COCO)
                 return;
         CUTS_LIMITS = (struct cuts_limits){ .n_threads = 2, .cut_bytes = 1 + n_bytes % 37, .long_bytes = 256 };
-        try_once(format, name, text, n_bytes, &found);
-        if (found.r != alone.r || strcmp(found.why.text, alone.why.text) != 0 ||
+        try_once(format, names, n_names, text, n_bytes, &found);
+        if (found.r != alone.r || found.n_refused != alone.n_refused || strcmp(found.why.text, alone.why.text) != 0 ||
             strcmp(found.digest, alone.digest) != 0)
                 find("by two threads in another way than by one");
 }
