@@ -295,13 +295,17 @@ static int opening_aim(struct opening *opening, const struct catalog_entry *entr
         return 0;
 }
 
+struct errands *entry_errands(const struct catalog_entry *entry) {
+        return entry->is_path ? entry->catalog->asker : &entry->catalog->shared;
+}
+
 void entry_open(struct catalog_entry *entry) {
         struct opening *opening = calloc(1, sizeof(*opening));
         int r = -ENOMEM;
 
         if (opening) {
                 opening->entry = entry;
-                opening->errands = entry->catalog->asker;
+                opening->errands = entry_errands(entry);
                 opening->options = strdup(entry->options);
                 r = opening->options ? opening_aim(opening, entry) : -ENOMEM;
         }
@@ -401,7 +405,7 @@ void entry_remove(struct catalog_entry *entry) {
                 entry_free(entry);
 }
 
-int entry_add(struct catalog *catalog, const struct catalog_wish *wish, struct why *why) {
+int entry_add(struct catalog *catalog, const struct catalog_wish *wish, bool is_path, struct why *why) {
         struct catalog_entry *entry = calloc(1, sizeof(*entry));
         int r = 0;
 
@@ -426,6 +430,7 @@ int entry_add(struct catalog *catalog, const struct catalog_wish *wish, struct w
         }
         snprintf(entry->format, sizeof(entry->format), "%s", wish->format);
         entry->follows_links = wish->follows_links;
+        entry->is_path = is_path;
         entry->catalog = catalog;
         entry->is_wanted = true;
         TAILQ_INIT(&entry->waiters);
@@ -459,7 +464,7 @@ int catalog_configure(struct catalog *catalog, const struct catalog_wish *wishes
         }
         for (size_t i = 0; i < n_wishes; i++)
                 if (!entry_find(catalog, wishes[i].name)) {
-                        r = entry_add(catalog, &wishes[i], why);
+                        r = entry_add(catalog, &wishes[i], false, why);
                         if (r < 0)
                                 return r;
                 }

@@ -126,7 +126,8 @@ struct catalog {
         struct budget *budget;   /* of memory_limit; NULL: memory is not counted */
         struct plugins *plugins; /* whose formats datasets may have; NULL: none. Set before the first dataset */
         bool is_ending;          /* starts no new work */
-        struct errands *asker;   /* what is opened now is his errand; NULL: nobody's. Set while a request is handled */
+        struct errands *asker;   /* who asks for a path now; NULL: nobody. Set while a request is handled */
+        struct errands shared;   /* what the configuration names is opened for all, and nobody is charged */
 };
 
 struct catalog_wish {

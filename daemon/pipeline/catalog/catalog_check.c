@@ -14,7 +14,7 @@ struct check {
         struct catalog *catalog;
         char *name;
         struct catalog_dataset *open; /* a reference */
-        struct errands *errands;      /* of who asked */
+        struct errands *errands;      /* entry_errands() */
         int result;
         struct why why;
 };
@@ -77,7 +77,7 @@ void entry_check(struct catalog_entry *entry) {
                 return;
         }
         check->catalog = entry->catalog;
-        check->errands = entry->catalog->asker;
+        check->errands = entry_errands(entry);
         check->open = catalog_dataset_ref(entry->open);
         entry->is_checking = background_run(entry->catalog->background, check_work, check_done, check) == 0;
         if (!entry->is_checking) {

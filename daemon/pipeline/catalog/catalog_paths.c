@@ -161,11 +161,10 @@ int catalog_add_path(struct catalog *catalog, const struct catalog_wish *wish, s
         joined_drop_unused(catalog);
         r = drop_oldest(catalog, why);
         if (r == 0)
-                r = entry_add(catalog, wish, why);
+                r = entry_add(catalog, wish, true, why);
         if (r < 0)
                 return r;
         entry = entry_find(catalog, wish->name);
-        entry->is_path = true;
         entry->used_ns = clock_now_ns();
         return 0;
 }

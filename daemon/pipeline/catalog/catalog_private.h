@@ -57,8 +57,12 @@ void entry_fail(struct catalog_entry *entry, int error, const struct why *why);
 
 struct catalog_entry *entry_find(struct catalog *catalog, const char *name); /* or NULL */
 
+/* Whose errand it is to open the dataset, or to look at it. Several may wait for what the configuration names: whoever
+ * asked first must not have it made at the low weight of all that he asks for. */
+struct errands *entry_errands(const struct catalog_entry *entry);
+
 /* Makes an entry and begins to open it; removes one, as soon as nothing works on it. Jobs keep what they have. */
-int entry_add(struct catalog *catalog, const struct catalog_wish *wish, struct why *why);
+int entry_add(struct catalog *catalog, const struct catalog_wish *wish, bool is_path, struct why *why);
 void entry_remove(struct catalog_entry *entry);
 
 /* ---- catalog_staged.c ---------------------------------------------------------------------------------------- */

@@ -133,7 +133,7 @@ bool versions_seek(struct catalog_entry *entry, const char *digest) {
                 return false;
         }
         opening->entry = entry;
-        opening->errands = entry->catalog->asker;
+        opening->errands = entry_errands(entry);
         opening->place = staged->place;
         snprintf(opening->digest, sizeof(opening->digest), "%s", digest);
         snprintf(staged->sought, sizeof(staged->sought), "%s", digest);
