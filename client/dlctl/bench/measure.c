@@ -228,21 +228,27 @@ static int warm_up(struct run *run) {
 static int count(struct run *run, const char *job, bool is_end) {
         struct measured *measured = run->measured;
         uint64_t sign = is_end ? 1 : UINT64_MAX; /* at the beginning what has been counted is subtracted */
+        struct dlc_diagnosis found;
         struct counted counted;
         struct dlc_stats stats;
         int r = ask_jobs(run->context, job, &counted);
 
         if (r != EXIT_DONE)
                 return r;
-        r = dlc_get_stats(run->loader, &stats, sizeof(stats));
+        do /* that of the end is about the time between the two */
+                r = dlc_diagnose(run->loader, &found, sizeof(found));
+        while (r == -EINTR && !interrupted);
+        if (r == 0)
+                snprintf(measured->limit, sizeof(measured->limit), "%s", found.limit);
+        if (r == 0)
+                snprintf(measured->verdict, sizeof(measured->verdict), "%s; %s", found.verdict, found.advice);
+        if (r == 0 || r == -EINTR)
+                r = dlc_get_stats(run->loader, &stats, sizeof(stats));
         if (r < 0)
                 return fail(exit_code_of(r), "%s", dlc_error(run->loader));
         measured->n_other_jobs = counted.n_others;
         measured->worker_ns += sign * counted.worker_ns;
         measured->all_worker_ns += sign * counted.all_worker_ns;
-        measured->read_ns += sign * stats.read_ns;
-        measured->queued_ns += sign * stats.queued_ns;
-        measured->decode_ns += sign * stats.decode_ns;
         measured->n_skipped += sign * stats.n_skipped;
         measured->client_s += is_end ? own_cpu_s() : -own_cpu_s();
         return EXIT_DONE;

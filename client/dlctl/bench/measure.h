@@ -9,6 +9,8 @@
 #include "client/include/dlclient.h"
 #include "proto/limits.h"
 
+#define BENCH_VERDICT_MAX 2100u /* bytes with NUL */
+
 /* What was measured; all but the first batch is between two moments at which batches were taken. */
 struct measured {
         char pipeline[DLP_PIPELINE_MAX]; /* in its normal spelling */
@@ -21,11 +23,11 @@ struct measured {
         uint64_t worker_ns;     /* of the daemon's workers, for this job */
         uint64_t all_worker_ns; /* the same for all jobs, also of users whose jobs are not shown; never less */
         double client_s;        /* CPU time of this process */
-        uint64_t read_ns;       /* as in struct dlc_stats, of the batches that were taken */
-        uint64_t queued_ns, decode_ns;
         uint32_t n_workers;
         uint32_t n_other_jobs; /* that were served at its end: they share workers and disks */
         struct times times;    /* of dlc_next() */
+        char limit[32];        /* what dlctl diagnose would say of the time that was measured */
+        char verdict[BENCH_VERDICT_MAX];
 };
 
 /* Opens a loader, reads `seconds` after a moment of warming up, epoch after epoch, and closes it. A shorter stream ends

@@ -5,8 +5,8 @@
 
 #include "client/dlctl/ending.h"
 
-#define READY_SHARE 0.05 /* of the time: who waits less is not held up */
-#define BUSY_SHARE  0.85 /* of the workers' time: the rest is lost between samples */
+#define OTHER_SHARE    0.05 /* of the workers' time: less is not worth a word */
+#define BENCH_TEXT_MAX (BENCH_VERDICT_MAX + 200u)
 
 static double per_second(const struct measured *measured, double amount) {
         return measured->seconds > 0 ? amount / measured->seconds : 0;
@@ -41,69 +41,28 @@ double bench_other_share(const struct measured *measured) {
         return share_of_workers(measured, is_more ? measured->all_worker_ns - measured->worker_ns : 0);
 }
 
-enum bench_limit bench_limit_of(const struct measured *measured) {
-        if (per_second(measured, (double)measured->waited_ns / 1e9) < READY_SHARE)
-                return LIMIT_CLIENT;
-        if (bench_busy_share(measured) >= BUSY_SHARE)
-                return LIMIT_DECODING;
-        if (bench_busy_share(measured) + bench_other_share(measured) >= BUSY_SHARE)
-                return LIMIT_SHARED;
-        return measured->read_ns > measured->queued_ns + measured->decode_ns ? LIMIT_READING : LIMIT_LATENCY;
-}
+/* The verdict of dlctl diagnose, and what is true beside it. */
+static void explain(const struct measured *measured, char text[BENCH_TEXT_MAX]) {
+        double other = bench_other_share(measured);
+        int n = snprintf(text, BENCH_TEXT_MAX, "%s", measured->verdict);
 
-static const char *const LIMIT_NAMES[] = {
-        [LIMIT_CLIENT] = "client",   [LIMIT_DECODING] = "decoding", [LIMIT_SHARED] = "shared workers",
-        [LIMIT_READING] = "reading", [LIMIT_LATENCY] = "latency",
-};
-
-static void explain(const struct measured *measured, char *text, size_t size) {
-        double busy = bench_busy_share(measured);
-        int n = 0;
-
-        switch (bench_limit_of(measured)) {
-        case LIMIT_CLIENT:
-                n = snprintf(text, size, "batches are ready whenever one is asked for: no trainer will wait");
-                break;
-        case LIMIT_DECODING:
-                n = snprintf(
-                        text, size,
-                        "the %u workers are busy for %.0f %% of the time: more CPUs, more workers (dlctl workers), "
-                        "or less to do for a sample (dlctl diagnose says what takes their time)",
-                        measured->n_workers, busy * 100);
-                break;
-        case LIMIT_SHARED:
-                n = snprintf(
-                        text, size,
-                        "other jobs take %.0f %% of the workers' time, and this one takes %.0f %%: alone it would be "
-                        "up to %.1f times as fast, and with more workers (dlctl workers), if there are CPUs for them",
-                        bench_other_share(measured) * 100, busy * 100, busy > 0.01 ? 1 / busy : 100);
-                break;
-        case LIMIT_READING:
-                n = snprintf(text, size,
-                             "samples wait for their bytes, and the workers are busy for %.0f %% of the time: on a "
-                             "faster disk, or in memory, up to %.1f times the rate",
-                             busy * 100, busy > 0.01 ? 1 / busy : 100);
-                break;
-        case LIMIT_LATENCY:
-                n = snprintf(text, size,
-                             "the workers are busy for %.0f %% of the time: too few samples are on their way; try a "
-                             "larger --batch or more --slots",
-                             busy * 100);
-                break;
-        }
-        if (measured->n_other_jobs > 0 && n > 0 && (size_t)n < size)
-                snprintf(text + n, size - (size_t)n, "; %u other job%s shared the daemon", measured->n_other_jobs,
-                         measured->n_other_jobs == 1 ? "" : "s");
+        if (measured->n_other_jobs > 0)
+                n += snprintf(text + n, BENCH_TEXT_MAX - (size_t)n, "; %u other job%s shared the daemon",
+                              measured->n_other_jobs, measured->n_other_jobs == 1 ? "" : "s");
+        if (other >= OTHER_SHARE)
+                snprintf(text + n, BENCH_TEXT_MAX - (size_t)n,
+                         "; other jobs take %.0f %% of the workers' time, and this one takes %.0f %%", other * 100,
+                         bench_busy_share(measured) * 100);
 }
 
 /* ---- for programs ---------------------------------------------------------------------------------------------- */
 
 static int print_json(const struct bench_terms *terms, const struct measured *measured) {
         cJSON *record = record_new();
-        char text[400];
+        char text[BENCH_TEXT_MAX];
         int r;
 
-        explain(measured, text, sizeof(text));
+        explain(measured, text);
         record_text(record, "dataset", terms->dataset);
         record_text(record, "pipeline", measured->pipeline);
         record_number(record, "batch_size", terms->batch_size);
@@ -121,7 +80,7 @@ static int print_json(const struct bench_terms *terms, const struct measured *me
         record_real(record, "next_p99_seconds", times_quantile(&measured->times, 0.99) / 1e9);
         record_real(record, "worker_busy_share", bench_busy_share(measured));
         record_real(record, "other_jobs_share", bench_other_share(measured));
-        record_text(record, "limit", LIMIT_NAMES[bench_limit_of(measured)]);
+        record_text(record, "limit", measured->limit);
         record_text(record, "text", text);
         record_number(record, "n_other_jobs", measured->n_other_jobs);
         if (terms->n_gpus > 0)
@@ -188,7 +147,7 @@ static void print_needed(const struct bench_terms *terms, double rate) {
 
 static void print_text(const struct bench_terms *terms, const struct measured *measured) {
         double rate = samples_per_second(measured);
-        char text[400], p50[32], p99[32];
+        char text[BENCH_TEXT_MAX], p50[32], p99[32];
 
         printf("%s: %s\n", terms->dataset, measured->pipeline);
         printf("batches of %u, %u worker%s, %.3g s\n", terms->batch_size, measured->n_workers,
@@ -202,8 +161,8 @@ static void print_text(const struct bench_terms *terms, const struct measured *m
         printf("  %-18s p50 %s, p99 %s\n", "next()",
                duration(times_quantile(&measured->times, 0.5) / 1e9, p50, sizeof(p50)),
                duration(times_quantile(&measured->times, 0.99) / 1e9, p99, sizeof(p99)));
-        explain(measured, text, sizeof(text));
-        printf("  %-18s %s: %s\n", "limit", LIMIT_NAMES[bench_limit_of(measured)], text);
+        explain(measured, text);
+        printf("  %-18s %s: %s\n", "limit", measured->limit, text);
         if (measured->n_skipped > 0)
                 printf("  %-18s %llu samples were left out, see dlctl errors\n", "damaged",
                        (unsigned long long)measured->n_skipped);

@@ -15,17 +15,6 @@ struct bench_terms {
         double gpu_rate;     /* samples/s that one takes */
 };
 
-enum bench_limit {
-        LIMIT_CLIENT,   /* batches are ready at once */
-        LIMIT_DECODING, /* the workers */
-        LIMIT_SHARED,   /* the workers, of whose time other jobs take a part */
-        LIMIT_READING,  /* bytes */
-        LIMIT_LATENCY,  /* none of them: too few samples are on their way */
-};
-
-/* What keeps it from being faster. */
-enum bench_limit bench_limit_of(const struct measured *measured);
-
 /* Of the workers' time, 0 to 1: what this job took, and what all others took. */
 double bench_busy_share(const struct measured *measured);
 double bench_other_share(const struct measured *measured);
