@@ -125,7 +125,10 @@ def _(box):
         write(path, array if isinstance(array, bytes) else b"")
         if not isinstance(array, bytes):
             numpy.save(path, array, allow_pickle=True)
-    daemon = box.daemon({name: auto(box.path(name)) for name in ("some.npz", "none.npz", "folder")})
+    stored(box, "rows.npz", mean_npy=numpy.zeros(2), x_npy=good, y_npy=good + 1)
+    stored(box, "sets.npz", x_test_npy=good[1:], x_train_npy=good, y_test_npy=good[1:], y_train_npy=good)
+    stored(box, "wide.npz", **{f"c{i:04}_npy": good for i in range(1030)})
+    daemon = box.daemon({name: auto(box.path(name)) for name in ("some.npz", "none.npz", "folder", "rows.npz", "sets.npz", "wide.npz")})
     for name in ("some.npz", "folder"):
         equal([line["fields"] for line in daemon.read(name, shuffle=False)],
               [line["fields"] for line in daemon.read(name, shuffle=False, pipeline="x")], name)
@@ -139,6 +142,11 @@ def _(box):
             daemon.refused(name, f'field "{column}" cannot be served', reason, pipeline=f"x; {column}")
     contains(listed(daemon, "some.npz")[1]["packed"], "is compressed or encrypted", 'prepare = "convert"')
     daemon.refused("none.npz", "none of its columns can be served")
+    equal([line["fields"]["y"]["value"] for line in daemon.read("rows.npz", shuffle=False)], [1, 2, 3, 4], "most arrays have four rows")
+    daemon.refused("rows.npz", 'field "mean" cannot be served', "mean.npy has 2 rows, and most others have 4", pipeline="x; mean")
+    daemon.refused("sets.npz", "row i of all arrays is sample i")
+    equal(len(daemon.read("wide.npz", pipeline="c0000; c1025")), 4, "wide")
+    equal(list(listed(daemon, "wide.npz")[1]), [f"c{i}" for i in range(1026, 1030)], "too many")
 
 
 @case("a column that turns out to be damaged in a row is listed with file and row group; an index that is opened again lists it, too")

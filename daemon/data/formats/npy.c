@@ -160,6 +160,42 @@ static int open_arrays(struct npy *npy, int root_fd, const struct npy_raw *raw, 
         return list->n_arrays > 0 ? 0 : table_no_column(NULL, &list->refused, why);
 }
 
+static uint32_t count_with(const struct npy_list *list, uint64_t n_rows) {
+        uint32_t n = 0;
+
+        for (uint32_t i = 0; i < list->n_arrays; i++)
+                n += list->arrays[i].header.shape[0] == n_rows;
+        return n;
+}
+
+/* Arrays with another number of rows than most of them have are left out. If there is no such number, as where training
+ * and test set lie side by side, describe() refuses all: nobody knows which one is meant. */
+static int settle_rows(struct npy_list *list, struct why *why) {
+        uint64_t n_rows = list->arrays[0].header.shape[0];
+        int r = 0;
+
+        for (uint32_t i = 1; i < list->n_arrays; i++)
+                if (count_with(list, list->arrays[i].header.shape[0]) > count_with(list, n_rows))
+                        n_rows = list->arrays[i].header.shape[0];
+        for (uint32_t i = 0; i < list->n_arrays; i++)
+                if (list->arrays[i].header.shape[0] != n_rows &&
+                    count_with(list, list->arrays[i].header.shape[0]) == count_with(list, n_rows))
+                        return 0;
+        for (uint32_t i = 0; i < list->n_arrays && r == 0;) {
+                struct npy_array *array = &list->arrays[i];
+
+                if (array->header.shape[0] == n_rows) {
+                        i++;
+                        continue;
+                }
+                why_set(why, -EINVAL,
+                        "%s has %" PRIu64 " rows, and most others have %" PRIu64 ": row i of all arrays is sample i",
+                        npy_array_name(array), array->header.shape[0], n_rows);
+                r = npy_list_refuse(list, array, -EINVAL, why);
+        }
+        return r;
+}
+
 static int fill(struct npy *npy, int root_fd, const struct files *files, const struct npy_raw *raw, struct why *why) {
         int r;
 
@@ -167,6 +203,8 @@ static int fill(struct npy *npy, int root_fd, const struct files *files, const s
         r = npy_list_find(&npy->list, root_fd, files, why);
         if (r == 0)
                 r = open_arrays(npy, root_fd, raw, why);
+        if (r == 0)
+                r = settle_rows(&npy->list, why);
         npy->source.schema.n_fields = npy->list.n_arrays;
         if (r == 0 && npy->list.is_single)
                 strcpy(npy->source.schema.fields[0].name, SINGLE_FIELD);

@@ -82,7 +82,7 @@ struct archive {
 
 static int found_member(void *userdata, const struct zip_file *file, struct why *why) {
         const struct archive *archive = userdata;
-        struct npy_array *array = &archive->list->arrays[archive->list->n_arrays];
+        struct npy_array *array;
         const char *slash = strrchr(file->name, '/'), *base = slash ? slash + 1 : file->name;
         int r = 0;
 
@@ -98,11 +98,15 @@ static int found_member(void *userdata, const struct zip_file *file, struct why 
                             "%s in it is compressed or encrypted, so its rows cannot be read one by one: write it "
                             "with numpy.savez(), not with savez_compressed(), or stage it with prepare = \"convert\"",
                             file->name);
+        else if (archive->list->n_arrays == SCHEMA_FIELDS_MAX)
+                r = why_set(why, -ENOTSUP, "%s in it comes after the %u arrays that a dataset can have", file->name,
+                            SCHEMA_FIELDS_MAX);
         if (r < 0)
                 return note_refused(archive->list, file->name, r, why);
         r = add_array(archive->list, archive->file, file->name, why);
         if (r < 0)
                 return r;
+        array = &archive->list->arrays[archive->list->n_arrays - 1];
         array->begin = file->offset;
         array->n_bytes = file->n_bytes;
         array->status = archive->status;
