@@ -16,6 +16,7 @@
 
 #include "daemon/base/budget.h"
 #include "daemon/base/bytes.h"
+#include "daemon/base/logging/limits.h"
 #include "daemon/base/mailbox.h"
 #include "daemon/base/thread.h"
 #include "proto/base/cleanup.h"
@@ -491,6 +492,23 @@ START_TEST(a_name_may_have_what_nobody_sees_but_no_controls) {
 }
 END_TEST
 
+/* Each line is of another user, as of one who has a range of subordinate uids. */
+START_TEST(a_crowd_of_users_causes_no_more_lines_than_are_counted) {
+        const uint32_t n_users = 3000, n_counted = 256;
+        struct log_left_out left_out;
+        uint64_t now_ns = LOG_USER_NS, n_said = 0, n_left_out = 0;
+
+        for (uint32_t round = 0; round < 2 * LOG_USER_LINES; round++)
+                for (uint32_t user = 0; user < n_users; user++)
+                        n_said += limits_allow(&(struct log_kind){ LOG_LEVEL_INFO, "test", "%u", user }, now_ns);
+        ck_assert_uint_le(n_said, (n_counted + 1) * LOG_USER_LINES);
+        while (limits_take_left_out(now_ns + LOG_USER_NS, &left_out))
+                n_left_out += left_out.n;
+        ck_assert_uint_eq(n_said + n_left_out, 2ull * LOG_USER_LINES * n_users);
+        ck_assert(limits_allow(&(struct log_kind){ LOG_LEVEL_INFO, "test", "%u", 0 }, now_ns + LOG_USER_NS));
+}
+END_TEST
+
 /* Unicode's categories Cc, Cf, Zl and Zp, from its own data and not from the code's table. Those that are drawn, or
  * that scripts and pictures are written with, are printable; all others are not, and neither is half of a pair. */
 START_TEST(of_all_code_points_no_control_and_no_invisible_one_is_printable) {
@@ -639,6 +657,7 @@ int main(void) {
         tcase_set_timeout(rest, 60);
         tcase_add_test(rest, what_is_no_utf8_or_controls_a_terminal_becomes_question_marks);
         tcase_add_test(rest, a_name_may_have_what_nobody_sees_but_no_controls);
+        tcase_add_test(rest, a_crowd_of_users_causes_no_more_lines_than_are_counted);
         tcase_add_test(rest, of_all_code_points_no_control_and_no_invisible_one_is_printable);
         tcase_add_test(rest, the_valid_beginning_of_a_text_ends_before_what_is_not_utf8);
         tcase_add_test(rest, the_longest_strings_of_a_text_lose_their_middles_only_if_not_all_fits);
