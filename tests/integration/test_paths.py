@@ -294,9 +294,10 @@ def _(box):
     for number in range(3):
         write(box.path("p", "cat", f"{number}.png"), png(4, 3, identity_pixels(number, 4, 3)))
         write(box.path("p", "cat", f"._{number}.png"), double)
+    write(box.path("p", "__MACOSX", "cat", "._0.png"), double)
     daemon = box.daemon({"w": web(path), "p": box.path("p")})
     equal([line["fields"]["txt"]["shape"] for line in daemon.read("w", pipeline="txt: raw", shuffle=False)], [[52], [54], [56]], "samples")
-    equal((hidden_of(daemon, "w"), hidden_of(daemon, "p")), (2, 3), "hidden files")
+    equal((hidden_of(daemon, "w"), hidden_of(daemon, "p")), (2, 4), "hidden files")
     equal(len(daemon.read("p", pipeline="decode", batch=1)), 3, "pictures")
 
 

@@ -210,6 +210,9 @@ static int sort_files(struct walk *walk, size_t first, size_t n) {
                      : 0;
 }
 
+/* What macOS packs beside the classes: AppleDouble files alone, so that it is no class. */
+#define MAC_FOLDER "__MACOSX"
+
 /* Finds the classes. They are in walk->files until the caller takes them. */
 static int list_classes(struct walk *walk) {
         _cleanup_(dir_closep) DIR *dir = NULL;
@@ -233,6 +236,10 @@ static int list_classes(struct walk *walk) {
                         return r;
                 if (r == false)
                         continue;
+                if (strcmp(entry->d_name, MAC_FOLDER) == 0) {
+                        indexing_count_hidden();
+                        continue;
+                }
                 r = add_text(walk, entry->d_name, &class.name);
                 if (r >= 0)
                         r = growing_append(&walk->files, &class, sizeof(class));
