@@ -130,7 +130,9 @@ struct dlc_options {
          * none. */
         const char *socket;
 
-        /* The ranks of one training run find each other by the job's name; all their options but the rank must agree.
+        /* The ranks of one training run find each other by the job's name; all their options must agree, but those that
+         * change neither which samples a rank gets nor their values: rank, first_epoch, n_epochs, n_slots, leave_forms,
+         * and what is about waiting, devices and restarts.
          * NULL: the run's id (TORCHELASTIC_RUN_ID, SLURM_JOB_ID, Open MPI's job, else MASTER_ADDR:MASTER_PORT), for a
          * single rank also the process, and the number of the loader within its process. Therefore open the loaders of
          * a program in the same sequence on every rank. */

@@ -118,7 +118,9 @@ class Loader(Loops):
 
     Loops
         epochs          real epochs that one `for` covers; None: it never ends
-        steps_per_epoch divides an endless stream into virtual epochs of this number of batches
+        steps_per_epoch divides an endless stream into virtual epochs of this number of batches. Like epochs it must be
+                        the same on all ranks, which nobody compares: a saved state is one place for all of them, and
+                        a rank that took more or fewer batches would get some again, or never
         state           the result of state_dict(): the loader attaches at that place
         timeout         the most seconds to wait for the next batch; then DaemonTimeout. None or 0: no limit
         persistent      False: the rank and its memory are released between loops
