@@ -9,6 +9,7 @@
 
 #include "daemon/data/joined/aligned.h"
 #include "daemon/data/source_type.h"
+#include "proto/base/clock.h"
 #include "proto/limits.h"
 
 #define DIGEST_SIZE 65u
@@ -50,11 +51,45 @@ static const struct source_type JOINED_TYPE = {
 
 /* ---- fields ---------------------------------------------------------------------------------------------------- */
 
-static uint32_t find_field(const struct schema *schema, const char *name) {
-        for (uint32_t i = 0; i < schema->n_fields; i++)
-                if (strcmp(schema->fields[i].name, name) == 0)
-                        return i;
-        return ALIGNED_NONE;
+#define NAME_SLOTS 4096u /* several times as many as there may be fields */
+
+/* The fields of a schema by their names. Datasets are joined on the main thread, and 64 of a thousand fields each would
+ * take seconds if each name were compared with all. */
+struct names {
+        const struct schema *schema;
+        uint64_t seed;              /* so that nobody can choose names that meet in one slot */
+        uint16_t slots[NAME_SLOTS]; /* number of a field + 1; 0: none */
+};
+
+/* The slot of this name, or the empty one where it belongs. */
+static uint16_t *find_slot(struct names *names, const char *name) {
+        uint64_t hash = names->seed;
+        uint32_t at;
+
+        for (const char *byte = name; *byte; byte++) {
+                hash = (hash ^ (unsigned char)*byte) * UINT64_C(0xff51afd7ed558ccd);
+                hash ^= hash >> 32;
+        }
+        at = (uint32_t)hash % NAME_SLOTS;
+        while (names->slots[at] > 0 && strcmp(names->schema->fields[names->slots[at] - 1].name, name) != 0)
+                at = (at + 1) % NAME_SLOTS;
+        return &names->slots[at];
+}
+
+static uint32_t find_field(struct names *names, const char *name) {
+        uint16_t number = *find_slot(names, name);
+
+        return number > 0 ? number - 1u : ALIGNED_NONE;
+}
+
+static void note_field(struct names *names, uint32_t idx) {
+        *find_slot(names, names->schema->fields[idx].name) = (uint16_t)(idx + 1);
+}
+
+static void names_init(struct names *names, const struct schema *schema) {
+        *names = (struct names){ .schema = schema, .seed = clock_now_ns() ^ (uintptr_t)names };
+        for (uint32_t i = schema->n_fields; i > 0; i--) /* of equal ones the first */
+                note_field(names, i - 1);
 }
 
 /* Takes in what a part says of a field that an earlier one has. */
@@ -76,11 +111,13 @@ static int refuse_fields(struct why *why) {
 static int unite_fields(const struct joined_part *parts, uint32_t n_parts, struct schema *all, uint32_t *ret_idx_number,
                         struct why *why) {
         uint32_t n_having[SCHEMA_FIELDS_MAX] = { 0 };
+        struct names names;
 
+        names_init(&names, all);
         for (uint32_t k = 0; k < n_parts; k++)
                 for (uint32_t i = 0; i < parts[k].source->schema.n_fields; i++) {
                         const struct schema_field *field = &parts[k].source->schema.fields[i];
-                        uint32_t idx = find_field(all, field->name);
+                        uint32_t idx = find_field(&names, field->name);
 
                         if (idx == ALIGNED_NONE && all->n_fields == SCHEMA_FIELDS_MAX)
                                 return refuse_fields(why);
@@ -88,6 +125,7 @@ static int unite_fields(const struct joined_part *parts, uint32_t n_parts, struc
                                 idx = all->n_fields++;
                                 all->fields[idx] = *field;
                                 all->fields[idx].same_as = 0; /* the source under it knows */
+                                note_field(&names, idx);
                         } else {
                                 meet(&all->fields[idx], field);
                         }
@@ -96,7 +134,7 @@ static int unite_fields(const struct joined_part *parts, uint32_t n_parts, struc
         for (uint32_t i = 0; i < all->n_fields; i++)
                 all->fields[i].may_be_absent |= n_having[i] < n_parts && all->fields[i].kind != FIELD_NAME;
         *ret_idx_number = ALIGNED_NONE;
-        if (find_field(all, JOINED_FIELD) != ALIGNED_NONE || all->n_fields == SCHEMA_FIELDS_MAX)
+        if (find_field(&names, JOINED_FIELD) != ALIGNED_NONE || all->n_fields == SCHEMA_FIELDS_MAX)
                 return 0;
         *ret_idx_number = all->n_fields;
         all->fields[all->n_fields++] = (struct schema_field){
@@ -110,11 +148,13 @@ static int align(const struct source *inner, const struct schema *all, uint32_t 
                  struct source **ret_source) {
         struct schema fields = *all;
         uint32_t numbers[SCHEMA_FIELDS_MAX];
+        struct names names;
 
+        names_init(&names, &inner->schema);
         for (uint32_t i = 0; i < all->n_fields; i++) {
                 struct schema_field *field = &fields.fields[i];
 
-                numbers[i] = i == idx_number ? ALIGNED_NONE : find_field(&inner->schema, all->fields[i].name);
+                numbers[i] = i == idx_number ? ALIGNED_NONE : find_field(&names, all->fields[i].name);
                 field->is_class = false;
                 if (numbers[i] == ALIGNED_NONE)
                         continue;
