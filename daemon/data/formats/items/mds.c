@@ -19,6 +19,7 @@
 #include "daemon/data/formats/items/items.h"
 #include "daemon/data/formats/table_columns.h"
 #include "daemon/data/index/indexing.h"
+#include "daemon/data/index/indexing_sort.h"
 #include "proto/base/cleanup.h"
 
 #define VERSION      2
@@ -158,9 +159,6 @@ static int take_name(void *userdata, const struct json_token *element, struct wh
                 return why_set(why, -ENOTSUP, "column %u: its name does not have 1 to %zu bytes", reading->n_parsed,
                                sizeof(name) - 1);
         field_name_from(name, strlen(name), column.field.name);
-        for (uint32_t i = 0; i < reading->n_parsed; i++)
-                if (strcmp(parsed_columns(reading)[i].field.name, column.field.name) == 0)
-                        return why_set(why, -EBADMSG, "it has two columns with the name %s", column.field.name);
         r = growing_append(&reading->parsed, &column, sizeof(column));
         if (r < 0)
                 return why_set(why, r, "no memory for its columns");
@@ -198,12 +196,40 @@ static int take_size(void *userdata, const struct json_token *element, struct wh
                        column->field.name, n_bytes);
 }
 
+static int by_name(const void *one, const void *other, void *unused) {
+        (void)unused;
+        return strcmp((*(const struct item_column *const *)one)->field.name,
+                      (*(const struct item_column *const *)other)->field.name);
+}
+
+/* Each of many shards may have thousands of them in a sequence of its own. */
+static int check_names(const struct reading *reading, struct why *why) {
+        _cleanup_(growing_fini) struct growing sorted = { 0 };
+        const struct item_column **columns;
+        uint32_t n = reading->n_parsed;
+        int r = growing_reserve(&sorted, (n + 1) * sizeof(*columns));
+
+        columns = (const struct item_column **)(void *)sorted.bytes;
+        for (uint32_t i = 0; i < n && r == 0; i++)
+                columns[i] = &parsed_columns(reading)[i];
+        if (r == 0 && n > 1)
+                r = indexing_sort(columns, n, sizeof(*columns), by_name, NULL);
+        if (r < 0)
+                return why_errno(why, r, "its columns");
+        for (uint32_t i = 1; i < n; i++)
+                if (strcmp(columns[i - 1]->field.name, columns[i]->field.name) == 0)
+                        return why_set(why, -EBADMSG, "it has two columns with the name %s", columns[i]->field.name);
+        return 0;
+}
+
 static int parse_columns(struct reading *reading, const struct json_token *shard, struct why *why) {
         int r;
 
         growing_clear(&reading->parsed);
         reading->n_parsed = reading->idx_column = 0;
         r = index_json_each(shard, "column_names", take_name, reading, why);
+        if (r == 0)
+                r = check_names(reading, why);
         if (r == 0)
                 r = index_json_each(shard, "column_encodings", take_encoding, reading, why);
         if (r == 0 && reading->idx_column != reading->n_parsed)
