@@ -7,8 +7,10 @@
 #include "daemon/data/field_name.h"
 
 void refusals_fini(struct refusals *refusals) {
-        if (refusals)
-                growing_fini(&refusals->texts);
+        if (!refusals)
+                return;
+        growing_fini(&refusals->texts);
+        growing_fini(&refusals->marked);
 }
 
 bool refusals_next(const struct refusals *refusals, struct refusal *refusal) {
@@ -50,18 +52,57 @@ bool refusals_are_for(int error) {
         return error == -EBADMSG || error == -ENOTSUP || error == -EINVAL || error == -ERANGE;
 }
 
+static bool mark(struct refusals *refusals, const char *name, int error, const char *text) {
+        size_t n_before = refusals ? refusals->marked.n_bytes : 0;
+        char field[SCHEMA_NAME_MAX];
+
+        if (!refusals || !refusals_are_for(error))
+                return false;
+        field_name_from(name, strlen(name), field);
+        if (growing_append(&refusals->marked, field, strlen(field) + 1) == 0 &&
+            growing_append(&refusals->marked, text, strlen(text) + 1) == 0)
+                return true;
+        refusals->marked.n_bytes = n_before;
+        return false;
+}
+
 int refusals_mark(struct refusals *refusals, const char *name, int error) {
-        if (refusals && refusals_are_for(error))
-                field_name_from(name, strlen(name), refusals->marked);
+        mark(refusals, name, error, "");
         return error;
 }
 
-bool refusals_settle(struct refusals *refusals, int error, const struct why *why) {
-        bool is_new = refusals->marked[0] && refusals->n < REFUSALS_AGAIN_MAX &&
-                      !refusals_have(refusals, refusals->marked) &&
-                      refusals_add(refusals, refusals->marked, error, why) == 0;
+bool refusals_mark_of_several(struct refusals *refusals, const char *name, int error, const struct why *why) {
+        return mark(refusals, name, error, why->text);
+}
 
-        refusals->marked[0] = '\0';
+/* What went upward ends with what is said of one of them, after their place. */
+static void say_of(struct why *ret_why, const struct why *why, const char *said, const char *text) {
+        const char *at = said[0] && text[0] ? strstr(why->text, said) : NULL;
+
+        if (at)
+                why_set(ret_why, 0, "%.*s%s", (int)(at - why->text), why->text, text);
+        else
+                *ret_why = *why;
+}
+
+bool refusals_settle(struct refusals *refusals, int error, const struct why *why) {
+        const struct refusals marks = { .texts = refusals->marked };
+        struct refusal one = { 0 };
+        const char *said = "";
+        bool is_new = false;
+
+        while (refusals_next(&marks, &one))
+                if (one.reason[0] && strstr(why->text, one.reason))
+                        said = one.reason;
+        for (one = (struct refusal){ 0 }; refusals_next(&marks, &one);) {
+                struct why own;
+
+                if (refusals->n >= REFUSALS_AGAIN_MAX || refusals_have(refusals, one.name))
+                        continue;
+                say_of(&own, why, said, one.reason);
+                is_new |= refusals_add(refusals, one.name, error, &own) == 0;
+        }
+        growing_clear(&refusals->marked);
         return is_new;
 }
 

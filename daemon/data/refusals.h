@@ -24,7 +24,7 @@ struct refusal {
 struct refusals {
         struct growing texts; /* of each: name and reason, both with a NUL */
         uint32_t n;
-        char marked[SCHEMA_NAME_MAX]; /* "": none is */
+        struct growing marked; /* like `texts`, of those that are to be left out the next time */
 };
 
 /* All of these take NULL: nothing is kept. Names are those of fields (data/field_name.h). */
@@ -43,7 +43,12 @@ bool refusals_are_for(int error);
  * Returns `error`. */
 int refusals_mark(struct refusals *refusals, const char *name, int error);
 
-/* After an error: adds the column that was marked. Returns whether to begin again. */
+/* The same where several columns are looked at, one after the other: `why` is what is said of this one. Returns whether
+ * the others can be looked at before the error goes upward, so that all that are damaged in one place cost one more
+ * pass and not one each. */
+bool refusals_mark_of_several(struct refusals *refusals, const char *name, int error, const struct why *why);
+
+/* After an error: adds the columns that were marked. Returns whether to begin again. */
 bool refusals_settle(struct refusals *refusals, int error, const struct why *why);
 
 /* One after the other, from a `refusal` of zeroes on; false after the last one. */

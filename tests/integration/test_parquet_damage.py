@@ -206,6 +206,17 @@ def _(box):
         daemon.refused("page", "page.parquet", "more than 16 MiB", "raise memory_limit")
 
 
+@case("columns that are damaged in one place are found in one more pass, each with its own reason")
+def _(box):
+    n = 5000
+    columns = [column(f"b{i}", page(numbers(range(n - 1)), n), n) for i in range(100)]
+    columns += [column(f"g{i}", page(numbers(range(n)), n), n) for i in range(20)]
+    write(box.path("d.parquet"), file(columns, n))
+    daemon = box.daemon({"d": {"path": box.path("d.parquet"), "format": "parquet"}})
+    for name in ("b0", "b99"):
+        daemon.refused("d", f'row group 0: column "{name}": a page is damaged', pipeline=f"g0; {name}")
+
+
 @case("lists: rows that begin within a list, lists that differ from their Arrow type, nothing but nulls")
 def _(box):
     three = [group("x", 1, OPTIONAL, s6=i32(3)), group("list", 1, REPEATED), element("e", INT64, OPTIONAL)]

@@ -326,8 +326,7 @@ static int fill_value(struct filling *filling, uint32_t idx_column, struct index
         }
         if (r >= 0)
                 return 0;
-        why_set(why, r, "column \"%s\": %s", column->field.name, detail.text);
-        return refusals_mark(filling->pass->refusals, column->field.name, r);
+        return why_set(why, r, "column \"%s\": %s", column->field.name, detail.text);
 }
 
 static int fill_row(struct filling *filling, struct why *why) {
@@ -335,8 +334,14 @@ static int fill_row(struct filling *filling, struct why *why) {
         int32_t label = 0;
         int r = 0;
 
-        for (uint32_t k = 0; k < filling->pass->columns.n && r == 0; k++)
-                r = fill_value(filling, k, stored, &label, why);
+        for (uint32_t k = 0; k < filling->pass->columns.n; k++) {
+                const char *name = filling->pass->columns.all[k].field.name;
+                int error = fill_value(filling, k, stored, &label, why);
+
+                r = error < 0 ? error : r;
+                if (error < 0 && !refusals_mark_of_several(filling->pass->refusals, name, error, why))
+                        return error;
+        }
         if (r < 0)
                 return r;
         r = index_builder_add_sample(filling->builder, stored, label);
@@ -359,20 +364,21 @@ static int begin_column(const struct parquet_group *group, const struct parquet_
 /* Begins or ends with all columns of a group. */
 static int each_reader(struct filling *filling, const struct parquet_group *group, bool is_begin, struct why *why) {
         struct why detail;
-        int r = 0;
+        int damaged = 0;
 
-        for (uint32_t i = 0; i < filling->pass->columns.n && r == 0; i++) {
+        for (uint32_t i = 0; i < filling->pass->columns.n; i++) {
                 const struct parquet_column *column = &filling->pass->columns.all[i];
                 uint32_t idx = parquet_column_has_own_file(column) ? column->idx_path : column->idx_value;
+                int error = is_begin ? begin_column(group, column, idx, &filling->readers[i], &detail)
+                                     : parquet_reader_end(&filling->readers[i], &detail);
 
-                r = is_begin ? begin_column(group, column, idx, &filling->readers[i], &detail)
-                             : parquet_reader_end(&filling->readers[i], &detail);
-                if (r < 0) {
-                        why_set(why, r, "column \"%s\": %s", column->field.name, detail.text);
-                        return refusals_mark(filling->pass->refusals, column->field.name, r);
-                }
+                if (error == 0)
+                        continue;
+                damaged = why_set(why, error, "column \"%s\": %s", column->field.name, detail.text);
+                if (!refusals_mark_of_several(filling->pass->refusals, column->field.name, error, why))
+                        return error;
         }
-        return 0;
+        return damaged;
 }
 
 static int fill_group(void *userdata, const struct parquet_group *group, struct why *why) {

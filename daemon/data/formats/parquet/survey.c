@@ -123,20 +123,21 @@ static int survey_group(void *userdata, const struct parquet_group *group, struc
         struct survey *survey = userdata;
         struct parquet_columns *columns = &survey->pass->columns;
         struct why detail;
-        int r = parquet_pass_look_up(survey->pass, 0, why);
+        int damaged = 0, r = parquet_pass_look_up(survey->pass, 0, why);
 
         for (uint32_t i = 0; i < columns->n && r == 0; i++) {
                 struct parquet_column *column = &columns->all[i];
+                int error = survey_chunk(group, column, &detail);
 
-                r = survey_chunk(group, column, &detail);
-                if (r == 0 && column->is_surveyed)
-                        r = survey_rows(survey, column, group, &detail);
-                if (r < 0) {
-                        why_set(why, r, "column \"%s\": %s", column->field.name, detail.text);
-                        return refusals_mark(survey->pass->refusals, column->field.name, r);
-                }
+                if (error == 0 && column->is_surveyed)
+                        error = survey_rows(survey, column, group, &detail);
+                if (error == 0)
+                        continue;
+                damaged = why_set(why, error, "column \"%s\": %s", column->field.name, detail.text);
+                if (!refusals_mark_of_several(survey->pass->refusals, column->field.name, error, why))
+                        return error;
         }
-        return r;
+        return r < 0 ? r : damaged;
 }
 
 /* ---- parts ------------------------------------------------------------------------------------------------------- */
