@@ -3,6 +3,7 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "proto/base/text.h"
 #include "proto/base/utf8.h"
 
 void columns_bytes(struct columns *columns, const char *bytes, size_t n, unsigned n_columns) {
@@ -14,11 +15,9 @@ void columns_bytes(struct columns *columns, const char *bytes, size_t n, unsigne
         columns->bytes[columns->n] = '\0';
 }
 
-static bool is_shown(uint32_t point, bool utf8) {
-        if (point < ' ' || point == 0x7f || (point >= 0x80 && !utf8))
-                return false;
-        return !(point >= 0x80 && point < 0xa0) && !(point >= 0x200b && point <= 0x200f) &&
-               !(point >= 0x2028 && point <= 0x202e) && !(point >= 0x2060 && point <= 0x206f) && point != 0xfeff;
+/* Of what is printable all but joiners, which not every terminal draws without a column. */
+static bool is_shown(const char *text, uint32_t point, bool utf8) {
+        return text_printable_length(text) > 0 && (point < 0x80 || utf8) && point != 0x200c && point != 0x200d;
 }
 
 /* The character at `text` and its columns; what is not shown is one '?'. Returns its bytes. */
@@ -26,7 +25,7 @@ static size_t character(const char *text, bool utf8, bool *ret_is_shown, unsigne
         uint32_t point = 0;
         size_t n = utf8_decode(text, SIZE_MAX, &point);
 
-        *ret_is_shown = n > 0 && is_shown(point, utf8);
+        *ret_is_shown = n > 0 && is_shown(text, point, utf8);
         *ret_columns = *ret_is_shown ? utf8_columns(point) : 1;
         return n > 0 ? n : 1;
 }

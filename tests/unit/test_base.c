@@ -20,6 +20,7 @@
 #include "daemon/base/mailbox.h"
 #include "daemon/base/thread.h"
 #include "proto/base/cleanup.h"
+#include "proto/base/columns.h"
 #include "proto/base/shorten.h"
 #include "proto/base/text.h"
 #include "proto/base/utf8.h"
@@ -527,6 +528,8 @@ START_TEST(of_all_code_points_no_control_and_no_invisible_one_is_printable) {
                 { 0xe0020, 0xe007f, false },
         };
         size_t row = 0;
+        struct columns shown;
+        char cells[32];
 
         for (uint32_t point = 1; point <= 0x10ffff; point++) {
                 char text[5] = { 0 };
@@ -548,6 +551,9 @@ START_TEST(of_all_code_points_no_control_and_no_invisible_one_is_printable) {
                         text[n++] = (char)(0xc0 | point >> 6);
                 text[n] = (char)(point >= 0x80 ? 0x80 | (point & 63) : point);
                 ck_assert_msg(text_is_printable(text) == expected, "U+%04X", point);
+                shown = (struct columns){ .bytes = cells, .size = sizeof(cells), .utf8 = true };
+                columns_text(&shown, text, 0, 8); /* tables and dlctl top */
+                ck_assert_msg(expected || !strstr(cells, text), "U+%04X in a table", point);
         }
 }
 END_TEST
