@@ -4,22 +4,9 @@
 #pragma once
 
 #include "daemon/base/box.h"
-
-#include <stdbool.h>
+#include "daemon/base/wanting.h"
 
 #define PIXELS_A_LOOK (1u << 20) /* between two looks whether the sample is still wanted */
-
-/* Whoever is meant to get a sample may have left before it is made. */
-struct wanting {
-        bool (*is_wanted)(const void *userdata); /* NULL: it always is */
-        const void *userdata;
-        bool is_over; /* it was not: what is drawn of this sample is thrown away */
-};
-
-static inline bool wanting_lasts(struct wanting *wanting) {
-        wanting->is_over = wanting->is_over || (wanting->is_wanted && !wanting->is_wanted(wanting->userdata));
-        return !wanting->is_over;
-}
 
 /* Pixel (x, y) is at pixels + y * stride + x * PIXEL_BYTES; bytes between the rows are not touched. */
 struct canvas {

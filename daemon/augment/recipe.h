@@ -241,7 +241,6 @@ void workspace_set_clock(struct workspace *workspace, struct stage_clock *clock)
 /* Whoever is meant to get a sample may have left before it is made, and a long recipe takes seconds. From now on the
  * workspace asks between operations, and within long ones after about a megapixel; if the answer is no, whatever runs
  * ends with -ECANCELED. NULL: it does not ask. */
-typedef bool (*wanted_fn)(const void *userdata);
 void workspace_set_wanted(struct workspace *workspace, wanted_fn is_wanted, const void *userdata);
 
 /* The same question for whoever feeds it: 0 or -ECANCELED. */

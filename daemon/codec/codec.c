@@ -725,6 +725,7 @@ uint64_t codec_tools_beside_ns(struct codec_tools *tools) {
 }
 
 void codec_tools_begin_sample(struct codec_tools *tools) {
+        tools->wanting.is_over = false;
         shared_forget(tools);
 }
 
@@ -737,6 +738,7 @@ struct codec_counts codec_tools_take_counts(struct codec_tools *tools) {
 
 void codec_tools_set_wanted(struct codec_tools *tools, bool (*is_wanted)(const void *userdata), const void *userdata) {
         workspace_set_wanted(tools->workspace, is_wanted, userdata);
+        tools->wanting = (struct wanting){ .is_wanted = is_wanted, .userdata = userdata };
 }
 
 struct stage_clock *codec_tools_clock(struct codec_tools *tools) {

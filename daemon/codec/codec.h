@@ -326,7 +326,7 @@ void codec_tools_begin_sample(struct codec_tools *tools);
 /* What was decoded since the last call. */
 struct codec_counts codec_tools_take_counts(struct codec_tools *tools);
 
-/* Makes rendering end with -ECANCELED soon after `is_wanted` says no: as workspace_set_wanted(). */
+/* Makes opening and rendering end with -ECANCELED soon after `is_wanted` says no: as workspace_set_wanted(). */
 void codec_tools_set_wanted(struct codec_tools *tools, bool (*is_wanted)(const void *userdata), const void *userdata);
 
 /* On which the thread's work is marked. Codecs mark the stages that they begin; who has the tools starts and stops it.

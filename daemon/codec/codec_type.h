@@ -91,6 +91,7 @@ struct codec_tools {
         struct dlplugin_form unpacked; /* of the array or picture that is open */
         uint64_t max_pixels;           /* of a picture */
         uint64_t max_step_pixels;      /* of its steps; 0: any number */
+        struct wanting wanting;        /* of the sample: asked by what makes tokens or sounds */
 };
 
 /* Makes it at least this long; what it held is lost. -ENOMEM. */

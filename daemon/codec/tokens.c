@@ -246,8 +246,8 @@ static size_t wanted(const struct codec_tokens *tokens) {
         return (size_t)steps->max_length - n_special_of(tokens) + 1;
 }
 
-static int encode(const struct codec_tokens *tokens, struct token_tools *tools, struct token_text *into,
-                  struct why *why) {
+static int encode(const struct codec_tokens *tokens, struct token_tools *tools, struct wanting *wanting,
+                  struct token_text *into, struct why *why) {
         struct grow bytes = into->bytes;
         const uint32_t *found;
         size_t n;
@@ -260,6 +260,7 @@ static int encode(const struct codec_tokens *tokens, struct token_tools *tools, 
         into->serial = 0;
         if (!tools->encoder && token_encoder_new(&tools->encoder) < 0)
                 return why_errno(why, -ENOMEM, "the memory of a tokenizer");
+        token_encoder_set_wanting(tools->encoder, wanting);
         r = tokenizer_encode(tokens->tokenizer, tools->encoder, tools->fresh.items, tools->fresh.n, wanted(tokens),
                              &found, &n, why);
         if (r < 0)
@@ -287,7 +288,7 @@ static int find_tokens(const struct codec *codec, struct codec_tools *tools, con
                        memcmp(kept->bytes.items, fresh->items, fresh->n) == 0))
                 return r;
         stage_enter(&tools->clock, STAGE_TOKENS);
-        return encode(tokens, &tools->tokens, kept, why);
+        return encode(tokens, &tools->tokens, &tools->wanting, kept, why);
 }
 
 /* Which tokens of the text are delivered. */

@@ -8,8 +8,9 @@
 #include "daemon/tokenize/characters/characters.h"
 #include "proto/base/cleanup.h"
 
-#define ADDED_MAX  (1u << 16)
-#define LENGTH_MAX 1024u /* bytes of one */
+#define ADDED_MAX    (1u << 16)
+#define LENGTH_MAX   1024u       /* bytes of one */
+#define FINDS_A_LOOK (64u << 10) /* places where one may begin, between two looks whether the text is still wanted */
 
 void added_fini(struct added *added) {
         grow_free(&added->plain.texts);
@@ -113,6 +114,7 @@ static int read_token(const struct json_node *node, const struct normalizer *nor
                 return r;
         token.token = (uint32_t)id;
         text = content;
+        pattern_work_begin(&memory->work, n);
         if (token.normalized)
                 r = normalizer_apply(normalizer, memory, content, n, &text, &n);
         if (r == 0 && n > LENGTH_MAX)
@@ -122,17 +124,42 @@ static int read_token(const struct json_node *node, const struct normalizer *nor
         return r < 0 ? why_errno(why, r, "tokenizer") : 0;
 }
 
-/* Equal texts: the first one counts. */
+/* Equal texts: the first one counts, so it comes last. */
 static int compare(const void *one, const void *other, void *userdata) {
         const struct added_token *a = one, *b = other;
         const struct added_set *set = userdata;
-        uint8_t first_a = *text_of(set, a), first_b = *text_of(set, b);
+        int r = memcmp(text_of(set, a), text_of(set, b), a->n < b->n ? a->n : b->n);
 
-        if (first_a != first_b)
-                return first_a < first_b ? -1 : 1;
-        if (a->n != b->n)
-                return a->n > b->n ? -1 : 1;
-        return a->begin < b->begin ? -1 : a->begin > b->begin;
+        if (r != 0 || a->n != b->n)
+                return r != 0 ? r : a->n < b->n ? -1 : 1;
+        return a->begin > b->begin ? -1 : a->begin < b->begin;
+}
+
+static bool begins_with(const struct added_set *set, const struct added_token *token, const struct added_token *other) {
+        return other->n < token->n && memcmp(text_of(set, token), text_of(set, other), other->n) == 0;
+}
+
+/* Those that a token begins with come before it: the one before it, or one that this begins with. The far ones are
+ * such that any of them is found in a few hops. */
+static void find_shorter(struct added_set *set, uint32_t i) {
+        struct added_token *token = token_at(set, i), *shorter;
+        uint32_t k = i > 0 ? i - 1 : NO_ADDED;
+
+        while (k != NO_ADDED && !begins_with(set, token, token_at(set, k)))
+                k = token_at(set, k)->shorter;
+        token->shorter = token->far = k;
+        token->n_shorter = 0;
+        if (k == NO_ADDED)
+                return;
+        shorter = token_at(set, k);
+        token->n_shorter = shorter->n_shorter + 1;
+        if (shorter->far != NO_ADDED) {
+                const struct added_token *far = token_at(set, shorter->far);
+
+                if (far->far != NO_ADDED &&
+                    shorter->n_shorter - far->n_shorter == far->n_shorter - token_at(set, far->far)->n_shorter)
+                        token->far = far->far;
+        }
 }
 
 static void arrange(struct added_set *set) {
@@ -141,6 +168,7 @@ static void arrange(struct added_set *set) {
         for (uint32_t i = 0; i < set->n; i++) {
                 uint8_t byte = *text_of(set, token_at(set, i));
 
+                find_shorter(set, i);
                 set->is_first[byte] = true;
                 set->begins[byte + 1] = i + 1;
         }
@@ -218,7 +246,12 @@ static size_t skip_blanks_back(const uint8_t *text, size_t at, size_t least) {
         return at;
 }
 
-static size_t skip_blanks(const uint8_t *text, size_t n, size_t at) {
+/* A token may be a blank itself, and the blanks after each of many are the same. */
+static size_t skip_blanks(struct added_search *search, const uint8_t *text, size_t n, size_t at) {
+        size_t from = at;
+
+        if (at >= search->blanks_from && at < search->blanks_to)
+                return search->blanks_to;
         while (at < n) {
                 uint32_t point;
                 size_t length = character_read(text + at, &point);
@@ -227,37 +260,79 @@ static size_t skip_blanks(const uint8_t *text, size_t n, size_t at) {
                         break;
                 at += length;
         }
+        search->blanks_from = from;
+        search->blanks_to = at;
         return at;
 }
 
-static const struct added_token *match(const struct added_set *set, const uint8_t *text, size_t n) {
-        for (uint32_t i = set->begins[text[0]]; i < set->begins[text[0] + 1]; i++) {
-                const struct added_token *token = token_at(set, i);
+/* How many bytes the text and the token have in common from the beginning on; the first `n_same` they have. */
+static size_t n_common(const uint8_t *text, size_t n, const uint8_t *other, size_t n_other, size_t n_same) {
+        size_t n_most = n < n_other ? n : n_other;
 
-                if (token->n <= n && memcmp(text, text_of(set, token), token->n) == 0)
-                        return token;
-        }
-        return NULL;
+        while (n_same < n_most && text[n_same] == other[n_same])
+                n_same++;
+        return n_same;
 }
 
-bool added_find(const struct added_set *set, const uint8_t *text, size_t n, size_t at, size_t free_from,
-                struct added_match *ret_match) {
-        if (set->n == 0)
-                return false;
-        for (; at < n; at++) {
-                const struct added_token *token = set->is_first[text[at]] ? match(set, text + at, n - at) : NULL;
+/* The last token that is not behind the text in the order; NO_ADDED: all are. *ret_common: of it and the text. What
+ * both ends of the range have in common with the text, all between them have, too. */
+static uint32_t last_before(const struct added_set *set, const uint8_t *text, size_t n, size_t *ret_common) {
+        uint32_t low = set->begins[text[0]], high = set->begins[text[0] + 1], found = NO_ADDED;
+        size_t n_low = 0, n_high = 0;
 
+        while (low < high) {
+                uint32_t i = low + (high - low) / 2;
+                const struct added_token *token = token_at(set, i);
+                const uint8_t *other = text_of(set, token);
+                size_t n_same = n_common(text, n, other, token->n, n_low < n_high ? n_low : n_high);
+
+                if (n_same == token->n || (n_same < n && other[n_same] < text[n_same])) {
+                        found = i;
+                        low = i + 1;
+                        n_low = *ret_common = n_same;
+                } else {
+                        high = i;
+                        n_high = n_same;
+                }
+        }
+        return found;
+}
+
+static const struct added_token *match(const struct added_set *set, const uint8_t *text, size_t n) {
+        size_t n_same = 0;
+        uint32_t i = last_before(set, text, n, &n_same);
+
+        while (i != NO_ADDED && token_at(set, i)->n > n_same) {
+                const struct added_token *token = token_at(set, i);
+
+                i = token->far != NO_ADDED && token_at(set, token->far)->n > n_same ? token->far : token->shorter;
+        }
+        return i == NO_ADDED ? NULL : token_at(set, i);
+}
+
+int added_find(const struct added_set *set, const uint8_t *text, size_t n, size_t free_from,
+               struct added_search *search, struct added_match *ret_match) {
+        size_t at = search->at;
+
+        for (; set->n > 0 && at < n; at++) {
+                const struct added_token *token = NULL;
+
+                if (set->is_first[text[at]]) {
+                        if (!wanting_goes_on(search->wanting, &search->n_done, 1, FINDS_A_LOOK))
+                                return -ECANCELED;
+                        token = match(set, text + at, n - at);
+                }
                 if (!token)
                         continue;
                 if (token->single_word && (is_word_before(text, at) || is_word_after(text, n, at + token->n))) {
                         at += token->n - 1; /* what it covers is not looked at again */
                         continue;
                 }
+                search->at = at + token->n;
                 ret_match->begin = token->lstrip ? skip_blanks_back(text, at, free_from) : at;
-                ret_match->next = at + token->n;
-                ret_match->end = token->rstrip ? skip_blanks(text, n, at + token->n) : at + token->n;
+                ret_match->end = token->rstrip ? skip_blanks(search, text, n, search->at) : search->at;
                 ret_match->token = token->token;
-                return true;
+                return 1;
         }
-        return false;
+        return 0;
 }

@@ -345,7 +345,7 @@ static void push_pair(const struct bpe *bpe, struct symbols *symbols, struct hea
 }
 
 /* A pair is in the heap at most three times for each symbol: once at first, and twice for each merge. */
-static void merge_long(const struct bpe *bpe, struct symbols *symbols, struct heap *heap) {
+static int merge_long(const struct bpe *bpe, struct model_memory *memory, struct symbols *symbols, struct heap *heap) {
         struct symbol *items = symbols->items;
         uint32_t n_left = 0;
 
@@ -359,6 +359,8 @@ static void merge_long(const struct bpe *bpe, struct symbols *symbols, struct he
                 uint64_t top = heap_pop(heap);
                 uint32_t left = (uint32_t)top, right = items[left].next;
 
+                if (model_goes_on(memory, 1) < 0)
+                        return -ECANCELED;
                 if (items[left].rank != top >> 32) /* it has merged meanwhile */
                         continue;
                 items[left].token = merges_find(&bpe->merges, items[left].token, items[right].token)->token;
@@ -375,6 +377,7 @@ static void merge_long(const struct bpe *bpe, struct symbols *symbols, struct he
                 if (items[i].token != TOKEN_NONE)
                         items[n_left++] = items[i];
         symbols->n = n_left;
+        return 0;
 }
 
 static int bpe_encode(const struct model *model, struct model_memory *memory, const uint8_t *word, size_t n) {
@@ -402,7 +405,7 @@ static int bpe_encode(const struct model *model, struct model_memory *memory, co
                 if (grow_reserve(&memory->heap, 3 * (size_t)symbols.n * sizeof(*heap.items)) < 0)
                         return -ENOMEM;
                 heap.items = memory->heap.items;
-                merge_long(bpe, &symbols, &heap);
+                r = merge_long(bpe, memory, &symbols, &heap);
         }
         for (uint32_t i = 0; i < symbols.n && r == 0; i++)
                 r = model_put(memory, symbols.items[i].token);

@@ -73,6 +73,8 @@ static int take_run(const struct normal_step *step, const uint8_t *text, size_t 
                 else if (is_plain && run->n >= RUN_BYTES) { /* none was there that a mark could be moved behind */
                         int r = put_run(step, run->items, run->n / sizeof(point), true, memory, into);
 
+                        if (r == 0)
+                                r = normal_goes_on(memory, run->n / sizeof(point));
                         if (r < 0)
                                 return r;
                         run->n = 0;
@@ -102,11 +104,14 @@ int normal_bert_append(const struct normal_step *step, const uint8_t *text, size
         int r = 0;
 
         for (size_t at = 0; at < n && r == 0;) {
+                size_t begin = at;
+
                 if (grow_more(into, n - at) < 0)
                         return -ENOMEM;
-                while (at < n && text[at] < 0x80)
+                while (at < n && text[at] < 0x80 && at - begin < NORMAL_A_LOOK)
                         put_ascii(step, text[at++], into);
-                if (at < n)
+                r = normal_goes_on(memory, at - begin);
+                if (at < n && r == 0 && text[at] >= 0x80)
                         r = take_run(step, text, n, &at, memory, into);
         }
         return r;

@@ -72,6 +72,8 @@ int normal_form_decompose(struct normal_memory *memory, const uint32_t *points, 
                 uint32_t parts[CHARACTER_PARTS_MAX];
                 size_t n_parts = character_decompose(points[i], more, parts);
 
+                if (normal_goes_on(memory, 1) < 0)
+                        return -ECANCELED;
                 if (grow_more(into, n_parts * sizeof(*parts)) < 0)
                         return -ENOMEM;
                 memcpy((uint8_t *)into->items + into->n, parts, n_parts * sizeof(*parts));

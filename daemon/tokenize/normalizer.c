@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "daemon/tokenize/characters/characters.h"
-#include "daemon/tokenize/patterns/pattern.h"
 #include "daemon/tokenize/patterns/pattern_node.h"
 
 /* ---- reading --------------------------------------------------------------------------------------------------- */
@@ -154,7 +153,7 @@ static int append(struct grow *into, const uint8_t *text, size_t n) {
         return 0;
 }
 
-static int append_lower(const uint8_t *text, size_t n, struct grow *into) {
+static int append_lower(const uint8_t *text, size_t n, struct normal_memory *memory, struct grow *into) {
         int r = grow_more(into, n);
 
         for (size_t at = 0; at < n && r == 0;) {
@@ -163,20 +162,23 @@ static int append_lower(const uint8_t *text, size_t n, struct grow *into) {
 
                 at += character_read(text + at, &point);
                 n_parts = character_lower(point, parts);
+                r = normal_goes_on(memory, 1);
                 for (size_t i = 0; i < n_parts && r == 0; i++)
                         r = normal_put(into, parts[i]);
         }
         return r;
 }
 
-static int append_without(const uint8_t *text, size_t n, uint32_t classes, struct grow *into) {
+static int append_without(const uint8_t *text, size_t n, uint32_t classes, struct normal_memory *memory,
+                          struct grow *into) {
         int r = 0;
 
         for (size_t at = 0; at < n && r == 0;) {
                 uint32_t point;
 
                 at += character_read(text + at, &point);
-                if (!(character_class(point) & classes))
+                r = normal_goes_on(memory, 1);
+                if (r == 0 && !(character_class(point) & classes))
                         r = normal_put(into, point);
         }
         return r;
@@ -206,12 +208,15 @@ static int append_stripped(const struct normal_step *step, const uint8_t *text, 
         return append(into, text, n);
 }
 
-static int append_replaced(const struct normal_step *step, const uint8_t *text, size_t n, struct grow *into) {
+static int append_replaced(const struct normal_step *step, const uint8_t *text, size_t n, struct normal_memory *memory,
+                           struct grow *into) {
         size_t at = 0, begin, end;
 
         for (;;) {
-                int r = pattern_find(step->pattern, text, n, at, &begin, &end);
+                int r = pattern_find(step->pattern, &memory->work, text, n, at, &begin, &end);
 
+                if (r == 1 && normal_goes_on(memory, 1) < 0)
+                        return -ECANCELED;
                 if (r < 0)
                         return r;
                 if (append(into, text + at, (r == 0 ? n : begin) - at) < 0)
@@ -234,13 +239,13 @@ static int apply_step(const struct normal_step *step, const uint8_t *text, size_
         case NORMAL_FORM:
                 return normal_form_append(text, n, step->composes, step->more, memory, into);
         case NORMAL_LOWERCASE:
-                return append_lower(text, n, into);
+                return append_lower(text, n, memory, into);
         case NORMAL_STRIP:
                 return append_stripped(step, text, n, into);
         case NORMAL_STRIP_ACCENTS:
-                return append_without(text, n, CHARACTER_ACCENT, into);
+                return append_without(text, n, CHARACTER_ACCENT, memory, into);
         case NORMAL_REPLACE:
-                return append_replaced(step, text, n, into);
+                return append_replaced(step, text, n, memory, into);
         default:
                 if (n > 0 && append(into, step->text, step->n_text) < 0)
                         return -ENOMEM;

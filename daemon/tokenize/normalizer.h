@@ -10,11 +10,12 @@
 
 #include "daemon/tokenize/grow.h"
 #include "daemon/tokenize/json_node.h"
+#include "daemon/tokenize/patterns/pattern.h"
 
 #define NORMAL_STEPS_MAX 16u
 #define NORMAL_BYTES_MAX (UINT64_C(1) << 30) /* of a text, before and after */
 
-struct pattern;
+#define NORMAL_A_LOOK (256u << 10) /* characters, between two looks whether the text is still wanted */
 
 enum normal_kind {
         NORMAL_BERT,
@@ -44,14 +45,21 @@ struct normalizer {
 struct normal_memory {
         struct grow texts[2];
         struct grow points, spare, run; /* uint32_t */
+        struct pattern_work work;       /* of the text: pattern_work_begin() */
+        size_t n_done;                  /* since the last look */
 };
+
+/* After so many characters: 0, or -ECANCELED. */
+static inline int normal_goes_on(struct normal_memory *memory, size_t n) {
+        return wanting_goes_on(memory->work.wanting, &memory->n_done, n, NORMAL_A_LOOK) ? 0 : -ECANCELED;
+}
 
 /* The node may be absent: nothing is done. Errors as in json_node.h; then there is nothing to be freed. */
 int normalizer_read(const struct json_node *node, struct normalizer *ret_normalizer, struct why *why);
 void normalizer_fini(struct normalizer *normalizer);
 
 /* The text is valid UTF-8; what becomes of it is in `memory`, or the text itself, until the next call. Returns 0;
- * -ENOMEM; -E2BIG: a pattern takes too long, or the text grows beyond NORMAL_BYTES_MAX. */
+ * -ENOMEM; -E2BIG: a pattern takes too long, or the text grows beyond NORMAL_BYTES_MAX; -ECANCELED. */
 int normalizer_apply(const struct normalizer *normalizer, struct normal_memory *memory, const uint8_t *text, size_t n,
                      const uint8_t **ret_text, size_t *ret_n);
 
@@ -59,11 +67,11 @@ int normalizer_apply(const struct normalizer *normalizer, struct normal_memory *
 uint64_t normalizer_growth(const struct normalizer *normalizer, bool of_characters);
 void normal_memory_free(struct normal_memory *memory);
 
-/* normal_form.c: appends the text in a normal form. Memory as above. -ENOMEM. */
+/* normal_form.c: appends the text in a normal form. Memory as above. -ENOMEM, -ECANCELED. */
 int normal_form_append(const uint8_t *text, size_t n, bool composes, bool more, struct normal_memory *memory,
                        struct grow *into);
 
-/* Puts the decomposed points into memory->points, in their one order. -ENOMEM. */
+/* Puts the decomposed points into memory->points, in their one order. -ENOMEM, -ECANCELED. */
 int normal_form_decompose(struct normal_memory *memory, const uint32_t *points, size_t n, bool more);
 
 /* normal_bert.c: the same for BERT's. */

@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "daemon/tokenize/characters/characters.h"
-#include "daemon/tokenize/patterns/pattern.h"
 
 struct splitting {
         const struct splitter *splitter;
@@ -86,7 +85,7 @@ static int run_pattern(struct splitting *splitting, unsigned idx, const uint8_t 
         size_t at = 0, begin, end;
 
         for (;;) {
-                int found = pattern_find(step->pattern, text, n, at, &begin, &end), r;
+                int found = pattern_find(step->pattern, &splitting->memory->work, text, n, at, &begin, &end), r;
 
                 if (found < 0)
                         return found;

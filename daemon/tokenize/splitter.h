@@ -11,10 +11,9 @@
 
 #include "daemon/tokenize/grow.h"
 #include "daemon/tokenize/json_node.h"
+#include "daemon/tokenize/patterns/pattern.h"
 
 #define SPLIT_STEPS_MAX 8u
-
-struct pattern;
 
 enum split_kind {
         SPLIT_BERT,
@@ -60,6 +59,7 @@ struct splitter {
 /* Of one thread. */
 struct split_memory {
         struct grow texts[SPLIT_STEPS_MAX]; /* pieces that a step changed */
+        struct pattern_work work;           /* of the text: pattern_work_begin() */
 };
 
 /* The node may be absent: a text is one word. Errors as in json_node.h; then there is nothing to be freed. */
@@ -67,7 +67,7 @@ int splitter_read(const struct json_node *node, struct splitter *ret_splitter, s
 void splitter_fini(struct splitter *splitter);
 
 /* Calls `take` with each word. It returns 0 to go on; anything else ends it, and is returned. `is_first`: the text's
- * beginning is here. -ENOMEM, -E2BIG as pattern_find(). */
+ * beginning is here. -ENOMEM; -E2BIG, -ECANCELED as pattern_find(). */
 typedef int (*split_take)(void *userdata, const uint8_t *word, size_t n);
 int splitter_run(const struct splitter *splitter, struct split_memory *memory, const uint8_t *text, size_t n,
                  bool is_first, split_take take, void *userdata);

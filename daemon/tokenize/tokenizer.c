@@ -174,6 +174,10 @@ void token_encoder_free(struct token_encoder *encoder) {
         free(encoder);
 }
 
+void token_encoder_set_wanting(struct token_encoder *encoder, struct wanting *wanting) {
+        encoder->normal.work.wanting = encoder->split.work.wanting = encoder->model.wanting = wanting;
+}
+
 size_t token_encoder_bytes(const struct token_encoder *encoder) {
         const struct normal_memory *normal = &encoder->normal;
         size_t n = sizeof(*encoder) + normal->texts[0].n_room + normal->texts[1].n_room + normal->points.n_room +
@@ -237,6 +241,8 @@ static int take_word(void *userdata, const uint8_t *word, size_t n) {
                         encoding->n_word = n_part;
                         return -EFBIG;
                 }
+                if (model_goes_on(&encoding->encoder->model, n_part) < 0)
+                        return -ECANCELED;
                 r = n_part <= KEPT_BYTES ? encode_kept(encoding, word, n_part)
                                          : model->type->encode(model, &encoding->encoder->model, word, n_part);
                 if (r < 0)
@@ -252,11 +258,12 @@ static int take_word(void *userdata, const uint8_t *word, size_t n) {
 /* Tokens of a set, and what lies between them, which goes on to `next`. */
 static int cut_at_added(struct encoding *encoding, const struct added_set *set, const uint8_t *text, size_t n,
                         bool is_first, int (*next)(struct encoding *, const uint8_t *, size_t, bool)) {
-        size_t at = 0, free_from = 0;
+        struct added_search search = { .wanting = encoding->encoder->model.wanting };
+        size_t free_from = 0;
         struct added_match match;
         int r;
 
-        while (added_find(set, text, n, at, free_from, &match)) {
+        while ((r = added_find(set, text, n, free_from, &search, &match)) > 0) {
                 if (match.begin > free_from) {
                         r = next(encoding, text + free_from, match.begin - free_from, is_first && free_from == 0);
                         if (r != 0)
@@ -266,9 +273,10 @@ static int cut_at_added(struct encoding *encoding, const struct added_set *set, 
                         return -ENOMEM;
                 if (is_enough(encoding))
                         return ENOUGH;
-                at = match.next;
                 free_from = match.end;
         }
+        if (r < 0)
+                return r;
         return free_from < n ? next(encoding, text + free_from, n - free_from, is_first && free_from == 0) : 0;
 }
 
@@ -280,8 +288,10 @@ static int encode_words(struct encoding *encoding, const uint8_t *text, size_t n
 static int encode_raw(struct encoding *encoding, const uint8_t *text, size_t n, bool is_first) {
         int r = normalizer_apply(&encoding->tokenizer->normalizer, &encoding->encoder->normal, text, n, &text, &n);
 
-        return r < 0 ? r
-                     : cut_at_added(encoding, &encoding->tokenizer->added.normalized, text, n, is_first, encode_words);
+        if (r < 0)
+                return r;
+        encoding->encoder->split.work.n_steps_max += (uint64_t)PATTERN_STEPS_A_BYTE * n;
+        return cut_at_added(encoding, &encoding->tokenizer->added.normalized, text, n, is_first, encode_words);
 }
 
 int tokenizer_encode(const struct tokenizer *tokenizer, struct token_encoder *encoder, const uint8_t *text, size_t n,
@@ -296,6 +306,8 @@ int tokenizer_encode(const struct tokenizer *tokenizer, struct token_encoder *en
                 encoder->serial = tokenizer->serial;
         }
         encoder->model.tokens.n = 0;
+        pattern_work_begin(&encoder->normal.work, n);
+        pattern_work_begin(&encoder->split.work, 0);
         r = cut_at_added(&encoding, &tokenizer->added.plain, text, n, true, encode_raw);
         if (r == -EFBIG)
                 return why_set(why, r,
@@ -303,6 +315,8 @@ int tokenizer_encode(const struct tokenizer *tokenizer, struct token_encoder *en
                                encoding.n_word, MODEL_WORD_MAX);
         if (r == -E2BIG)
                 return why_set(why, r, "its tokenizer's patterns take too long, or make it too large");
+        if (r == -ECANCELED)
+                return why_set(why, r, "nobody wants the sample any more");
         if (r < 0)
                 return why_errno(why, r, "its tokens");
         *ret_tokens = encoder->model.tokens.items;

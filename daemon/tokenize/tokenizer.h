@@ -15,6 +15,7 @@
 #include <stdint.h>
 
 #include "daemon/base/budget.h"
+#include "daemon/base/wanting.h"
 #include "daemon/tokenize/frame.h"
 #include "proto/base/why.h"
 
@@ -50,8 +51,11 @@ int token_encoder_new(struct token_encoder **ret_encoder);
 void token_encoder_free(struct token_encoder *encoder); /* takes NULL */
 size_t token_encoder_bytes(const struct token_encoder *encoder);
 
+/* From now on encoding asks after some work whether the text is still wanted. NULL: it does not ask. */
+void token_encoder_set_wanting(struct token_encoder *encoder, struct wanting *wanting);
+
 /* The tokens of a text of valid UTF-8, without those around it; n is at most NORMAL_BYTES_MAX. They are the encoder's
  * until the next call. Stops after n_max tokens or a few more; SIZE_MAX: all of them. -ENOMEM; -EFBIG for a word longer
- * than MODEL_WORD_MAX; -E2BIG for a pattern that takes too long. */
+ * than MODEL_WORD_MAX; -E2BIG for a pattern that takes too long; -ECANCELED. */
 int tokenizer_encode(const struct tokenizer *tokenizer, struct token_encoder *encoder, const uint8_t *text, size_t n,
                      size_t n_max, const uint32_t **ret_tokens, size_t *ret_n, struct why *why);

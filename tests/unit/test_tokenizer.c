@@ -176,6 +176,85 @@ START_TEST(a_word_may_be_too_long) {
 }
 END_TEST
 
+/* Thousands of tokens that begin alike, tokens that begin with each other, and blanks that are tokens and are skipped
+ * after each: a text that looks like all of them takes no longer for that. */
+START_TEST(many_added_tokens_take_linear_time) {
+        enum {
+                N = 1 << 20,
+                N_ADDED = 20000
+        };
+        static const char *const PARTS[] = { "<", "<9", "aaaaaaab", " ", "\n " };
+        _cleanup_(freep) char *json = malloc(N_ADDED * 80 + 4096);
+        _cleanup_(freep) uint8_t *text = malloc(N);
+        struct token_encoder *encoder = new_encoder();
+        struct tokenizer *tokenizer;
+        const uint32_t *tokens;
+        size_t n = 0, n_tokens;
+        uint32_t id = 4;
+
+        n += (size_t)sprintf(json + n, "{\"model\":{\"type\":\"WordPiece\",\"unk_token\":\"u\",\"vocab\":{\"u\":0,"
+                                       "\"a\":1}},\"added_tokens\":[{\"id\":2,\"content\":\" \",\"rstrip\":true},"
+                                       "{\"id\":3,\"content\":\"\\n\"}");
+        for (unsigned i = 0; i < N_ADDED; i++)
+                n += (size_t)sprintf(json + n, ",{\"id\":%u,\"content\":\"<%u>\"}", id++, i);
+        for (int i = 1; i < 80; i++)
+                n += (size_t)sprintf(
+                        json + n, ",{\"id\":%u,\"content\":\"%.*sc\"}", id++, i,
+                        "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa");
+        sprintf(json + n, "]}");
+        ck_assert_msg(tokenizer_new(json, strlen(json), &tokenizer, &why) == 0, "%s", why.text);
+        for (size_t part = 0; part < ARRAY_SIZE(PARTS); part++) {
+                size_t n_part = strlen(PARTS[part]);
+
+                for (size_t i = 0; i < N; i++)
+                        text[i] = (uint8_t)PARTS[part][i % n_part];
+                ck_assert_int_eq(tokenizer_encode(tokenizer, encoder, text, N, SIZE_MAX, &tokens, &n_tokens, &why), 0);
+        }
+        token_encoder_free(encoder);
+        tokenizer_unref(tokenizer);
+}
+END_TEST
+
+static bool is_interested(const void *userdata) {
+        unsigned *n_left = (unsigned *)(uintptr_t)userdata;
+
+        return *n_left > 0 && (*n_left)-- > 0;
+}
+
+/* By each kind: within the normalizer, the search for added tokens, the patterns, a long word, and from word to word.
+ */
+START_TEST(what_nobody_wants_any_more_is_given_up) {
+        enum {
+                N = 1 << 20
+        };
+        static const char *const PARTS[] = { "a", "a ", "e\xcc\x81 " };
+        struct tokenizer *tokenizer = load(KINDS[_i]);
+        struct token_encoder *encoder = new_encoder();
+        _cleanup_(freep) uint8_t *text = malloc(N);
+
+        for (size_t part = 0; part < ARRAY_SIZE(PARTS); part++) {
+                size_t n_part = strlen(PARTS[part]), n = N / n_part * n_part, n_tokens;
+                unsigned n_left = part == 1 ? 2 : 0; /* words are many */
+                struct wanting wanting = { .is_wanted = is_interested, .userdata = &n_left };
+                const uint32_t *tokens;
+
+                for (size_t i = 0; i < n; i++)
+                        text[i] = (uint8_t)PARTS[part][i % n_part];
+                token_encoder_set_wanting(encoder, &wanting);
+                ck_assert_msg(tokenizer_encode(tokenizer, encoder, text, n, SIZE_MAX, &tokens, &n_tokens, &why) ==
+                                      -ECANCELED,
+                              "%s of %s", PARTS[part], KINDS[_i]);
+                ck_assert_uint_eq(n_left, 0);
+                token_encoder_set_wanting(encoder, NULL);
+                ck_assert_int_eq(tokenizer_encode(tokenizer, encoder, text, 1000 / n_part * n_part, SIZE_MAX, &tokens,
+                                                  &n_tokens, &why),
+                                 0);
+        }
+        token_encoder_free(encoder);
+        tokenizer_unref(tokenizer);
+}
+END_TEST
+
 /* ---- refused --------------------------------------------------------------------------------------------------- */
 
 #define WORDS       "\"model\":{\"type\":\"WordPiece\",\"unk_token\":\"u\",\"vocab\":{\"u\":0,\"a\":1}}"
@@ -274,6 +353,7 @@ static const struct {
 START_TEST(patterns_match) {
         const char *text = PATTERNS[_i].text;
         size_t n = strlen(text), at = 0, begin, end;
+        struct pattern_work work = { 0 };
         struct pattern *pattern = NULL;
         char found[128] = "";
         size_t n_found = 0;
@@ -281,13 +361,36 @@ START_TEST(patterns_match) {
         ck_assert_msg(
                 pattern_new((const uint8_t *)PATTERNS[_i].pattern, strlen(PATTERNS[_i].pattern), &pattern, &why) == 0,
                 "%s", why.text);
-        while (pattern_find(pattern, (const uint8_t *)text, n, at, &begin, &end) == 1) {
+        pattern_work_begin(&work, n);
+        while (pattern_find(pattern, &work, (const uint8_t *)text, n, at, &begin, &end) == 1) {
                 n_found += (size_t)snprintf(found + n_found, sizeof(found) - n_found, "%.*s[%.*s]", (int)(begin - at),
                                             text + at, (int)(end - begin), text + begin);
                 at = end;
         }
         snprintf(found + n_found, sizeof(found) - n_found, "%s", text + at);
         ck_assert_str_eq(found, PATTERNS[_i].found);
+        pattern_free(pattern);
+}
+END_TEST
+
+/* Each match is found by looking at the whole rest of the text. */
+START_TEST(a_pattern_gives_up_over_many_matches) {
+        static const char PATTERN[] = "a+b|a";
+        enum {
+                N = 100000
+        };
+        struct pattern *pattern = NULL;
+        static uint8_t text[N];
+        struct pattern_work work = { 0 };
+        size_t at = 0, begin;
+        int r;
+
+        memset(text, 'a', N);
+        ck_assert_int_eq(pattern_new((const uint8_t *)PATTERN, strlen(PATTERN), &pattern, &why), 0);
+        pattern_work_begin(&work, N);
+        while ((r = pattern_find(pattern, &work, text, N, at, &begin, &at)) == 1)
+                ck_assert_uint_lt(at, 1000);
+        ck_assert_int_eq(r, -E2BIG);
         pattern_free(pattern);
 }
 END_TEST
@@ -300,11 +403,13 @@ START_TEST(a_pattern_gives_up) {
         };
         struct pattern *pattern = NULL;
         uint8_t text[N];
+        struct pattern_work work = { 0 };
         size_t begin, end;
 
         memset(text, 'a', N);
         ck_assert_int_eq(pattern_new((const uint8_t *)PATTERN, strlen(PATTERN), &pattern, &why), 0);
-        ck_assert_int_eq(pattern_find(pattern, text, N, 0, &begin, &end), -E2BIG);
+        pattern_work_begin(&work, N);
+        ck_assert_int_eq(pattern_find(pattern, &work, text, N, 0, &begin, &end), -E2BIG);
         pattern_free(pattern);
 }
 END_TEST
@@ -315,9 +420,12 @@ int main(void) {
                 { "equal", an_encoder_serves_several_tokenizers },
                 { "long", a_long_word_takes_linear_time, ARRAY_SIZE(KINDS) },
                 { "long", a_word_may_be_too_long },
+                { "long", many_added_tokens_take_linear_time },
+                { "long", what_nobody_wants_any_more_is_given_up, ARRAY_SIZE(KINDS) },
                 { "refused", what_is_not_supported_is_named, ARRAY_SIZE(REFUSED) },
                 { "pattern", patterns_match, ARRAY_SIZE(PATTERNS) },
                 { "pattern", a_pattern_gives_up },
+                { "pattern", a_pattern_gives_up_over_many_matches },
         };
 
         return suite_run("tokenizer", rows, sizeof(rows) / sizeof(rows[0]));

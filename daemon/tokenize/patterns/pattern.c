@@ -356,8 +356,24 @@ struct match {
         const struct pattern *pattern;
         const uint8_t *text;
         size_t n;
-        uint64_t n_steps, n_steps_max;
+        struct pattern_work *work;
+        bool has_ended; /* nothing is found any more */
 };
+
+#define STEPS_A_LOOK (UINT64_C(1) << 20)
+
+/* So many more steps. False: it takes too long, or nobody wants it. */
+static bool takes(struct match *match, uint64_t n_steps) {
+        struct pattern_work *work = match->work;
+
+        work->n_steps += n_steps;
+        if (work->n_steps < work->look_at)
+                return !match->has_ended;
+        work->look_at = work->n_steps + STEPS_A_LOOK;
+        if (work->n_steps > work->n_steps_max || (work->wanting && !wanting_lasts(work->wanting)))
+                match->has_ended = true;
+        return !match->has_ended;
+}
 
 static size_t match_at(struct match *match, uint32_t idx, size_t at);
 
@@ -387,9 +403,9 @@ static size_t match_set(struct match *match, uint32_t idx, size_t at) {
                 at += length;
                 n++;
         }
-        match->n_steps += n;
+        takes(match, n);
         for (;; n--) {
-                if (n < node->min || match->n_steps > match->n_steps_max)
+                if (n < node->min || match->has_ended)
                         return NO_END;
                 end = match_at(match, idx + 1, at);
                 if (end != NO_END || node->is_possessive || n == node->min)
@@ -405,7 +421,7 @@ static size_t match_at(struct match *match, uint32_t idx, size_t at) {
                 const struct node *node = node_at(match->pattern, idx);
                 size_t end;
 
-                if (++match->n_steps > match->n_steps_max)
+                if (!takes(match, 1))
                         return NO_END;
                 switch (node->kind) {
                 case NODE_SET:
@@ -457,18 +473,17 @@ static int find_literal(const struct pattern *pattern, const uint8_t *text, size
         return 1;
 }
 
-int pattern_find(const struct pattern *pattern, const uint8_t *text, size_t n, size_t begin, size_t *ret_begin,
-                 size_t *ret_end) {
-        struct match match = { .pattern = pattern, .text = text, .n = n };
+int pattern_find(const struct pattern *pattern, struct pattern_work *work, const uint8_t *text, size_t n, size_t begin,
+                 size_t *ret_begin, size_t *ret_end) {
+        struct match match = { .pattern = pattern, .text = text, .n = n, .work = work };
 
         if (pattern->literal)
                 return find_literal(pattern, text, n, begin, ret_begin, ret_end);
-        match.n_steps_max = PATTERN_STEPS_MAX + 64 * (uint64_t)n;
         for (size_t at = begin; at < n; at += character_length(text[at])) {
                 size_t end = match_root(&match, at);
 
-                if (match.n_steps > match.n_steps_max)
-                        return -E2BIG;
+                if (match.has_ended)
+                        return work->n_steps > work->n_steps_max ? -E2BIG : -ECANCELED;
                 if (end != NO_END && end > at) {
                         *ret_begin = at;
                         *ret_end = end;
