@@ -10,11 +10,14 @@
 #include "daemon/decode/sound.h"
 #include "daemon/sound/sound_recipe.h"
 #include "proto/base/amounts.h"
+#include "proto/base/cleanup.h"
 #include "proto/order/philox.h"
 
 #define RATE_USUAL_MAX  48000u       /* of what room is made for, if the pipeline says no rate */
 #define RESAMPLER_BYTES (256u << 10) /* of libsamplerate's state, at most */
 #define RATIO_MAX       256.0        /* libsamplerate's limit, both ways */
+
+#define RESAMPLED_AT_ONCE 4096 /* frames, between two looks whether the sound is still wanted: up to 50 ms */
 
 static uint32_t n_channels_of(const struct codec *codec) {
         return codec->sound.is_mono ? 1 : 2;
@@ -183,19 +186,39 @@ static int sound_codec_open(const struct codec *codec, struct codec_tools *tools
 
 /* ---- samples ----------------------------------------------------------------------------------------------------- */
 
-/* libsamplerate gives a frame more or less than the ratio says: the rest is zero. */
-static int resample(const struct sound_part *part, uint32_t n_channels, const float *from, float *to, struct why *why) {
+static void state_freep(SRC_STATE **state) {
+        if (*state)
+                src_delete(*state);
+}
+
+/* libsamplerate gives a frame more or less than the ratio says: the rest is zero. src_simple() is the same with all
+ * frames at once, which may take minutes. */
+static int resample(const struct sound_part *part, uint32_t n_channels, struct wanting *wanting, const float *from,
+                    float *to, struct why *why) {
         SRC_DATA data = { .data_in = from,
                           .data_out = to,
                           .input_frames = (long)part->n_frames,
-                          .output_frames = (long)part->n_resampled,
-                          .src_ratio = part->ratio };
-        int r;
+                          .src_ratio = part->ratio,
+                          .end_of_input = 1 };
+        uint64_t n_left = part->n_resampled;
+        _cleanup_(state_freep) SRC_STATE *state = NULL;
+        int r = 0;
 
         memset(to, 0, part->n_resampled * n_channels * sizeof(*to));
-        if (part->n_frames == 0 || part->n_resampled == 0)
-                return 0;
-        r = src_simple(&data, SRC_SINC_MEDIUM_QUALITY, (int)n_channels);
+        if (part->n_frames > 0 && n_left > 0)
+                state = src_new(SRC_SINC_MEDIUM_QUALITY, (int)n_channels, &r);
+        while (state && n_left > 0) {
+                if (!wanting_lasts(wanting))
+                        return why_set(why, -ECANCELED, "nobody wants the sample any more");
+                data.output_frames = n_left < RESAMPLED_AT_ONCE ? (long)n_left : RESAMPLED_AT_ONCE;
+                r = src_process(state, &data);
+                if (r != 0 || data.output_frames_gen == 0)
+                        break;
+                data.data_in += data.input_frames_used * (long)n_channels;
+                data.input_frames -= data.input_frames_used;
+                data.data_out += data.output_frames_gen * (long)n_channels;
+                n_left -= (uint64_t)data.output_frames_gen;
+        }
         return r == 0 ? 0 : why_set(why, -EBADMSG, "cannot be resampled: %s", src_strerror(r));
 }
 
@@ -222,9 +245,10 @@ static int render_wave(const struct codec *codec, struct codec_tools *tools, uin
         first = part->ratio == 1        ? last
                 : codec->sound.is_int16 ? last + n_samples
                                         : (float *)(void *)tools->elements.bytes;
+        sound_set_wanting(tools->sound, &tools->wanting);
         r = sound_read(tools->sound, part->first, part->n_frames, n_channels, first, why);
         if (r == 0 && part->ratio != 1)
-                r = resample(part, n_channels, first, last, why);
+                r = resample(part, n_channels, &tools->wanting, first, last, why);
         if (r < 0)
                 return r;
         for (uint64_t i = 0; codec->sound.is_int16 && i < n_samples; i++)
@@ -255,10 +279,12 @@ static int sound_render(const struct codec *codec, struct codec_tools *tools, co
                 return r;
         stage_enter(&tools->clock, STAGE_FEATURES);
         sound_recipe_bound(codec->sound_recipe, n_frames, &shape);
-        sound_recipe_run(codec->sound_recipe, &draws, wave, n_frames,
-                         (float *)(void *)(tools->wave.bytes + n_wave_bytes), (float *)(void *)out,
-                         input->plane_stride > 0 ? input->plane_stride / sizeof(float) : shape.n_time * shape.n_inner);
-        return 0;
+        r = sound_recipe_run(codec->sound_recipe, &draws, wave, n_frames,
+                             (float *)(void *)(tools->wave.bytes + n_wave_bytes), (float *)(void *)out,
+                             input->plane_stride > 0 ? input->plane_stride / sizeof(float)
+                                                     : shape.n_time * shape.n_inner,
+                             &tools->wanting);
+        return r == 0 ? 0 : why_set(why, r, "nobody wants the sample any more");
 }
 
 /* ---- refusals ---------------------------------------------------------------------------------------------------- */

@@ -14,6 +14,7 @@
 
 #define WAV_UNKNOWN_MIN 0x7ffff000u
 #define BLOCK_SAMPLES   4096u /* of all channels together, decoded at once */
+#define BLOCKS_A_LOOK   32u   /* between two looks whether the sound is still wanted */
 
 struct sound {
         struct flac *flac; /* our own decoder; NULL: libsndfile's file */
@@ -22,6 +23,8 @@ struct sound {
         bool seeks; /* to the exact frame */
         const uint8_t *bytes;
         sf_count_t n_bytes, at;
+        struct wanting *wanting; /* NULL: it is wanted */
+        size_t n_done;           /* blocks since the last look */
 };
 
 /* ---- the bytes as a file ---------------------------------------------------------------------------------------- */
@@ -164,6 +167,10 @@ int sound_open(const uint8_t *bytes, size_t n_bytes, struct sound **ret_sound, s
         return 0;
 }
 
+void sound_set_wanting(struct sound *sound, struct wanting *wanting) {
+        sound->wanting = wanting;
+}
+
 void sound_close(struct sound *sound) {
         if (!sound)
                 return;
@@ -179,6 +186,8 @@ void sound_close(struct sound *sound) {
 static int read_block(struct sound *sound, float *block, uint64_t n_frames, uint64_t frame, struct why *why) {
         sf_count_t n;
 
+        if (!wanting_goes_on(sound->wanting, &sound->n_done, 1, BLOCKS_A_LOOK))
+                return why_set(why, -ECANCELED, "nobody wants the sample any more");
         if (sound->flac) /* why it is damaged is libsndfile's to say */
                 return flac_read(sound->flac, block, n_frames);
         n = sf_readf_float(sound->file, block, (sf_count_t)n_frames);
@@ -250,8 +259,9 @@ int sound_read(struct sound *sound, uint64_t first, uint64_t n_frames, uint32_t 
                 struct sound_info info = sound->info;
                 int r;
 
-                if (read_part(sound, first, n_frames, n_out_channels, out, why) == 0)
-                        return 0;
+                r = read_part(sound, first, n_frames, n_out_channels, out, why);
+                if (r == 0 || r == -ECANCELED)
+                        return r;
                 flac_close(sound->flac); /* libsndfile says what is wrong with it */
                 sound->flac = NULL;
                 r = open_with_libsndfile(sound, why);

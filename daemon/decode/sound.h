@@ -10,12 +10,13 @@
  * the exact frame, so they are decoded from the beginning and the first part is dropped.
  *
  * A sound belongs to one thread at a time. All functions compute for a time that depends on the length of the sound
- * and never block. Errors: -EBADMSG damaged or cut short, -ENOTSUP not handled, -ENOMEM. */
+ * and never block. Errors: -EBADMSG damaged or cut short, -ENOTSUP not handled, -ENOMEM, -ECANCELED. */
 #pragma once
 
 #include <stddef.h>
 #include <stdint.h>
 
+#include "daemon/base/wanting.h"
 #include "proto/base/why.h"
 
 #define SOUND_CHANNELS_MAX 8u
@@ -33,6 +34,9 @@ struct sound_info {
 /* Reads the header. `bytes` must stay valid until sound_close(). */
 int sound_open(const uint8_t *bytes, size_t n_bytes, struct sound **ret_sound, struct sound_info *ret_info,
                struct why *why);
+
+/* From now on reading asks now and then whether the sound is still wanted. NULL: it does not ask. */
+void sound_set_wanting(struct sound *sound, struct wanting *wanting);
 
 /* Writes `n_frames` frames from frame `first` on to `out`: `n_out_channels` floats each, which is 1 (the mean of all
  * channels) or the number of channels (asserted). The part lies within info.n_frames (asserted). Once a sound. */

@@ -1,5 +1,6 @@
 /* The steps of a recipe, one after the other, for one sound. */
 
+#include <errno.h>
 #include <math.h>
 #include <string.h>
 
@@ -94,7 +95,7 @@ static void take_apart(const struct sound_wave *wave, uint32_t channel, float *t
 
 /* Columns of each channel, in rows of the spectrum. */
 static void make_rows(const struct sound_step *maker, const struct sound_wave *wave, float *apart, float *scratch,
-                      struct sound_features *features) {
+                      struct sound_features *features, struct wanting *wanting) {
         uint32_t beyond = n_beyond(maker);
 
         for (uint32_t c = 0; c < wave->n_channels; c++) {
@@ -104,33 +105,43 @@ static void make_rows(const struct sound_step *maker, const struct sound_wave *w
                         take_apart(wave, c, sound);
                 fill_edges(maker, sound, wave->n_frames);
                 spectrum_run(maker->spectrum, sound_code_best(), sound - beyond, features->n_columns, scratch,
-                             sound_row(features, c, 0), features->stride);
+                             sound_row(features, c, 0), features->stride, wanting);
         }
 }
 
-static void make_mfcc(const struct sound_step *maker, struct sound_features *bands, struct sound_features *features) {
+#define COLUMNS_AT_ONCE 256u /* each may have 4,096 bands, of which 4,096 numbers are made */
+
+static void mix_columns(const struct sound_step *maker, const struct sound_features *bands, uint64_t first, uint64_t n,
+                        struct sound_features *features) {
+        for (uint32_t c = 0; c < features->n_channels; c++)
+                sound_code_best()->mix(sound_row(bands, c, 0) + first, bands->stride, bands->n_rows, maker->cosines,
+                                       maker->n_mfcc, n, sound_row(features, c, 0) + first, features->stride);
+}
+
+static void make_mfcc(const struct sound_step *maker, struct sound_features *bands, struct sound_features *features,
+                      struct wanting *wanting) {
         if (maker->takes_log)
                 sound_logarithms(bands, 1e-6f);
         else
                 sound_decibels(bands, 10, 80);
-        for (uint32_t c = 0; c < features->n_channels; c++)
-                sound_code_best()->mix(sound_row(bands, c, 0), bands->stride, bands->n_rows, maker->cosines,
-                                       maker->n_mfcc, bands->n_columns, sound_row(features, c, 0), features->stride);
+        for (uint64_t t = 0; t < bands->n_columns && (!wanting || wanting_lasts(wanting)); t += COLUMNS_AT_ONCE)
+                mix_columns(maker, bands, t,
+                            bands->n_columns - t < COLUMNS_AT_ONCE ? bands->n_columns - t : COLUMNS_AT_ONCE, features);
 }
 
 static void make_features(const struct sound_step *maker, const struct rooms *rooms, const struct sound_wave *wave,
-                          float *scratch, struct sound_features *features) {
+                          float *scratch, struct sound_features *features, struct wanting *wanting) {
         float *apart = scratch, *bands_at = apart + rooms->n_apart;
         float *spectrum = bands_at + rooms->n_bands + rooms->n_features;
         struct sound_features bands = { bands_at, features->n_columns, features->n_columns, features->n_channels,
                                         spectrum_n_rows(maker->spectrum) };
 
         if (!maker->cosines) {
-                make_rows(maker, wave, apart, spectrum, features);
+                make_rows(maker, wave, apart, spectrum, features, wanting);
                 return;
         }
-        make_rows(maker, wave, apart, spectrum, &bands);
-        make_mfcc(maker, &bands, features);
+        make_rows(maker, wave, apart, spectrum, &bands, wanting);
+        make_mfcc(maker, &bands, features, wanting);
 }
 
 /* ---- numbers of features ----------------------------------------------------------------------------------------- */
@@ -187,8 +198,8 @@ static void deliver(const struct sound_recipe *recipe, const struct sound_featur
                 }
 }
 
-void sound_recipe_run(const struct sound_recipe *recipe, const struct sound_draws *draws, float *wave,
-                      uint64_t n_frames, float *scratch, float *out, uint64_t out_stride) {
+int sound_recipe_run(const struct sound_recipe *recipe, const struct sound_draws *draws, float *wave, uint64_t n_frames,
+                     float *scratch, float *out, uint64_t out_stride, struct wanting *wanting) {
         struct rooms rooms = plan_rooms(recipe, n_frames);
         bool is_apart = rooms.n_features > 0;
         uint64_t spare = rooms.n_apart + rooms.n_bands + rooms.n_features + rooms.n_spectrum;
@@ -201,6 +212,8 @@ void sound_recipe_run(const struct sound_recipe *recipe, const struct sound_draw
                 struct dlp_philox philox;
 
                 dlp_philox_init(&philox, draws->seed, draws->epoch, draws->sample, (uint16_t)(i + 1));
+                if (wanting && !wanting_lasts(wanting))
+                        return -ECANCELED;
                 if (step->type->wave)
                         step->type->wave(step, &philox, &sound);
                 if (step->type->features)
@@ -211,8 +224,11 @@ void sound_recipe_run(const struct sound_recipe *recipe, const struct sound_draw
                 features.n_columns = columns.n_made;
                 features.stride = is_apart ? columns.n_most : out_stride;
                 features.at = is_apart ? scratch + rooms.n_apart + rooms.n_bands : out;
-                make_features(step, &rooms, &sound, scratch, &features);
+                make_features(step, &rooms, &sound, scratch, &features, wanting);
         }
+        if (wanting && wanting->is_over)
+                return -ECANCELED;
         if (is_apart)
                 deliver(recipe, &features, out, out_stride);
+        return 0;
 }

@@ -54,10 +54,25 @@ static float weigh(const struct filter_bank_terms *terms, const float edges[3], 
         return terms->has_slaney_norm ? weight * (2.0f / (edges[2] - edges[0])) : weight;
 }
 
-/* Weights of all bins; what is not zero is one piece. */
-static void trim(struct filter *filter, const float *weights, uint32_t n_bins) {
-        uint32_t first = 0, end = n_bins;
+/* The bins that triangle m may have, and no more than a few beside them: looking at all of them for 4,096 triangles
+ * would hold up whoever plans a pipeline. */
+static void near_bins(const struct filter_bank_terms *terms, const float edges[3], uint32_t *ret_first,
+                      uint32_t *ret_end) {
+        double bins_a_hz = (terms->n_bins - 1.0) / (terms->rate / 2);
+        double first = floor((double)edges[0] * bins_a_hz) - 2, end = ceil((double)edges[2] * bins_a_hz) + 3;
 
+        *ret_first = 0;
+        *ret_end = terms->n_bins;
+        if (terms->rate < 2 || !isfinite(first) || !isfinite(end))
+                return;
+        if (first > 0)
+                *ret_first = first < terms->n_bins ? (uint32_t)first : terms->n_bins;
+        if (end < terms->n_bins)
+                *ret_end = end > *ret_first ? (uint32_t)end : *ret_first;
+}
+
+/* Weights of the bins from `first` on; what is not zero is one piece. */
+static void trim(struct filter *filter, const float *weights, uint32_t first, uint32_t end) {
         while (first < end && weights[first] == 0)
                 first++;
         while (end > first && weights[end - 1] == 0)
@@ -80,10 +95,12 @@ int filter_bank_init(struct filter_bank *bank, const struct filter_bank_terms *t
         find_edges(terms, edges);
         for (uint32_t m = 0; m < terms->n_mels; m++) {
                 struct filter *filter = &made.filters[m];
+                uint32_t first, end;
 
-                for (uint32_t bin = 0; bin < terms->n_bins; bin++)
+                near_bins(terms, edges + m, &first, &end);
+                for (uint32_t bin = first; bin < end; bin++)
                         row[bin] = weigh(terms, edges + m, bin);
-                trim(filter, row, terms->n_bins);
+                trim(filter, row, first, end);
                 filter->weights = made.memory + n;
                 for (uint32_t k = 0; k < filter->n; k++)
                         made.memory[n++] = row[filter->first + k];

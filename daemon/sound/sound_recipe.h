@@ -13,6 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "daemon/base/wanting.h"
 #include "proto/base/step_text.h"
 #include "proto/base/why.h"
 
@@ -75,6 +76,6 @@ uint64_t sound_recipe_scratch(const struct sound_recipe *recipe, uint64_t n_fram
 
 /* Changes the wave of n_frames in place, and writes its features to `out`, if there are any: n_outer pieces that begin
  * out_stride numbers apart. Both may be shared with a client that writes there: that changes its own numbers and
- * nothing else. */
-void sound_recipe_run(const struct sound_recipe *recipe, const struct sound_draws *draws, float *wave,
-                      uint64_t n_frames, float *scratch, float *out, uint64_t out_stride);
+ * nothing else. Returns 0; -ECANCELED soon after `wanting` says no (NULL: the features are wanted). */
+int sound_recipe_run(const struct sound_recipe *recipe, const struct sound_draws *draws, float *wave, uint64_t n_frames,
+                     float *scratch, float *out, uint64_t out_stride, struct wanting *wanting);

@@ -110,10 +110,15 @@ size_t spectrum_scratch_bytes(const struct spectrum *spectrum) {
 
 /* ---- all columns ------------------------------------------------------------------------------------------------- */
 
+#define NUMBERS_A_LOOK (1u << 16) /* that are transformed */
+
 /* The last lanes repeat the last frame, and are not written. */
 void spectrum_run(const struct spectrum *spectrum, const struct sound_code *code, const float *sound,
-                  uint64_t n_columns, float *scratch, float *out, uint64_t stride) {
-        for (uint64_t t = 0; t < n_columns; t += LANES) {
+                  uint64_t n_columns, float *scratch, float *out, uint64_t stride, struct wanting *wanting) {
+        size_t n_numbers = (size_t)LANES * spectrum->fft.n, n_done = 0;
+
+        for (uint64_t t = 0; t < n_columns && wanting_goes_on(wanting, &n_done, n_numbers, NUMBERS_A_LOOK);
+             t += LANES) {
                 uint32_t n_lanes = n_columns - t < LANES ? (uint32_t)(n_columns - t) : LANES;
                 const float *frames[LANES];
 

@@ -13,6 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "daemon/base/wanting.h"
 #include "daemon/sound/code.h"
 #include "daemon/sound/fft.h"
 #include "daemon/sound/filter_bank.h"
@@ -70,6 +71,7 @@ uint64_t spectrum_n_columns(const struct spectrum *spectrum, uint64_t n);
 size_t spectrum_scratch_bytes(const struct spectrum *spectrum);
 
 /* Writes n_columns, at most those that the sound has; `sound` begins with its margin. Row k begins at out + k * stride.
- */
+ * A hop of one makes a transform of each number: some columns are left as they are once nobody wants them (NULL: they
+ * are wanted). */
 void spectrum_run(const struct spectrum *spectrum, const struct sound_code *code, const float *sound,
-                  uint64_t n_columns, float *scratch, float *out, uint64_t stride);
+                  uint64_t n_columns, float *scratch, float *out, uint64_t stride, struct wanting *wanting);

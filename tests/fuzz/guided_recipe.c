@@ -60,7 +60,7 @@ static void run_sound_steps(const struct sound_recipe *recipe, uint32_t n_channe
                 abort();
         for (uint32_t i = 0; i < N_FRAMES * n_channels; i++)
                 wave[margin + i] = (float)(i * i % 101) / 101;
-        sound_recipe_run(recipe, &draws, wave + margin, N_FRAMES, scratch, out, shape.n_time * shape.n_inner);
+        sound_recipe_run(recipe, &draws, wave + margin, N_FRAMES, scratch, out, shape.n_time * shape.n_inner, NULL);
         free(wave);
         free(scratch);
         free(out);

@@ -189,8 +189,8 @@ START_TEST(every_instruction_set_gives_the_same_bits) {
                 n_bytes = spectrum_n_rows(spectrum) * 20u * sizeof(float);
                 ck_assert_uint_le(n_bytes, sizeof(plain));
                 terms.hop_length = LENGTHS[k] > 200 ? 100 : terms.hop_length;
-                spectrum_run(spectrum, &SOUND_CODE_PLAIN, sound, 5, scratch, plain, 20);
-                spectrum_run(spectrum, code, sound, 5, scratch, quick, 20);
+                spectrum_run(spectrum, &SOUND_CODE_PLAIN, sound, 5, scratch, plain, 20, NULL);
+                spectrum_run(spectrum, code, sound, 5, scratch, quick, 20, NULL);
                 for (uint32_t row = 0; row < spectrum_n_rows(spectrum); row++)
                         ck_assert_mem_eq(plain + row * 20, quick + row * 20, 5 * sizeof(float));
                 spectrum_free(spectrum);
@@ -454,6 +454,57 @@ START_TEST(memory_is_what_was_announced) {
 }
 END_TEST
 
+static bool is_interested(const void *userdata) {
+        unsigned *n_left = (unsigned *)(uintptr_t)userdata;
+
+        return *n_left > 0 && (*n_left)-- > 0;
+}
+
+/* While it is decoded, resampled, transformed and mixed: wherever it is given up, that is said, and the next one is
+ * made.
+ */
+START_TEST(what_nobody_wants_any_more_is_given_up_while_it_is_made) {
+        static const char STEPS[] = "audio(rate=8000) mfcc(n_mfcc=13, n_fft=512, hop_length=8, n_mels=23)";
+        unsigned n_left = 1000, n_looks;
+
+        begin();
+        set_noise(200000, 1);
+        codec_tools_set_wanted(tools, is_interested, &n_left);
+        ck_assert_msg(serve(STEPS) > 0, "%s", why.text);
+        n_looks = 1000 - n_left;
+        ck_assert_uint_ge(n_looks, 100); /* 1 of reading, 25 of the rate, 96 of transforms, 49 of mixing */
+        for (unsigned n = 0; n < n_looks; n += 7) {
+                n_left = n;
+                codec_tools_begin_sample(tools);
+                ck_assert_int_eq(serve(STEPS), -ECANCELED);
+                ck_assert_str_eq(why.text, "nobody wants the sample any more");
+                ck_assert_uint_eq(n_left, 0);
+        }
+        n_left = n_looks;
+        codec_tools_begin_sample(tools);
+        ck_assert_int_gt(serve(STEPS), 0);
+        codec_tools_set_wanted(tools, NULL, NULL);
+        end();
+}
+END_TEST
+
+/* Only the bins near a band are looked at; all bands together have what the bins between the first and the last corner
+ * have. */
+START_TEST(bands_are_planned_from_the_bins_near_them) {
+        struct filter_bank_terms terms = { .n_bins = 8193, .n_mels = 4096, .rate = 16000, .f_min = 0, .f_max = 8000 };
+        struct filter_bank bank;
+        uint64_t n = 0;
+
+        for (unsigned i = 0; i < 20; i++) {
+                ck_assert_int_eq(filter_bank_init(&bank, &terms, &why), 0);
+                for (uint32_t m = 0; m < bank.n_filters; m++)
+                        n += bank.filters[m].n;
+                filter_bank_fini(&bank);
+        }
+        ck_assert_uint_gt(n, 20 * 12000);
+}
+END_TEST
+
 int main(void) {
         const struct suite_row rows[] = {
                 { "results", features_are_those_of_torchaudio, 0 },
@@ -461,6 +512,8 @@ int main(void) {
                 { "results", logarithms_are_those_of_the_library, 0 },
                 { "results", rows_may_be_apart, 0 },
                 { "results", noise_has_the_ratio_that_was_drawn, 0 },
+                { "long", what_nobody_wants_any_more_is_given_up_while_it_is_made, 0 },
+                { "long", bands_are_planned_from_the_bins_near_them, 0 },
                 { "forms", the_form_says_what_varies, 0 },
                 { "forms", the_normal_text_means_the_same, 0 },
                 { "bad", a_sound_that_is_too_short_is_a_damaged_sample, 0 },
