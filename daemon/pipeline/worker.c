@@ -156,9 +156,9 @@ static int given_up_or(const struct worker *worker, const struct task *task, int
         return worker->yields ? SAMPLE_AGAIN : error;
 }
 
-/* A ragged field gets its place once. */
+/* Until its ragged fields get their places, which they do once (fields.c). */
 static bool may_yield(const struct task *task) {
-        return task->batch->stream->layout.n_ragged == 0 && !task->carried.is_again && !task->gave_way;
+        return !task->carried.is_again && !task->gave_way;
 }
 
 /* Returns 0, SAMPLE_WAITS, SAMPLE_AGAIN, RENDERING_DROPPED, or a negative errno for what is wrong with the sample. */
