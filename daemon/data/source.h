@@ -26,6 +26,8 @@
 /* Positive outcome of source_is_current(): the folder has changed. */
 #define SOURCE_STALE 1
 
+struct file_stamp;
+
 /* Where the bytes of one field of a sample are. The strings point into the source and live as long as it does. */
 struct extent {
         const char *dir;  /* relative to the dataset's folder; "" for the folder itself */
@@ -37,6 +39,7 @@ struct extent {
 
         const char *shard;  /* the file in the folder that holds it; dir and name are its former name. NULL: none */
         uint32_t idx_shard; /* 0 without a shard */
+        const struct file_stamp *stamp; /* of the shard, as it was indexed; NULL: not known */
 };
 
 /* A part of a stored field that lies in one place. Most fields are one piece; a gathered field (schema.h) is several,
@@ -80,6 +83,7 @@ struct source {
         bool has_several_files; /* the stored fields of a sample are not side by side: in several files, or far apart */
         bool has_fixed_lengths; /* a stored field has the same length in all samples */
         struct growth *growth;  /* of a stream: how many samples there are so far; else NULL (data/growth.h) */
+        int64_t opened_ns;      /* CLOCK_REALTIME, before the folder was compared with it; 0: not known */
         const struct refusal *refused; /* columns that cannot be served (data/refusals.h) */
         uint32_t n_refused;
         const struct source_part *parts;

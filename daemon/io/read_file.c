@@ -9,10 +9,20 @@
 #include <unistd.h>
 
 #include "daemon/base/machine/beneath.h"
+#include "daemon/base/machine/file_stamp.h"
 #include "daemon/io/reader_private.h"
 #include "proto/base/cleanup.h"
 
 #define AGAIN_TRIES_MAX 100 /* a millisecond each; a regular file should never return EAGAIN at all */
+
+/* Has another file taken the place since? Its bytes lie elsewhere. The time of change tells this from a file that was
+ * staged under another time, and the inode from one that has grown. */
+static bool is_another(const struct read_request *request, const struct stat *status) {
+        struct file_stamp is = file_stamp_of(status);
+
+        return request->is_part && request->stamp && is.inode != request->stamp->inode &&
+               is.ctime_ns > request->seen_ns && file_stamp_compare(request->stamp, &is) == FILE_HAS_CHANGED;
+}
 
 /* O_NONBLOCK: opening a FIFO must not wait for a writer. O_NOCTTY: a terminal must not become ours. */
 int read_file_open(const struct read_request *request, int more_flags, int *ret_fd) {
@@ -31,6 +41,8 @@ int read_file_open(const struct read_request *request, int more_flags, int *ret_
                 return -EISDIR;
         if (!S_ISREG(status.st_mode))
                 return -EINVAL;
+        if (is_another(request, &status))
+                return -EBADMSG;
 
         *ret_fd = take_fd(&fd);
         return 0;
@@ -135,6 +147,10 @@ static int read_and_judge(struct read_request *request, size_t *ret_n) {
         r = read_file_open(request, 0, &fd);
         if (r == -EINVAL)
                 return why_set(&request->why, r, "%s: not a regular file", request->path);
+        if (r == -EBADMSG)
+                return why_set(&request->why, -EBADMSG,
+                               "%s: changed: another file has taken its place since the dataset was opened",
+                               request->path);
         if (r < 0)
                 return why_errno(&request->why, r, "%s", request->path);
 

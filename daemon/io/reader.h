@@ -48,6 +48,8 @@ struct read_share {
         bool is_begun;
 };
 
+struct file_stamp;
+
 /* The caller's, and not touched by it from submit until done(). */
 struct read_request {
         int dir_fd;       /* where `path` begins: the dataset's root */
@@ -56,6 +58,8 @@ struct read_request {
         uint64_t offset; /* bytes; 0 unless is_part */
         uint64_t length; /* bytes, as the index says; READER_LENGTH_UNKNOWN: up to the file's end, wherever that is */
         bool is_part;    /* a range of a larger file: what comes after it is not checked */
+        const struct file_stamp *stamp; /* of a part: what the file was at seen_ns (CLOCK_REALTIME); NULL: not known */
+        int64_t seen_ns;
 
         const void *owner; /* of a part: whose file it is, until reader_forget(); never looked at. NULL: it is opened
                             * and closed for this request alone */

@@ -117,7 +117,7 @@ static inline void reader_count(_Atomic uint64_t *counter, uint64_t n) {
 }
 
 /* Opens the request's file for reading if it is a regular file. `more_flags`: O_DIRECT or 0. Returns an errno; -EINVAL
- * if it is not a regular file. */
+ * if it is not a regular file; -EBADMSG if another file has taken its place. */
 int read_file_open(const struct read_request *request, int more_flags, int *ret_fd);
 
 /* Reads a part of an owner's file; otherwise as read_file(). */

@@ -161,6 +161,9 @@ static int task_locate_part(struct planner *planner, struct task *task, const st
         request->offset = span->begin;
         request->length = span->end - span->begin;
         request->is_part = true;
+        request->stamp = span->first.stamp;
+        request->seen_ns =
+                dataset_source(dataset_with(task->batch->stream->dataset->dataset, task->candidate))->opened_ns;
         request->owner = dataset_with(task->batch->stream->dataset->dataset, task->candidate);
         request->idx_file = span->first.idx_shard;
         request->past_cache = task->batch->stream->past_cache;
@@ -176,6 +179,7 @@ static int task_locate_file(struct planner *planner, struct task *task, const st
         request->path = task->path;
         request->offset = extent->offset;
         request->is_part = false;
+        request->stamp = NULL;
         request->owner = NULL;
         request->past_cache = false;
         if (extent->flags & EXTENT_NOT_REGULAR)

@@ -127,6 +127,36 @@ def _(box):
     """, repr(states))
 
 
+@case("a shard that another file replaces while a run has not read it yet is damage, and not read at the old places; one that grows is read")
+def _(box):
+    for name in ("replaced", "grown", "touched"):
+        for shard in range(3):
+            write(box.path(name, f"{shard}.csv"), csv(10 * shard))
+    daemon = box.daemon({name: {"path": box.path(name), "format": "csv"} for name in ("replaced", "grown", "touched")})
+    trainer(box, daemon, """
+        def begun(name):
+            loader = dlclient.Loader(name, batch_size=1, shuffle=False, slots=2, on_error="skip")
+            batches = iter(loader)
+            return loader, batches, [next(batches)["x"].item()]
+        old = list(range(10, 16)) + list(range(20, 26))
+        for name, last in (("replaced", []), ("grown", list(range(30, 36))), ("touched", list(range(30, 36)))):
+            loader, batches, found = begun(name)
+            path = os.path.join(sys.argv[1], name, "2.csv")
+            if name == "replaced":
+                with open(path + ".new", "w") as file:
+                    file.write("x,t\\n" + "7,longer\\n" * 9)
+                os.replace(path + ".new", path)
+            elif name == "grown":
+                with open(path, "a") as file:
+                    file.write("99,z\\n")
+            else:
+                os.chmod(path, 0o600)
+            found += [batch["x"].item() for batch in batches]
+            assert found == old + last, (name, found)
+    """, box.folder)
+    contains(daemon.dlctl("errors", "replaced").stdout, "2.csv: changed: another file has taken its place")
+
+
 @case("what touches no byte changes no digest: another mode, a second link, a copy with its time")
 def _(box):
     files = make_all(box, 0)

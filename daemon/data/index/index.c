@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <time.h>
 
 #include "daemon/base/machine/beneath.h"
 #include "daemon/base/machine/disk.h"
@@ -190,6 +191,13 @@ static bool has_other_files(const struct index *index) {
         return false;
 }
 
+static int64_t now_ns(void) {
+        struct timespec now;
+
+        clock_gettime(CLOCK_REALTIME, &now);
+        return file_stamp_ns(&now);
+}
+
 static void describe(struct index *index) {
         const struct index_header *header = index->header;
 
@@ -203,6 +211,7 @@ static void describe(struct index *index) {
                 .max_length = header->max_length,
                 .max_span = header->n_shards > 0 ? header->max_span : header->max_length,
                 .n_classes = (uint32_t)header->n_classes,
+                .opened_ns = now_ns(),
         };
         if (has_other_files(index)) {
                 index->source.has_several_files = true;
@@ -471,6 +480,7 @@ static uint64_t shard_of(const struct index *index, uint64_t sample) {
 static void locate_in_shard(const struct index *index, uint64_t sample, uint32_t shards_after, struct extent *extent) {
         extent->idx_shard = (uint32_t)shard_of(index, sample) + shards_after;
         extent->shard = index->names + index->shards[extent->idx_shard].name;
+        extent->stamp = &index->shards[extent->idx_shard].stamp;
 }
 
 static void index_locate(const struct source *source, uint64_t sample, uint32_t field, struct extent *ret_extent) {
