@@ -93,7 +93,8 @@ static int describe(struct npy *npy, struct why *why) {
                 if (header->shape[0] != source->n_samples)
                         return why_set(why, -EINVAL,
                                        "%s has %" PRIu64 " rows, %s has %" PRIu64
-                                       ": row i of all arrays is sample i, so they need as many",
+                                       ": row i of all arrays is sample i, so they need as many; keep those that "
+                                       "belong together in a file or folder of their own",
                                        npy_array_name(&npy->list.arrays[i]), header->shape[0],
                                        npy_array_name(&npy->list.arrays[0]), source->n_samples);
                 source->total_bytes += header->end - header->data;
@@ -168,18 +169,19 @@ static uint32_t count_with(const struct npy_list *list, uint64_t n_rows) {
         return n;
 }
 
-/* Arrays with another number of rows than most of them have are left out. If there is no such number, as where training
- * and test set lie side by side, describe() refuses all: nobody knows which one is meant. */
+/* Arrays with fewer rows than most of them have are left out: a mean, say. Where most do not have the greatest number
+ * of rows, as where training and test set lie side by side, or means and deviations of each pixel beside the samples,
+ * describe() refuses all: nobody knows which ones are meant. */
 static int settle_rows(struct npy_list *list, struct why *why) {
-        uint64_t n_rows = list->arrays[0].header.shape[0];
+        uint64_t n_rows = 0;
         int r = 0;
 
-        for (uint32_t i = 1; i < list->n_arrays; i++)
-                if (count_with(list, list->arrays[i].header.shape[0]) > count_with(list, n_rows))
+        for (uint32_t i = 0; i < list->n_arrays; i++)
+                if (list->arrays[i].header.shape[0] > n_rows)
                         n_rows = list->arrays[i].header.shape[0];
         for (uint32_t i = 0; i < list->n_arrays; i++)
                 if (list->arrays[i].header.shape[0] != n_rows &&
-                    count_with(list, list->arrays[i].header.shape[0]) == count_with(list, n_rows))
+                    count_with(list, list->arrays[i].header.shape[0]) >= count_with(list, n_rows))
                         return 0;
         for (uint32_t i = 0; i < list->n_arrays && r == 0;) {
                 struct npy_array *array = &list->arrays[i];
