@@ -71,13 +71,16 @@ def _(box):
     write(box.path("t", "c.csv"), b"x,n\nsix,5.5\n")
     write(box.path("other", "a.csv"), b"n\n1\n")
     write(box.path("other", "b.csv"), b"id,name\n1,x\n")
-    daemon = box.daemon({name: {"path": box.path(name), "format": "csv"} for name in ("t", "other")})
+    write(box.path("unnamed", "a.csv"), b"a,b,c,\n1,2,3,\n")
+    write(box.path("unnamed", "b.csv"), b"4,5,6,\n7,8,9,\n")
+    daemon = box.daemon({name: {"path": box.path(name), "format": "csv"} for name in ("t", "other", "unnamed")})
     lines = [line["fields"] for line in daemon.read("t", batch=1, pipeline="n; word; x; only", shuffle=False)]
     equal([(line["n"]["value"], line["n"]["dtype"]) for line in lines], [(i, "float64") for i in (1, 2, 3, 4, 5.5)], "n")
     for name, values in (("word", ["one", "", "three", "", None]), ("x", [None, None, "5", "", "six"])):
         equal([line[name] and line[name]["text"] for line in lines], values, name)
     equal([line["only"] and line["only"]["value"] for line in lines], [1, 2, None, None, None], "only")
-    daemon.refused("other", "b.csv", "another table")
+    for name in ("other", "unnamed"):  # an empty cell is no name that both files have
+        daemon.refused(name, "b.csv", "another table")
 
 
 @case("values of a dictionary are read by its own type alone: structs of one, in some files or all, and a dictionary of two types are refused")

@@ -108,11 +108,12 @@ static int refuse_twice(struct csv_dataset *dataset, struct table_column *column
 }
 
 static int name_column(struct csv_dataset *dataset, size_t idx, const char *name, size_t n, bool *ret_is_known) {
+        bool is_made_up = n == 0 && !dataset->names; /* so it does not show that this is a row of names */
         struct table_column *column;
         char number[32];
         int r;
 
-        if (n == 0 && !dataset->names) { /* pandas writes its index so: named as DuckDB names it */
+        if (is_made_up) { /* pandas writes its index so: named as DuckDB names it */
                 n = (size_t)snprintf(number, sizeof(number), "column%zu", idx);
                 name = number;
         }
@@ -123,7 +124,7 @@ static int name_column(struct csv_dataset *dataset, size_t idx, const char *name
                 r = table_find_column(&dataset->table, name, n, &column, &dataset->why);
         if (r < 0)
                 return r;
-        *ret_is_known = column->n_named > 0 && column->n_named != dataset->n_named;
+        *ret_is_known = !is_made_up && column->n_named > 0 && column->n_named != dataset->n_named;
         if (column->n_named == dataset->n_named)
                 r = refuse_twice(dataset, column);
         column->n_named = dataset->n_named;
