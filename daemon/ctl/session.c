@@ -100,25 +100,30 @@ void session_refuse_for_now(struct session *session, uint64_t id, int error, con
 }
 
 static void on_leaving(evutil_socket_t fd, short what, void *userdata) {
-        (void)fd;
-        (void)what;
-        session_close(userdata, NULL);
+        struct session *session = userdata;
+
+        if (has_hung_up(session))
+                session_close(session, NULL);
 }
 
+/* If a reply lies unread in a socket when it is closed, that is an error, and libevent reports errors as readable. So
+ * the event is for that as well; and edge-triggered, since packets that nobody reads now would be reported for ever.
+ * libevent refuses both kinds for one descriptor at the same time. */
 void session_listen(struct session *session, bool on) {
         if (session->closed)
                 return;
         if (!on && !session->leaving) /* without memory for it, the end is noticed a little later */
-                session->leaving = event_new(session->server->options.base, session->fd, EV_CLOSED, on_leaving,
-                                             session);
-        if (on)
+                session->leaving = event_new(session->server->options.base, session->fd,
+                                             EV_READ | EV_CLOSED | EV_ET | EV_PERSIST, on_leaving, session);
+        if (on) {
+                if (session->leaving)
+                        event_del(session->leaving);
                 event_add(session->event, NULL);
-        else
+        } else {
                 event_del(session->event);
-        if (on && session->leaving)
-                event_del(session->leaving);
-        else if (session->leaving)
-                event_add(session->leaving, NULL);
+                if (session->leaving)
+                        event_add(session->leaving, NULL);
+        }
 }
 
 /* The client will close the connection; if it does not, another refusal costs nothing. */

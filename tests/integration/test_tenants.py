@@ -727,7 +727,10 @@ def _(box):
 
     def ask(n):
         for number in range(n):
-            house.client(ALICE).send(request("attach", attach_body("t", job=f"many{number}", **HOSTILE)))
+            client = house.client(ALICE)
+            if number % 2:  # with a reply that she does not read
+                client.send(request("status"))
+            client.send(request("attach", attach_body("t", job=f"many{number}", **HOSTILE)))
         within(30, lambda: house.daemon.memory_used() > before + (1 << 30), "one is being read")
         return house.clients[-n:]
 
