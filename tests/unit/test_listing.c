@@ -470,6 +470,10 @@ START_TEST(a_table_that_does_not_belong_is_refused) {
         tree_file(&tree, "empty.csv", "");
         for (size_t i = 0; i < ARRAY_SIZE(ROWS); i++)
                 refuse("csv", "images.csv", ROWS[i].options, ROWS[i].words);
+        tree_file(&tree, "images.csv", "id,path,id\n1,a,1\n");
+        tree_file(&tree, "a.csv", "1,x\n,y\n"); /* the row without a key must not be found */
+        refuse("csv", "images.csv", "join=a.csv(id, x)\n",
+               "line 2: the first column of a.csv is \"id\", which cannot be served: images.csv: line 1: two columns");
         teardown();
 }
 END_TEST

@@ -224,6 +224,17 @@ int join_open(struct join *join, const char *option, char delimiter, bool is_by_
 
 /* ---- records --------------------------------------------------------------------------------------------------- */
 
+/* A key that is not read would be the same for all records. */
+static int refuse_key(const struct joined *joined, const struct record_table *table, const struct table_column *key,
+                      struct why *why) {
+        struct refusal one = { 0 };
+
+        while (refusals_next(table->refusals, &one) && strcmp(one.name, key->name) != 0)
+                ;
+        return why_set(why, -EINVAL, "the first column of %s is \"%s\", which cannot be served: %s", joined->file,
+                       key->name, one.reason);
+}
+
 static int bind_one(struct joined *joined, struct record_table *table, struct why *why) {
         joined->columns = calloc(joined->n_columns, sizeof(struct table_column *));
         if (!joined->columns)
@@ -237,6 +248,8 @@ static int bind_one(struct joined *joined, struct record_table *table, struct wh
                         return why_set(why, -EINVAL,
                                        "the first column of %s, \"%s\", is in none of the tables before it",
                                        joined->file, name);
+                if (i == 0 && column->is_left_out)
+                        return refuse_key(joined, table, column, why);
                 if (i > 0 && column)
                         return why_set(why, -EINVAL, "%s has a column \"%s\", as a table before it; rename one",
                                        joined->file, name);
