@@ -474,6 +474,13 @@ START_TEST(a_table_that_does_not_belong_is_refused) {
         tree_file(&tree, "a.csv", "1,x\n,y\n"); /* the row without a key must not be found */
         refuse("csv", "images.csv", "join=a.csv(id, x)\n",
                "line 2: the first column of a.csv is \"id\", which cannot be served: images.csv: line 1: two columns");
+        tree_remove(&tree);
+        tree_make(&tree);
+        tree_file(&tree, "a.csv", "id,path\n1,a\n");
+        tree_file(&tree, "b.csv", "id\n1\n");
+        tree_file(&tree, "labels.txt", "1,x\n");
+        refuse("csv", "", "join=labels.txt(id, x)\n",
+               "b.csv: line 1: column 2 is \"nothing\", and \"path\" in the file before");
         teardown();
 }
 END_TEST

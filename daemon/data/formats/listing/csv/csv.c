@@ -85,6 +85,13 @@ static int text_of(struct csv_dataset *dataset, const uint8_t *row, const struct
         return 0;
 }
 
+static int refuse_other(struct csv_dataset *dataset, size_t idx, const char *name) {
+        return why_set(&dataset->why, -EINVAL,
+                       "column %zu is \"%s\", and \"%s\" in the file before; files with a joined table all have the "
+                       "same columns",
+                       idx + 1, name, idx < dataset->n_columns ? dataset->order[idx]->name : "nothing");
+}
+
 /* With a table that is joined, all files have the same columns. */
 static int check_same(struct csv_dataset *dataset, size_t idx, const char *name, size_t n) {
         char cut[SCHEMA_NAME_MAX];
@@ -93,11 +100,7 @@ static int check_same(struct csv_dataset *dataset, size_t idx, const char *name,
         if (dataset->join.n == 0 || dataset->n_named == 1 ||
             (idx < dataset->n_columns && strcmp(dataset->order[idx]->name, cut) == 0))
                 return 0;
-        return why_set(
-                &dataset->why, -EINVAL,
-                "column %zu is \"%.*s\", and \"%s\" in the file before; files with a joined table all have the same "
-                "columns",
-                idx + 1, n > 60 ? 60 : (int)n, name, idx < dataset->n_columns ? dataset->order[idx]->name : "nothing");
+        return refuse_other(dataset, idx, cut);
 }
 
 /* Nobody knows which one is meant. */
@@ -162,6 +165,8 @@ static int take_names(struct csv_dataset *dataset, const uint8_t *row, size_t n_
                         return r;
                 n_known += is_known;
         }
+        if (dataset->join.n > 0 && n_cells < dataset->n_columns)
+                return refuse_other(dataset, n_cells, "nothing");
         dataset->n_columns = n_cells;
         if (n_known == 0 && dataset->n_named > 1 && !dataset->table.notes)
                 return why_set(&dataset->why, -EINVAL,
