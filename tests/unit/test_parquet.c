@@ -5,9 +5,12 @@
 #include <string.h>
 
 #include "daemon/data/formats/parquet/pages/delta.h"
+#include "daemon/data/formats/parquet/pages/reader.h"
 #include "daemon/data/formats/parquet/pages/runs.h"
 #include "daemon/data/formats/parquet/pages/unpack.h"
+#include "daemon/data/formats/parquet/pages/values.h"
 #include "daemon/data/formats/parquet/thrift.h"
+#include "daemon/data/index/indexing.h"
 #include "proto/base/cleanup.h"
 #include "tests/support/suite.h"
 
@@ -199,6 +202,25 @@ START_TEST(blocks_that_cannot_be_are_refused) {
 }
 END_TEST
 
+/* 65537 lengths in a few bytes: somebody has to look whether they are still wanted. */
+START_TEST(lengths_that_nobody_wants_any_more_end_with_a_reason) {
+        const uint8_t lengths[] = { 0x80, 0x80, 0x04, 1, 0x81, 0x80, 0x04, 0, 0, 0 };
+        struct parquet_page_bytes bytes = { .bytes = lengths, .n = sizeof(lengths) };
+        const struct parquet_element texts = { .physical = PARQUET_BYTE_ARRAY };
+        struct parquet_reader reader = { .element = &texts, .encoding = PARQUET_DELTA_LENGTH_BYTE_ARRAY };
+        const atomic_bool cancel = true;
+        struct indexing indexing = { .cancel = &cancel };
+        struct why why = { .text = "" };
+
+        ck_assert_int_eq(parquet_values_begin(&reader, 65537, &bytes, &why), 0);
+        indexing_join(&indexing);
+        ck_assert_int_eq(parquet_values_begin(&reader, 65537, &bytes, &why), -ECANCELED);
+        indexing_join(NULL);
+        ck_assert_str_eq(why.text, "indexing was cancelled");
+        parquet_encoded_fini(&reader.encoded);
+}
+END_TEST
+
 /* ---- memory ---------------------------------------------------------------------------------------------------- */
 
 START_TEST(pages_are_limited_alone_and_together) {
@@ -232,6 +254,7 @@ int main(void) {
                 { "runs", runs_that_are_cut_or_hold_too_wide_a_value_end },
                 { "differences", differences_add_up_and_wrap_around },
                 { "differences", blocks_that_cannot_be_are_refused },
+                { "differences", lengths_that_nobody_wants_any_more_end_with_a_reason },
                 { "memory", pages_are_limited_alone_and_together },
         };
 

@@ -229,7 +229,9 @@ int parquet_values_begin(struct parquet_reader *reader, uint64_t n_values, const
                 else
                         r = parquet_encoded_begin(&reader->encoded, reader->encoding, reader->element, n_values,
                                                   values.bytes, values.n);
-                return r == -EBADMSG ? parquet_page_damaged("its values cannot be unpacked", why) : r;
+                if (r == -ECANCELED)
+                        return why_set(why, r, "indexing was cancelled");
+                return r < 0 ? parquet_page_damaged("its values cannot be unpacked", why) : 0;
         }
         if (reader->encoding != PARQUET_RLE_DICTIONARY && reader->encoding != PARQUET_PLAIN_DICTIONARY)
                 return why_set(why, -ENOTSUP,
