@@ -99,7 +99,10 @@ bool refusals_settle(struct refusals *refusals, int error, const struct why *why
 
                 if (refusals->n >= REFUSALS_AGAIN_MAX || refusals_have(refusals, one.name))
                         continue;
-                say_of(&own, why, said, one.reason);
+                if (one.reason[0] && !refusals_are_for(error)) /* it ended for another reason */
+                        why_set(&own, 0, "%s", one.reason);
+                else
+                        say_of(&own, why, said, one.reason);
                 is_new |= refusals_add(refusals, one.name, error, &own) == 0;
         }
         growing_clear(&refusals->marked);

@@ -11,6 +11,7 @@
 #include "daemon/data/formats/parquet/pages/values.h"
 #include "daemon/data/formats/parquet/thrift.h"
 #include "daemon/data/index/indexing.h"
+#include "daemon/data/refusals.h"
 #include "proto/base/cleanup.h"
 #include "tests/support/suite.h"
 
@@ -221,6 +222,23 @@ START_TEST(lengths_that_nobody_wants_any_more_end_with_a_reason) {
 }
 END_TEST
 
+/* ---- columns that are left out --------------------------------------------------------------------------------- */
+
+START_TEST(a_damaged_column_keeps_its_reason_where_another_error_ends_the_row) {
+        _cleanup_(refusals_fini) struct refusals refusals = { 0 };
+        struct refusal one = { 0 };
+        struct why why;
+
+        why_set(&why, -EBADMSG, "column \"a\" is damaged");
+        ck_assert(refusals_mark_of_several(&refusals, "a", -EBADMSG, &why));
+        why_set(&why, -ESTALE, "x.parquet: column \"b\" has changed while it was read");
+        ck_assert(refusals_settle(&refusals, -ESTALE, &why));
+        ck_assert(refusals_next(&refusals, &one));
+        ck_assert_str_eq(one.reason, "column \"a\" is damaged");
+        ck_assert(!refusals_next(&refusals, &one));
+}
+END_TEST
+
 /* ---- memory ---------------------------------------------------------------------------------------------------- */
 
 START_TEST(pages_are_limited_alone_and_together) {
@@ -255,6 +273,7 @@ int main(void) {
                 { "differences", differences_add_up_and_wrap_around },
                 { "differences", blocks_that_cannot_be_are_refused },
                 { "differences", lengths_that_nobody_wants_any_more_end_with_a_reason },
+                { "refusals", a_damaged_column_keeps_its_reason_where_another_error_ends_the_row },
                 { "memory", pages_are_limited_alone_and_together },
         };
 
