@@ -65,19 +65,9 @@ bool collation_is_whole(enum dlp_dtype dtype, double *ret_minimum, double *ret_m
         }
 }
 
-/* What programs call labels, and hand to models as such. The other two names may also be those of masks and of rows of
- * bits, which have no room for the number. */
-static bool are_labels(const struct field_form *form) {
-        double minimum, maximum;
-
-        if (strcmp(form->name, "label") == 0 || strcmp(form->name, "label_ids") == 0)
-                return collation_is_whole(form->dtype, &minimum, &maximum) && minimum <= LABEL_IGNORED;
-        return strcmp(form->name, "labels") == 0;
-}
-
 int collation_fill(const struct field_form *form, double value, double *ret_fill, struct why *why) {
         bool is_said = !isnan(value);
-        double minimum, maximum, fill = is_said ? value : are_labels(form) ? LABEL_IGNORED : 0;
+        double minimum, maximum, fill = is_said ? value : strcmp(form->name, "labels") == 0 ? LABEL_IGNORED : 0;
 
         /* 2^53: above it a double does not say which whole number is meant */
         if (collation_is_whole(form->dtype, &minimum, &maximum) &&

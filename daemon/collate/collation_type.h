@@ -54,7 +54,7 @@ struct collation_type {
 };
 
 /* What a field is filled with where a sample has nothing: the value of the text, else LABEL_IGNORED for a field that is
- * called labels, label or label_ids, which losses leave out, and 0 for any other. -EINVAL: its dtype cannot hold it. */
+ * called labels, which losses leave out, and 0 for any other. -EINVAL: its dtype cannot hold it. */
 int collation_fill(const struct field_form *form, double value, double *ret_fill, struct why *why);
 
 /* The step before pad that hides tokens; it is not in the table of collations. */

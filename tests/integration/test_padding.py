@@ -109,11 +109,10 @@ def _(box):
             equal(fields["input_ids"], [padded(rows[i]["input_ids"], length, ids) for i in chosen], text)
             equal(fields["labels"], [padded(rows[i]["labels"], length, labels) for i in chosen], text)
             equal(fields[mask], [padded([True] * len(rows[i]["labels"]), length, False) for i in chosen], text)
-    for to, fill in (("", -100), ("to(uint8) ", 0)):    # a mask has no room for it
-        for chosen, fields, _, _ in batches_of(box, daemon, f"x=input_ids, label=labels, label_ids=labels: {to}pad", ["x"]):
-            length = max(len(rows[i]["labels"]) for i in chosen)
-            for name, value in (("x", 0), ("label", fill), ("label_ids", fill)):
-                equal(fields[name], [padded(rows[i]["labels"], length, value) for i in chosen], f"{to}{name}")
+    for chosen, fields, _, _ in batches_of(box, daemon, "x=input_ids, label=labels, label_ids=labels: pad", ["x"]):
+        length = max(len(rows[i]["labels"]) for i in chosen)
+        for name in ("x", "label", "label_ids"):
+            equal(fields[name], [padded(rows[i]["labels"], length, 0) for i in chosen], name)
     columns = [len(row["labels"]) for row in rows]
     for text, fill in (("pack(16)", -100), ("pack(16, value=3)", 3)):
         last = trainer(box, daemon, f"""
@@ -302,7 +301,8 @@ def _(box):
     from pyclient import need
     need("torch")
     rows = rows_of(random.Random(5))
-    daemon = serve(box, [{**row, "labels": row.get("tokens") or [1], "input_ids": row.get("tokens") or [1]} for row in rows])
+    daemon = serve(box, [{**row, "labels": row.get("tokens") or [1], "input_ids": row.get("tokens") or [1],
+                          "small": [token % 100 for token in row.get("tokens") or [1]]} for row in rows])
     pictures = box.daemon({"p": box.folder_of_pictures("p", 6, width=8, height=8)})
     trainer(box, daemon, """
         import torch
@@ -323,6 +323,21 @@ def _(box):
         assert set(batch) == {"input_ids", "position_ids", "labels"}, set(batch)
         batch = first("input_ids: pad(mask=attention_mask)", framework="numpy")
         assert list(batch) == ["input_ids", "attention_mask"] and batch["attention_mask"].dtype == numpy.int64
+        for framework in ("torch", "numpy"):    # padding is not the class 0
+            for name in ("label", "label_ids", "tokens_labels"):
+                batch = first(f"x=small; input_ids; {name}=small: to(int8) pad", framework=framework)
+                assert set(batch) == {"x", "input_ids", "labels"} and str(batch["labels"].dtype).endswith("int8"), batch
+                for label, real in zip(batch["labels"].tolist(), batch["x"]):
+                    assert label == real.tolist() + [-100] * (len(label) - len(real)), (label, real)
+            for dtype in ("uint8", "float32"):
+                batch = first(f"label=small: to({dtype}) pad; label_ids=labels: pad; x=labels: pad", framework=framework)
+                assert set(batch) == {"label", "label_mask", "label_ids", "label_ids_mask", "x"}, set(batch)
+        for pipeline in ("input_ids: pad(to=80); input_features=labels: pad(to=81)", "input_features=labels: pad(to=81); input_ids: pad(to=80)"):
+            batch = first(pipeline)
+            assert set(batch) == {"input_ids", "attention_mask", "input_features", "input_features_mask"}, set(batch)
+            assert batch["attention_mask"].shape == (8, 80)
+        batch = first("input_ids: pad(to=80); tokens: pad(to=81)")
+        assert set(batch) == {"input_ids", "attention_mask", "tokens", "tokens_mask"} and batch["attention_mask"].shape == (8, 80)
         refused(dlclient.OptionError, lambda: first("tokens: pad", as_tuple=True), "names", "as_tuple")
         refused(dlclient.OptionError, lambda: dlclient.Loader("d", names="jax"), "names", "transformers")
     """, json.dumps([row.get("tokens") or [1] for row in rows]))

@@ -2,7 +2,9 @@
 of Hugging Face's transformers take as model(**batch)."""
 from __future__ import annotations
 
-from typing import Any, Callable, Dict, Optional
+from typing import Any, Callable, Dict, List, Optional
+
+import numpy
 
 from .._errors import OptionError
 from . import convert as _convert
@@ -27,11 +29,6 @@ def check(value: object, has_structure: bool) -> Optional[Callable[[Any], Dict[s
     return of_transformers
 
 
-def _name_of_mask(field: str, mask: str) -> Optional[str]:
-    """What the mask that pad has added to a field is called there. None: models take no such mask."""
-    return _MASKS.get(_OTHERS.get(field, field)) if mask == f"{field}_mask" else mask
-
-
 def _whole(mask: Any) -> Any:
     if isinstance(mask, list):  # of several views
         return [_whole(one) for one in mask]
@@ -41,22 +38,62 @@ def _whole(mask: Any) -> Any:
     return mask.long() if hasattr(mask, "long") else mask.astype("int64")
 
 
+def _filled(labels: Any, mask: Any) -> Optional[Any]:
+    """A copy of labels that holds -100 where the mask is false. None: they have no room for it."""
+    kind = str(getattr(labels, "dtype", None)).rpartition(".")[2]
+    if kind not in ("int8", "int16", "int32", "int64") or _convert.is_on_device(labels) or labels.shape != mask.shape:
+        return None
+    if hasattr(labels, "masked_fill"):
+        return labels.masked_fill(~mask, -100)
+    if hasattr(labels, "at"):  # of JAX
+        return labels.at[~mask].set(-100)
+    return numpy.where(mask, labels, labels.dtype.type(-100))
+
+
+def _fields(names: List[str], masks: Dict[str, str]) -> Dict[str, Optional[str]]:
+    """What fields are called there, without their masks. None: models do not take it."""
+    called: Dict[str, Optional[str]] = {}
+    for name in names:
+        if name not in masks:
+            known = _OTHERS.get(name, name)
+            called[name] = name if known in names or known in called.values() else known
+    if not {"tokens_positions", "input_ids_positions"}.isdisjoint(names):
+        called.update((name, None) for name in _OF_PACKING if name in called)
+    return called
+
+
+def _masks(names: List[str], masks: Dict[str, str], called: Dict[str, Optional[str]]) -> None:
+    """What the masks that pad has added are called there. One whose name another one has keeps its own, as does that of
+    a field that has kept its own."""
+    order = [*_MASKS, *_OTHERS, *called.values()]  # where two have one name, it is that of input_ids
+    for mask, field in sorted(masks.items(), key=lambda pair: order.index(called[pair[1]])):
+        known: Optional[str] = mask
+        if mask == f"{field}_mask" and called[field] not in _OTHERS:
+            known = _MASKS.get(called[field] or "")
+        if known is not None and (known in masks or known in called.values()):
+            known = None if known in names and known not in masks else mask  # None: the pipeline has made one
+        called[mask] = known
+
+
 def of_transformers(batch: Any) -> Dict[str, Any]:
     """Fields that have another name there are called by it, unless the batch has a field of that name. Masks are int64.
     What was added to the fields that the pipeline names, and models do not take, is left out: where there is no label,
-    labels hold -100."""
+    labels hold -100. Padded labels that cannot hold it keep their name, and their mask."""
     names = list(batch)
-    fields = {mask: field for field, mask in batch._form.added_masks.items()}
+    masks = {mask: field for field, mask in batch._form.added_masks.items() if mask in names and field in names}
+    called = _fields(names, masks)
+    labels: Dict[str, Any] = {}
+    for mask, field in masks.items():
+        if called[field] == "labels" != field:
+            labels[field] = _filled(batch[field], batch[mask])
+            if labels[field] is None:
+                called[field] = field
+    _masks(names, masks, called)
     found: Dict[str, Any] = {}
     for name in names:
-        known: Optional[str] = _OTHERS.get(name, name)
-        if name in fields:
-            known = _name_of_mask(fields[name], name)
-        elif name in _OF_PACKING and not {"tokens_positions", "input_ids_positions"}.isdisjoint(names):
-            known = None
-        elif known in names or known in found:
-            known = name
-        if known is None or (name in fields and known != name and known in names):
-            continue
-        found[known] = _whole(batch[name]) if known in _MASKS.values() else batch[name]
+        known = called[name]
+        if known is not None:
+            value = labels.get(name)
+            value = batch[name] if value is None else value
+            found[known] = _whole(value) if known in _MASKS.values() else value
     return found
