@@ -151,7 +151,21 @@ def _(box):
             return Data(draw)
         sys.modules["augment_here"] = types.ModuleType("augment_here")
         sys.modules["augment_here"].rng = new()
-        for make in (by_name, by_module, by_modules_function, by_closure, by_default, by_method, by_partial, by_slots,
+        class Walked(set):          # as one that another thread changes
+            def __iter__(self):
+                raise RuntimeError("Set changed size during iteration")
+        class Array(numpy.ndarray):
+            def ravel(self):
+                raise KeyError("code of the program's is run")
+        def by_sets():
+            rng, held, walked = new(), set(map(str, range(50))), Walked([new()])
+            held.add(rng)
+            array = numpy.array([new()], dtype=object).view(Array)
+            def draw():
+                one, = (one for one in held if type(one) is not str)
+                return one.random() + next(set.__iter__(walked)).random() + array[0].random()
+            return Data(draw)
+        for make in (by_sets, by_name, by_module, by_modules_function, by_closure, by_default, by_method, by_partial, by_slots,
                      by_containers, by_class, by_subset, when_first_used, by_what_holds_it):
             check(make.__name__, make)
         two = new(), new()      # equal ones draw different numbers
@@ -210,6 +224,14 @@ def _(box):
                 warnings.simplefilter("always")
                 L(dlclient.from_dataset(make), 4, n_workers=2, **more).close()
             return [str(one.message) for one in caught if one.category is dlclient.LoaderWarning]
+        new, cached = lambda i: numpy.random.default_rng(i), functools.lru_cache(maxsize=8)(lambda i: numpy.random.default_rng(i))
+        held = {new(1), new(2)}
+        for i in range(2):
+            cached(i)
+        assert not told(Data(lambda held={new(1)}: next(iter(held)).random()))
+        for make in (Data(lambda: sum(one.random() for one in held)), Data(lambda: cached(1).random())):
+            text, = told(make)      # which of them is which differs between processes
+            assert "Generator" in text and "{...}" in text, text
         unknown = Data(RandomGenerator().random)
         text, = told(unknown)
         for word in ("RandomGenerator", "Data.draw", "rng", "sample_rng"):

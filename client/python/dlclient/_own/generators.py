@@ -10,6 +10,7 @@ import collections
 import functools
 import gc
 import hashlib
+import itertools
 import random
 import re
 import sys
@@ -22,7 +23,9 @@ OBJECTS_MAX = 20000     # that a search looks at
 ITEMS_MAX = 1000        # of a list or dict
 GENERATORS_MAX = 64     # that are seeded: each costs microseconds a sample
 _BITS = 2**128 - 1
+_UNORDERED = "{...}"    # ends or is within the way to what has no order that is the same in each process
 _PLAIN = (str, bytes, bytearray, int, float, complex, type(None), numpy.generic, types.CodeType)
+_CONTAINERS = (list, tuple, dict, set, frozenset, collections.deque)
 _CACHED = type(functools.lru_cache(maxsize=1)(len))
 _NOT_SEARCHED = frozenset(getattr(sys, "stdlib_module_names", ("builtins", "random", "functools", "collections"))) | {
     "numpy", "torch", "torchvision", "torchaudio", "PIL", "cv2", "scipy", "dlclient"}
@@ -197,17 +200,23 @@ def _of_function(way: str, function: types.FunctionType) -> Iterator[Way]:
 
 
 def _of_container(way: str, value: Any) -> Iterator[Way]:
-    items = dict.items(value) if issubclass(type(value), dict) else enumerate(type(value).__iter__(value))
-    for k, (key, item) in enumerate(items):
-        if k == ITEMS_MAX:
-            return
-        yield f"{way}[{key!r}]" if isinstance(key, (int, str)) else f"{way}[...]", item
+    """Of a set all have one way: their order differs between processes. Another thread may change it meanwhile."""
+    base: Any = next(base for base in _CONTAINERS if issubclass(type(value), base))
+    try:    # without running code of a class of the program's
+        items = list(itertools.islice(dict.items(value) if base is dict else base.__iter__(value), ITEMS_MAX))
+    except RuntimeError:
+        return
+    if base in (set, frozenset):
+        yield from ((f"{way}{_UNORDERED}", item) for item in items)
+    else:
+        for key, item in items if base is dict else enumerate(items):
+            yield f"{way}[{key!r}]" if isinstance(key, (int, str)) else f"{way}[...]", item
 
 
 def _beyond(way: str, value: Any) -> Iterator[Way]:
     """What can be reached from an object, in one step."""
     kind = type(value)
-    if issubclass(kind, (list, tuple, dict, set, frozenset, collections.deque)):
+    if issubclass(kind, _CONTAINERS):
         yield from _of_container(way, value)
     if kind is types.FunctionType:
         yield from _of_function(way, value)
@@ -224,9 +233,11 @@ def _beyond(way: str, value: Any) -> Iterator[Way]:
         frame = value.gi_frame
         yield from ((f"{way}.{name}", found) for name, found in (frame.f_locals if frame else {}).items())
     elif issubclass(kind, _CACHED):     # what it remembers is seen by the collector alone
-        yield from ((way, found) for found in gc.get_referents(value))
-    elif issubclass(kind, numpy.ndarray):
-        yield from _of_container(way, value.ravel()[:ITEMS_MAX + 1].tolist())
+        yield from ((way if found is getattr(value, "__wrapped__", None) else f"{way}{_UNORDERED}", found)
+                    for found in gc.get_referents(value))
+    elif issubclass(kind, numpy.ndarray):   # the code of a class of the program's is not run, and no large one copied
+        items = numpy.ndarray.view(value, numpy.ndarray).flat
+        yield from _of_container(way, list(itertools.islice(items, ITEMS_MAX)))
     elif issubclass(kind, type):
         if _is_searched(value):
             yield from ((f"{way}.{name}", found) for name, found in vars(value).items())
@@ -284,10 +295,12 @@ class Owned:
             if id(generator) in self._seen:
                 continue
             self._seen[id(generator)] = generator
+            is_one_of_several = _UNORDERED in way and way in self._ways
             while way in self._ways:
                 way += "'"
             self._ways.add(way)
-            seeder = _seeder(generator, way) if len(self.seeders) < GENERATORS_MAX else None
+            is_known = len(self.seeders) < GENERATORS_MAX and not is_one_of_several
+            seeder = _seeder(generator, way) if is_known else None
             if seeder is not None:
                 self.seeders.append(seeder)
             elif len(self.unknown) < 4:
