@@ -207,20 +207,34 @@ def _(box):
                                for name in ("d/a", "d/b", "d/c", "d/e", "q", "x/z")], ["jpg"])
 
 
-@case("a link that leads nowhere, or in a circle, is refused with archive and member")
+@case("a symbolic link leads where it leads when all is unpacked: through links to folders, to the last of a name; one that leads nowhere is counted")
+def _(box):
+    def soft(name, target):
+        return linked(name, target, tarfile.SYMTYPE)
+    nowhere = {"README.md": "../README.md", "latest.pt": "/nowhere/x", "v1.0": "dir", "alone.jpg": "nobody.jpg", "p.jpg": "q.jpg", "q.jpg": "p.jpg",
+               "itself.jpg": "itself.jpg", "out.jpg": "deep/../../../c.jpg"}
+    archive(box.path("d", "s.tar"), [
+        ("c.jpg", b"C"), soft("c.JPG", "c.jpg"), soft("e.JPG", "e.jpg"), ("e.jpg", b"E"), ("v1/in/b.jpg", b"B"), ("v1/c.jpg", b"V"), soft("cur", "v1"),
+        soft("deep", "cur/in"), soft("a.jpg", "cur/in/b.jpg"), soft("f/k.jpg", "../deep/../c.jpg"), *(soft(*each) for each in nowhere.items()),
+        linked("again.md", "README.md"), ("t.jpg", b"T1"), linked("h.jpg", "t.jpg"), soft("s.jpg", "t.jpg"), ("z.txt", b"Z"), ("t.jpg", b"T2")])
+    daemon = box.daemon({"d": web(box.path("d"))})
+    check_raw(daemon, "d", [("c", {"jpg": b"C"}), ("e", {"jpg": b"E"}), ("v1/in/b", {"jpg": b"B"}), ("v1/c", {"jpg": b"V"}), ("a", {"jpg": b"B"}),
+                            ("f/k", {"jpg": b"V"}), ("t", {"jpg": b"T1"}), ("h", {"jpg": b"T1"}), ("s", {"jpg": b"T2"}), ("z", {"txt": b"Z"}),
+                            ("t", {"jpg": b"T2"})], ["jpg", "txt"])
+    equal(daemon.objects("datasets", "d")[0]["n_hidden_files"], len(nowhere) + 1, "passed over")
+
+
+@case("a hard link that leads nowhere, or in a circle, is refused with archive and member; so is a field twice by a link to another file")
 def _(box):
     archive(box.path("gone", "s.tar"), [("a.jpg", b"A"), linked("b.jpg", "nobody.jpg")])
     archive(box.path("circle", "s.tar"), [("a.jpg", b"A"), linked("b.jpg", "c.jpg"), linked("c.jpg", "b.jpg")])
     archive(box.path("itself", "s.tar"), [("a.jpg", b"A"), linked("b.jpg", "b.jpg")])
-    outside = {"absolute": "/etc/x.jpg", "above": "../a.jpg", "alone": "nobody.jpg"}
-    for name, target in outside.items():
-        archive(box.path(name, "s.tar"), [("a.jpg", b"A"), linked("b.jpg", target, tarfile.SYMTYPE)])
-    daemon = box.daemon({name: web(box.path(name)) for name in ("gone", "circle", "itself", *outside)})
-    for name, target in outside.items():
-        daemon.refused(name, f"{name}/s.tar", f'"b.jpg" is a symbolic link to "{target}"', "does not have", "tar --dereference")
+    archive(box.path("twice", "s.tar"), [("a.jpg", b"A"), ("b.jpg", b"B"), linked("b.JPG", "a.jpg", tarfile.SYMTYPE)])
+    daemon = box.daemon({name: web(box.path(name)) for name in ("gone", "circle", "itself", "twice")})
     daemon.refused("gone", "gone/s.tar", '"b.jpg" is a hard link to "nobody.jpg"', "does not have", "--hard-dereference")
     daemon.refused("circle", "circle/s.tar", "b.jpg", "leads back")
     daemon.refused("itself", "itself/s.tar", "b.jpg", "does not have")
+    daemon.refused("twice", "twice/s.tar", "b.JPG", "this field twice")
 
 
 @case("keys of an archive that `tar -C DIR .` made begin with ./, as the library has them; merged ones may lack it")

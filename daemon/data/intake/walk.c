@@ -83,19 +83,21 @@ static int begin_sample(struct haul *haul, const struct member_place *place) {
         return 0;
 }
 
-static bool has_field(const struct haul *haul, uint32_t idx_field) {
+/* The member that the last sample has for a field already; NULL: none. */
+static const struct haul_member *member_of(const struct haul *haul, uint32_t idx_field) {
         const struct haul_member *members = (const void *)haul->members.bytes;
         const struct haul_sample *sample = last_sample(haul);
 
         for (uint64_t i = 0; i < sample->n_members; i++)
                 if (members[sample->first_member + i].idx_field == idx_field)
-                        return true;
-        return false;
+                        return &members[sample->first_member + i];
+        return NULL;
 }
 
 static int take_member(struct intake *intake, int fd, const char *shard, bool is_first, struct haul *haul,
                        const struct tar_member *member) {
         struct haul_member taken = { .offset = member->offset, .n_bytes = member->n_bytes };
+        const struct haul_member *before;
         struct member_place place;
         struct intake_field *field;
         const char *refusal;
@@ -116,8 +118,9 @@ static int take_member(struct intake *intake, int fd, const char *shard, bool is
                 r = begin_sample(haul, &place);
         if (r != 0 || idx == NO_FIELD)
                 return r;
-        if (has_field(haul, idx))
-                return damage(haul, member, "the sample has this field twice");
+        before = member_of(haul, idx);
+        if (before)
+                return before->offset == taken.offset ? 0 : damage(haul, member, "the sample has this field twice");
         field = &intake->fields[idx];
         taken.idx_field = idx;
         if (is_first && member_is_npy(field->described.name)) {

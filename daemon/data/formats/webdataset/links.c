@@ -15,7 +15,7 @@
 #define STEPS_MAX 32u /* from link to link: programs write one */
 
 struct target {
-        uint64_t name, target; /* offsets into names */
+        uint64_t name, target; /* offsets into names; what a link says */
         struct tar_member member;
 };
 
@@ -61,52 +61,14 @@ static int by_name(const void *one, const void *other, void *links) {
         return compare(links, text_at(links, target->name), target->member.header, other);
 }
 
-/* Where a symbolic link leads to, as a name of the archive: from the folder that it is in. An absolute one, or one that
- * leaves the archive's top folder, is "", which no member is called. */
-static void follow(const char *name, const char *target, char ret_path[2 * PATH_MAX]) {
-        const char *slash = strrchr(name, '/'), *end;
-        size_t n = slash && target[0] != '/' ? (size_t)(slash - name) : 0;
-
-        memcpy(ret_path, name, n);
-        ret_path[n] = '\0';
-        for (const char *at = target; target[0] != '/' && *at; at = *end ? end + 1 : end) {
-                end = strchrnul(at, '/');
-                if (end == at || (end == at + 1 && at[0] == '.'))
-                        continue;
-                if (end == at + 2 && strncmp(at, "..", 2) == 0) {
-                        char *last = strrchr(ret_path, '/');
-
-                        if (n == 0)
-                                break;
-                        n = last ? (size_t)(last - ret_path) : 0;
-                        ret_path[n] = '\0';
-                        continue;
-                }
-                if (n > 0)
-                        ret_path[n++] = '/';
-                memcpy(ret_path + n, at, (size_t)(end - at));
-                n += (size_t)(end - at);
-                ret_path[n] = '\0';
-        }
-}
-
-/* The name that a link leads to. */
-static const char *leads_to(const struct tar_member *link, char room[2 * PATH_MAX]) {
-        if (link->kind != TAR_SOFT_LINK)
-                return tar_plain_name(link->target);
-        follow(tar_plain_name(link->name), link->target, room);
-        return room;
-}
-
 static int add(struct tar_links *links, const struct tar_member *member) {
-        char room[2 * PATH_MAX];
-        const char *name = tar_plain_name(member->name), *target_name = leads_to(member, room);
+        const char *name = tar_plain_name(member->name);
         struct target target = { .member = *member, .name = links->names.n_bytes };
         int r = growing_append(&links->names, name, strlen(name) + 1);
 
         target.target = links->names.n_bytes;
         if (r >= 0)
-                r = growing_append(&links->names, target_name, strlen(target_name) + 1);
+                r = growing_append(&links->names, member->target, strlen(member->target) + 1);
         return r < 0 ? r : growing_append(&links->targets, &target, sizeof(target));
 }
 
@@ -149,22 +111,31 @@ static size_t place_of(const struct tar_links *links, const char *name, uint64_t
         return begin;
 }
 
-/* The last one of this name before the header, else the first one after it. */
-static const struct target *find(const struct tar_links *links, const char *name, uint64_t header) {
+static bool is_called(const struct target *target, const struct tar_links *links, const char *name) {
+        return strcmp(text_at(links, target->name), name) == 0;
+}
+
+/* The last one of this name before the header, as where it is unpacked; else the first one after it. */
+static const struct target *find_before(const struct tar_links *links, const char *name, uint64_t header) {
         size_t begin = place_of(links, name, header);
 
-        if (begin > 0 && strcmp(text_at(links, target_at(links, begin - 1)->name), name) == 0)
+        if (begin > 0 && is_called(target_at(links, begin - 1), links, name))
                 return target_at(links, begin - 1);
         if (begin < links->n && target_at(links, begin)->member.header == header) /* the link itself */
                 begin++;
-        return begin < links->n && strcmp(text_at(links, target_at(links, begin)->name), name) == 0
-                       ? target_at(links, begin)
-                       : NULL;
+        return begin < links->n && is_called(target_at(links, begin), links, name) ? target_at(links, begin) : NULL;
+}
+
+/* The last one of this name: what a symbolic link leads to is looked at when all is unpacked. */
+static const struct target *find_last(const struct tar_links *links, const char *name) {
+        size_t end = place_of(links, name, UINT64_MAX);
+
+        return end > 0 && is_called(target_at(links, end - 1), links, name) ? target_at(links, end - 1) : NULL;
 }
 
 /* Has the archive something in a folder of this name? */
 static bool is_folder(const struct tar_links *links, const char *name) {
-        char inner[2 * PATH_MAX + 1];
+        char inner[PATH_MAX + 1];
         size_t n = strlen(name), i;
 
         if (n == 0)
@@ -175,23 +146,111 @@ static bool is_folder(const struct tar_links *links, const char *name) {
         return i < links->n && strncmp(text_at(links, target_at(links, i)->name), inner, n + 1) == 0;
 }
 
-int tar_links_find(const struct tar_links *links, const struct tar_member *link, struct tar_member *ret_member) {
-        char room[2 * PATH_MAX];
-        const char *name = leads_to(link, room);
-        uint64_t header = link->header;
+/* ---- the way of a link ----------------------------------------------------------------------------------------- */
 
-        for (uint32_t i = 0; i < STEPS_MAX; i++) {
-                const struct target *found = find(links, name, header);
+struct way {
+        char path[PATH_MAX]; /* where it has come to: a name of the archive; "": its top */
+        char ahead[2 * PATH_MAX];
+        uint32_t n_steps;
+};
 
-                if (!found)
-                        return is_folder(links, name) ? TAR_LINK_IS_FOLDER : -ENOENT;
-                if (found->member.kind == TAR_FILE) {
-                        ret_member->offset = found->member.offset;
-                        ret_member->n_bytes = found->member.n_bytes;
-                        return 0;
+static void go_up(struct way *way) {
+        char *slash = strrchr(way->path, '/');
+
+        *(slash ? slash : way->path) = '\0';
+}
+
+/* The name of what is ahead next, or of a link, is at the end of `path`. */
+static int go_down(struct way *way, const char *name, size_t n) {
+        size_t at = strlen(way->path);
+
+        if (at + n + 2 > sizeof(way->path))
+                return TAR_LINK_LEADS_NOWHERE;
+        if (at > 0)
+                way->path[at++] = '/';
+        memcpy(way->path + at, name, n);
+        way->path[at + n] = '\0';
+        return 0;
+}
+
+/* `path` is a symbolic link: it goes on from its folder, with its target and then what was ahead. */
+static int turn(struct way *way, const char *target) {
+        size_t n = strlen(target), n_ahead = strlen(way->ahead);
+
+        if (target[0] == '/')
+                return TAR_LINK_LEADS_OUT;
+        if (way->n_steps++ >= STEPS_MAX || n + n_ahead + 2 > sizeof(way->ahead))
+                return TAR_LINK_LEADS_NOWHERE;
+        memmove(way->ahead + n + 1, way->ahead, n_ahead + 1);
+        memcpy(way->ahead, target, n);
+        way->ahead[n] = '/';
+        go_up(way);
+        return 0;
+}
+
+/* One name after the other, as the kernel does it, since a folder may be a link as well. */
+static int walk(const struct tar_links *links, struct way *way) {
+        int r = 0;
+
+        while (r == 0 && way->ahead[0]) {
+                char name[2 * PATH_MAX];
+                size_t n = strcspn(way->ahead, "/"), n_passed = n + (way->ahead[n] == '/');
+                const struct target *found;
+
+                memcpy(name, way->ahead, n);
+                name[n] = '\0';
+                memmove(way->ahead, way->ahead + n_passed, strlen(way->ahead + n_passed) + 1);
+                if (n == 0 || strcmp(name, ".") == 0)
+                        continue;
+                if (strcmp(name, "..") == 0) {
+                        if (!way->path[0])
+                                return TAR_LINK_LEADS_OUT;
+                        go_up(way);
+                        continue;
                 }
-                name = text_at(links, found->target);
-                header = found->member.header;
+                r = go_down(way, name, n);
+                found = r == 0 ? find_last(links, way->path) : NULL;
+                if (found && found->member.kind == TAR_SOFT_LINK)
+                        r = turn(way, text_at(links, found->target));
         }
-        return -ELOOP;
+        return r;
+}
+
+/* The last member of where the way leads. */
+static int follow(const struct tar_links *links, struct way *way, const char *target, const struct target **ret_found) {
+        int r = turn(way, target);
+
+        if (r == 0)
+                r = walk(links, way);
+        *ret_found = r == 0 ? find_last(links, way->path) : NULL;
+        if (r == 0 && !*ret_found)
+                r = is_folder(links, way->path) ? TAR_LINK_IS_FOLDER : TAR_LINK_LEADS_NOWHERE;
+        return r;
+}
+
+int tar_links_find(const struct tar_links *links, const struct tar_member *link, struct tar_member *ret_member) {
+        struct way way = { .n_steps = 0 };
+        struct tar_member member = *link;
+
+        strcpy(way.path, tar_plain_name(link->name));
+        while (member.kind != TAR_FILE) {
+                const struct target *found;
+                int r = 0;
+
+                if (member.kind == TAR_SOFT_LINK)
+                        r = follow(links, &way, member.target, &found);
+                else if (way.n_steps++ < STEPS_MAX)
+                        found = find_before(links, tar_plain_name(member.target), member.header);
+                else
+                        r = -ELOOP;
+                if (r != 0)
+                        return r;
+                if (!found)
+                        return -ENOENT;
+                member = found->member;
+                member.target = text_at(links, found->target);
+        }
+        ret_member->offset = member.offset;
+        ret_member->n_bytes = member.n_bytes;
+        return 0;
 }

@@ -16,12 +16,15 @@ int tar_links_read(int fd, uint64_t n_bytes, const atomic_bool *cancel, struct t
 /* Takes NULL. */
 void tar_links_free(struct tar_links *links);
 
-/* Positive outcome of tar_links_find(): it leads to a folder. */
-#define TAR_LINK_IS_FOLDER 1
+/* Positive outcomes of tar_links_find(), of symbolic links alone and of further names of one. */
+#define TAR_LINK_IS_FOLDER     1
+#define TAR_LINK_LEADS_NOWHERE 2
+#define TAR_LINK_LEADS_OUT     3 /* of the archive: nothing that may come yet is what it leads to */
 
-/* Where the bytes of a link are. If the archive has the target more than once, it is the last one before the link, as
- * where archives are unpacked; else the first one after it. Returns 0 with offset and n_bytes set; TAR_LINK_IS_FOLDER;
- * -ENOENT; -ELOOP. */
+/* Where the bytes of a link are. If the archive has the target more than once, it is the one that the link leads to
+ * where the archive is unpacked: of a symbolic link the last one; of a hard link the last one before the link, else the
+ * first one after it. Folders of the target may be links, too. Returns 0 with offset and n_bytes set; a positive
+ * outcome; -ENOENT and -ELOOP of a hard link whose file the archive lacks. */
 int tar_links_find(const struct tar_links *links, const struct tar_member *link, struct tar_member *ret_member);
 
 /* Did the archive end before it should? Then what was not found may come yet. */

@@ -447,9 +447,9 @@ static bool is_of_sample(const struct tar_member *member) {
         return member_name_read(member->name, PATH_MAX, &place, &refusal) == MEMBER_IS_FIELD;
 }
 
-/* Returns 0, GOES_ON, or an errno with `why`. */
+/* A symbolic link that leads nowhere is passed over, as by a program that reads what was unpacked: many archives have
+ * some that led elsewhere. A hard link cannot be unpacked. Returns 0, GOES_ON, or an errno with `why`. */
 static int resolve(struct tar *tar, const atomic_bool *cancel, struct tar_member *member, struct why *why) {
-        bool is_soft = member->kind == TAR_SOFT_LINK;
         int r;
 
         if (!is_of_sample(member))
@@ -458,18 +458,18 @@ static int resolve(struct tar *tar, const atomic_bool *cancel, struct tar_member
         if (r < 0)
                 return r;
         r = tar_links_find(tar->links, member, member);
-        if (r == TAR_LINK_IS_FOLDER && is_soft)
-                return GOES_ON;
-        if (r == -ENOENT && tar_links_are_cut(tar->links))
+        if (r == 0 || r == TAR_LINK_IS_FOLDER)
+                return r == 0 ? 0 : GOES_ON;
+        if (tar_links_are_cut(tar->links) && (r == TAR_LINK_LEADS_NOWHERE || r == -ENOENT))
                 tar->is_cut = true;
-        if (r != 0)
-                return why_set(why, -EBADMSG,
-                               "at byte %" PRIu64 ": \"%s\" is a %s link to \"%s\", %s; make the archive anew, for "
-                               "instance with tar %s",
-                               member->header, member->name, is_soft ? "symbolic" : "hard", member->target,
-                               r == -ELOOP ? "which leads back to it" : "which the archive does not have",
-                               is_soft ? "--dereference" : "--hard-dereference");
-        return 0;
+        else if (r == TAR_LINK_LEADS_NOWHERE || r == TAR_LINK_LEADS_OUT) {
+                indexing_count_hidden();
+                return GOES_ON;
+        }
+        return why_set(why, -EBADMSG, "at byte %" PRIu64 ": \"%s\" is a %s link to \"%s\", %s; make the archive anew%s",
+                       member->header, member->name, member->kind == TAR_SOFT_LINK ? "symbolic" : "hard",
+                       member->target, r == -ELOOP ? "which leads back to it" : "which the archive does not have",
+                       member->kind == TAR_SOFT_LINK ? "" : ", for instance with tar --hard-dereference");
 }
 
 int tar_next(struct tar *tar, const atomic_bool *cancel, struct tar_member *ret_member, struct why *why) {

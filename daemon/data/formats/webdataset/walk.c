@@ -77,16 +77,18 @@ static bool is_same_key(const struct walk *walk, const struct found_shard *shard
                member_is_of(place, (const char *)walk->names.bytes + keys[shard->first_key + shard->n_keys - 1]);
 }
 
-static bool has_field(const struct walk *walk, const struct found_shard *shard, uint32_t idx_field) {
+/* The member that the sample has for a field already; NULL: none. */
+static const struct found_member *member_of(const struct walk *walk, const struct found_shard *shard,
+                                            uint32_t idx_field) {
         const struct found_member *members = (const void *)walk->members.bytes;
 
         for (uint64_t i = shard->first_member + shard->n_members; i > shard->first_member; i--) {
                 if (members[i - 1].idx_sample != shard->n_keys - 1)
-                        return false;
+                        return NULL;
                 if (members[i - 1].idx_field == idx_field)
-                        return true;
+                        return &members[i - 1];
         }
-        return false;
+        return NULL;
 }
 
 static int survey_member(struct walk *walk, int fd, const char *shard, const struct tar_member *member,
@@ -100,6 +102,7 @@ static int survey_member(struct walk *walk, int fd, const char *shard, const str
 static int take_member(struct walk *walk, int fd, struct found_shard *shard, const char *shard_name,
                        const struct tar_member *member) {
         struct found_member taken = { .offset = member->offset, .n_bytes = member->n_bytes };
+        const struct found_member *before;
         struct member_place place;
         const char *refusal;
         uint64_t at;
@@ -127,7 +130,9 @@ static int take_member(struct walk *walk, int fd, struct found_shard *shard, con
                         return no_memory(walk, r);
                 shard->n_keys++;
                 atomic_fetch_add_explicit(&walk->n_samples, 1, memory_order_relaxed);
-        } else if (has_field(walk, shard, taken.idx_field)) {
+        } else if ((before = member_of(walk, shard, taken.idx_field))) {
+                if (before->offset == taken.offset) /* a link: a.JPG beside a.jpg */
+                        return 0;
                 return refuse(walk, shard_name, member, "the sample has this field twice");
         }
         r = survey_member(walk, fd, shard_name, member, &walk->fields[taken.idx_field]);
