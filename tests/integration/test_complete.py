@@ -91,12 +91,23 @@ def _(box):
         write(box.path("names", name), b'{"x": 1}\n')
     for number in (0, 1, 2):
         write(box.path("hashes", f"t-0000{number}-of-00003-{number}abc.jsonl"), b'{"x": %d}\n' % number)
-    daemon = box.daemon({name: {"path": box.path(name), "format": "jsonl"} for name in ("split", "one", "gap", "names", "hashes", *others)})
+    write(box.path("fold", "fold_1_of_5.jsonl"), b'{"x": 1}\n')
+    for number in (1, 2):
+        write(box.path("counted", f"x-{number}of3.jsonl"), b'{"x": 1}\n')
+    for number, folder in enumerate(("run_1_of_3", "run-1of3", "c4.00000-of-01024", "x-1-OF-2")):
+        write(box.path("folders", folder, "a.jsonl"), b'{"x": %d}\n' % number)
+    write(box.path("parts", "train-00001-of-00002", "a.jsonl"), b'{"x": 1}\n')
+    daemon = box.daemon({**{name: {"path": box.path(name, "*", "*.jsonl"), "format": "jsonl"} for name in ("folders", "parts")},
+                         **{name: {"path": box.path(name), "format": "jsonl"} for name in ("fold", "counted")},
+                         **{name: {"path": box.path(name), "format": "jsonl"} for name in ("split", "one", "gap", "names", "hashes", *others)}})
     for name, spelling in others.items():
         daemon.refused(name, "1 is missing: " + spelling.format(1))
     daemon.refused("split", "of 5 files", "3 are missing: test-00001-of-00005.jsonl, test-00002-of-00005.jsonl, test-00004-of-00005.jsonl")
+    daemon.refused("counted", "1 is missing: x-3of3.jsonl")
+    daemon.refused("fold", "4 are missing: fold_2_of_5.jsonl, ", 'allow_missing = "yes"')
+    daemon.refused("parts", "1 is missing: train-00000-of-00002")
     daemon.refused("gap", "1 is missing: model-00002-of-00003.jsonl")
-    for name, n in (("one", 3), ("names", 7), ("hashes", 3)):
+    for name, n in (("one", 3), ("names", 7), ("hashes", 3), ("folders", 4)):
         equal(indices(daemon.read(name, shuffle=False)), list(range(n)), name)
 
 

@@ -22,6 +22,7 @@ struct numbered {
         const char *of;  /* "-of-" */
         unsigned n_of, n_digits;
         uint64_t number, total;
+        bool is_usual;    /* "-of-", of which numbers begin at 0 */
         const char *rest; /* ".parquet" */
 };
 
@@ -40,7 +41,8 @@ static bool is_digit(char c) {
         return c >= '0' && c <= '9';
 }
 
-/* "1-of-3" or "1of3", from the "o" on. */
+/* "1-of-3" or "1of3", from the "o" on. Folders count only as "x-1-of-3": others are called so for other reasons, such
+ * as "run_1_of_3". */
 static bool read_around(const char *name, const char *of, struct numbered *ret_numbered) {
         bool is_spaced = of > name && (of[-1] == '-' || of[-1] == '_');
         const char *begin = is_spaced ? of - 1 : of, *end = of + 2, *digits;
@@ -56,8 +58,10 @@ static bool read_around(const char *name, const char *of, struct numbered *ret_n
                                            .of = begin,
                                            .n_of = (unsigned)(end - begin),
                                            .n_digits = (unsigned)(begin - digits),
+                                           .is_usual = is_spaced && of[-1] == '-' && strncmp(of, "of", 2) == 0,
                                            .rest = end + n_after };
         return digits > name && strchr("-_.", digits[-1]) &&
+               ((ret_numbered->is_usual && digits[-1] == '-') || !strchr(end, '/')) &&
                read_digits(digits, (size_t)(begin - digits), &ret_numbered->number) &&
                read_digits(end, n_after, &ret_numbered->total) && ret_numbered->number <= ret_numbered->total;
 }
@@ -94,7 +98,8 @@ static int by_number(const void *one, const void *other) {
 
 /* Files of one set, by number; some may have the same one. */
 static int check_set(const struct numbered *set, size_t n, struct why *why) {
-        uint64_t base = set[n - 1].number == set[n - 1].total ? 1 : 0, n_missing = 0;
+        bool is_from_one = set[n - 1].number == set[n - 1].total || (!set->is_usual && set->number > 0);
+        uint64_t base = is_from_one ? 1 : 0, n_missing = 0;
         bool is_alike = true;
         char shown[1024] = "";
         size_t at = 0, used = 0;
@@ -117,7 +122,7 @@ static int check_set(const struct numbered *set, size_t n, struct why *why) {
         return why_set(why, -ENOENT,
                        "of %" PRIu64 " files, as their names say, %" PRIu64
                        " %s missing: %s%s; bring %s, name the files "
-                       "that are meant in the path, or set allow_missing = yes",
+                       "that are meant in the path, or set allow_missing = \"yes\"",
                        set->total, n_missing, n_missing == 1 ? "is" : "are", shown,
                        n_missing > SHOWN_MAX ? ", ..." : "", n_missing == 1 ? "it" : "them");
 }

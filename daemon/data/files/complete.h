@@ -7,6 +7,6 @@
 
 #include "proto/base/why.h"
 
-/* `names`: the dataset's files, in any order. Numbers begin at 0, or at 1 if the last one is there. Returns 0; -ENOENT
- * with `why`, which names the first ones that are missing; -ENOMEM. */
+/* `names`: the dataset's files, in any order. Numbers begin at 0, or at 1 if the last one is there, or if there is no 0
+ * and the names have no "-of-". Returns 0; -ENOENT with `why`, which names the first ones that are missing; -ENOMEM. */
 int files_check_complete(const char *const *names, size_t n, struct why *why);
