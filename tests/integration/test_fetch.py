@@ -433,6 +433,15 @@ def _(box):
             server.fault("/a", "header", headers={"Last-Modified": NEW})
             server.fault("/a", "cut", at=MIB, times=1, headers={"Last-Modified": OLD})
             good([piece("a", size, server.url("a"))], [content("a", size)])
+        with table.row("nodes of one server: one more try goes to another; with a SHA-256 nobody asks"):
+            server.clear()
+            server.fault("/a", "header", headers=said[OLD])
+            server.fault("/a", "header", headers=said[NEW], times=1)
+            good([piece("a", size, server.url("a"), etag="@" + OLD)], [content("a", size)])
+            server.clear()
+            server.fault("/a", "header", headers=said[NEW])
+            server.fault("/a", "cut", at=MIB, times=1, headers=said[OLD])
+            equal(good([piece("a", size, server.url("a"), etag="#" + OLD)], [content("a", size)])["n_requests"], 2, "requests")
         with table.row("a server that always says: now"):
             server.clear()
             server.fault("/a", "header", headers=dict(said[NEW], Date=NEW))

@@ -140,6 +140,8 @@ static char *copy(const char *text) {
         return text_copy;
 }
 
+static const uint8_t SOME_DIGEST[SHA256_DIGEST_LENGTH]; /* a fetch does not compare it */
+
 static void add_piece(char **fields, int n_fields) {
         long number = atol(fields[0]);
         struct job *job = n_jobs > 0 ? &jobs[n_jobs - 1] : NULL;
@@ -163,8 +165,9 @@ static void add_piece(char **fields, int n_fields) {
         *file = (struct plan_file){
                 .path = copy(fields[1]),
                 .n_bytes = strtoull(fields[2], NULL, 10),
-                .etag = strchr("-@", fields[5][0]) ? NULL : copy(fields[5]),
-                .modified = fields[5][0] == '@' ? copy(fields[5] + 1) : NULL,
+                .etag = strchr("-@#", fields[5][0]) ? NULL : copy(fields[5]),
+                .modified = strchr("@#", fields[5][0]) ? copy(fields[5] + 1) : NULL,
+                .sha256 = fields[5][0] == '#' ? SOME_DIGEST : NULL,
                 .urls = urls,
                 .n_urls = (uint32_t)(n_fields - 6),
         };
