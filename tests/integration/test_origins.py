@@ -170,6 +170,18 @@ def _(box):
         server.fault("*", "gzip")
         with table.row("on its way"):
             refused(server.url("m"), "manifest", says=["EPROTO", server.url("m"), "Content-Encoding", "as it is"])
+        for coding in ("utf-8", "aws-chunked", ""):
+            with table.row((coding, "says nothing of the bytes")):
+                server.clear()
+                server.fault("*", "header", headers={"Content-Encoding": coding})
+                plan(server.url("m"), "manifest")
+        with table.row("compressed before it was uploaded so"):
+            server.fault("*", "header", headers={"Content-Encoding": "aws-chunked,GZIP"})
+            refused(server.url("m"), "manifest", says=["EPROTO", "Content-Encoding"])
+        with table.row("a name that begins as bzip2 does"):
+            server.clear()
+            write(box, "l", b"BZhou/a\n")
+            refused(server.url("l"), "list", says=["EINVAL", "BZhou/a", "is not a URL"])
     table.done()
 
 

@@ -189,6 +189,8 @@ START_TEST(a_bad_line_is_refused_with_its_number) {
                 { "{\"a\":null}\n{}\n", "its samples have no values" },
                 { "\n\n", "a.jsonl: there is no sample in it" },
                 { "\x1f\x8b\x08", "a.jsonl: is compressed with gzip" },
+                { "BZh91AY&SY", "a.jsonl: is compressed with bzip2" },
+                { "BZhou\n", "line 1" },
                 { "\xff\xfe{", "a.jsonl: is UTF-16" },
         };
 

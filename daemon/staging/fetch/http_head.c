@@ -6,6 +6,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "proto/base/cleanup.h"
 #include "proto/base/text.h"
 
 void http_head_clear(struct http_head *head) {
@@ -60,6 +61,23 @@ static bool begins(const char *text, const char *with) {
         return strncasecmp(text, with, strlen(with)) == 0;
 }
 
+/* Is a body of this Content-Encoding other than the file? Some label plain ones with their charset, or with how they
+ * were uploaded ("aws-chunked"). */
+static bool is_compression(const char *value) {
+        static const char *const CODINGS[] = { "gzip", "x-gzip", "deflate", "br", "zstd", "compress", "x-compress" };
+        size_t n;
+
+        for (; *value; value += n) {
+                value += strspn(value, ", \t");
+                n = strcspn(value, ", \t;");
+                for (size_t i = 0; i < ARRAY_SIZE(CODINGS); i++)
+                        if (n == strlen(CODINGS[i]) && strncasecmp(value, CODINGS[i], n) == 0)
+                                return true;
+                n += strcspn(value + n, ",");
+        }
+        return false;
+}
+
 static void take_field(struct http_head *head, const char *name, const char *value) {
         uint64_t number;
 
@@ -73,7 +91,7 @@ static void take_field(struct http_head *head, const char *name, const char *val
         } else if (strcasecmp(name, "content-type") == 0) {
                 head->is_html = begins(value, "text/html") || begins(value, "application/xhtml");
         } else if (strcasecmp(name, "content-encoding") == 0) {
-                head->is_encoded = *value && strcasecmp(value, "identity") != 0;
+                head->is_encoded |= is_compression(value);
         } else if (strcasecmp(name, "etag") == 0) {
                 take_text(head->etag, sizeof(head->etag), value);
         } else if (strcasecmp(name, "last-modified") == 0) {

@@ -16,7 +16,7 @@ struct http_head {
         uint64_t range_total; /* UINT64_MAX: '*' */
         bool has_ranges;      /* Accept-Ranges: bytes */
         bool is_html;
-        bool is_encoded;   /* Content-Encoding, and not identity */
+        bool is_encoded;   /* compressed, says its Content-Encoding */
         char etag[256];    /* "" if there is none, or none that fits */
         char modified[64]; /* Last-Modified; "" if there is none */
         char retry_after[64];

@@ -47,14 +47,15 @@ static const char *other_than_text(const struct http_answer *answer) {
                 { "\xfd"
                   "7zXZ",
                   "compressed (xz)" },
-                { "BZh", "compressed (bzip2)" },
+                { "BZh", "compressed (bzip2)" }, /* and a digit */
                 { "PK\x03\x04", "an archive (zip)" },
                 { "\xff\xfe", "UTF-16" },
                 { "\xfe\xff", "UTF-16" },
         };
 
         for (size_t i = 0; i < ARRAY_SIZE(OTHERS); i++)
-                if (strncmp(answer->body, OTHERS[i].begin, strlen(OTHERS[i].begin)) == 0)
+                if (strncmp(answer->body, OTHERS[i].begin, strlen(OTHERS[i].begin)) == 0 &&
+                    (OTHERS[i].begin[0] != 'B' || (answer->body[3] >= '1' && answer->body[3] <= '9')))
                         return OTHERS[i].name;
         return NULL;
 }

@@ -62,6 +62,11 @@ int text_window_read_on(struct text_window *window, struct why *why) {
         return 0;
 }
 
+/* Of bzip2 the first bytes are letters, which a text may begin with, and then a digit. */
+static bool may_be(const struct text_window *window, const char *bytes) {
+        return bytes[0] != 'B' || (window->n_bytes > 3 && window->bytes[3] >= '1' && window->bytes[3] <= '9');
+}
+
 static bool begins_with(const struct text_window *window, const char *bytes, size_t n) {
         return window->n_bytes >= n && memcmp(window->bytes, bytes, n) == 0;
 }
@@ -88,7 +93,7 @@ int text_window_begin(struct text_window *window, struct why *why) {
         if (r < 0)
                 return r;
         for (size_t i = 0; i < ARRAY_SIZE(REFUSED); i++)
-                if (begins_with(window, REFUSED[i].bytes, REFUSED[i].n))
+                if (begins_with(window, REFUSED[i].bytes, REFUSED[i].n) && may_be(window, REFUSED[i].bytes))
                         return why_set(why, -ENOTSUP, "%s", REFUSED[i].what);
         if (begins_with(window, "\xef\xbb\xbf", 3))
                 window->at = 3;
