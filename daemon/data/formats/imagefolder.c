@@ -210,7 +210,7 @@ static int sort_files(struct walk *walk, size_t first, size_t n) {
                      : 0;
 }
 
-/* What macOS packs beside the classes: AppleDouble files alone, so that it is no class. */
+/* What macOS packs beside the classes: AppleDouble files alone. It is passed over. */
 #define MAC_FOLDER "__MACOSX"
 
 /* Finds the classes. They are in walk->files until the caller takes them. */
