@@ -456,6 +456,8 @@ int dataset_open(const struct dataset_spec *spec, const char *index_dir, const s
                               &(struct split_root){ dataset->root_fd, dataset->files.root }, why);
         if (r < 0)
                 return r;
+        if (spec->is_staged)
+                dataset->index->opened_ns = 0;
 
         report.duration_ns = clock_now_ns() - begin_ns;
         if (ret_report)

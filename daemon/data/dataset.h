@@ -36,6 +36,9 @@ struct dataset_spec {
          * format, a copy of it is used, without a look at the folder. NULL: none. */
         const char *given_index; /* its path */
         const char *given_digest;
+
+        /* Was it staged? Then who replaces a file there mends it, with the same bytes. */
+        bool is_staged;
 };
 
 enum dataset_how {

@@ -155,16 +155,16 @@ static void span_fields(struct task *task, struct source_read *ret_span) {
 
 /* A part of a shard: whole blocks of a file that all samples of the dataset share. */
 static int task_locate_part(struct planner *planner, struct task *task, const struct source_read *span) {
+        struct dataset *owner = dataset_with(task->batch->stream->dataset->dataset, task->candidate);
         struct read_request *request = &task->request;
 
         request->path = span->first.shard;
         request->offset = span->begin;
         request->length = span->end - span->begin;
         request->is_part = true;
-        request->stamp = span->first.stamp;
-        request->seen_ns =
-                dataset_source(dataset_with(task->batch->stream->dataset->dataset, task->candidate))->opened_ns;
-        request->owner = dataset_with(task->batch->stream->dataset->dataset, task->candidate);
+        request->seen_ns = dataset_source(owner)->opened_ns;
+        request->stamp = request->seen_ns ? span->first.stamp : NULL;
+        request->owner = owner;
         request->idx_file = span->first.idx_shard;
         request->past_cache = task->batch->stream->past_cache;
         return task_buffer(planner, task, (request->length + READER_ALIGN - 1) / READER_ALIGN * READER_ALIGN,

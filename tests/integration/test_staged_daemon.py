@@ -14,6 +14,7 @@ import time
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
 from harness import BUILD, DLCTL, Skip, case, check_bytes, check_sequence, contains, equal, main, samples_of, within, write
 from prometheus import Metrics
+from pyclient import trainer
 
 STAMP = os.path.join(BUILD, "tools", "stamp_folder")
 N = 30
@@ -300,6 +301,28 @@ def _(box):
     daemon.start()
     check_sequence(daemon.read("d"), N)
     equal(daemon.log().count("opened as staged"), 2, "after a restart the copy is taken again")
+
+
+@case("a shard of a served version that is mended, with the same bytes in another file, goes on being served")
+def _(box):
+    place = Place(box)
+    digest = hashlib.sha256(b"shards").hexdigest()
+    version = os.path.join(place.folder, f"v-{digest[:12]}")
+    for shard in range(3):
+        write(os.path.join(version, f"{shard}.csv"), b"x,t\n" + b"".join(b"%d,t\n" % (10 * shard + i) for i in range(6)))
+    place.stamp(digest, "none")
+    daemon = box.daemon({"d": dict(place.keys, format="csv")})
+    wait_state(daemon, "ready")
+    trainer(box, daemon, """
+        batches = iter(dlclient.Loader("d", batch_size=1, shuffle=False, slots=2, on_error="skip"))
+        found = [next(batches)["x"].item()]
+        path = os.path.join(sys.argv[1], "2.csv")
+        with open(path, "rb") as old, open(path + ".new", "wb") as new:
+            new.write(old.read())
+        os.replace(path + ".new", path)
+        found += [batch["x"].item() for batch in batches]
+        assert found == [10 * shard + i for shard in range(3) for i in range(6)], found
+    """, version)
 
 
 @case("where the staged index cannot be copied to a disk it is copied into memory, within memory_limit")

@@ -143,7 +143,8 @@ void opening_work(void *userdata) {
                                      .follows_links = entry->follows_links,
                                      .budget = entry->catalog->budget,
                                      .given_index = opening->index[0] ? opening->index : NULL,
-                                     .given_digest = opening->digest };
+                                     .given_digest = opening->digest,
+                                     .is_staged = opening->version[0] != '\0' };
         struct index_watch watch = { .progress = on_progress,
                                      .part = on_part,
                                      .userdata = entry,
