@@ -284,6 +284,16 @@ static int ms_until(uint64_t then_ns, uint64_t now_ns) {
         return then_ns <= now_ns ? 0 : (int)((then_ns - now_ns) / 1000000) + 1;
 }
 
+/* A thread that could not be started is nobody's to announce. */
+static bool has_no_order(const struct planner *planner) {
+        const struct stream *stream;
+
+        TAILQ_FOREACH(stream, &planner->streams, entry)
+                if (stream->needs_order && !stream->order)
+                        return true;
+        return false;
+}
+
 /* How long the planner may sleep, in ms. -1: without a limit, because nothing is in progress. */
 static int planner_patience(const struct planner *planner) {
         const struct task *first = STAILQ_FIRST(&planner->resting);
@@ -293,7 +303,7 @@ static int planner_patience(const struct planner *planner) {
         if (planner->n_parked > 0)
                 return HOLD_TICK_MS;
         if (planner->shares.n_free == planner->options.n_tasks)
-                return planner->any_dry ? HOLD_TELL_MS : -1;
+                return planner->any_dry ? HOLD_TELL_MS : has_no_order(planner) ? look_ms : -1;
         rest_ms = first ? ms_until(first->not_before_ns, now_ns) : look_ms;
         return rest_ms < look_ms ? rest_ms : look_ms;
 }

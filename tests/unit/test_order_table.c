@@ -608,6 +608,39 @@ START_TEST(an_order_that_is_made_is_shared_within_its_epoch_alone) {
 }
 END_TEST
 
+/* Who waits for an order tries again when he is told: he would be told of his own try, and again, for ever. */
+START_TEST(where_no_thread_can_be_started_an_order_is_refused_and_nobody_is_told_to_try_again) {
+        struct sampling *sampling = sampling_of("random(replacement=true, n=30)", NULL, 0);
+        struct order_spec spec = { .terms = { .n_samples = 10, .shuffle = true },
+                                   .sampling = sampling,
+                                   .batch_size = 1 };
+        struct owner owner;
+        struct order_tables *tables = start(&owner);
+        struct order_table *table;
+        pthread_attr_t before, huge;
+        struct why why;
+
+        ck_assert_int_eq(pthread_getattr_default_np(&before), 0);
+        pthread_attr_init(&huge);
+        ck_assert_int_eq(pthread_attr_setstacksize(&huge, (size_t)1 << 47), 0); /* more than there are addresses */
+        ck_assert_int_eq(pthread_setattr_default_np(&huge), 0);
+        ck_assert_int_eq(order_table_get(tables, &spec, &table, &why), -EAGAIN);
+        ck_assert_int_eq(pthread_setattr_default_np(&before), 0);
+        pthread_mutex_lock(&owner.mutex);
+        ck_assert_uint_eq(owner.n_ready, 0);
+        pthread_mutex_unlock(&owner.mutex);
+        ck_assert_uint_eq(atomic_load(&owner.n_bytes), 0);
+
+        ck_assert_int_eq(order_table_get(tables, &spec, &table, &why), 0);
+        at(&owner, table, 0);
+        order_table_put(table);
+        pthread_attr_destroy(&huge);
+        pthread_attr_destroy(&before);
+        sampling_unref(sampling);
+        stop(&owner, tables);
+}
+END_TEST
+
 /* ---- many threads -------------------------------------------------------------------------------------------- */
 
 #define N_THREADS 4
@@ -781,6 +814,7 @@ int main(void) {
         tcase_add_test(tests, a_shuffle_does_not_wait_for_all_shuffles_of_another_user);
         tcase_add_test(tests, long_orders_and_the_columns_of_samplers_are_given_back_by_a_thread_that_nobody_waits_for);
         tcase_add_test(tests, an_order_that_is_made_is_shared_within_its_epoch_alone);
+        tcase_add_test(tests, where_no_thread_can_be_started_an_order_is_refused_and_nobody_is_told_to_try_again);
         tcase_add_test(tests, threads_share_orders_that_are_made_and_leave_them_at_any_moment);
         tcase_add_test(tests, ranks_that_share_tables_all_see_the_same_orders);
         tcase_add_test(tests, tables_may_come_and_go_at_any_moment);

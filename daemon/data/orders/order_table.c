@@ -40,6 +40,7 @@ struct order_table {
         TAILQ_ENTRY(order_table) entry; /* mutex */
         uint32_t n_refs;                /* mutex */
         bool is_worked_on;              /* mutex; the thread works on it */
+        bool was_listed;                /* mutex; somebody has had it */
 
         struct order_spec spec;
         _Atomic uint64_t n; /* positions of an epoch; DLP_UNKNOWN until a stream has ended */
@@ -132,7 +133,7 @@ static void tell(struct order_table *table, uint64_t n_done, uint64_t n_total) {
 static void free_now(void *userdata) {
         struct order_table *table = userdata;
         struct order_tables *tables = table->tables;
-        bool has_memory = table->memory || table->is_made;
+        bool has_memory = table->memory || table->is_made, was_listed = table->was_listed;
 
         if (table->growing.growth) {
                 growth_leave(table->growing.growth, &table->growing.listener);
@@ -150,7 +151,8 @@ static void free_now(void *userdata) {
                         tables->options.release(tables->options.userdata, table->spec.payer, table->n_bytes);
         }
         free(table);
-        if (has_memory && tables->options.ready) /* a caller may wait for the memory */
+        /* A caller may wait for the memory; but whose own table found no thread would try again, for ever. */
+        if (was_listed && has_memory && tables->options.ready)
                 tables->options.ready(tables->options.userdata);
 }
 
@@ -586,6 +588,7 @@ int order_table_get(struct order_tables *tables, const struct order_spec *spec, 
                 r = made->is_made ? start_maker(made) : 0;
                 if (r == 0) {
                         table = TAKE_PTR(made);
+                        table->was_listed = true;
                         TAILQ_INSERT_TAIL(&tables->list, table, entry);
                         pthread_cond_signal(&tables->work);
                 }
