@@ -268,7 +268,7 @@ static struct tokenizer *find_kept(const struct reading *reading) {
 static int keep(struct reading *reading, struct tokenizer *tokenizer, struct tokenizer **ret_tokenizer,
                 struct why *why) {
         struct tokenizers *tokenizers = reading->tokenizers;
-        struct tokenizer *other = NULL;
+        struct tokenizer *other = NULL, *unwanted = NULL;
         struct kept before, *kept;
         int r = 0;
 
@@ -280,7 +280,7 @@ static int keep(struct reading *reading, struct tokenizer *tokenizer, struct tok
         if (!other && tokenizers->budget)
                 r = tokenizer_charge(tokenizer, tokenizers->budget, why);
         if (r < 0 || other) {
-                tokenizer_unref(tokenizer);
+                unwanted = tokenizer; /* to be freed without the lock, which the main thread also takes */
                 tokenizer = other;
         }
         if (r == 0) {
@@ -291,6 +291,7 @@ static int keep(struct reading *reading, struct tokenizer *tokenizer, struct tok
                 *ret_tokenizer = tokenizer_ref(tokenizer);
         }
         pthread_mutex_unlock(&tokenizers->lock);
+        tokenizer_unref(unwanted);
         if (r == 0)
                 kept_fini(&before);
         return r;
