@@ -339,7 +339,7 @@ int fields_serve(struct worker *worker, struct task *task, struct why *why) {
         if (stream->layout.n_ragged > 0 && worker->yields)
                 return why_set(why, -ECANCELED, "another user waits");
         worker->may_yield = worker->may_yield && stream->layout.n_ragged == 0;
-        for (i = 0; i < stream->layout.n_fields && stream->layout.n_ragged > 0; i++)
+        for (i = 0; i < stream->layout.n_fields && stream->layout.n_ragged > 0 && r == 0; i++)
                 if (is_last(stream, i))
                         r = serve_field(worker, task, i, why);
         return r;
