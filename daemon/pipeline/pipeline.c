@@ -348,15 +348,26 @@ int pipeline_stop(struct pipeline *pipeline) {
 
 /* Is it worth trying again? Ranks that have left give their memory back as soon as the samples are dropped that were
  * under way for them, and a trainer that opens one loader after the other must not be refused meanwhile. */
-static bool is_memory_coming(struct pipeline *pipeline, uint32_t n_coming, uint64_t began_ns, uint64_t *removing_ns) {
+static bool is_memory_coming(uint32_t n_coming, uint32_t n_held, uint64_t began_ns, uint64_t *removing_ns) {
         uint64_t now_ns = clock_now_ns();
 
         if (n_coming > 0)
                 *removing_ns = now_ns;
         if (now_ns - began_ns >= FREED_WAIT_NS)
                 return false;
-        return n_coming > 0 || (atomic_load_explicit(&pipeline->held.n, memory_order_relaxed) > 0 &&
-                                now_ns - *removing_ns < HELD_WAIT_NS);
+        return n_coming > 0 || (n_held > 0 && now_ns - *removing_ns < HELD_WAIT_NS);
+}
+
+/* All are counted before the memory is tried, in the sequence in which memory passes: a rank that has been removed
+ * leaves its ring to the sweeper, that leaves to the held ones what a client still has, and a look at these leaves it
+ * to the sweeper again. So none passes by uncounted. */
+static uint32_t count_coming(struct pipeline *pipeline, uint32_t *ret_n_held) {
+        uint32_t n = atomic_load_explicit(&pipeline->n_removing, memory_order_acquire);
+
+        n += sweeper_n_waiting();
+        held_look(&pipeline->held);
+        *ret_n_held = atomic_load_explicit(&pipeline->held.n, memory_order_acquire);
+        return n + sweeper_n_waiting();
 }
 
 int pipeline_make_stream(struct pipeline *pipeline, const struct stream_options *options, struct stream **ret_stream,
@@ -378,12 +389,10 @@ int pipeline_make_stream(struct pipeline *pipeline, const struct stream_options 
         int r;
 
         for (;;) {
-                uint32_t n_coming = atomic_load_explicit(&pipeline->n_removing, memory_order_acquire);
+                uint32_t n_held, n_coming = count_coming(pipeline, &n_held);
 
-                n_coming += sweeper_n_waiting(); /* later: a rank that has been removed may have left its ring there */
-                held_look(&pipeline->held);
                 r = stream_new(options, &memory, ret_stream, why);
-                if (r != -ENOMEM || !is_memory_coming(pipeline, n_coming, began_ns, &removing_ns))
+                if (r != -ENOMEM || !is_memory_coming(n_coming, n_held, began_ns, &removing_ns))
                         return r;
                 nap();
         }

@@ -134,12 +134,12 @@ static void sweep(void *userdata) {
 
 static void held_free(struct held_list *list, struct held *held) {
         TAILQ_REMOVE(&list->list, held, entry);
-        atomic_fetch_sub_explicit(&list->n, 1, memory_order_relaxed);
         atomic_fetch_sub_explicit(&held->budget->n_held, 1, memory_order_relaxed);
         atomic_fetch_sub_explicit(&list->n_bytes, held->n_bytes, memory_order_relaxed);
         if (held->said)
                 log_info("ring", "%s has released its memory", held->whose);
         sweeper_free(&held->sweep, held->n_bytes, sweep, held);
+        atomic_fetch_sub_explicit(&list->n, 1, memory_order_release); /* later: it is here, or left to the sweeper */
 }
 
 void held_list_fini(struct held_list *list) {

@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "daemon/base/work/sweeper.h"
 #include "proto/base/clock.h"
 #include "proto/ring.h"
 #include "tests/support/layouts.h"
@@ -549,6 +550,33 @@ START_TEST(a_ring_that_does_not_fit_is_refused_and_leaves_nothing) {
         ck_assert_ptr_nonnull(strstr(why.text, "batch_size"));
         rank_eat_epoch(&running, 1);
         rank_leave(&running);
+        serving_stop(&serving);
+}
+END_TEST
+
+/* A trainer closes one loader and opens the next. The kernel needs milliseconds for the pages of the first, which the
+ * sweeper gives back. */
+START_TEST(a_ring_waits_for_the_memory_of_one_that_a_client_has_let_go_of) {
+        const struct rank_options options = {
+                .world = 1, .batch_size = 64, .n_slots = 8, .pipeline = "center_crop(256)"
+        };
+        struct rank rank;
+
+        serving_start(&serving,
+                      &(struct serving_options){ .n_samples = 20, .n_classes = 2, .memory_limit = 192ull << 20 });
+        rank_attach(&rank, &serving, &options);
+        for (int i = 0; i < 2; i++) {
+                for (uint64_t at = 0; at < rank.payload_bytes; at += 4096)
+                        (void)!*(volatile const uint8_t *)(rank.payload + at);
+                rank_remove(&rank);
+                serving_settle(&serving);
+                while (sweeper_n_waiting() > 0)
+                        nap_ms(1);
+                ck_assert_uint_gt(budget_used(&serving.budget), serving.budget.limit_bytes / 2);
+                rank_forget(&rank);
+                rank_attach(&rank, &serving, &options);
+        }
+        rank_leave(&rank);
         serving_stop(&serving);
 }
 END_TEST
@@ -1199,6 +1227,7 @@ int main(void) {
         tcase_add_test(life, ranks_far_apart_share_the_memory_of_two_orders);
         tcase_add_test(life, four_ranks_in_four_epochs_all_come_to_their_end);
         tcase_add_test(life, a_ring_that_does_not_fit_is_refused_and_leaves_nothing);
+        tcase_add_test(life, a_ring_waits_for_the_memory_of_one_that_a_client_has_let_go_of);
         tcase_set_timeout(life, 180);
         suite_add_tcase(suite, life);
 

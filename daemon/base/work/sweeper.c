@@ -1,5 +1,6 @@
 #include "daemon/base/work/sweeper.h"
 
+#include <assert.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -46,6 +47,7 @@ int sweeper_start(struct why *why) {
         int r;
 
         pthread_mutex_lock(&sweeper.lock);
+        assert(!sweeper.is_on);
         r = thread_start(&sweeper.thread, "sweeper", sweeper_main, NULL);
         sweeper.is_on = r == 0; /* before the thread looks, which ends when it is off */
         pthread_mutex_unlock(&sweeper.lock);
