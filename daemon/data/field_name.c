@@ -1,6 +1,5 @@
 #include "daemon/data/field_name.h"
 
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -33,4 +32,8 @@ bool field_name_is(const struct schema_field *field, const char *name, size_t n)
 
         field_name_from(name, n, wanted);
         return strcmp(field->name, wanted) == 0;
+}
+
+uint32_t field_name_place(const char *name, size_t n) {
+        return hash_of(name, strnlen(name, n)) % FIELD_NAME_PLACES;
 }

@@ -7,11 +7,19 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "daemon/data/schema.h"
+
+/* Of a table of columns by their names, where each is at field_name_place() of its name or at one of those that follow.
+ * More than there are columns in any dataset. */
+#define FIELD_NAME_PLACES 8192u
 
 /* A name of n bytes; one that fits stays as it is. The rest of ret_name is zeroes. */
 void field_name_from(const char *name, size_t n, char ret_name[SCHEMA_NAME_MAX]);
 
 /* Is this the field that has such a name in the file? */
 bool field_name_is(const struct schema_field *field, const char *name, size_t n);
+
+/* Where to look for such a name, which ends at a NUL, if it has one: below FIELD_NAME_PLACES. */
+uint32_t field_name_place(const char *name, size_t n);

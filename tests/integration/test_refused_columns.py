@@ -194,8 +194,8 @@ def _(box):
 @case("of more columns than a dataset can have, those that come first are served, and the others are listed")
 def _(box):
     names = [f"c{i:04}" for i in range(1030)]
-    write(box.path("d.tfrecord"), record_file([example(**{name: ints(i) for i, name in enumerate(names)}) for _ in range(2)]))
-    write(box.path("d.jsonl"), lines_of(*[{name: i for i, name in enumerate(names)}] * 2))
+    write(box.path("d.tfrecord"), record_file([example(**{name: ints(int(name[1:])) for name in some}) for some in (names, names[::-1])]))
+    write(box.path("d.jsonl"), lines_of(*[{name: int(name[1:]) for name in some} for some in (names, names[::-1])]))  # in any sequence
     write(box.path("d.csv"), "\n".join((",".join(names), *[",".join(map(str, range(1030)))] * 2)).encode())
     datasets = ("d.tfrecord", "d.jsonl", "d.csv")
     daemon = box.daemon({name: auto(box.path(name)) for name in datasets})

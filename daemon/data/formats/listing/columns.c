@@ -8,6 +8,7 @@
 #include "daemon/data/formats/listing/text_window.h"
 
 _Static_assert(TEXT_WINDOW_RECORD_MAX <= 1u << 28, "the length of a cell fits its bits");
+_Static_assert(TABLE_COLUMNS_MAX < FIELD_NAME_PLACES, "an empty place ends each search");
 _Static_assert(sizeof(struct table_cell) == 16, "memory for each cell is as documented");
 
 void columns_fini(struct table_columns *columns) {
@@ -18,6 +19,7 @@ void columns_fini(struct table_columns *columns) {
                 free(columns->columns[i]);
         }
         growing_fini(&columns->rows);
+        memset(columns->places, 0, sizeof(columns->places));
         columns->n_columns = 0;
 }
 
@@ -35,7 +37,17 @@ static bool has_name(const struct table_column *column, const char *name, size_t
         return strncmp(column->name, name, n) == 0 && column->name[n] == '\0';
 }
 
+/* The place of the column with this name, or the empty one where it belongs. */
+static uint16_t *place_of(struct table_columns *columns, const char *name, size_t n) {
+        uint32_t at = field_name_place(name, n);
+
+        while (columns->places[at] != 0 && !has_name(columns->columns[columns->places[at] - 1], name, n))
+                at = (at + 1) % FIELD_NAME_PLACES;
+        return &columns->places[at];
+}
+
 struct table_column *columns_find(struct table_columns *columns, const char *name, size_t n) {
+        size_t idx = columns->idx_next;
         char cut[SCHEMA_NAME_MAX];
 
         if (n >= SCHEMA_NAME_MAX) {
@@ -43,15 +55,13 @@ struct table_column *columns_find(struct table_columns *columns, const char *nam
                 name = cut;
                 n = strlen(cut);
         }
-        for (size_t i = 0; i < columns->n_columns; i++) {
-                size_t idx = (columns->idx_next + i) % columns->n_columns;
-
-                if (!has_name(columns->columns[idx], name, n))
-                        continue;
-                columns->idx_next = idx + 1;
-                return columns->columns[idx];
+        if (idx == columns->n_columns || !has_name(columns->columns[idx], name, n)) {
+                idx = *place_of(columns, name, n);
+                if (idx-- == 0)
+                        return NULL;
         }
-        return NULL;
+        columns->idx_next = idx + 1;
+        return columns->columns[idx];
 }
 
 int columns_add(struct table_columns *columns, const char *name, size_t n, struct table_column **ret_column,
@@ -67,6 +77,7 @@ int columns_add(struct table_columns *columns, const char *name, size_t n, struc
         field_name_from(name, n, column->name);
         column->idx = (uint32_t)columns->n_columns;
         columns->columns[columns->n_columns++] = column;
+        *place_of(columns, column->name, strlen(column->name)) = (uint16_t)columns->n_columns;
         columns->idx_next = columns->n_columns;
         *ret_column = column;
         return 0;

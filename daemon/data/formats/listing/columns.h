@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "daemon/base/json/json_value.h"
+#include "daemon/data/field_name.h"
 #include "daemon/data/growing.h"
 #include "daemon/data/index/index_layout.h"
 #include "daemon/data/refusals.h"
@@ -70,7 +71,8 @@ struct table_column {
 struct table_columns {
         struct table_column *columns[TABLE_COLUMNS_MAX];
         size_t n_columns, n_left_out;
-        struct growing rows; /* uint64_t: where each record begins in its file */
+        uint16_t places[FIELD_NAME_PLACES]; /* by name: 1 + the index of a column; 0: none */
+        struct growing rows;                /* uint64_t: where each record begins in its file */
         uint64_t n_rows;
         size_t idx_next; /* the column that comes next if this record is like the one before */
 };

@@ -5,9 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/data/field_name.h"
 #include "daemon/data/formats/table_columns.h"
 #include "daemon/data/looks_like.h"
+
+_Static_assert(SURVEY_FEATURES_MAX < FIELD_NAME_PLACES, "an empty place ends each search");
 
 #define STEP_VALUES_MAX (1u << 20) /* of one step: beyond it the list is stored as its message */
 
@@ -58,6 +59,15 @@ static bool has_name(const struct found_feature *found, const char *name, size_t
         return memcmp(found->name, name, n) == 0 && found->name[n] == '\0';
 }
 
+/* The place of the feature with this name, or the empty one where it belongs. */
+static uint16_t *place_of(struct survey *survey, const char *name, size_t n) {
+        uint32_t at = field_name_place(name, n);
+
+        while (survey->places[at] != 0 && !has_name(&survey->features[survey->places[at] - 1], name, n))
+                at = (at + 1) % FIELD_NAME_PLACES;
+        return &survey->places[at];
+}
+
 static enum found_form first_form(const struct feature *feature) {
         return feature->is_list || feature->type != FEATURE_BYTES ? FOUND_NUMBERS : FOUND_VALUE;
 }
@@ -83,6 +93,7 @@ static int add_feature(struct survey *survey, const struct feature *feature, str
                 survey->n_left_out++;
         }
         survey->n_features++;
+        *place_of(survey, found->name, strlen(found->name)) = (uint16_t)survey->n_features;
         *ret_found = found;
         return 0;
 }
@@ -91,6 +102,7 @@ static int find_feature(struct survey *survey, const struct feature *feature, st
                         struct why *why) {
         const char *name = (const char *)feature->name.at;
         size_t n = wire_left(&feature->name);
+        uint32_t idx = survey->idx_next;
         char cut[SCHEMA_NAME_MAX];
 
         if (n == 0)
@@ -100,16 +112,14 @@ static int find_feature(struct survey *survey, const struct feature *feature, st
                 name = cut;
                 n = strlen(cut);
         }
-        for (uint32_t i = 0; i < survey->n_features; i++) {
-                uint32_t idx = (survey->idx_next + i) % survey->n_features;
-
-                if (!has_name(&survey->features[idx], name, n))
-                        continue;
-                survey->idx_next = idx + 1;
-                *ret_found = &survey->features[idx];
-                return 0;
+        if (idx >= survey->n_features || !has_name(&survey->features[idx], name, n)) {
+                idx = *place_of(survey, name, n);
+                if (idx-- == 0)
+                        return add_feature(survey, feature, ret_found, why);
         }
-        return add_feature(survey, feature, ret_found, why);
+        survey->idx_next = idx + 1;
+        *ret_found = &survey->features[idx];
+        return 0;
 }
 
 static int check_type(struct survey *survey, struct found_feature *found, enum feature_type type, struct why *why) {

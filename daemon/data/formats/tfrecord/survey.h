@@ -16,6 +16,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "daemon/data/field_name.h"
 #include "daemon/data/formats/tfrecord/example.h"
 #include "daemon/data/formats/tfrecord/records.h"
 #include "daemon/data/growing.h"
@@ -66,7 +67,8 @@ struct survey {
         struct refusals *refusals; /* NULL: what cannot be served is an error */
         struct found_feature features[SURVEY_FEATURES_MAX];
         uint32_t n_features, n_left_out;
-        uint32_t idx_next; /* features usually come in the same sequence */
+        uint16_t places[FIELD_NAME_PLACES]; /* by name: 1 + the index of a feature; 0: none */
+        uint32_t idx_next;                  /* features usually come in the same sequence */
         uint64_t n_records;
         enum survey_kind {
                 SURVEY_UNDECIDED,
