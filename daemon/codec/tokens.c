@@ -362,35 +362,40 @@ static uint8_t *put(const uint32_t *tokens, size_t n, bool is_int32, uint8_t *ou
         return out + n * sizeof(*wide);
 }
 
-/* How many tokens the text has in truth, when only a part of them was made. */
-static size_t n_in_truth(const struct codec_tokens *tokens, struct token_tools *tools, const struct token_text *text,
-                         size_t n_made) {
+/* How many tokens the text has in truth, when only a part of them was made. -ECANCELED: what is wanted now is another
+ * thing. */
+static int n_in_truth(const struct codec_tokens *tokens, struct token_tools *tools, const struct token_text *text,
+                      size_t n_made, size_t *ret_n, struct why *why) {
         const uint32_t *found;
-        struct why ignored;
-        size_t n;
+        int r = wanted(tokens) == SIZE_MAX ? -ENODATA
+                                           : tokenizer_encode(tokens->tokenizer, tools->encoder, text->bytes.items,
+                                                              text->bytes.n, SIZE_MAX, &found, ret_n, why);
 
-        if (wanted(tokens) == SIZE_MAX || tokenizer_encode(tokens->tokenizer, tools->encoder, text->bytes.items,
-                                                           text->bytes.n, SIZE_MAX, &found, &n, &ignored) < 0)
-                return n_made;
-        return n;
+        if (r < 0)
+                *ret_n = n_made;
+        return r == -ECANCELED ? r : 0;
 }
 
 /* Windows that are drawn are not counted: what one epoch leaves out another one has. To know how many tokens are
  * missing the whole text must be encoded, and that can cost many times what the delivered part does, so it is done for
- * some. */
-static void count_cut(const struct codec *codec, struct codec_tools *tools, struct token_text *text,
-                      const struct token_range *range) {
-        size_t n_made = n_found(codec, tools);
-        uint64_t k, weight;
+ * some. A text that is left is counted when it is rendered again. */
+static int count_cut(const struct codec *codec, struct codec_tools *tools, struct token_text *text,
+                     const struct token_range *range, struct why *why) {
+        size_t n_made = n_found(codec, tools), n = n_made;
+        uint64_t k = text->n_cut, weight;
+        int r = 0;
 
         if (codec->tokens.steps.window != TOKENS_FIRST || range->n == n_made)
-                return;
-        k = text->n_cut++;
+                return 0;
         weight = k < CUT_COUNTED || wanted(&codec->tokens) == SIZE_MAX ? 1 : k % CUT_COUNTED == 0 ? CUT_COUNTED : 0;
-        tools->counts.n_texts_cut++;
         if (weight > 0)
-                tools->counts.n_tokens_cut += weight *
-                                              (n_in_truth(&codec->tokens, &tools->tokens, text, n_made) - range->n);
+                r = n_in_truth(&codec->tokens, &tools->tokens, text, n_made, &n, why);
+        if (r < 0)
+                return r;
+        text->n_cut++;
+        tools->counts.n_texts_cut++;
+        tools->counts.n_tokens_cut += weight * (n - range->n);
+        return 0;
 }
 
 /* The memory may have been freed since the field was opened. */
@@ -406,7 +411,9 @@ static int tokens_render(const struct codec *codec, struct codec_tools *tools, c
         if (r != 0)
                 return r < 0 ? r : -EBADMSG; /* cannot be absent: it was there when it was opened */
         range = choose_range(codec, input, n_found(codec, tools));
-        count_cut(codec, tools, text, &range);
+        r = count_cut(codec, tools, text, &range, why);
+        if (r < 0)
+                return r;
         out = put(frame->before, has_special ? frame->n_before : 0, is_int32, out);
         out = put((const uint32_t *)text->tokens.items + range.begin, range.n, is_int32, out);
         put(frame->after, has_special ? frame->n_after : 0, is_int32, out);
