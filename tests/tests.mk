@@ -29,7 +29,7 @@ C_SCRIPTS := $(filter-out test_targets test_boot test_bench_report test_bench_gp
 # were left out. Scripts with hostile or damaged input, faults, kills and restarts stood at the beginning; the others were added
 # by what they reached first for each CPU second, until 99.5 % of all counters that are not 0 were. Those that were left over
 # and are cheap, or feed bad data, stay too. They run in the release build as before.
-REACH_NOTHING_ELSE := test_closing test_convert_litdata test_counters test_diagnose test_from_dataset test_growth test_metrics test_pixels \
+REACH_NOTHING_ELSE := test_convert_litdata test_counters test_diagnose test_from_dataset test_growth test_metrics test_pixels \
 	test_serving test_staged_contract test_web_page
 ASAN_SCRIPTS := $(filter-out $(REACH_NOTHING_ELSE),$(C_SCRIPTS))
 TSAN_SCRIPTS := $(filter test_serving test_crashes test_damage test_skipping test_workers test_packed test_staging,$(SCRIPTS))
