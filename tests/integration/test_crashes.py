@@ -48,8 +48,7 @@ def _(box):
 def _(box):
     daemon = box.daemon({"d": box.folder_of_pictures("d", 50)})
     daemon.read("d")
-    time.sleep(0.2)
-    before = (daemon.memory_used(), daemon.n_descriptors())
+    before = daemon.at_rest()
     steady = daemon.reader("d", job="steady", epochs=40, batch=5, delay_ms=5)
     for number in range(60):
         client = HandClient(daemon.socket)
@@ -59,7 +58,7 @@ def _(box):
             time.sleep(random.random() * 0.01)
         client.close()
     check_sequence(steady.good(), 50, batch=5, epochs=40)
-    within(2, lambda: (daemon.memory_used(), daemon.n_descriptors()) == before, "memory and descriptors of before")
+    within(2, lambda: daemon.at_rest() == before, "memory and descriptors of before")
     equal(daemon.objects("jobs"), [], "jobs")
 
 
@@ -68,8 +67,8 @@ def _(box):
     daemon = box.daemon({"d": box.folder_of_pictures("d", 50)})
     fresh = daemon.memory_used()
     daemon.read("d")
-    within(2, lambda: daemon.memory_used() == fresh, "the first reader's ring is gone")
-    before = (fresh, daemon.n_descriptors())
+    before = daemon.at_rest()
+    equal(before[0], fresh, "memory without the first reader's ring")
     steady = daemon.reader("d", job="steady", epochs=60, batch=5, delay_ms=5, **PICTURES)
     for number in range(25):
         readers = [daemon.reader("d", job=f"r{number}", world=2, rank=rank, epochs=100, batch=3, **PICTURES)
@@ -79,7 +78,7 @@ def _(box):
             reader.process.kill()
             reader.process.wait()
     check_sequence(steady.good(), 50, batch=5, epochs=60)
-    within(2, lambda: (daemon.memory_used(), daemon.n_descriptors()) == before, "memory and descriptors of before")
+    within(2, lambda: daemon.at_rest() == before, "memory and descriptors of before")
 
 
 @case("a stopped trainer fills its own ring and no more; when it goes on it has lost nothing")

@@ -26,15 +26,14 @@ class Scene:
     def __init__(self, box):
         self.daemon = box.daemon({"d": box.folder_of_files("d", N)})
         self.daemon.read("d")
-        time.sleep(0.1)
-        self.before = (self.daemon.memory_used(), self.daemon.n_descriptors())
+        self.before = self.daemon.at_rest()
         self.steady = self.daemon.reader("d", job="steady", epochs=8, batch=4, delay_ms=5)
         self.steady.wait_lines(4)
 
     def end(self):
         """The steady reader got everything; nothing is left of the others."""
         check_sequence(self.steady.good(), N, batch=4, epochs=8)
-        within(2, lambda: (self.daemon.memory_used(), self.daemon.n_descriptors()) == self.before,
+        within(2, lambda: self.daemon.at_rest() == self.before,
                "memory and descriptors of before")
         equal(self.daemon.objects("jobs"), [], "jobs")
 

@@ -22,13 +22,13 @@ class Scene:
     def __init__(self, box, **settings):
         self.daemon = box.daemon({"d": box.folder_of_files("d", N)}, **settings)
         self.daemon.read("d")
-        self.before = (self.daemon.memory_used(), self.daemon.n_descriptors())
+        self.before = self.daemon.at_rest()
         self.steady = self.daemon.reader("d", job="steady", epochs=8, batch=4, delay_ms=5)
         self.steady.wait_lines(4)
 
     def end(self):
         check_sequence(self.steady.good(), N, batch=4, epochs=8)
-        within(5, lambda: (self.daemon.memory_used(), self.daemon.n_descriptors()) == self.before,
+        within(5, lambda: self.daemon.at_rest() == self.before,
                "memory and descriptors of before")
         equal(self.daemon.objects("jobs"), [], "jobs")
 

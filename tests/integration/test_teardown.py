@@ -75,8 +75,7 @@ def _(box):
     daemon.read("d")
     if not has_peer_pidfd(daemon):
         raise Skip("the kernel gives no pidfd of a peer")
-    time.sleep(0.2)
-    before = (daemon.memory_used(), daemon.n_descriptors())
+    before = daemon.at_rest()
     trainer, child = start_trainer(box, daemon, fork=True)
     children = [child]
     box.cleanups.append(lambda: [os.kill(each, signal.SIGKILL) for each in children])
@@ -91,7 +90,7 @@ def _(box):
            "the child's hold on the ring is shown")
     equal(daemon.memory_used() > before[0], True, "and charged")
     os.kill(children.pop(), signal.SIGKILL)
-    within(5, lambda: (daemon.memory_used(), daemon.n_descriptors()) == before, "memory and descriptors of before")
+    within(5, lambda: daemon.at_rest() == before, "memory and descriptors of before")
 
 
 @case("a child that ends, or that a trainer forked before it attached, disturbs nobody")

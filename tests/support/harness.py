@@ -428,6 +428,17 @@ class Daemon:
                 n += sum(int(line.split()[1]) for line in status if line.startswith("voluntary_ctxt_switches"))
         return n
 
+    def at_rest(self):
+        """(bytes of memory_limit, descriptors) once nobody is attached and what others left is given back: its threads close
+        and free after the answer."""
+        seen = [None, (0, 0)]
+
+        def is_at_rest():
+            seen[:] = seen[1], (self.memory_used(), self.n_descriptors())
+            return seen[0] == seen[1] and self.objects("jobs") == []
+        within(10, is_at_rest, "a daemon at rest")
+        return seen[1]
+
     def n_descriptors(self):
         """Open descriptors; the least of a few looks, since dlctl's own connection is closed a moment after it ended."""
         counts = []
