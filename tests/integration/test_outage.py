@@ -155,7 +155,7 @@ def _(box):
         indices, stats = [], None
         for number, batch in enumerate(loader):
             indices += batch.indices.tolist()
-            if told and not stats:
+            if told and (not stats or stats.on_hold):  # again, if a batch that was ready before came while it is on hold
                 stats = loader.stats()              # of the time in which the hold was waited for, and little else
             if number == 3:
                 out("now")
