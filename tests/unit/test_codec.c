@@ -4,10 +4,12 @@
 #include <math.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "daemon/codec/codec.h"
 #include "daemon/codec/convert.h"
+#include "daemon/tokenize/at_hand.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/texts.h"
 #include "tests/support/suite.h"
@@ -577,6 +579,60 @@ START_TEST(the_number_that_does_not_fit_is_named) {
 }
 END_TEST
 
+/* ---- tokens ---------------------------------------------------------------------------------------------------- */
+
+static bool lasts(const void *userdata) {
+        unsigned *n_left = (unsigned *)(uintptr_t)userdata;
+
+        return *n_left > 0 && (*n_left)-- > 0;
+}
+
+START_TEST(a_cut_text_that_is_left_is_counted_when_it_is_rendered_whole) {
+        enum {
+                N_WORDS = 1 << 18
+        };
+        static const char json[] =
+                "{\"model\":{\"type\":\"WordPiece\",\"unk_token\":\"u\",\"vocab\":{\"u\":0,\"a\":1}},"
+                "\"pre_tokenizer\":{\"type\":\"WhitespaceSplit\"}}";
+        _cleanup_(freep) char *text = malloc(2 * N_WORDS);
+        struct source source = { .schema = { .n_fields = 1, .fields = { stored(FIELD_TEXT, CODING_PLAIN, 0, 0) } } };
+        struct codec_input input = { .bytes = (const uint8_t *)text, .n_bytes = 2 * N_WORDS, .source = &source };
+        struct at_hand tokenizers = { 0 };
+        struct codec_named named = { .tokenizers = &tokenizers };
+        struct codec_opened opened;
+        struct codec_counts counts;
+        struct tokenizer *tokenizer;
+        struct codec *codec = NULL;
+        unsigned n_left = 1;
+        struct why why;
+        int64_t out[4];
+
+        for (size_t i = 0; i < N_WORDS; i++)
+                memcpy(text + 2 * i, "a ", 2);
+        begin();
+        ck_assert_msg(tokenizer_new(json, strlen(json), &tokenizer, &why) == 0, "%s", why.text);
+        strcpy(tokenizers.missing, "t");
+        at_hand_put(&tokenizers, 0, tokenizer, NULL);
+        ck_assert_msg(codec_new(&source, 0, 0, "tokens(t, max_length=4)", &named, &codec, &why) == 0, "%s", why.text);
+        ck_assert_int_eq(codec_open(codec, tools, &input, &opened, &why), 0);
+        codec_tools_set_wanted(tools, lasts, &n_left); /* it ends while the rest of the text is counted */
+        ck_assert_int_eq(codec_render(codec, tools, &input, (uint8_t *)out, &why), -ECANCELED);
+        counts = codec_tools_take_counts(tools);
+        ck_assert_uint_eq(counts.n_texts_cut, 0);
+        ck_assert_uint_eq(counts.n_tokens_cut, 0);
+
+        codec_tools_set_wanted(tools, NULL, NULL);
+        ck_assert_int_eq(codec_render(codec, tools, &input, (uint8_t *)out, &why), 0);
+        counts = codec_tools_take_counts(tools);
+        ck_assert_uint_eq(counts.n_texts_cut, 1);
+        ck_assert_uint_eq(counts.n_tokens_cut, N_WORDS - 4);
+        codec_close(codec, tools);
+        codec_free(codec);
+        at_hand_fini(&tokenizers);
+        end();
+}
+END_TEST
+
 int main(void) {
         const struct suite_row rows[] = {
                 { "text", text_is_what_its_coding_holds, 0 },
@@ -595,6 +651,7 @@ int main(void) {
                 { "dtypes", small_numbers_are_the_same_in_every_dtype, 0 },
                 { "dtypes", the_limits_of_each_dtype_are_kept, 0 },
                 { "dtypes", the_number_that_does_not_fit_is_named, 0 },
+                { "tokens", a_cut_text_that_is_left_is_counted_when_it_is_rendered_whole, 0 },
         };
 
         return suite_run("codec", rows, ARRAY_SIZE(rows));
