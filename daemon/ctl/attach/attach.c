@@ -213,6 +213,19 @@ static void attach_check(struct attach *attach) {
         attach_begin(attach);
 }
 
+bool attach_goes_on(struct attach *attach) {
+        struct session *session = attach->session;
+
+        session->state = SESSION_OPEN;
+        if (!session->closed) {
+                session_listen(session, true);
+                return true;
+        }
+        session_give_back(session);
+        attach_free(attach);
+        return false;
+}
+
 /* The check of a folder has ended, or takes too long. */
 static void attach_checked(struct catalog_waiter *waiter, bool late) {
         struct attach *attach = (struct attach *)((uint8_t *)waiter - offsetof(struct attach, waiter));
@@ -221,13 +234,8 @@ static void attach_checked(struct catalog_waiter *waiter, bool late) {
         uint64_t id = attach->id;
         struct why why;
 
-        session->state = SESSION_OPEN;
-        if (session->closed) { /* the client has left meanwhile */
-                session_give_back(session);
-                attach_free(attach);
+        if (!attach_goes_on(attach))
                 return;
-        }
-        session_listen(session, true);
         if (!late) {
                 session_asks(session);
                 attach_check(attach);

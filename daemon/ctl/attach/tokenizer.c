@@ -22,13 +22,8 @@ static void read_done(void *userdata) {
         struct session *session = attach->session;
         struct server *server = session->server;
 
-        session->state = SESSION_OPEN;
-        if (session->closed) { /* the client has left meanwhile */
-                session_give_back(session);
-                attach_free(attach);
+        if (!attach_goes_on(attach))
                 return;
-        }
-        session_listen(session, true);
         session_asks(session);
         attach->read(attach);
         session_asked(server);
