@@ -91,7 +91,7 @@ def _(box):
     terminal.keys("Escape")
     for key in ("h", "?", "F1"):
         terminal.keys(key)
-        contains(terminal.until("quit", "the help"), "Space Z")
+        contains(terminal.until("Space Z", "the help"), "quit")
         terminal.keys(key)
         terminal.until("F10Quit", "the table again")
     for key in ("/", "F3"):
