@@ -55,8 +55,8 @@ class Loader(Loops):
         names           "transformers": a batch is a dict for model(**batch): input_ids, attention_mask, labels,
                         position_ids, pixel_values; other fields keep their names, and their masks are left out, as are
                         cu_seqlens and segments. A padded label or label_ids becomes labels, a copy that holds -100
-                        where it was padded; if its type cannot hold that, it keeps its name and its mask. framework is then "torch" by default. None: a batch has the fields' own
-                        names
+                        where it was padded; if its type cannot hold that, it keeps its name and its mask. framework is
+                        then "torch" by default. None: a batch has the fields' own names
         device          None: fields are in the CPU's memory. "cuda": on the GPU of this process, which is torch's
                         current one, or that of its place on the node (LOCAL_RANK); "cuda:1" or torch.device("cuda", 1):
                         on that one. With several ranks a list of one for each, or "cuda": one after the other. The
