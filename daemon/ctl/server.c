@@ -8,6 +8,7 @@
 #include "daemon/ctl/accept.h"
 #include "daemon/ctl/session.h"
 #include "daemon/ctl/users/quota.h"
+#include "daemon/ctl/users/turns.h"
 #include "daemon/ctl/work/work.h"
 #include "proto/base/clock.h"
 
@@ -74,7 +75,8 @@ int server_start(struct server *server, const struct server_options *options, st
         }
         server->news_event = event_new(options->base, mailbox_fd(&server->news), EV_READ | EV_PERSIST, on_news, server);
         server->sweep_event = event_new(options->base, -1, 0, on_sweep, server);
-        if (!server->news_event || !server->sweep_event || event_add(server->news_event, NULL) < 0) {
+        if (!server->news_event || !server->sweep_event || turns_start(server) < 0 ||
+            event_add(server->news_event, NULL) < 0) {
                 server_fini(server);
                 return why_errno(why, -ENOMEM, "ctl: events");
         }
@@ -130,6 +132,7 @@ void server_stop(struct server *server) {
 void server_fini(struct server *server) {
         accept_stop(server);
         on_sweep(-1, 0, server);
+        turns_stop(server);
         if (server->sweep_event)
                 event_free(server->sweep_event);
         if (server->news_event)

@@ -84,6 +84,7 @@ struct server {
         TAILQ_HEAD(session_list, session) sessions; /* open, or still attaching */
         TAILQ_HEAD(, session) closed;               /* closed; only their memory is left to free */
         struct event *sweep_event;
+        struct event *turns_event;
         struct user_names *names;
         uint32_t n_sessions;
         struct jobs jobs;

@@ -16,6 +16,7 @@
 #include "daemon/ctl/progress.h"
 #include "daemon/ctl/trace.h"
 #include "daemon/ctl/users/access.h"
+#include "daemon/ctl/users/turns.h"
 #include "daemon/ctl/work/work.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/text.h"
@@ -101,9 +102,11 @@ void session_refuse_for_now(struct session *session, uint64_t id, int error, con
 
 static void on_leaving(evutil_socket_t fd, short what, void *userdata) {
         struct session *session = userdata;
+        uint64_t begun_ns = turn_begin();
 
         if (has_hung_up(session))
                 session_close(session, NULL);
+        turn_end(session, begun_ns);
 }
 
 /* If a reply lies unread in a socket when it is closed, that is an error, and libevent reports errors as readable. So
@@ -181,9 +184,8 @@ static void dispatch(struct session *session, const uint8_t *bytes, size_t n_byt
         dlp__request__free_unpacked(request, NULL);
 }
 
-static void on_readable(evutil_socket_t fd, short what, void *userdata) {
+static void read_packets(struct session *session) {
         static uint8_t buffer[DLP_PACKET_MAX]; /* main thread only */
-        struct session *session = userdata;
 
         for (int i = 0; i < PACKETS_AT_ONCE && !session->closed && session->state != SESSION_ATTACHING; i++) {
                 size_t n = 0;
@@ -205,11 +207,21 @@ static void on_readable(evutil_socket_t fd, short what, void *userdata) {
         }
 }
 
+static void on_readable(evutil_socket_t fd, short what, void *userdata) {
+        struct session *session = userdata;
+        uint64_t begun_ns = turn_begin();
+
+        if (turn_is_over(session))
+                return;
+        read_packets(session);
+        turn_end(session, begun_ns);
+}
+
 /* The client process has ended. A child that it forked may still hold the socket, but the rank belonged to the
  * process. */
 void session_process_ended(struct session *session) {
         if (session->seat) /* what it answered before its end counts */
-                on_readable(session->fd, EV_READ, session);
+                read_packets(session);
         session_close(session, NULL);
 }
 
@@ -297,10 +309,23 @@ void session_close(struct session *session, const char *reason) {
         close_because(session, session->server->draining ? -ESHUTDOWN : -EPROTO, reason);
 }
 
-void session_open(struct server *server, int fd) {
-        struct session *session = calloc(1, sizeof(*session));
+static void begin(struct session *session) {
+        struct server *server = session->server;
         struct why why;
         int r;
+
+        TAILQ_INSERT_TAIL(&server->sessions, session, entry);
+        server->n_sessions++;
+        r = quota_connection(session, &why);
+        if (r < 0)
+                close_because(session, r, why.text);
+        else
+                watch_process(session);
+}
+
+void session_open(struct server *server, int fd) {
+        uint64_t begun_ns = turn_begin();
+        struct session *session = calloc(1, sizeof(*session));
 
         if (!session) {
                 close(fd);
@@ -322,13 +347,8 @@ void session_open(struct server *server, int fd) {
                 close(fd);
                 return;
         }
-        TAILQ_INSERT_TAIL(&server->sessions, session, entry);
-        server->n_sessions++;
-        r = quota_connection(session, &why);
-        if (r < 0)
-                close_because(session, r, why.text);
-        else
-                watch_process(session);
+        begin(session);
+        turn_end(session, begun_ns);
 }
 
 const char *session_user(struct session *session) {

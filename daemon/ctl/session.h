@@ -40,7 +40,8 @@ struct session {
         char client[64];             /* the name that the client gives itself */
         enum session_state state;
         int sent_fd; /* that came with the request which is being handled; -1: none. A handler may take it over */
-        bool closed; /* true once closed; a session that was attaching keeps its job until attach_done() */
+        bool waits_for_turn;      /* it does not listen until then (users/turns.h) */
+        bool closed;              /* true once closed; a session that was attaching keeps its job until attach_done() */
         _Atomic bool is_unwanted; /* likewise, for threads that work for it: until they have ended it is not freed */
 
         /* Set when it attaches. */

@@ -37,8 +37,8 @@ void attach_free(void *attach);
 int attach_read_terms(const Dlp__Attach *wish, struct job_terms *ret_terms, struct why *why);
 int attach_settle_order(struct job_terms *terms, const struct source *source, struct why *why);
 
-/* attach.c: what was waited for elsewhere has come, and the session listens again. False: its client has left meanwhile,
- * and `attach` is freed. */
+/* attach.c: what was waited for elsewhere has come, and the session listens again. False: its client has left
+ * meanwhile, and `attach` is freed. */
 bool attach_goes_on(struct attach *attach);
 
 /* tokenizer.c: the tokenizer that was missing when the pipeline was parsed is read in the background; then `done` is

@@ -50,6 +50,7 @@ struct user {
         struct scratch_account scratch;    /* the pool's */
         struct order_user orders;          /* the order tables' */
         struct errands errands;            /* any thread; charged to `time` */
+        uint64_t turns_paid_ns; /* main: when what that thread did for the user is paid (ctl/users/turns.h) */
 
         _Alignas(64) struct fair_group time; /* of the workers; written by all of them for each sample */
 };
