@@ -58,6 +58,17 @@ def mds(box, encoding):
     return box.path("mds")
 
 
+def coco(box):
+    """Names of files are counted: image i is of the id i."""
+    for i in range(1, 3):
+        write(box.path("pictures", f"{i}.png"), b"")
+    good = {"image_id": 1, "category_id": 1, "bbox": [0, 0, 1, 1], "area": 1}
+    write(box.path("boxes.json"), json.dumps({
+        "images": [{"id": i, "file_name": f"{i}.png"} for i in range(1, 3)], "categories": [{"id": 1}], "annotations": [
+            good, {**good, "bbox": [1, 2, 3]}, {**good, "area": float("nan")}, {**good, "iscrowd": "no"}, {**good, "category_id": None}]}).encode())
+    return box.path("pictures")
+
+
 def tfrecords(box):
     steps = member(2, member(1, member(1, b"u") + member(2, member(1, ints(1)))))
     write(box.path("records", "a.tfrecord"), record_file([example(n=ints(1), k=ints(1), u=ints(1), d=texts(b"x"))]))
@@ -77,11 +88,15 @@ def _(box):
                                            "u": "also the name of a feature list"}),
         "jsonl": (box.path("mixed.jsonl"), "a", {"b": "a string in mixed.jsonl line 1", "c": "mixed.jsonl: line 2:"}),
         "csv": (box.path("twice.csv"), "a", {"b": 'two columns have the name "b"'}),
+        "coco": (coco(box), "image_id", {"boxes": 'boxes.json: annotations[1]: "bbox"', "area": "NaN", "iscrowd": "annotations[3]",
+                                         "labels": '"category_id"', "category_ids": "whole number"}),
     }
-    daemon = box.daemon({**{name: auto(path) for name, (path, _, _) in datasets.items()},
-                         **{f"{name}-named": auto(path, fields=f"{served}, z={next(iter(refused))}")
-                            for name, (path, served, refused) in datasets.items()},
-                         **{f"{name}-some": auto(path, fields=f"n={served}") for name, (path, served, _) in datasets.items()}})
+    more = {"coco": {"format": "coco", "annotations": box.path("boxes.json")}}
+    datasets = {name: (auto(path, **more.get(name, {})), served, refused) for name, (path, served, refused) in datasets.items()}
+    daemon = box.daemon({**{name: dataset for name, (dataset, _, _) in datasets.items()},
+                         **{f"{name}-named": {**dataset, "fields": f"{served}, z={next(iter(refused))}"}
+                            for name, (dataset, served, refused) in datasets.items()},
+                         **{f"{name}-some": {**dataset, "fields": f"n={served}"} for name, (dataset, served, _) in datasets.items()}})
     for name, (_, served, refused) in datasets.items():
         values = [line["fields"][served]["value"] for line in daemon.read(name, pipeline=f"{served};", shuffle=False)]
         equal(values, list(range(1, len(values) + 1)), name)

@@ -126,32 +126,9 @@ START_TEST(what_is_wrong_in_annotations_is_said_with_its_place) {
                 { "{\"images\":[],\"images\":[]}", "\"images\" comes twice" },
                 { "{\"images\":{}}", "\"images\" is not an array" },
                 { "{\"images\":[1]}", "images[0] is not an object" },
-                { "{\"images\":[{\"id\":1,\"file_name\":\"a\"}],\"annotations\":[{\"image_id\":1,\"category_id\":1}]}",
-                  "annotations[0] needs image_id, category_id and bbox" },
-                { "{\"annotations\":[{\"bbox\":[1,2,3]}]}", "annotations[0]: \"bbox\": [x, y, width, height]" },
-                { "{\"annotations\":[{\"bbox\":[1,2,3,4,5]}]}", "annotations[0]: \"bbox\": [x, y, width, height]" },
-                { "{\"annotations\":[{\"bbox\":[[1,2,3,4]]}]}", "annotations[0]: \"bbox\": [x, y, width, height]" },
-                { "{\"annotations\":[{\"bbox\":null}]}", "annotations[0]: \"bbox\": [x, y, width, height]" },
-                { "{\"images\":[{\"id\":1,\"file_name\":\"a\"}],\"categories\":[{\"id\":2}],\"annotations\":["
-                  "{\"image_id\":1,\"category_id\":1,\"bbox\":[0,0,1,1]}]}",
-                  "annotations[0]: the category 1 is not among \"categories\"" },
-                { IMAGE_AND "{\"bbox\":[1,NaN,3,4]}]}",
-                  "a.json: annotations[0]: \"bbox\": NaN is not a finite number; correct it, or leave this one of "
-                  "annotations out" },
-                { IMAGE_AND "{\"bbox\":[1,2,-Infinity,4]}]}", "annotations[0]: \"bbox\": -Infinity is not a finite" },
-                { IMAGE_AND "{\"bbox\":[1,2,1e999,4]}]}",
-                  "annotations[0]: \"bbox\": the number 1e999 exceeds float64" },
-                { IMAGE_AND "{\"bbox\":[1,2,1e39,4]}]}", "annotations[0]: \"bbox\": exceeds float32; correct it" },
-                { IMAGE_AND "{\"bbox\":[3e38,2,3e38,4]}]}", "annotations[0]: \"bbox\": exceeds float32" },
-                { IMAGE_AND ONE ",{\"area\":NaN}]}",
-                  "annotations[1]: \"area\": NaN is not a finite number; correct it" },
-                { IMAGE_AND ONE ",{\"area\":1e39,\"image_id\":1,\"category_id\":1,\"bbox\":[0,0,1,1]}]}",
-                  "annotations[1]: \"area\": exceeds float32" },
-                { IMAGE_AND "{\"image_id\":1,\"category_id\":1,\"bbox\":[0,0,1e30,1e30]}]}",
-                  "annotations[0]: \"area\": exceeds float32" },
+                { IMAGE_AND "{\"category_id\":1,\"bbox\":[0,0,1,1]}]}", "annotations[0]: has no \"image_id\"" },
+                { IMAGE_AND "{\"image_id\":NaN}]}", "annotations[0]: \"image_id\": \"NaN\" where a whole number" },
                 { "{\"images\":[{\"id\":NaN}]}", "images[0]: \"id\": \"NaN\" where a whole number" },
-                { IMAGE_AND "{\"category_id\":Infinity}]}", "annotations[0]: \"category_id\": \"Infinity\" where" },
-                { IMAGE_AND "{\"iscrowd\":NaN}]}", "annotations[0]: \"iscrowd\": \"NaN\" where a whole number" },
                 { "{\"images\":[", "the text ends where the rest of an array" },
                 { "{\"images\":[],}", "byte 13: \"}\" where the name of a member" },
                 { "\x1f\x8b", "is compressed with gzip" },
@@ -166,6 +143,65 @@ START_TEST(what_is_wrong_in_annotations_is_said_with_its_place) {
         samples_refuse(&tree, "coco", "p", "annotations=../none.json\n", "../none.json: No such file");
         samples_refuse(&tree, "coco", "p", "annotations=..\n",
                        "annotations: ..: a link leads out of the dataset's folder");
+        tree_remove(&tree);
+}
+END_TEST
+
+#define BOX "\"bbox\":[0,0,1,1]"
+
+/* The columns of the second annotation, and what is said of them; the others are served. */
+START_TEST(what_is_wrong_with_a_value_refuses_the_columns_that_are_made_of_it) {
+        static const struct {
+                const char *members, *columns, *words;
+        } VALUES[] = {
+                { "\"category_id\":1,\"bbox\":[1,2,3]", "boxes area", ": [x, y, width, height]" },
+                { "\"category_id\":1,\"bbox\":[1,2,3,4,5],\"area\":1", "boxes", "\"bbox\": [x, y, width, height]" },
+                { "\"bbox\":[[1,2,3,4]],\"area\":1,\"category_id\":1", "boxes", "\"bbox\": [x, y, width, height]" },
+                { "\"bbox\":null,\"area\":1,\"category_id\":1", "boxes", "\"bbox\": [x, y, width, height]" },
+                { "\"category_id\":1,\"area\":2", "boxes", "has no \"bbox\"" },
+                { "\"category_id\":1", "boxes area", "has no \"" },
+                { BOX, "labels category_ids", "has no \"category_id\"" },
+                { BOX ",\"category_id\":7", "labels", "the category 7 is not among \"categories\"" },
+                { BOX ",\"category_id\":Infinity", "labels category_ids", "\"category_id\": \"Infinity\" where" },
+                { BOX ",\"category_id\":{\"a\":[1]}", "labels category_ids", "\"category_id\": " },
+                { BOX ",\"category_id\":1,\"iscrowd\":NaN", "iscrowd", "\"iscrowd\": \"NaN\" where a whole number" },
+                { "\"category_id\":1,\"area\":1,\"bbox\":[1,NaN,3,4]", "boxes",
+                  "\"bbox\": NaN is not a finite number; correct it, or leave this one of annotations out" },
+                { "\"category_id\":1,\"area\":1,\"bbox\":[1,2,-Infinity,4]", "boxes", "-Infinity is not a finite" },
+                { "\"category_id\":1,\"area\":1,\"bbox\":[1,2,1e999,4]", "boxes", "1e999 exceeds float64" },
+                { "\"category_id\":1,\"area\":1,\"bbox\":[1,2,1e39,4]", "boxes", "exceeds float32; correct it" },
+                { "\"category_id\":1,\"area\":1,\"bbox\":[3e38,2,3e38,4]", "boxes", "\"bbox\": exceeds float32" },
+                { "\"category_id\":1,\"bbox\":[0,0,1e30,1e30]", "area", "\"area\": exceeds float32" },
+                { BOX ",\"category_id\":1,\"area\":NaN", "area", "\"area\": NaN is not a finite number; correct it" },
+                { BOX ",\"category_id\":1,\"area\":1e39", "area", "\"area\": exceeds float32" },
+                { BOX ",\"category_id\":1,\"area\":[[2]]", "area", "\"area\": " },
+        };
+
+        setup();
+        for (size_t i = 0; i < ARRAY_SIZE(VALUES); i++) {
+                char text[600], columns[200] = "";
+                const struct source *source;
+                struct dataset *dataset;
+                struct why why;
+
+                snprintf(text, sizeof(text), "{\"categories\":[{\"id\":1}],%s,{\"image_id\":1,%s},%s]}",
+                         &(IMAGE_AND ONE)[1], VALUES[i].members, ONE);
+                tree_file(&tree, "a.json", text);
+                ck_assert_msg(samples_open(&tree, "coco", "p", "annotations=../a.json\n", &dataset, &why) == 0,
+                              "%s: %s", text, why.text);
+                source = dataset_source(dataset);
+                for (uint32_t k = 0; k < source->n_refused; k++) {
+                        sprintf(columns + strlen(columns), "%s%s", k ? " " : "", source->refused[k].name);
+                        ck_assert_msg(strstr(source->refused[k].reason, "a.json: annotations[1]: ") &&
+                                              strstr(source->refused[k].reason, k == 0 ? VALUES[i].words : ""),
+                                      "%s: %s", text, source->refused[k].reason);
+                }
+                ck_assert_str_eq(columns, VALUES[i].columns);
+                ck_assert_uint_eq(source->schema.n_fields + source->n_refused, 10); /* with __key__ */
+                ck_assert_str_eq(source->schema.fields[source->schema.n_fields - 1].name, "masks");
+                ck_assert_uint_eq(source->schema.fields[source->schema.n_fields - 1].max_rows, 3);
+                dataset_unref(dataset);
+        }
         tree_remove(&tree);
 }
 END_TEST
@@ -235,6 +271,7 @@ int main(void) {
                 { "coco", categories_that_are_not_listed_are_those_that_occur },
                 { "coco", categories_are_classes_if_all_have_names_that_can_be_one },
                 { "coco", what_is_wrong_in_annotations_is_said_with_its_place },
+                { "coco", what_is_wrong_with_a_value_refuses_the_columns_that_are_made_of_it },
                 { "coco", what_is_not_read_may_be_no_number },
                 { "coco", a_file_of_many_reads_has_the_same_annotations },
         };

@@ -22,6 +22,7 @@ struct coco_reader {
         coco_progress progress;
         void *userdata;
         struct coco_annotations *into;
+        struct refusals *refusals;
         struct growing text; /* a name without its quotes, until the next one is read */
         uint64_t n_elements; /* images and annotations so far */
         bool has_images, has_annotations, has_categories;
@@ -117,6 +118,7 @@ struct coco_element {
         const char *array; /* in which it is */
         uint64_t number;   /* its place there */
         unsigned has;      /* members that were found: HAS_... */
+        bool is_refused;   /* the value that was read last is a whole one, but not one that a column can have */
         struct coco_image image;
         struct coco_annotation annotation;
         struct coco_category category;
@@ -129,9 +131,11 @@ enum {
         HAS_CATEGORY_ID = 8,
         HAS_BOX = 16,
         HAS_AREA = 32,
+        HAS_SIZE = 64, /* of a box, whose area is that of the annotation if it has none */
 };
 
-static int refuse(const struct coco_element *element, int error, const char *member, const struct why *detail) {
+static int refuse(struct coco_element *element, int error, const char *member, const struct why *detail) {
+        element->is_refused = true;
         return why_set(element->reader->why, error, "%s[%" PRIu64 "]: \"%s\": %s", element->array, element->number,
                        member, detail->text);
 }
@@ -151,7 +155,8 @@ static int read_integer(struct coco_element *element, const char *member, int64_
         return r < 0 ? refuse(element, r == -EBADMSG ? -EINVAL : r, member, &detail) : 0;
 }
 
-static int refuse_number(const struct coco_element *element, const char *member, const struct why *detail) {
+static int refuse_number(struct coco_element *element, const char *member, const struct why *detail) {
+        element->is_refused = true;
         return why_set(element->reader->why, -EINVAL,
                        "%s[%" PRIu64 "]: \"%s\": %s; correct it, or leave this one of %s out", element->array,
                        element->number, member, detail->text, element->array);
@@ -187,12 +192,12 @@ static int read_file_name(struct coco_element *element) {
         return r < 0 ? refuse(element, r == -EBADMSG ? -EINVAL : r, "file_name", &detail) : 0;
 }
 
-static int refuse_box(const struct coco_element *element) {
+static int refuse_box(struct coco_element *element) {
         return refuse(element, -EINVAL, "bbox", &(struct why){ "[x, y, width, height], four numbers, was expected" });
 }
 
 /* What torch would train on as infinite is refused, as is what is written so. */
-static int refuse_beyond_float32(const struct coco_element *element, const char *member) {
+static int refuse_beyond_float32(struct coco_element *element, const char *member) {
         return refuse_number(element, member, &(struct why){ "exceeds float32" });
 }
 
@@ -229,6 +234,7 @@ static int read_box(struct coco_element *element) {
                 return refuse_box(element);
         if (!(element->has & HAS_AREA))
                 element->annotation.area = box[2] * box[3];
+        element->has |= HAS_SIZE;
         box[2] += box[0];
         box[3] += box[1];
         if (!isfinite(box[0]) || !isfinite(box[1]) || !isfinite(box[2]) || !isfinite(box[3]))
@@ -277,28 +283,98 @@ static int read_image_member(struct coco_element *element, const struct json_tok
         return skip_value(element->reader);
 }
 
-static int read_annotation_member(struct coco_element *element, const struct json_token *key) {
-        struct coco_annotation *annotation = &element->annotation;
+static int read_image_id(struct coco_element *element) {
+        return read_integer(element, "image_id", &element->annotation.image_id);
+}
 
-        if (is_key(key, "image_id")) {
-                element->has |= HAS_IMAGE_ID;
-                return read_integer(element, "image_id", &annotation->image_id);
-        }
-        if (is_key(key, "category_id")) {
-                element->has |= HAS_CATEGORY_ID;
-                return read_integer(element, "category_id", &annotation->category_id);
-        }
-        if (is_key(key, "iscrowd"))
-                return read_integer(element, "iscrowd", &annotation->is_crowd);
-        if (is_key(key, "bbox")) {
-                element->has |= HAS_BOX;
-                return read_box(element);
-        }
-        if (is_key(key, "area"))
-                return read_area(element);
-        if (is_key(key, "segmentation"))
-                return read_segmentation(element);
-        return skip_value(element->reader);
+static int read_category_id(struct coco_element *element) {
+        return read_integer(element, "category_id", &element->annotation.category_id);
+}
+
+static int read_is_crowd(struct coco_element *element) {
+        return read_integer(element, "iscrowd", &element->annotation.is_crowd);
+}
+
+static int read_id_of_category(struct coco_element *element) {
+        return read_integer(element, "id", &element->category.id);
+}
+
+/* A member that columns are made of: who asks for others does not need it. */
+struct coco_member {
+        const char *name;
+        int (*read)(struct coco_element *element);
+        unsigned has;           /* HAS_...; 0: it need not be there */
+        const char *columns[2]; /* none: all of them */
+};
+
+#define MEMBERS_MAX 6u
+
+static const struct coco_member OF_ANNOTATIONS[MEMBERS_MAX + 1] = {
+        { "image_id", read_image_id, HAS_IMAGE_ID, { NULL } },
+        { "category_id", read_category_id, HAS_CATEGORY_ID, { "labels", "category_ids" } },
+        { "bbox", read_box, HAS_BOX, { "boxes" } },
+        { "area", read_area, 0, { "area" } },
+        { "iscrowd", read_is_crowd, 0, { "iscrowd" } },
+        { "segmentation", read_segmentation, 0, { "segmentation", "masks" } },
+};
+
+static const struct coco_member OF_CATEGORIES[MEMBERS_MAX + 1] = {
+        { "id", read_id_of_category, HAS_ID, { "labels" } },
+};
+
+/* `why` says what is wrong: the columns of this member are left out, and the others go on. */
+static int leave_out(const struct coco_reader *reader, const struct coco_member *member, int error) {
+        int r = member->columns[0] ? 0 : error;
+
+        for (size_t i = 0; i < ARRAY_SIZE(member->columns) && member->columns[i] && r == 0; i++)
+                r = refusals_add(reader->refusals, member->columns[i], error, reader->why);
+        return r;
+}
+
+static int read_member(struct coco_element *element, const struct json_token *key, const struct coco_member *members) {
+        uint32_t depth = element->reader->scan.depth;
+        int r;
+
+        while (members->name && !is_key(key, members->name))
+                members++;
+        if (!members->name)
+                return skip_value(element->reader);
+        element->has |= members->has;
+        element->is_refused = false;
+        r = members->read(element);
+        if (r < 0 && element->is_refused)
+                r = leave_out(element->reader, members, r);
+        return r < 0 ? r : skip_to(element->reader, depth);
+}
+
+static int read_annotation_member(struct coco_element *element, const struct json_token *key) {
+        return read_member(element, key, OF_ANNOTATIONS);
+}
+
+/* Members that every element needs. */
+static int check_members(const struct coco_element *element, const struct coco_member *members) {
+        int r = 0;
+
+        for (; members->name && r == 0; members++)
+                if ((element->has & members->has) != members->has)
+                        r = leave_out(element->reader, members,
+                                      why_set(element->reader->why, -EINVAL, "%s[%" PRIu64 "]: has no \"%s\"",
+                                              element->array, element->number, members->name));
+        return r;
+}
+
+/* The area is that of the box, if it is not said. */
+static int check_area(struct coco_element *element) {
+        static const struct coco_member AREA = { "area", NULL, 0, { "area" } };
+
+        if (!(element->has & (HAS_AREA | HAS_SIZE)))
+                return leave_out(element->reader, &AREA,
+                                 why_set(element->reader->why, -EINVAL,
+                                         "%s[%" PRIu64 "]: has no \"area\", and \"bbox\" does not say it",
+                                         element->array, element->number));
+        return isfinite(element->annotation.area)
+                       ? 0
+                       : leave_out(element->reader, &AREA, refuse_beyond_float32(element, "area"));
 }
 
 static int keep_name(struct coco_element *element, const uint8_t *text, size_t n) {
@@ -337,12 +413,7 @@ static int read_name(struct coco_element *element) {
 }
 
 static int read_category_member(struct coco_element *element, const struct json_token *key) {
-        if (is_key(key, "name"))
-                return read_name(element);
-        if (!is_key(key, "id"))
-                return skip_value(element->reader);
-        element->has |= HAS_ID;
-        return read_integer(element, "id", &element->category.id);
+        return is_key(key, "name") ? read_name(element) : read_member(element, key, OF_CATEGORIES);
 }
 
 /* ---- the three arrays ------------------------------------------------------------------------------------------ */
@@ -350,15 +421,12 @@ static int read_category_member(struct coco_element *element, const struct json_
 struct coco_array {
         const char *name;
         int (*read_member)(struct coco_element *element, const struct json_token *key);
-        unsigned needs; /* HAS_... */
-        const char *needed;
+        const struct coco_member *members; /* NULL: those of an image, which it cannot be without */
 };
 
-static const struct coco_array IMAGES = { "images", read_image_member, HAS_ID | HAS_FILE_NAME, "id and file_name" };
-static const struct coco_array ANNOTATIONS = { "annotations", read_annotation_member,
-                                               HAS_IMAGE_ID | HAS_CATEGORY_ID | HAS_BOX,
-                                               "image_id, category_id and bbox" };
-static const struct coco_array CATEGORIES = { "categories", read_category_member, HAS_ID, "id" };
+static const struct coco_array IMAGES = { "images", read_image_member, NULL };
+static const struct coco_array ANNOTATIONS = { "annotations", read_annotation_member, OF_ANNOTATIONS };
+static const struct coco_array CATEGORIES = { "categories", read_category_member, OF_CATEGORIES };
 
 static int keep(struct coco_element *element, const struct coco_array *array) {
         struct coco_annotations *into = element->reader->into;
@@ -378,16 +446,19 @@ static int keep(struct coco_element *element, const struct coco_array *array) {
         return 0;
 }
 
+#define NEEDED_OF_IMAGES (HAS_ID | HAS_FILE_NAME)
+
 static int read_element(struct coco_reader *reader, const struct coco_array *array, uint64_t number) {
         struct coco_element element = { .reader = reader,
                                         .array = array->name,
                                         .number = number,
                                         .category = { .number = number, .name = COCO_NO_NAME } };
+        int r;
 
         for (;;) {
                 struct json_token key;
-                int r = next(reader, &key);
 
+                r = next(reader, &key);
                 if (r < 0)
                         return r;
                 if (key.kind == JSON_OBJECT_END)
@@ -396,11 +467,12 @@ static int read_element(struct coco_reader *reader, const struct coco_array *arr
                 if (r < 0)
                         return r;
         }
-        if ((element.has & array->needs) != array->needs)
-                return why_set(reader->why, -EINVAL, "%s[%" PRIu64 "] needs %s", array->name, number, array->needed);
-        if (!isfinite(element.annotation.area))
-                return refuse_beyond_float32(&element, "area");
-        return keep(&element, array);
+        if (array == &IMAGES && (element.has & NEEDED_OF_IMAGES) != NEEDED_OF_IMAGES)
+                return why_set(reader->why, -EINVAL, "%s[%" PRIu64 "] needs id and file_name", array->name, number);
+        r = array->members ? check_members(&element, array->members) : 0;
+        if (r == 0 && array == &ANNOTATIONS)
+                r = check_area(&element);
+        return r < 0 ? r : keep(&element, array);
 }
 
 static int read_array(struct coco_reader *reader, const struct coco_array *array, bool *has) {
@@ -554,24 +626,32 @@ int64_t coco_find_category(const struct coco_annotations *annotations, int64_t i
         return found ? found - category_at(annotations, 0) : -1;
 }
 
-static int check_categories(const struct coco_annotations *into, struct why *why) {
+static int check_categories(const struct coco_reader *reader) {
+        static const struct coco_member LABEL = { "category_id", NULL, 0, { "labels" } };
+        const struct coco_annotations *into = reader->into;
+
         for (size_t i = 0; i < coco_n_annotations(into); i++) {
+                int64_t id = coco_annotation(into, i)->category_id;
+
                 if (i % LOOK_UP_ELEMENTS == 0 && indexing_is_over())
                         return -ECANCELED;
-                if (coco_find_category(into, coco_annotation(into, i)->category_id) < 0)
-                        return why_set(why, -EINVAL,
-                                       "annotations[%zu]: the category %" PRId64 " is not among \"categories\"", i,
-                                       coco_annotation(into, i)->category_id);
+                if (coco_find_category(into, id) < 0)
+                        return leave_out(reader, &LABEL,
+                                         why_set(reader->why, -EINVAL,
+                                                 "annotations[%zu]: the category %" PRId64
+                                                 " is not among \"categories\"",
+                                                 i, id));
         }
         return 0;
 }
 
 int coco_read(int fd, uint64_t n_file, coco_progress progress, void *userdata, struct coco_annotations *annotations,
-              struct why *why) {
+              struct refusals *refusals, struct why *why) {
         struct coco_reader reader = { .window = { .fd = fd, .n_file = n_file },
                                       .progress = progress,
                                       .userdata = userdata,
                                       .into = annotations,
+                                      .refusals = refusals,
                                       .why = why };
         int r = text_window_begin(&reader.window, why);
 
@@ -589,5 +669,7 @@ int coco_read(int fd, uint64_t n_file, coco_progress progress, void *userdata, s
                 r = sort_images(annotations, why);
         if (r == 0)
                 r = sort_categories(annotations, why);
-        return r < 0 ? r : check_categories(annotations, why);
+        if (r < 0 || refusals_have(refusals, "labels"))
+                return r;
+        return check_categories(&reader);
 }

@@ -9,6 +9,7 @@
 
 #include "daemon/data/formats/listing/file_paths.h"
 #include "daemon/data/growing.h"
+#include "daemon/data/refusals.h"
 #include "proto/base/why.h"
 
 struct coco_image {
@@ -62,7 +63,9 @@ int64_t coco_find_category(const struct coco_annotations *annotations, int64_t i
  * reading with it. */
 typedef int (*coco_progress)(uint64_t n, void *userdata);
 
-/* Reads a file of `n_file` bytes. Returns 0; -ECANCELED; -EBADMSG, -EINVAL, -ERANGE or -E2BIG if it is damaged or
- * not of this format; -ENOMEM or another errno; `why` does not name the file. Blocks for the disk. */
+/* Reads a file of `n_file` bytes. What is wrong with a value that only some columns need is added to the refusals of
+ * these columns; without `refusals` (NULL) it is an error. Returns 0; -ECANCELED; -EBADMSG, -EINVAL, -ERANGE or -E2BIG
+ * if it is damaged or not of this format; -ENOMEM or another errno; `why` does not name the file. Blocks for the disk.
+ */
 int coco_read(int fd, uint64_t n_file, coco_progress progress, void *userdata, struct coco_annotations *annotations,
-              struct why *why);
+              struct refusals *refusals, struct why *why);

@@ -25,6 +25,7 @@ struct coco {
         const struct files *files;
         const char *path; /* of the annotations */
         const struct index_watch *watch;
+        struct refusals *refusals; /* of format_refusals() */
         struct why *why;
         int fd; /* of the annotations */
         int64_t settled_ns;
@@ -64,7 +65,20 @@ static int look_up(uint64_t n, void *userdata) {
 
 /* ---- the annotations ------------------------------------------------------------------------------------------- */
 
+/* The columns that cannot be served, each with the name of the file. */
+static int take_refusals(const struct coco *coco, const struct refusals *found) {
+        struct refusal one = { 0 };
+        int r = 0;
+
+        while (r == 0 && refusals_next(found, &one)) {
+                r = why_set(coco->why, -EINVAL, "annotations: %s: %s", coco->path, one.reason);
+                r = refusals_add(coco->refusals, one.name, r, coco->why);
+        }
+        return r;
+}
+
 static int read_annotations(struct coco *coco) {
+        _cleanup_(refusals_fini) struct refusals found = { 0 };
         struct why detail;
         int r;
 
@@ -78,14 +92,14 @@ static int read_annotations(struct coco *coco) {
                 return why_errno(coco->why, r, "annotations: %s cannot be looked at", coco->path);
         if (!S_ISREG(coco->file.st_mode))
                 return why_set(coco->why, -EINVAL, "annotations: %s is not a regular file", coco->path);
-        r = coco_read(coco->fd, (uint64_t)coco->file.st_size, look_up, coco, &coco->annotations, &detail);
+        r = coco_read(coco->fd, (uint64_t)coco->file.st_size, look_up, coco, &coco->annotations, &found, &detail);
         if (r == -ECANCELED)
                 return r;
         if (r < 0)
                 return why_set(coco->why, r, "annotations: %s: %s", coco->path, detail.text);
         if (coco_n_images(&coco->annotations) == 0)
                 return why_set(coco->why, -ENOENT, "annotations: %s names no image", coco->path);
-        return 0;
+        return take_refusals(coco, &found);
 }
 
 /* To which image annotation i belongs; -1: none that is there. Or -ECANCELED, now and then. */
@@ -153,6 +167,8 @@ static const struct schema_field COLUMNS[N_COLUMNS] = {
         [IMAGE_ID] = { .name = "image_id", .kind = FIELD_VALUE, .dtype = DLP_DTYPE_INT64 },
         [SEGMENTATION] = { .name = "segmentation", .kind = FIELD_BYTES },
 };
+
+#define LEFT_OUT UINT32_MAX
 
 /* The value of one column for one annotation. */
 static size_t value_of(const struct coco *coco, uint32_t column, const struct coco_annotation *annotation,
@@ -229,6 +245,8 @@ static int give_image(struct coco *coco, size_t image, struct index_builder *bui
         int r = file_paths_give(&coco->annotations.paths, found->path, coco->root_fd, builder, &row);
 
         for (uint32_t i = 0; i < N_COLUMNS && r == 0; i++) {
+                if (idx[i] == LEFT_OUT)
+                        continue;
                 if (i == IMAGE_ID)
                         r = index_builder_set_value(builder, idx[i], &found->id, sizeof(found->id));
                 else if (i == SEGMENTATION)
@@ -260,9 +278,12 @@ static int make_index(struct coco *coco, struct index_builder **ret_builder) {
         if (r < 0)
                 return r;
         index_builder_set_field(builder, 0, "image", FIELD_PICTURE, false);
-        for (uint32_t i = 0; i < N_COLUMNS && r == 0; i++)
-                r = index_builder_add_column(builder, &COLUMNS[i], &idx[i]);
-        if (r == 0)
+        for (uint32_t i = 0; i < N_COLUMNS && r == 0; i++) {
+                idx[i] = LEFT_OUT;
+                if (!refusals_have(coco->refusals, COLUMNS[i].name))
+                        r = index_builder_add_column(builder, &COLUMNS[i], &idx[i]);
+        }
+        if (r == 0 && idx[LABELS] != LEFT_OUT)
                 r = give_names(coco, builder);
         if (r == 0)
                 r = index_builder_add_dir(builder, "", &coco->folder, &idx_root);
@@ -285,9 +306,12 @@ static int look_at_folder(struct coco *coco) {
 
 static int coco_build(int root_fd, const struct files *files, const struct format_options *options,
                       const struct index_watch *watch, struct index_builder **ret_builder, struct why *why) {
-        _cleanup_(coco_fini) struct coco coco = {
-                .root_fd = root_fd, .files = files, .watch = watch, .why = why, .fd = -1
-        };
+        _cleanup_(coco_fini) struct coco coco = { .root_fd = root_fd,
+                                                  .files = files,
+                                                  .watch = watch,
+                                                  .refusals = format_refusals(options),
+                                                  .why = why,
+                                                  .fd = -1 };
         int r;
 
         coco.path = format_option(options, "annotations");
@@ -318,22 +342,35 @@ static bool find(const struct schema *schema, const char *name, uint32_t *ret_id
         return false;
 }
 
+/* How many annotations has an image at most? Any column that has a row for each says so. */
+static bool find_most(const struct source *index, uint32_t *ret_n) {
+        static const unsigned ROWS[] = { ISCROWD, AREA, CATEGORY_IDS, BOXES };
+        uint64_t longest = 0;
+        uint32_t idx;
+        size_t at = 0;
+
+        while (at < ARRAY_SIZE(ROWS) && !find(&index->schema, COLUMNS[ROWS[at]].name, &idx))
+                at++;
+        if (at == ARRAY_SIZE(ROWS))
+                return false;
+        for (uint64_t i = 0; i < index->n_samples; i++) {
+                uint64_t n_bytes = source_length(index, i, idx);
+
+                longest = n_bytes > longest ? n_bytes : longest;
+        }
+        *ret_n = (uint32_t)(longest / dlp_dtype_bytes(COLUMNS[ROWS[at]].dtype) / (ROWS[at] == BOXES ? 4 : 1));
+        return true;
+}
+
 /* The segmentations once more, as what they become with a picture. */
 static void coco_extend(struct source *index) {
         struct schema *schema = &index->schema;
         struct schema_field masks = { .name = "masks", .kind = FIELD_MASKS };
-        uint32_t idx_segmentation, idx_labels;
-        uint64_t longest = 0;
+        uint32_t idx_segmentation;
 
         if (schema->n_fields == SCHEMA_FIELDS_MAX || !find(schema, COLUMNS[SEGMENTATION].name, &idx_segmentation) ||
-            !find(schema, COLUMNS[LABELS].name, &idx_labels))
-                return; /* not an index of ours */
-        for (uint64_t i = 0; i < index->n_samples; i++) {
-                uint64_t n_bytes = source_length(index, i, idx_labels);
-
-                longest = n_bytes > longest ? n_bytes : longest;
-        }
-        masks.max_rows = (uint32_t)(longest / sizeof(int64_t));
+            !find_most(index, &masks.max_rows))
+                return; /* not an index of ours, or nothing of its annotations can be served */
         masks.same_as = idx_segmentation + 1;
         schema->fields[schema->n_fields++] = masks;
 }
