@@ -1,5 +1,6 @@
 #include "tests/support/suite.h"
 
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -33,4 +34,8 @@ unsigned suite_rounds(unsigned n) {
         unsigned divisor = part ? (unsigned)strtoul(part, NULL, 10) : 1;
 
         return divisor > 1 && n > divisor ? n / divisor : n;
+}
+
+unsigned suite_stride(void) {
+        return suite_rounds(UINT_MAX) < UINT_MAX ? 3 : 1;
 }

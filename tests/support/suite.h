@@ -22,3 +22,6 @@ int suite_run(const char *name, const struct suite_row *rows, size_t n_rows);
 /* How many of n rounds of the same code are made: all of them, and under sanitizers and valgrind a part, since these
  * see in the first rounds what they see at all. run.py sets SUITE_ROUNDS_PART there: 10 for a tenth. */
 unsigned suite_rounds(unsigned n);
+
+/* The step of a loop over many of a kind: 1, and 3 where suite_rounds() gives a part. */
+unsigned suite_stride(void);

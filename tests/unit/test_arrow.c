@@ -212,7 +212,7 @@ START_TEST(a_file_that_is_cut_anywhere_is_refused) {
         _cleanup_(freep) uint8_t *bytes = read_vector(NAMES[_i], &n);
 
         ck_assert_int_eq(read_all(bytes, n), ARROW_END);
-        for (size_t k = 0; k < n; k++) {
+        for (size_t k = 0; k < n; k += suite_stride()) {
                 int r = read_all(bytes, k);
 
                 /* a stream that ends between two messages, without its end mark, is one of an older writer */
@@ -231,7 +231,7 @@ START_TEST(no_changed_byte_leads_out_of_the_file) {
         size_t n;
         _cleanup_(freep) uint8_t *bytes = read_vector(NAMES[_i], &n);
 
-        for (size_t k = 0; k < n; k++) {
+        for (size_t k = 0; k < n; k += suite_stride()) {
                 uint8_t was = bytes[k];
 
                 for (size_t i = 0; i < sizeof(VALUES); i++) {

@@ -301,7 +301,7 @@ END_TEST
 START_TEST(a_resume_deals_out_what_is_left_at_any_world_and_batch_size) {
         uint64_t state = 7;
 
-        for (int round = 0; round < 2000; round++) {
+        for (int round = 0; round < (int)suite_rounds(2000); round++) {
                 struct dlp_epoch_terms terms = { .n_positions = below(&state, 200), .partition = DLP_PARTITION_EXACT };
                 uint8_t seen[200] = { 0 };
                 uint64_t position = 0;
@@ -336,7 +336,7 @@ END_TEST
 START_TEST(a_run_that_goes_on_by_steps_stands_where_it_would_in_one_go) {
         uint64_t state = 11;
 
-        for (int round = 0; round < 2000; round++) {
+        for (int round = 0; round < (int)suite_rounds(2000); round++) {
                 struct dlp_epoch_terms terms = { .n_positions = below(&state, 100),
                                                  .world = 1 + (uint32_t)below(&state, 5),
                                                  .batch_size = 1 + (uint32_t)below(&state, 9),

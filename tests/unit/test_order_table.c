@@ -644,7 +644,11 @@ END_TEST
 /* ---- many threads -------------------------------------------------------------------------------------------- */
 
 #define N_THREADS 4
-#define N_EPOCHS  40
+#ifdef __SANITIZE_THREAD__
+#define N_EPOCHS 12
+#else
+#define N_EPOCHS 40
+#endif
 #define N_SAMPLES 30011u
 
 struct reader {
@@ -710,7 +714,7 @@ END_TEST
 static void *get_and_put(void *argument) {
         struct reader *reader = argument;
 
-        for (unsigned i = 0; i < 400; i++) {
+        for (unsigned i = 0; i < 10 * N_EPOCHS; i++) {
                 struct order_spec spec = { .terms = {
                                                    .n_samples = 20000 + i % 3, .seed = i % 5, .shuffle = i % 7 != 0 } };
                 struct order_table *table;

@@ -17,6 +17,7 @@
 #include "proto/frame.h"
 #include "proto/layout.h"
 #include "proto/ring.h"
+#include "tests/support/suite.h"
 
 /* ---- layout -------------------------------------------------------------------------------------------------- */
 
@@ -472,9 +473,7 @@ START_TEST(batches_change_hands_without_loss_in_any_order_of_release) {
         };
         uint64_t n_batches = runs[_i].n_batches;
 
-#ifdef __SANITIZE_THREAD__
-        n_batches /= 10;
-#endif
+        n_batches = suite_rounds((unsigned)n_batches);
         hand_over(runs[_i].depth, 1, n_batches);
         hand_over(runs[_i].depth, runs[_i].depth, n_batches);
 }

@@ -1428,7 +1428,7 @@ END_TEST
 
 int main(void) {
         Suite *suite = suite_create("recipe");
-        TCase *tcase = tcase_create("recipe");
+        TCase *tcase = tcase_create("recipe"), *large = tcase_create("large");
         SRunner *runner;
         int n_failed;
 
@@ -1450,7 +1450,6 @@ int main(void) {
         tcase_add_test(tcase, steps_without_resampling_move_pixels_and_nothing_else);
         tcase_add_test(tcase, a_small_picture_gets_a_black_border_also_mirrored);
         tcase_add_test(tcase, a_pipeline_equals_its_steps_one_by_one);
-        tcase_add_test(tcase, what_nobody_wants_any_more_is_given_up_between_steps_and_within_long_ones);
         tcase_add_test(tcase, a_picture_with_alpha_that_was_given_up_is_not_held_against_the_next);
         tcase_add_test(tcase, a_border_is_drawn_around_and_mirrored_with_the_picture);
         tcase_add_test(tcase, colours_change_as_pillow_changes_them);
@@ -1459,6 +1458,9 @@ int main(void) {
         tcase_add_test(tcase, a_crop_that_does_not_fit_names_both_sizes);
         tcase_add_test(tcase, mirroring_is_done_where_it_stands);
         suite_add_tcase(suite, tcase);
+        tcase_set_timeout(large, 60);
+        tcase_add_test(large, what_nobody_wants_any_more_is_given_up_between_steps_and_within_long_ones);
+        suite_add_tcase(suite, large);
         runner = srunner_create(suite);
         srunner_run_all(runner, CK_ENV);
         n_failed = srunner_ntests_failed(runner);

@@ -132,9 +132,7 @@ END_TEST
 
 /* A megabyte without a blank: every pair of it merges, or it is looked at for its end again and again. */
 START_TEST(a_long_word_takes_linear_time) {
-        enum {
-                N = 1 << 20
-        };
+        const size_t N = suite_rounds(1 << 20);
         static const char *const PARTS[] = {
                 "a", "ab", "e\xcc\x81", " ", "1", "\xe5\xad\x97", "\xcc\x81\xcc\xa3", "Aa'"
         };
