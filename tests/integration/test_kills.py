@@ -6,7 +6,7 @@ import sys
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
-from harness import VARIANT, case, equal, main
+from harness import VARIANT, case, equal, few, main
 from kills import Campaign, c_rank, python_rank
 
 
@@ -21,9 +21,10 @@ def campaign(box, commands, n_kills, **options):
     return counts
 
 
-@case("two trainers and their daemon, killed 150 times")
+# The moments are others in each run, so that sanitizers see many of them over the days.
+@case(f"two trainers and their daemon, killed {few(150, 50)} times")
 def _(box):
-    campaign(box, [c_rank(), c_rank()], 150)
+    campaign(box, [c_rank(), c_rank()], few(150, 50))
 
 
 @case("three ranks that seek all the time, each where it likes, and a daemon that is killed 25 times meanwhile")
@@ -32,9 +33,9 @@ def _(box):
     equal(counts["seeks"] > 25, True, f"seeks: {counts}")
 
 
-@case("three ranks that seek all the time, killed 60 times with their daemon, begin anew after what they wrote down last")
+@case("three ranks that seek all the time, killed with their daemon again and again, begin anew after what they wrote down last")
 def _(box):
-    counts = campaign(box, [c_rank()] * 3, 60, mean_seconds=0.06, options=["seeks=26", "round=15", "slots=4"])
+    counts = campaign(box, [c_rank()] * 3, few(60, 25), mean_seconds=0.06, options=["seeks=26", "round=15", "slots=4"])
     equal(counts["seeks"] > 25, True, f"seeks: {counts}")
 
 

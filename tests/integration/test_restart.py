@@ -8,7 +8,7 @@ import sys
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
-from harness import (BUILD, case, check_sequence, contains, equal, expected_order, identity_bytes, indices, main,
+from harness import (BUILD, case, check_sequence, contains, equal, expected_order, few, identity_bytes, indices, main,
                      patience, whole_order, within, write)
 from pyclient import Trainer, need
 
@@ -186,7 +186,7 @@ def _(box):
         for rank in range(2):
             env = dict(daemon.client_environment(), DATALOADERD_SOCKET=daemon.socket, RANK=str(rank), WORLD_SIZE="2",
                        TORCHELASTIC_RUN_ID=name)
-            processes.append(box.start([os.path.join(BUILD, "examples", "trainer"), "d", "25"], env=env,
+            processes.append(box.start([os.path.join(BUILD, "examples", "trainer"), "d", str(few(25, 12))], env=env,
                                        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, universal_newlines=True))
         return processes
 

@@ -6,7 +6,7 @@ import subprocess
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
-from harness import ROOT, case, equal, main, patience
+from harness import ROOT, case, equal, few, main, patience
 
 
 def soak(box, seconds, *arguments):
@@ -18,16 +18,16 @@ def soak(box, seconds, *arguments):
     return process.returncode, output
 
 
-@case("twenty seconds of everything at once: nothing is lost, twice or wrong, nothing grows")
+@case(f"{few(20, 10)} seconds of everything at once: nothing is lost, twice or wrong, nothing grows")
 def _(box):
-    status, output = soak(box, 20)
+    status, output = soak(box, few(20, 10))
     print("   " + output.splitlines()[0])
     equal(status, 0, f"exit status; {output[-6000:]}")
     samples = int(re.search(r"samples=(\d+)", output).group(1))
-    equal(samples > 1000, True, f"samples that were compared: {samples}")
+    equal(samples > few(1000, 300), True, f"samples that were compared: {samples}")
 
 
-@case("a trainer that passes over a batch is found out")
+@case("a trainer that passes over a batch is found out", sanitized=False)
 def _(box):
     status, output = soak(box, 20, "--lose-a-batch")
     equal(status, 1, f"exit status; {output[-3000:]}")
