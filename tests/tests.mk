@@ -63,13 +63,15 @@ ASAN_TESTS += $(FAULTS_TESTS)
 ONE_THREAD := test_arrow test_bars test_blur test_baseline_kernels test_baseline_tables test_chunks test_classes test_coco test_codec test_colors test_cpus test_cursor test_epoch_plan test_decode% test_documents test_elastic test_flac \
 	test_cluster test_color_kernels test_fetch_words test_finish_kernels test_folder test_hue test_imagefolder test_index_columns test_jpeg_kernels test_jpeg_rows test_jpeg_step test_json test_launch_% test_listing \
 	test_masks test_megatron test_moves test_noise test_npy% test_order test_padding test_page_cache test_philox \
-	test_plan test_progress test_recipe test_resize% test_settings test_shard test_shared test_sound test_stamp test_tdperm \
+	test_plan test_progress test_recipe test_resize% test_settings test_shard test_shared test_sound test_sound_features test_stamp test_tdperm \
 	test_tfrecord test_tokenizer test_top test_top_page test_groupers test_samplers test_torch_random test_journal test_tree test_tree_publish test_view test_warp_mix test_web_past
-TSAN_UNIT := $(filter-out $(ONE_THREAD),$(SANITIZED_UNIT))
+# Not test_index_memory: it makes indexes a thousand times, by one thread; what several do test_parted sees.
+TSAN_UNIT := $(filter-out $(ONE_THREAD) test_index_memory,$(SANITIZED_UNIT))
 # Of these a part alone: the rest runs on one thread, and decodes thousands of pictures.
 TSAN_TESTS := $(patsubst %/test_baseline,%/test_baseline@threads,$(call unit_in,tsan,$(TSAN_UNIT))) tsan:build/tsan/fuzz/replay_control $(call scripts_in,tsan,$(TSAN_SCRIPTS))
 FALLBACK_TESTS := $(call unit_in,fallback,$(FALLBACK_UNIT)) $(call scripts_in,fallback,$(FALLBACK_SCRIPTS))
-VALGRIND_TESTS := $(call unit_in,valgrind,$(VALGRIND_UNIT))
+# Of test_recipe not the group with pictures of megapixels: it took five sixths of the time, and ASan sees the same.
+VALGRIND_TESTS := $(patsubst %/test_recipe,%/test_recipe@recipe,$(call unit_in,valgrind,$(VALGRIND_UNIT)))
 
 # ---- what people type ----------------------------------------------------------------------------------------------
 

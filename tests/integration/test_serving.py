@@ -157,7 +157,7 @@ def longest_wait(box, daemon, epochs, turn):
     return longest / 1e9 / seconds
 
 
-@case("ranks that eat equally fast are served evenly: nobody waits for the others' epochs")
+@case("ranks that eat equally fast are served evenly: nobody waits for the others' epochs", without=("tsan", "fallback"))
 def _(box):
     daemon = box.daemon({"d": box.folder_of_pictures("d", 512, width=200, height=150)})
     daemon.read("d", limit=1)
