@@ -15,9 +15,14 @@ void columns_bytes(struct columns *columns, const char *bytes, size_t n, unsigne
         columns->bytes[columns->n] = '\0';
 }
 
-/* Of what is printable all but joiners, which not every terminal draws without a column. */
+static bool joins_or_selects(uint32_t point) {
+        return point == 0x200c || point == 0x200d || (point >= 0x180b && point <= 0x180f) ||
+               (point >= 0xfe00 && point <= 0xfe0f) || (point >= 0xe0100 && point <= 0xe01ef);
+}
+
+/* Of what is printable all but joiners and selectors of variants, which not every terminal draws without a column. */
 static bool is_shown(const char *text, uint32_t point, bool utf8) {
-        return text_printable_length(text) > 0 && (point < 0x80 || utf8) && point != 0x200c && point != 0x200d;
+        return text_printable_length(text) > 0 && (point < 0x80 || utf8) && !joins_or_selects(point);
 }
 
 /* The character at `text` and its columns; what is not shown is one '?'. Returns its bytes. */

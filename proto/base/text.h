@@ -2,7 +2,7 @@
  *
  * A file name or a client's option may hold any bytes: newlines would break the log, escapes a terminal, and bytes that
  * are not UTF-8 the JSON of dlctl. Printable here means: UTF-8 without what a terminal acts on and without what nobody
- * sees: controls (C0, C1), marks of direction, characters without width, tags. text.c has the table. */
+ * sees: controls (C0, C1), marks of direction, fillers and characters without width, tags. text.c has the table. */
 #pragma once
 
 #include <stdbool.h>

@@ -161,15 +161,15 @@ def _(box):
 
 @case("characters that are not seen or turn the text around are written out, in names, files and messages")
 def _(box):
-    name = "a\u202eb\u200b"
+    name = "a\u202eb\u200b\u3164\U000e0041"
     daemon = box.daemon({name: box.folder_of_files("d", 4), "e": damaged_folder(box, 2, "x\n\u2066.png")})
     daemon.read("e", pipeline="decode()", batch=1, on_error="skip")
-    attach(box, daemon, name, job="j\u2028\u00e4\u05d0")
+    attach(box, daemon, name, job="j\u2028\u00e4\u05d0\u2764\ufe0f")
     browser = browse(box, Web(box, daemon.socket))
-    shows(browser, "#job_list", "j\\u2028\u00e4\u05d0", "a\\u202eb\\u200b")
-    shows(browser, "#dataset_table", "a\\u202eb\\u200b")
+    shows(browser, "#job_list", "j\\u2028\u00e4\u05d0\u2764\ufe0f", "a\\u202eb\\u200b\\u3164\\u{e0041}")
+    shows(browser, "#dataset_table", "a\\u202eb\\u200b\\u3164\\u{e0041}")
     shows(browser, "#error_table", "x\\n\\u2066.png")
-    equal(browser.value("/[\\u200b\\u2028\\u202e\\u2066]/.test(document.documentElement.outerHTML.replace(/<script>[^]*<.script>/, ''))"), False,
+    equal(browser.value("/[\\u200b\\u2028\\u202e\\u2066\\u3164]/.test(document.documentElement.outerHTML.replace(/<script>[^]*<.script>/, ''))"), False,
           "characters that are not seen")
 
 

@@ -27,6 +27,7 @@ START_TEST(a_label_has_any_value_and_is_still_one) {
         label_is(NULL, "gr\xc3\xbc\xc3\x9f", "job=\"gr\xc3\xbc\xc3\x9f\"");
         label_is(NULL, "\xff\xc3", "job=\"\\\\xff\\\\xc3\"");
         label_is(NULL, "\xc2\x85\x1b[31m", "job=\"\\\\xc2\\\\x85\\\\x1b[31m\"");
+        label_is(NULL, "a\xe2\x80\xaez", "job=\"a\\\\xe2\\\\x80\\\\xaez\""); /* U+202E */
 }
 END_TEST
 

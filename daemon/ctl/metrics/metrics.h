@@ -53,7 +53,7 @@ void metrics_free(struct metrics *metrics);
 /* The text, the caller's (free), of *ret_n bytes. Returns 0 or -ENOMEM. */
 int metrics_write(const struct metrics *metrics, char **ret_text, size_t *ret_n);
 
-/* A label with its value, quoted and escaped: what is not UTF-8, and control characters, become \xNN, since one such
- * byte would spoil the whole scrape. `before` (may be NULL) is copied in front, with a comma. The caller's (free);
- * NULL: no memory. */
+/* A label with its value, quoted and escaped: what is not UTF-8 becomes \xNN, since one such byte would spoil the whole
+ * scrape, and so does what is not printable, since people read it in terminals and dashboards. `before` (may be NULL)
+ * is copied in front, with a comma. The caller's (free); NULL: no memory. */
 char *metrics_label(const char *before, const char *name, const char *value);

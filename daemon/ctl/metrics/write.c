@@ -8,6 +8,7 @@
 #include "daemon/ctl/metrics/metrics.h"
 #include "daemon/ctl/metrics/text.h"
 #include "proto/base/cleanup.h"
+#include "proto/base/text.h"
 #include "proto/base/utf8.h"
 
 #define BUCKET_STEP 2u /* every second power of two is a bucket of the histogram: 1 us, 4 us, 16 us, ... 67 s */
@@ -217,10 +218,10 @@ static void add_byte(struct text *text, unsigned char byte) {
 
 /* Returns how many bytes of the value were taken. */
 static size_t add_character(struct text *text, const char *value) {
-        uint32_t point = 0;
+        uint32_t point;
         size_t n = utf8_decode(value, SIZE_MAX, &point);
 
-        if (n == 0 || point < ' ' || (point >= 0x7f && point < 0xa0)) {
+        if (text_printable_length(value) == 0) {
                 add_byte(text, (unsigned char)*value);
                 for (size_t i = 1; i < n; i++)
                         add_byte(text, (unsigned char)value[i]);

@@ -37,10 +37,15 @@ function plural(n, one, many) {
   return `${count(n)} ${n === 1 ? one : many || `${one}s`}`;
 }
 
-/* Characters that are not seen, or that turn what follows around, are written out: a name must not look like another one. */
+/* Characters that are not seen, or that turn what follows around, are written out: a name must not look like another one. Joiners and
+   selectors of variants stay: scripts and pictures are written with them. */
+const UNSEEN = /(?![\u200c\u200d\ufe00-\ufe0f\u180b-\u180d\u180f\u{e0100}-\u{e01ef}])[\p{Cc}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}\ufff9-\ufffb]/gu;
+
 function plain(text) {
-  return text.replace(/[\u0000-\u001f\u007f-\u009f\u00ad\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb]/g, (c) =>
-    c === '\n' ? '\\n' : `\\u${c.charCodeAt(0).toString(16).padStart(4, '0')}`);
+  return text.replace(UNSEEN, (c) => {
+    const point = c.codePointAt(0).toString(16);
+    return c === '\n' ? '\\n' : point.length > 4 ? `\\u{${point}}` : `\\u${point.padStart(4, '0')}`;
+  });
 }
 
 /* Elements: make('p', {class: 'empty'}, 'text', child). Attributes are set as such, and no text is read as HTML. */
