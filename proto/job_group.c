@@ -50,6 +50,29 @@ static bool is_pod(struct span name) {
         return begins(name, "pod") || (begins(name, "kubepods") && find(name, "-pod"));
 }
 
+/* "0123...ef", or "libpod-0123...ef": the number of a container. */
+static bool is_container(struct span name) {
+        size_t n = 0;
+
+        while (n < name.n && isxdigit((unsigned char)name.at[name.n - 1 - n]))
+                n++;
+        return n == 64;
+}
+
+/* A unit of the system's, or a container, is one whatever its processes make of it: they may be allowed to make groups
+ * below their own, with names of their choice. Users' units are all in one slice, and Slurm's jobs in one scope. */
+static struct span unit_of(struct span path) {
+        struct span name = { path.at, 0 };
+
+        while (next_name(path, &name) && !begins(name, "user.slice")) {
+                bool is_unit = (ends(name, ".service") || ends(name, ".scope")) && !find(name, "slurm");
+
+                if (is_unit || is_container(name))
+                        return (struct span){ path.at, (size_t)(name.at + name.n - path.at) };
+        }
+        return path;
+}
+
 /* The path up to the job or pod; empty if there is none in it. */
 static struct span job_of(struct span path) {
         struct span name = { path.at, 0 };
@@ -109,6 +132,7 @@ uint64_t dlp_job_group_parse(const char *text) {
 
                 if (!split((struct span){ text, (size_t)(end - text) }, &hierarchy, &path))
                         continue;
+                path = unit_of(path);
                 job = job_of(path);
                 if (job.n > 0)
                         return number_of(job);

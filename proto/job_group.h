@@ -6,7 +6,12 @@
  *         /kubepods.slice/...-pod1234.slice/cri-....scope   up to the pod: its containers are one
  *         /user.slice/.../user@1000.service/a.service       the user's service; sessions are none, for what was
  *         /user.slice/user-1000.slice/session-3.scope       started there lives on after them
- *         any other                                         all of it */
+ *         /system.slice/a.service/x                         up to the service or scope
+ *         /docker/0123...ef/x                               up to the container
+ *         any other                                         all of it
+ *
+ * What is below a service, scope or container counts nowhere but in Slurm's scope: their processes may be allowed to
+ * make groups there, with names of their choice. */
 #pragma once
 
 #include <stdint.h>

@@ -10,6 +10,7 @@
 #define SLURM "/system.slice/slurmstepd.scope"
 #define PODS  "/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod"
 #define USER  "/user.slice/user-1000.slice/"
+#define HEX   "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcde"
 
 static const struct {
         const char *one, *other;
@@ -28,6 +29,13 @@ static const struct {
         { V2("/../pod1/a"), V2("/../pod2/a"), 0 },
         { V2("/docker/1"), V2("/docker/2"), 0 },
         { V2("/system.slice/train-a.service"), V2("/system.slice/train-b.service"), 0 },
+        { V2("/docker/" HEX "1/a"), V2("/docker/" HEX "1/job_1"), 1 },
+        { V2("/docker/" HEX "1"), V2("/docker/" HEX "2"), 0 },
+        { V2("/libpod-" HEX "1.scope/a"), V2("/libpod-" HEX "1.scope/user.slice/b.service"), 1 },
+        { V2("/system.slice/a.service/kubepods/podx"), V2("/system.slice/a.service/kubepods/pody"), 1 },
+        { V2("/system.slice/docker-1.scope/job_1"), V2("/system.slice/docker-1.scope/job_2/step_0"), 1 },
+        { V2("/system.slice/docker-1.scope/job_1"), V2("/system.slice/docker-2.scope/job_1"), 0 },
+        { V2("/system.slice/node7_slurmstepd.scope/job_1"), V2("/system.slice/node7_slurmstepd.scope/job_2"), 0 },
         { "1:name=systemd:/a\n0::/\n", "1:name=systemd:/b\n0::/\n", 0 },
         { "3:memory:/a\n1:name=systemd:/\n0::/\n", "3:memory:/b\n1:name=systemd:/\n0::/\n", 1 },
         { V2(USER "session-3.scope"), V2(USER "session-4.scope"), 1 },
