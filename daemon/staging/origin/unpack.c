@@ -31,7 +31,7 @@
 #define IDLE_BYTES       (64ull << 20)
 #define IDLE_ENTRY_BYTES 8192u
 
-#define MAGIC_BYTES   6u
+#define MAGIC_BYTES   10u
 #define INODES_EVERY  1024u /* names between two looks at how many are free */
 #define INODES_SPARE  4096u /* that must be left for others */
 #define INODES_SPARED 50u   /* or that part of all */
@@ -397,6 +397,12 @@ static int take_entry(struct unpacking *unpacking, struct archive_entry *entry) 
 
 /* ---- the whole ----------------------------------------------------------------------------------------------- */
 
+/* A tar whose first member is called BZh... is none. */
+static bool is_bzip2(const uint8_t *bytes, size_t n_bytes) {
+        return n_bytes >= 10 && bytes[3] >= '1' && bytes[3] <= '9' &&
+               (memcmp(bytes + 4, "1AY&SY", 6) == 0 || memcmp(bytes + 4, "\x17\x72\x45\x38\x50\x90", 6) == 0);
+}
+
 /* How the archive is compressed, by its first bytes; zstd's parallel writers begin with a frame to be skipped. */
 static int filter_of(const uint8_t *bytes, size_t n_bytes) {
         static const struct {
@@ -417,7 +423,8 @@ static int filter_of(const uint8_t *bytes, size_t n_bytes) {
         for (size_t i = 0; i < ARRAY_SIZE(FILTERS); i++)
                 if (n_bytes >= FILTERS[i].n_bytes &&
                     (bytes[0] | FILTERS[i].loose) == ((uint8_t)FILTERS[i].magic[0] | FILTERS[i].loose) &&
-                    memcmp(bytes + 1, FILTERS[i].magic + 1, FILTERS[i].n_bytes - 1) == 0)
+                    memcmp(bytes + 1, FILTERS[i].magic + 1, FILTERS[i].n_bytes - 1) == 0 &&
+                    (FILTERS[i].filter != ARCHIVE_FILTER_BZIP2 || is_bzip2(bytes, n_bytes)))
                         return FILTERS[i].filter;
         return ARCHIVE_FILTER_NONE;
 }
