@@ -703,17 +703,6 @@ def texts_of(box, *names):
 HOSTILE = {"pipeline": "text: tokens(hostile, truncation=none)"}
 
 
-def nice_of(house, name):
-    """The nice values of the daemon's threads of this name."""
-    values, folder = [], f"/proc/{house.daemon.pid}/task"
-    for thread in os.listdir(folder):
-        with contextlib.suppress(FileNotFoundError, ProcessLookupError), open(f"{folder}/{thread}/stat", encoding="ascii", errors="replace") as stat:
-            before, _, after = stat.read().rpartition(")")
-            if before.partition("(")[2] == name:
-                values.append(int(after.split()[16]))
-    return values
-
-
 @case("a tokenizer that takes long to read holds nobody up, is paid for, and is dropped with whoever asked; threads of who has many asked for weigh less")
 def _(box):
     cpu = str(min(os.sched_getaffinity(0)))  # of one, so that a few threads are many
@@ -721,7 +710,7 @@ def _(box):
                   user_memory=50)
     must_attach(house.client(ALICE), "t", job="own", pipeline="text")
     before, ticks = house.daemon.memory_used(), house.daemon.cpu_ticks()
-    usual = nice_of(house, "worker-0")[0]
+    usual = house.daemon.nice_of("worker-0")[0]
     alice = house.client(ALICE)
     alice.send(request("attach", attach_body("t", job="one", **HOSTILE)))
     must_attach(house.client(BOB), "t", job="plain",
@@ -747,17 +736,17 @@ def _(box):
 
     ticks = house.daemon.cpu_ticks()
     clients = ask(24)
-    within(30, lambda: max(nice_of(house, "background"), default=0) >= min(usual + 8, 19), "nice values of 24 threads")
+    within(30, lambda: max(house.daemon.nice_of("background"), default=0) >= min(usual + 8, 19), "nice values of 24 threads")
     for client in clients:
         client.close()
-    within(30, lambda: not nice_of(house, "background"), "all have left")
+    within(30, lambda: not house.daemon.nice_of("background"), "all have left")
     ticks = house.daemon.cpu_ticks() - ticks
     equal(ticks < 8 * once, True, f"what nobody waited for was not read to the end: {ticks} ticks, {once} for each")
     ask(24)
     house.start(ALICE, "read", "t", "--job", "made", "--pipeline", "text", "--sampler", "random(replacement=true, n=20000000)",
                 stdout=subprocess.DEVNULL)
     makers = []
-    within(60, lambda: makers.extend(nice_of(house, "sampler")) or makers, "an order is being made")
+    within(60, lambda: makers.extend(house.daemon.nice_of("sampler")) or makers, "an order is being made")
     equal(set(makers), {usual}, "the nice value of who makes the order")
     house.daemon.signal(signal.SIGTERM)
     equal(house.daemon.process.wait(timeout=patience(30)), 0, "exit status")

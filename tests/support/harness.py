@@ -458,6 +458,17 @@ class Daemon:
             time.sleep(0.01)
         return min(counts)
 
+    def nice_of(self, name):
+        """The nice values of the threads of this name."""
+        values, folder = [], f"/proc/{self.pid}/task"
+        for thread in os.listdir(folder):
+            with contextlib.suppress(FileNotFoundError, ProcessLookupError), \
+                 open(f"{folder}/{thread}/stat", encoding="ascii", errors="replace") as stat:
+                before, _, after = stat.read().rpartition(")")
+                if before.partition("(")[2] == name:
+                    values.append(int(after.split()[16]))
+        return values
+
     def reader(self, dataset, **options):
         """Starts a rank; see read_arguments() for the options."""
         self.n_readers += 1

@@ -14,6 +14,7 @@
 
 #include "daemon/base/log.h"
 #include "daemon/base/thread.h"
+#include "daemon/base/work/errand.h"
 #include "daemon/data/intake/intake_private.h"
 #include "daemon/data/source_compare.h"
 #include "proto/base/cleanup.h"
@@ -87,6 +88,7 @@ static void *run(void *argument) {
         struct why why;
         bool is_mine;
 
+        errand_begin(NULL, NULL); /* not with the nice value of what opened the stream, which has ended */
         while (!atomic_load(&intake->stop)) {
                 int r = intake_next(intake, &why);
 
@@ -95,6 +97,7 @@ static void *run(void *argument) {
                 if (r == INTAKE_OVER || (r != INTAKE_TAKEN && !rest(intake)))
                         break;
         }
+        errand_end();
         pthread_mutex_lock(&intake->lock);
         intake->is_ended = true;
         is_mine = intake->is_abandoned;
