@@ -16,7 +16,7 @@ import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
 from failing_fs import SmallDisk
-from harness import (DAEMON, case, config_text, contains, equal, expected_order, identity_bytes, indices, main, within,
+from harness import (DAEMON, Skip, case, config_text, contains, equal, expected_order, identity_bytes, indices, main, within,
                      write)
 from pyclient import trainer
 from tars import archive, check_raw, samples_of, web
@@ -149,6 +149,23 @@ def _(box):
         equal(indices(reader.good()), order_of(120, world=3, rank=rank, position=40, shuffle_buffer=16),
               f"rank {rank} of three")
     contains(daemon.refused("s", "121", first_position=121, job="x"), "ended with 120 samples")
+
+
+@case("the thread that goes on with a stream has not the nice value of the many that waited for their streams' first shards")
+def _(box):
+    writers = [Writer(box.path(f"s{i}")) for i in range(12)]
+    daemon = box.daemon({f"s{i}": stream(writer.folder) for i, writer in enumerate(writers)},
+                        program=["taskset", "-c", str(min(os.sched_getaffinity(0)))])  # of one, so that a few threads are many
+    readers = [daemon.reader(f"s{i}", shuffle=False, batch=1) for i in range(len(writers))]
+    within(30, lambda: len(daemon.nice_of("background")) == len(writers), "all wait")
+    usual = daemon.nice_of("worker-0")[0]
+    if max(daemon.nice_of("background")) == usual or os.getuid() != 0:
+        raise Skip("only root may lower a nice value again")
+    for writer in writers:
+        writer.shard(2)
+    for reader in readers:
+        reader.wait_lines(1)
+    within(30, lambda: set(daemon.nice_of("stream")) == {usual}, "nice values of the streams' threads")
 
 
 @case("a shard that is not whole is waited for; jobs, status and the trainer say so, and an interrupt works meanwhile")
@@ -308,8 +325,9 @@ def _(box):
     equal(os.listdir(box.path("spool")), [], "the spool after all")
 
 
-def write_pipe(path, numbers, size=700, pauses=(), wait=None, cut=0):
-    """A tar archive into a pipe, as tar does it; after the samples of these numbers it calls wait(number)."""
+def write_pipe(path, numbers, size=700, pauses=(), wait=None, cut=0, linked=()):
+    """A tar archive into a pipe, as tar does it; after the samples of these numbers it calls wait(number). `linked` are
+    those whose file is a symbolic link to that of the first."""
     whole = io.BytesIO()
     with contextlib.suppress(BrokenPipeError), open(path, "wb", buffering=0) as pipe:
         with tarfile.open(fileobj=whole, mode="w") as tar:
@@ -317,6 +335,8 @@ def write_pipe(path, numbers, size=700, pauses=(), wait=None, cut=0):
                 for name, content in members_of(number, size(number) if callable(size) else size):
                     info = tarfile.TarInfo(name)
                     info.size = len(content)
+                    if number in linked and name.endswith(".bin"):
+                        info.type, info.linkname, info.size = tarfile.SYMTYPE, "000000.bin", 0
                     tar.addfile(info, io.BytesIO(content))
                 if number in pauses:
                     pipe.write(whole.getvalue())
@@ -359,20 +379,21 @@ def _(box):
     equal(os.listdir(box.path("spool")), [], "the spool afterwards")
 
 
-@case("a pipe that is cut, one with a sample longer than a shard, and one for which the spool is too small")
+@case("a pipe that is cut, one with a sample longer than a shard, and one for which the spool is too small; a link to an earlier part")
 def _(box):
-    for name in ("cut", "long", "small", "plain", "auto"):
+    for name in ("cut", "linked", "long", "small", "plain", "auto"):
         os.mkfifo(box.path(name))
     daemon = box.daemon({
-        "cut": stream(box.path("cut")), "long": stream(box.path("long"), field_limit="8MiB"),
+        "cut": stream(box.path("cut")), "linked": stream(box.path("linked")), "long": stream(box.path("long"), field_limit="8MiB"),
         "small": stream(box.path("small"), spool_limit="1500KiB"), "plain": web(box.path("plain")),
         "auto": {"path": box.path("auto"), "format": "auto"}}, memory_limit="512MiB")
     daemon.refused("plain", "is a pipe", "stream = yes")
     daemon.refused("auto", "is a pipe", 'format = "webdataset"')
-    sizes = {"cut": 700, "long": lambda number: 3 << 20 if number % 3 == 1 else 10, "small": 700}
-    numbers = {"cut": range(1600), "long": range(9), "small": range(3000)}
+    sizes = {"cut": 700, "linked": 700, "long": lambda number: 3 << 20 if number % 3 == 1 else 10, "small": 700}
+    numbers = {"cut": range(1600), "linked": range(1600), "long": range(9), "small": range(3000)}
     writers = [threading.Thread(target=write_pipe, args=(box.path(name), numbers[name]), daemon=True,
-                                kwargs={"size": sizes[name], "cut": 12000 * (name == "cut")}) for name in sizes]
+                                kwargs={"size": sizes[name], "cut": 12000 * (name == "cut"),
+                                        "linked": (9, 1500) if name == "linked" else ()}) for name in sizes]
     for writer in writers:
         writer.start()
     lines = daemon.reader("cut", shuffle=False, batch=16, on_error="skip", pipeline="cls; bin: raw").good()
@@ -380,6 +401,10 @@ def _(box):
     if not 1590 <= len(lines) < 1600:
         raise AssertionError(f"{len(lines)} samples of a pipe that lacks the last ones")
     contains(daemon.dlctl("errors", "cut").stdout, "cut")
+    lines = daemon.reader("linked", shuffle=False, batch=16, on_error="skip", pipeline="cls; bin: raw").good()
+    equal([line["fields"]["cls"]["value"] for line in lines], [i for i in range(1600) if i != 1500], "labels")
+    equal(lines[9]["fields"]["bin"], lines[0]["fields"]["bin"], "bytes of a link within a part")
+    contains(row_of(daemon, "linked")["text"], '"001500.bin" is a symbolic link to "000000.bin"', "--dereference")
     lines = daemon.reader("long", shuffle=False, batch=1, pipeline="cls; bin: raw").good()
     equal([line["fields"]["bin"]["sha256"] for line in lines],
           [hashlib.sha256(identity_bytes(i, sizes["long"](i))).hexdigest() for i in range(9)], "bytes")

@@ -46,6 +46,7 @@ struct haul {
         uint64_t end;        /* of the last member that was walked over */
         uint64_t last_begin; /* of the first header of the last sample */
         char key[INTAKE_NAME_MAX + 1];
+        char passed_over[DLP_TEXT_MAX]; /* tar_passed_over() */
 };
 
 struct haul_sample {

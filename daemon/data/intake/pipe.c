@@ -145,6 +145,19 @@ static int open_pipe(struct intake *intake, const char *name, struct why *why) {
 
 /* ---- shards ---------------------------------------------------------------------------------------------------- */
 
+/* What an earlier part of the pipe had is in another file, and its names are not kept. */
+static void tell_passed_over(struct intake *intake, const char *name, const struct haul *haul) {
+        struct why why;
+
+        if (!haul->passed_over[0])
+                return;
+        why_set(&why, 0,
+                "%s: %s, which is not among the samples around it: an earlier part of a pipe cannot be linked to, and "
+                "its sample lacks it; write the file in place of the link (tar --dereference)",
+                name, haul->passed_over);
+        intake_trouble(intake, &why);
+}
+
 /* Makes a shard of the whole samples in the file. `is_end`: there will be no more bytes, so what is not whole is
  * damage. Returns INTAKE_TAKEN, INTAKE_WAITS if there is no whole sample yet, or an errno. */
 static int cut(struct intake *intake, const char *name, bool is_end, struct why *why) {
@@ -165,6 +178,8 @@ static int cut(struct intake *intake, const char *name, bool is_end, struct why 
                 r = intake_take_walked(intake, name, pipe->path, &status, &haul, why);
         if (!intake->samples.pieces)
                 intake->n_fields = 0;
+        if (r == INTAKE_TAKEN && !is_first)
+                tell_passed_over(intake, name, &haul);
         if (r == INTAKE_TAKEN && is_whole)
                 pipe->has_end = true;
         else if (r == INTAKE_TAKEN)

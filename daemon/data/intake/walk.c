@@ -172,6 +172,7 @@ int intake_walk(struct intake *intake, int fd, const char *name, const struct st
         else if (r < 0)
                 return r;
         haul->is_cut = tar && tar_is_cut(tar);
+        snprintf(haul->passed_over, sizeof(haul->passed_over), "%s", tar ? tar_passed_over(tar) : "");
         if (haul->damage.text[0])
                 leave_out_last(haul);
         return 0;

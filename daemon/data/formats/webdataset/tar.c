@@ -31,6 +31,7 @@ struct tar {
         struct tar_links *links; /* of an archive with links, from the first one on */
         bool is_sparse;
         bool is_cut;
+        struct why passed_over;
 };
 
 #define TYPE 156 /* offset of the byte that gives the type of a header */
@@ -464,6 +465,7 @@ static int resolve(struct tar *tar, const atomic_bool *cancel, struct tar_member
                 tar->is_cut = true;
         else if (r == TAR_LINK_LEADS_NOWHERE || r == TAR_LINK_LEADS_OUT) {
                 indexing_count_hidden();
+                why_set(&tar->passed_over, 0, "\"%s\" is a symbolic link to \"%s\"", member->name, member->target);
                 return GOES_ON;
         }
         return why_set(why, -EBADMSG, "at byte %" PRIu64 ": \"%s\" is a %s link to \"%s\", %s; make the archive anew%s",
@@ -481,4 +483,8 @@ int tar_next(struct tar *tar, const atomic_bool *cancel, struct tar_member *ret_
                         r = resolve(tar, cancel, ret_member, why);
         } while (r == GOES_ON);
         return r;
+}
+
+const char *tar_passed_over(const struct tar *tar) {
+        return tar->passed_over.text;
 }

@@ -50,7 +50,11 @@ void tar_closep(struct tar **tar);
  * reading. Blocks as the file system does. */
 int tar_next(struct tar *tar, const atomic_bool *cancel, struct tar_member *ret_member, struct why *why);
 
-/* The same, but links come as they are. */
+/* The last symbolic link that tar_next() has passed over because the archive does not have what it leads to, as the
+ * beginning of a sentence; "": none. */
+const char *tar_passed_over(const struct tar *tar);
+
+/* The same as tar_next(), but links come as they are. */
 int tar_step(struct tar *tar, struct tar_member *ret_member, struct why *why);
 
 /* A member's name without the "./" that `tar -C DIR .` gives it. */
