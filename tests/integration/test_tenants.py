@@ -212,7 +212,8 @@ def _(box):
 CONTAINERS = (["unshare", "-Ur"],
               ["setpriv", "--bounding-set=-sys_admin"],
               ["setpriv", "--bounding-set=-dac_override"],
-              ["setpriv", "--bounding-set=-sys_admin", f"--reuid={OWNER}", f"--regid={OWNER}", "--clear-groups"])
+              ["setpriv", "--bounding-set=-sys_admin", f"--reuid={OWNER}", f"--regid={OWNER}", "--clear-groups"],
+              ["setpriv", "--securebits=+noroot", "--inh-caps=-all"])  # which root alone needs: whom it becomes is himself
 
 
 def containers():
