@@ -211,6 +211,8 @@ static int encode_kept(const struct encoding *encoding, const uint8_t *word, siz
 
         if (kept->n_bytes == n && memcmp(kept->bytes, word, n) == 0) {
                 n_tokens = kept->n_tokens * sizeof(uint32_t);
+                if (n_tokens == 0) /* perhaps there are none at all yet, and no memory for them */
+                        return 0;
                 if (grow_more(&memory->tokens, n_tokens) < 0)
                         return -ENOMEM;
                 memcpy((uint8_t *)memory->tokens.items + n_before, kept->tokens, n_tokens);
