@@ -99,7 +99,8 @@ def _(box):
     write(box.path("parts", "train-00001-of-00002", "a.jsonl"), b'{"x": 1}\n')
     daemon = box.daemon({**{name: {"path": box.path(name, "*", "*.jsonl"), "format": "jsonl"} for name in ("folders", "parts")},
                          **{name: {"path": box.path(name), "format": "jsonl"} for name in ("fold", "counted")},
-                         **{name: {"path": box.path(name), "format": "jsonl"} for name in ("split", "one", "gap", "names", "hashes", *others)}})
+                         "split": {"path": box.path("split", "*.jsonl"), "format": "jsonl"},
+                         **{name: {"path": box.path(name), "format": "jsonl"} for name in ("one", "gap", "names", "hashes", *others)}})
     for name, spelling in others.items():
         daemon.refused(name, "1 is missing: " + spelling.format(1))
     daemon.refused("split", "of 5 files", "3 are missing: test-00001-of-00005.jsonl, test-00002-of-00005.jsonl, test-00004-of-00005.jsonl")

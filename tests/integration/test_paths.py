@@ -10,7 +10,7 @@ import zipfile
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
 from harness import ROOT, case, contains, equal, identity_bytes, identity_pixels, indices, main, png, within, write
 from tars import archive, check_raw, npy, samples_in, web
-from tfrecords import record_file
+from tfrecords import example, ints, record_file
 
 
 def texts(path, numbers):
@@ -225,6 +225,52 @@ def _(box):
     daemon.stop()
     daemon.start()
     equal(numbers_of(daemon.read("star", pipeline="n;", shuffle=False)), [0, 1, 55], "a file more")
+
+
+@case("training and test side by side in a folder are not one dataset, in any format: split chooses one by its name, and a pattern names all")
+def _(box):
+    def put(kind, name, number):
+        path = box.path(kind, name)
+        if kind == "webdataset":
+            archive(path, [(f"{number}.n.txt", b"%d" % number)])
+        elif kind in ("parquet", "arrow"):
+            write(path, vector("differing", kind, f"{number % 2}.{kind}"))
+        elif kind == "tfrecord":
+            write(path, record_file([example(n=ints(number))]))
+        else:
+            write(path, {"csv": b"n,m\n%d,1\n", "jsonl": b'{"n": %d}\n', "text": b"%d\n"}[kind] % number)
+
+    kinds = {"csv": ("train.csv", "test.csv"), "jsonl": ("x_train.jsonl", "x_val.jsonl"), "text": ("train-0.txt", "dev.txt"),
+             "webdataset": ("in1k-train-0001.tar", "in1k-validation-01.tar"), "parquet": ("train-00000-of-00001.parquet", "test.parquet"),
+             "arrow": ("squad-train.arrow", "squad-validation.arrow"),
+             "tfrecord": ("mnist-train.tfrecord-00000-of-00001", "mnist-test.tfrecord-00000-of-00001")}
+    datasets = {}
+    for kind, names in kinds.items():
+        for number, name in enumerate(names):
+            put(kind, name, number)
+        datasets[kind] = {"path": box.path(kind), "format": kind}
+        datasets[f"{kind}-auto"] = {"path": box.path(kind), "format": "auto"}
+        datasets[f"{kind}-all"] = {"path": box.path(kind, "*"), "format": kind}
+        datasets[f"{kind}-one"] = {"path": box.path(kind), "format": kind, "split": "mnist-train.tfrecord" if kind == "tfrecord" else "train"}
+        datasets[f"{kind}-none"] = {"path": box.path(kind), "format": kind, "split": "held"}
+    for number, name in enumerate(("trainees.csv", "testify.csv", "evaluate.csv", "a-train-b.csv", "validity-1.csv", "train-1.csv", "b.train.csv")):
+        write(box.path("others", name), b"n,m\n%d,1\n" % number)
+    for number, name in enumerate(("000000-train-00000-of-00002.tar", "000001-train-00001-of-00002.tar")):  # as a staging calls them
+        archive(box.path("staged", name), [(f"{number}.n.txt", b"%d" % number)])
+    write(box.path("each", "train_1.txt"), b"1")
+    write(box.path("each", "test_1.txt"), b"1")
+    daemon = box.daemon({**datasets, "others": {"path": box.path("others"), "format": "csv"}, "staged": web(box.path("staged")),
+                         "rule": {"path": box.path("csv"), "format": "csv", "split": "train[0:1]"},
+                         "each": {"path": box.path("each"), "format": "text", "sample": "file"}})
+    for kind in kinds:
+        for name in (kind, f"{kind}-auto"):
+            daemon.refused(name, "has several splits", 'split = "..."', "train", box.path(kind) + "/*")
+        daemon.refused(f"{kind}-none", 'no split "held"', "choose one of", "train")
+    counts = {name: len(daemon.read(name, batch=1, shuffle=False)) for kind in kinds for name in (f"{kind}-one", f"{kind}-all")}
+    equal(counts, {f"{kind}-{name}": counts["arrow-" + name] if kind == "parquet" else n * (2 if kind == "arrow" else 1)
+                   for kind in kinds for name, n in (("one", 1), ("all", 2))}, "samples")
+    equal(daemon.read("csv-one", pipeline="n;")[0]["fields"]["n"]["value"], 0, "the file of the split")
+    equal([len(daemon.read(name, batch=1)) for name in ("others", "staged", "rule", "each")], [7, 2, 1, 2], "one split, or none")
 
 
 def stored_zip(files):

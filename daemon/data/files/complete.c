@@ -133,8 +133,7 @@ static const char *base_of(const char *name) {
         return slash ? slash + 1 : name;
 }
 
-/* A staging that converts files has them as "000007-train-00001-of-00003.tar", each with another number. */
-static bool are_in_sequence(const char *const *names, size_t n) {
+size_t files_sequence(const char *const *names, size_t n) {
         uint64_t number, before = 0;
 
         for (size_t i = 0; i < n; i++) {
@@ -142,15 +141,15 @@ static bool are_in_sequence(const char *const *names, size_t n) {
 
                 if (strspn(base, "0123456789") != SEQUENCE || base[SEQUENCE] != '-' ||
                     !read_digits(base, SEQUENCE, &number) || (i > 0 && number <= before))
-                        return false;
+                        return 0;
                 before = number;
         }
-        return n > 1;
+        return n > 1 ? SEQUENCE + 1 : 0;
 }
 
 int files_check_complete(const char *const *names, size_t n, struct why *why) {
         _cleanup_(freep) struct numbered *files = calloc(n + 1, sizeof(*files));
-        size_t n_before = are_in_sequence(names, n) ? SEQUENCE + 1 : 0, n_files = 0;
+        size_t n_before = files_sequence(names, n), n_files = 0;
         int r = 0;
 
         if (!files)

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "daemon/base/machine/beneath.h"
+#include "daemon/data/files/splits.h"
 #include "daemon/data/index/index_stamp.h"
 #include "daemon/data/index/indexing.h"
 #include "proto/base/cleanup.h"
@@ -91,6 +92,16 @@ int listed_find(struct listed *listed, int root_fd, const struct files *files, b
         memcpy(listed->names, files->names, files->n_names * sizeof(*listed->names));
         listed->n = files->n_names;
         return 0;
+}
+
+int listed_choose(struct listed *listed, const struct files *files, const char *split, struct why *why) {
+        if (files->n_names == 0)
+                return splits_choose(files->root, split, listed->names, &listed->n, why);
+        return split ? why_set(why, -EINVAL,
+                               "%s/%s: the path names the files, so split = \"%s\" chooses nothing; name the folder, "
+                               "or leave split out",
+                               files->root, files->names[0], split)
+                     : 0;
 }
 
 int listed_open(int root_fd, const char *root, const char *name, int64_t *settled_ns, struct stat *ret_status,

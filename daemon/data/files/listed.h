@@ -23,6 +23,10 @@ struct listed {
 int listed_find(struct listed *listed, int root_fd, const struct files *files, bool (*is_taken)(const char *name),
                 int64_t *settled_ns, struct why *why);
 
+/* Leaves the files of one split (data/files/splits.h), if the path is a folder; where it names the files, `split` must
+ * be NULL. Returns 0 or -EINVAL with `why`. */
+int listed_choose(struct listed *listed, const struct files *files, const char *split, struct why *why);
+
 /* Takes a struct of zeroes. */
 void listed_fini(struct listed *listed);
 

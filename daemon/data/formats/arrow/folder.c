@@ -10,6 +10,7 @@
 
 #include "daemon/base/little_endian.h"
 #include "daemon/base/machine/beneath.h"
+#include "daemon/data/files/splits.h"
 #include "daemon/data/format_tell.h"
 #include "daemon/data/formats/arrow/table/message.h"
 #include "daemon/data/index/index_layout.h"
@@ -158,10 +159,10 @@ static int by_name(const void *one, const void *other) {
 }
 
 /* Adds the listed names in their order, without those of caches if there are others. */
-static int add_sorted(const struct finding *finding, const char *names, size_t n) {
+static int add_sorted(const struct finding *finding, const char *names, size_t n, const char *split) {
         _cleanup_(freep) const char **sorted = calloc(n, sizeof(*sorted));
-        size_t n_caches = 0;
-        int r = 0;
+        size_t n_caches = 0, n_taken = 0;
+        int r;
 
         if (!sorted)
                 return no_memory(finding);
@@ -170,13 +171,16 @@ static int add_sorted(const struct finding *finding, const char *names, size_t n
                 n_caches += strncmp(names, "cache-", 6) == 0;
         }
         qsort(sorted, n, sizeof(*sorted), by_name);
-        for (size_t i = 0; i < n && r == 0; i++)
+        for (size_t i = 0; i < n; i++)
                 if (n_caches == n || strncmp(sorted[i], "cache-", 6) != 0)
-                        r = add_file(finding, sorted[i]);
+                        sorted[n_taken++] = sorted[i];
+        r = splits_choose(finding->root, split, sorted, &n_taken, finding->why);
+        for (size_t i = 0; i < n_taken && r == 0; i++)
+                r = add_file(finding, sorted[i]);
         return r;
 }
 
-static int list_folder(const struct finding *finding) {
+static int list_folder(const struct finding *finding, const char *split) {
         _cleanup_(growing_fini) struct growing names = { 0 };
         int fd = beneath_open(finding->root_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), r = 0;
         DIR *dir = fd < 0 ? NULL : fdopendir(fd);
@@ -210,7 +214,7 @@ static int list_folder(const struct finding *finding) {
                                "%s: it has no Arrow file; the path of an arrow dataset is a folder that "
                                "save_to_disk() wrote, a folder of .arrow files, or such a file",
                                finding->root);
-        return add_sorted(finding, (const char *)names.bytes, n);
+        return add_sorted(finding, (const char *)names.bytes, n, split);
 }
 
 /* ---- splits ---------------------------------------------------------------------------------------------------- */
@@ -240,10 +244,8 @@ static int choose_split(const struct finding *finding, const char *split) {
 
         if (r < 0)
                 return r;
-        if (r == NOT_THERE)
-                return split ? why_set(finding->why, -EINVAL, "%s: has no splits, but split = \"%s\" is set",
-                                       finding->root, split)
-                             : 0;
+        if (r == NOT_THERE) /* names of files may say it */
+                return 0;
         splits = cJSON_GetObjectItemCaseSensitive(dictionary.root, "splits");
         if (!split && cJSON_GetArraySize(splits) == 1)
                 split = cJSON_GetStringValue(cJSON_GetArrayItem(splits, 0));
@@ -280,8 +282,11 @@ static int find_in_folder(const struct finding *finding, const char *split) {
         if (r == NOT_THERE && folder->part[0])
                 return why_set(finding->why, -ENOENT, "%s/%s: has no " STATE "; save the dataset again", finding->root,
                                folder->part);
+        if (r == 0 && split && !folder->part[0])
+                return why_set(finding->why, -EINVAL, "%s: has no splits, but split = \"%s\" is set", finding->root,
+                               split);
         if (r >= 0)
-                r = r == NOT_THERE ? list_folder(finding) : list_saved(finding, state.root);
+                r = r == NOT_THERE ? list_folder(finding, split) : list_saved(finding, state.root);
         if (r == 0)
                 r = read_json_of_part(finding, INFO, &folder->info);
         return r < 0 ? r : 0;

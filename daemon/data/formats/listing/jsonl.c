@@ -415,7 +415,12 @@ static int jsonl_is_it(int root_fd, const struct files *files) {
 static int jsonl_build(int root_fd, const struct files *files, const struct format_options *options,
                        const struct index_watch *watch, struct index_builder **ret_builder, struct why *why) {
         _cleanup_(table_fini) struct record_table table = {
-                .listing = { .root_fd = root_fd, .files = files, .watch = watch, .why = why, .format = "jsonl" },
+                .listing = { .root_fd = root_fd,
+                             .files = files,
+                             .watch = watch,
+                             .why = why,
+                             .format = "jsonl",
+                             .split = format_option(options, "split") },
                 .refusals = format_refusals(options),
                 .syntax = COLUMNS_JSON,
         };
@@ -427,7 +432,7 @@ static int jsonl_build(int root_fd, const struct files *files, const struct form
         return r < 0 ? r : table_make_index(&table, ret_builder);
 }
 
-static const char *const OPTIONS[] = { "files", "raw", "label", NULL };
+static const char *const OPTIONS[] = { "files", "raw", "label", "split", NULL };
 
 const struct format FORMAT_JSONL = {
         .name = "jsonl",

@@ -111,6 +111,8 @@ static int find_files(struct text_listing *listing, listing_takes is_taken, list
                                "%s: there is no file of the format %s in it; the path of such a dataset is a file, a "
                                "folder of files, or a pattern such as DIR/x-{000..127}",
                                listing->files->root, listing->format);
+        if (r == 0 && (listing->split || !listing->may_be_of_several))
+                r = listed_choose(&listing->found, listing->files, listing->split, listing->why);
         return r;
 }
 

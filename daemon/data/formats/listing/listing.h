@@ -25,6 +25,8 @@ struct text_listing {
         const struct index_watch *watch;
         struct why *why;
         const char *format;        /* its name, for messages */
+        const char *split;         /* the one that is meant of a folder with several (files/splits.h), or NULL */
+        bool may_be_of_several;    /* splits: each file is a sample */
         struct text_window window; /* on that file */
         bool is_inside;            /* the window begins with a record, the file with others that were read before */
         uint64_t n_samples;        /* found so far */

@@ -145,11 +145,16 @@ static int text_build(int root_fd, const struct files *files, const struct forma
                       const struct index_watch *watch, struct index_builder **ret_builder, struct why *why) {
         const char *sample = format_option(options, "sample");
         _cleanup_(text_dataset_fini) struct text_dataset dataset = {
-                .listing = { .root_fd = root_fd, .files = files, .watch = watch, .why = why, .format = "text" },
+                .listing = { .root_fd = root_fd,
+                             .files = files,
+                             .watch = watch,
+                             .why = why,
+                             .format = "text",
+                             .split = format_option(options, "split") },
         };
         int r;
 
-        dataset.is_by_file = sample && strcmp(sample, "file") == 0;
+        dataset.is_by_file = dataset.listing.may_be_of_several = sample && strcmp(sample, "file") == 0;
         if (sample && !dataset.is_by_file && strcmp(sample, "line") != 0)
                 return why_set(why, -EINVAL, "sample = \"%s\": \"line\" or \"file\" was expected", sample);
         r = listing_walk(&dataset.listing, is_text, NULL, read_text, dataset.is_by_file ? NULL : &PARTS, &dataset);
@@ -159,7 +164,7 @@ static int text_build(int root_fd, const struct files *files, const struct forma
         return r < 0 ? listing_no_memory(&dataset.listing, r) : 0;
 }
 
-static const char *const OPTIONS[] = { "sample", NULL };
+static const char *const OPTIONS[] = { "sample", "split", NULL };
 
 const struct format FORMAT_TEXT = {
         .name = "text",

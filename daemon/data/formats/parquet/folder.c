@@ -1,6 +1,5 @@
 #include "daemon/data/formats/parquet/folder.h"
 
-#include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -10,6 +9,7 @@
 #include "daemon/base/machine/beneath.h"
 #include "daemon/base/machine/disk.h"
 #include "daemon/data/files/below.h"
+#include "daemon/data/files/splits.h"
 #include "daemon/data/format_tell.h"
 #include "daemon/data/formats/parquet/footer.h"
 #include "daemon/data/index/index_layout.h"
@@ -17,8 +17,7 @@
 #include "daemon/data/index/indexing.h"
 #include "proto/base/cleanup.h"
 
-#define ENDING     ".parquet"
-#define SPLITS_MAX 64u
+#define ENDING ".parquet"
 
 #define FOLDERS_TOLD 16u /* in a message */
 
@@ -49,65 +48,10 @@ static int no_memory(const struct finding *finding) {
 
 /* ---- names ----------------------------------------------------------------------------------------------------- */
 
-/* Length of the name without its ending; 0 if it has another one. */
-static size_t stem_of(const char *name) {
+static bool is_parquet(const char *name) {
         size_t n = strlen(name), n_ending = strlen(ENDING);
 
-        return name[0] != '.' && n > n_ending && strcmp(name + n - n_ending, ENDING) == 0 ? n - n_ending : 0;
-}
-
-static bool is_parquet(const char *name) {
-        return stem_of(name) > 0;
-}
-
-static size_t count_digits(const char *text, size_t n) {
-        size_t i = 0;
-
-        while (i < n && isdigit((unsigned char)text[i]))
-                i++;
-        return i;
-}
-
-/* Length of what comes before "-00000-of-00005"; 0 if that is not there. Older writers have "-" and a digest after it.
- */
-static size_t numbered_split(const char *stem, size_t n) {
-        for (size_t i = 1; i + 1 < n; i++) {
-                const char *at = stem + i + 1, *end = stem + n;
-                size_t n_digits = stem[i] == '-' ? count_digits(at, (size_t)(end - at)) : 0;
-
-                at += n_digits;
-                if (n_digits < 5 || end - at < 9 || strncmp(at, "-of-", 4) != 0)
-                        continue;
-                at += 4;
-                n_digits = count_digits(at, (size_t)(end - at));
-                at += n_digits;
-                if (n_digits >= 5 && (at == end || *at == '-'))
-                        return i;
-        }
-        return 0;
-}
-
-/* Length of the split at the beginning of a name: that of a numbered file, or one of the usual words. 0: it has none.
- */
-static size_t split_of(const char *name) {
-        static const char *const WORDS[] = { "training", "train",   "validation", "valid",      "val",
-                                             "dev",      "testing", "test",       "evaluation", "eval" };
-        size_t n = stem_of(name), n_numbered = numbered_split(name, n);
-
-        for (size_t i = 0; i < ARRAY_SIZE(WORDS) && n_numbered == 0; i++) {
-                size_t n_word = strlen(WORDS[i]);
-
-                if (n >= n_word && strncmp(name, WORDS[i], n_word) == 0 &&
-                    (n == n_word || strchr("-_. 0123456789", name[n_word])))
-                        return n_word;
-        }
-        return n_numbered;
-}
-
-static bool is_of_split(const char *name, const char *split) {
-        size_t n = strlen(split), n_stem = stem_of(name);
-
-        return (split_of(name) == n || n_stem == n) && strncmp(name, split, n) == 0;
+        return name[0] != '.' && n > n_ending && strcmp(name + n - n_ending, ENDING) == 0;
 }
 
 /* ---- folders --------------------------------------------------------------------------------------------------- */
@@ -188,40 +132,19 @@ static int add_file(const struct finding *finding, const char *name) {
 
 /* ---- splits ---------------------------------------------------------------------------------------------------- */
 
-/* Writes the splits of the files, separated by commas. Returns how many there are. */
-static size_t list_splits(const struct found *found, char *text, size_t size) {
-        const char *splits[SPLITS_MAX];
-        size_t lengths[SPLITS_MAX], n = 0, at = 0;
-
-        text[0] = '\0';
-        for (size_t i = 0; i < found->n && n < SPLITS_MAX; i++) {
-                size_t n_split = split_of(found->names[i]);
-                bool is_new = n_split > 0;
-
-                for (size_t k = 0; k < n && is_new; k++)
-                        is_new = lengths[k] != n_split || strncmp(splits[k], found->names[i], n_split) != 0;
-                if (!is_new)
-                        continue;
-                if (at < size)
-                        at += (size_t)snprintf(text + at, size - at, "%s%.*s", n ? ", " : "", (int)n_split,
-                                               found->names[i]);
-                splits[n] = found->names[i];
-                lengths[n++] = n_split;
-        }
-        return n;
-}
-
-/* Adds the files of a folder that belong to the split; of several splits one has to be chosen. */
-static int add_found(const struct finding *finding, const struct found *found, const char *split) {
-        char splits[256];
+/* Adds the files of a folder that belong to the split; of several splits one has to be chosen. There may be none of it
+ * here, but in another folder. */
+static int add_found(const struct finding *finding, struct found *found, const char *split) {
+        size_t n_of_split = 0;
         int r = 0;
 
-        if (!split && list_splits(found, splits, sizeof(splits)) > 1)
-                return why_set(finding->why, -EINVAL, "%s: has several splits: choose one with split = \"...\": %s",
-                               finding->root, splits);
+        for (size_t i = 0; i < found->n && split; i++)
+                n_of_split += splits_has(found->names[i], split);
+        if (split && n_of_split == 0)
+                return 0;
+        r = splits_choose(finding->root, split, found->names, &found->n, finding->why);
         for (size_t i = 0; i < found->n && r == 0; i++)
-                if (!split || is_of_split(found->names[i], split))
-                        r = add_file(finding, found->names[i]);
+                r = add_file(finding, found->names[i]);
         return r;
 }
 
@@ -303,11 +226,13 @@ static int look_below(const struct finding *finding, const char *split) {
 
 static int refuse(const struct finding *finding, const char *split) {
         _cleanup_(found_fini) struct found root = { 0 }, data = { 0 };
+        const struct found *found = &root;
         char splits[256] = "";
 
         if (split && list(finding->root_fd, "", &root) == 0 &&
-            list(finding->root_fd, finding->folder->part, &data) == 0 &&
-            list_splits(root.n > 0 ? &root : &data, splits, sizeof(splits)) > 0)
+            list(finding->root_fd, finding->folder->part, &data) == 0)
+                found = root.n > 0 ? &root : &data;
+        if (splits_list(found->names, found->n, splits, sizeof(splits)) > 0)
                 return why_set(finding->why, -EINVAL, "%s: has no split \"%s\"; choose one of: %s", finding->root,
                                split, splits);
         if (split)

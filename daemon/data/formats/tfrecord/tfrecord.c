@@ -183,7 +183,7 @@ static int survey_files(struct pass *pass) {
         return 0;
 }
 
-static int find_files(struct pass *pass) {
+static int find_files(struct pass *pass, const char *split) {
         int r = listed_find(&pass->listed, pass->root_fd, pass->files, is_taken, &pass->settled_ns, pass->why);
 
         if (r == 0 && pass->listed.n == 0)
@@ -193,7 +193,7 @@ static int find_files(struct pass *pass) {
                         "train-00000-of-00010; the path of the format tfrecord is a folder of such files, one of "
                         "them, or a pattern such as DIR/x-{000..127}.tfrecord",
                         pass->files->root);
-        return r;
+        return r < 0 ? r : listed_choose(&pass->listed, pass->files, split, pass->why);
 }
 
 /* ---- fields ------------------------------------------------------------------------------------------------------ */
@@ -370,7 +370,7 @@ static int tfrecord_build(int root_fd, const struct files *files, const struct f
         r = ahead_new(WINDOWS_THREADS, &pass->ahead);
         if (r < 0)
                 return no_memory(pass, r);
-        r = find_files(pass);
+        r = find_files(pass, format_option(options, "split"));
         if (r == 0)
                 r = survey_files(pass);
         if (r < 0)
@@ -386,9 +386,12 @@ static int tfrecord_build(int root_fd, const struct files *files, const struct f
         return 0;
 }
 
+static const char *const OPTIONS[] = { "split", NULL };
+
 const struct format FORMAT_TFRECORD = {
         .name = "tfrecord",
         .takes_files = true,
+        .options = OPTIONS,
         .is_it = tfrecord_is_it,
         .build = tfrecord_build,
 };

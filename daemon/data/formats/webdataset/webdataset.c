@@ -153,7 +153,7 @@ static int take_list(struct survey *survey) {
 }
 
 /* The archives in the order of their names, or in the order in which the path or a list names them. */
-static int find_shards(struct survey *survey) {
+static int find_shards(struct survey *survey, const char *split) {
         int r = listed_find(&survey->listed, survey->root_fd, survey->files, is_archive, &survey->settled_ns,
                             survey->why);
 
@@ -163,6 +163,8 @@ static int find_shards(struct survey *survey) {
                         "%s: there is no archive in it; the path of a webdataset is a folder of .tar files, one of them, "
                         "a pattern such as DIR/{a,b}/x-{000..127}.tar, or a list of them as wids-index writes it",
                         survey->root);
+        if (r == 0)
+                r = listed_choose(&survey->listed, survey->files, split, survey->why);
         if (r < 0)
                 return r;
         if (is_list(survey->files) && survey->files->n_merged > 0)
@@ -490,7 +492,6 @@ static int webdataset_build(int root_fd, const struct files *files, const struct
         _cleanup_(survey_freep) struct survey *survey = calloc(1, sizeof(*survey));
         int r;
 
-        (void)options;
         if (!survey)
                 return why_errno(why, -ENOMEM, "%s", files->root);
         survey->root_fd = root_fd;
@@ -498,7 +499,7 @@ static int webdataset_build(int root_fd, const struct files *files, const struct
         survey->root = files->root;
         survey->watch = watch;
         survey->why = why;
-        r = find_shards(survey);
+        r = find_shards(survey, format_option(options, "split"));
         if (r == 0)
                 r = walk_all(survey);
         if (r == 0)
@@ -521,7 +522,9 @@ static int webdataset_is_it(int root_fd, const struct files *files) {
         return r != 0 ? r : format_names_files(root_fd, files, is_archive);
 }
 
-static const char *const OPTIONS[] = { FORMAT_MERGE, FORMAT_STREAM, "field_limit", "spool", "spool_limit", NULL };
+static const char *const OPTIONS[] = {
+        FORMAT_MERGE, FORMAT_STREAM, "field_limit", "spool", "spool_limit", "split", NULL
+};
 
 const struct format FORMAT_WEBDATASET = {
         .name = "webdataset",

@@ -477,9 +477,12 @@ static int csv_build(int root_fd, const struct files *files, const struct format
 
         if (!dataset)
                 return why_set(why, -ENOMEM, "%s: no memory for its columns", files->root);
-        dataset->table.listing = (struct text_listing){
-                .root_fd = root_fd, .files = files, .watch = watch, .why = why, .format = "csv"
-        };
+        dataset->table.listing = (struct text_listing){ .root_fd = root_fd,
+                                                        .files = files,
+                                                        .watch = watch,
+                                                        .why = why,
+                                                        .format = "csv",
+                                                        .split = format_option(options, "split") };
         dataset->table.syntax = COLUMNS_CSV;
         dataset->table.refusals = format_refusals(options);
         r = read_options(dataset, options);
@@ -497,7 +500,8 @@ static int csv_build(int root_fd, const struct files *files, const struct format
         return r;
 }
 
-static const char *const OPTIONS[] = { "files", "raw", "delimiter", "columns", "skip_lines", "label", "join", NULL };
+static const char *const OPTIONS[] = { "files", "raw",  "delimiter", "columns", "skip_lines",
+                                       "label", "join", "split",     NULL };
 
 const struct format FORMAT_CSV = {
         .name = "csv",
