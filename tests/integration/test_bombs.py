@@ -1,16 +1,20 @@
 #!/usr/bin/env python3
 """Small files that claim or become much: each is a damaged sample with its name and a reason, or is served as it is, while the daemon
 keeps its memory_limit and whoever else reads goes on."""
+import gzip
+import io
 import json
 import os
 import struct
 import sys
+import tarfile
+import zipfile
 import zlib
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
 from contextlib import nullcontext
 
-from harness import IS_SANITIZED, Table, case, contains, equal, identity_pixels, indices, main, png, write
+from harness import IS_SANITIZED, Table, case, contains, equal, identity_pixels, indices, main, png, within, write
 from resident import Resident
 
 VECTORS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "vectors")
@@ -199,6 +203,32 @@ TEXTS = {
 }
 
 
+# ---- archives ----------------------------------------------------------------------------------------------------------
+
+def npz(shape, n_bytes, method):
+    """An archive of one array, whose header claims a shape for what are n_bytes of zeros."""
+    text = f"{{'descr': '|u1', 'fortran_order': False, 'shape': {shape}, }}".ljust(117) + "\n"
+    whole = io.BytesIO()
+    with zipfile.ZipFile(whole, "w", method) as archive:
+        archive.writestr("a.npy", b"\x93NUMPY\1\0" + struct.pack("<H", len(text)) + text.encode() + bytes(n_bytes))
+    return whole.getvalue()
+
+
+def tar_gz():
+    """A good sample, and one whose picture is half a gigabyte of zeros; a deflated stream in pieces of a few bytes."""
+    parts = [tarfile.TarInfo("0.png"), PICTURE + bytes(-len(PICTURE) % 512), tarfile.TarInfo("1.png")]
+    parts[0].size, parts[2].size = len(PICTURE), 512 * MIB
+    begin = b"".join(part if isinstance(part, bytes) else part.tobuf(tarfile.USTAR_FORMAT) for part in parts)
+    return gzip.compress(begin) + gzip.compress(bytes(8 * MIB)) * 64 + gzip.compress(bytes(1024))
+
+
+ARCHIVES = {
+    "deflated.npz": (npz((64 * MIB,), 64 * MIB, zipfile.ZIP_DEFLATED), "savez()"),
+    "claims.npz": (npz((1 << 44,), 8, zipfile.ZIP_STORED), "is cut"),
+    "wide.npz": (npz((1, 1 << 44), 8, zipfile.ZIP_STORED), "is cut"),
+}
+
+
 # ---- tests -------------------------------------------------------------------------------------------------------------
 
 def put(box, name, files):
@@ -252,6 +282,29 @@ def _(box):
         steady.wait_lines(n + 8)
     equal(steady.process.poll(), None, "the steady reader still reads")
     steady.process.terminate()
+    rows.done()
+
+
+@case("archives of some kilobytes that claim or become gigabytes are refused by name, or stop at the spool's limit, while others read")
+def _(box):
+    for name, (content, _) in ARCHIVES.items():
+        write(box.path(name), content)
+    write(box.path("s", "a.tar.gz"), tar_gz())
+    os.makedirs(box.path("spool"))
+    daemon = box.daemon({"good": box.folder_of_pictures("good", 8), **{name: {"path": box.path(name), "format": "npy"} for name in ARCHIVES},
+                         "s": {"path": box.path("s"), "format": "webdataset", "stream": "yes", "spool": box.path("spool"),
+                               "spool_limit": "1MiB"}}, memory_limit="256MiB", workers=2)
+    rows = Table()
+    with nullcontext() if IS_SANITIZED else Resident(daemon, 256):
+        stream = daemon.reader("s", batch=1)
+        for name, (_, reason) in ARCHIVES.items():
+            with rows.row(name):
+                daemon.refused(name, name, reason)
+        with rows.row("a.tar.gz"):
+            within(60, lambda: "spool_limit" in {row["name"]: row for row in daemon.objects("datasets")}["s"]["text"], "the spool is full")
+            equal(sum(os.path.getsize(os.path.join(box.path("spool"), name)) for name in os.listdir(box.path("spool"))) <= MIB, True, "spool")
+            equal(len(daemon.read("good", batch=4)), 8, "samples of others")
+        stream.process.terminate()
     rows.done()
 
 

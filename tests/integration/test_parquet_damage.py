@@ -11,6 +11,8 @@ from parquet_bytes import (BYTE_ARRAY, DATA_2, DICTIONARY, FIXED, GZIP, INT32, I
                            SNAPPY, binary, column, counted, element, file, i32, i64, numbers, page, record, row, run, texts, varint)
 from resident import Resident
 
+BROTLI, LZ4_RAW = 4, 7
+
 
 def refuse(box, files):
     """Each is {name: (bytes, parts of the message)}."""
@@ -167,6 +169,7 @@ def _(box):
     bomb = counted(run(0, 1) + run(1, many - 1)) + counted(run(1, many)) + b"\0"
     most = (1 << 31) - 1
     inner = counted(run(0, 1) + run(2, most - 1)) + counted(run(2, most))
+    lz4 = b"\x1f\0\1\0" + b"\xff" * 4000 + b"\0" + b"\x50" + bytes(5)  # a zero, that zero a million times, five more
     lengths = varint(1 << 20) + varint(1) + varint(most) + b"\0" * (1 + 2 * 2048)
     refuse(box, {
         "inner-bomb": (file([column("x", page(inner, most), most, schema=[group("x", 1, REQUIRED, s6=i32(3)), group("list", 1, REPEATED),
@@ -179,6 +182,11 @@ def _(box):
         "gzip-shorter": (file([column("x", page(three[:-1], 3, packed=packed), 3, codec=GZIP)], 3), ["a page cannot be unpacked"]),
         "snappy": (file([column("x", page(three, 3, packed=b"\xff\xff\xff\xff\x0f"), 3, codec=SNAPPY)], 3), ["a page cannot be unpacked"]),
         "bomb": (file([column("x", page(three, 3, packed=packed, more={2: i32(1 << 30)}), 3, codec=GZIP)], 3), ["are allowed: write smaller pages"]),
+        "lz4": (file([column("x", page(three, 3, packed=lz4), 3, codec=LZ4_RAW)], 3), ["a page cannot be unpacked"]),
+        "lz4-bomb": (file([column("x", page(three, 3, packed=lz4, more={2: i32(1 << 30)}), 3, codec=LZ4_RAW)], 3),
+                     ["are allowed: write smaller pages"]),
+        "lz4-cut": (file([column("x", page(three, 3, packed=lz4[:3]), 3, codec=LZ4_RAW)], 3), ["a page cannot be unpacked"]),
+        "brotli": (file([column("x", page(three, 3, packed=b"\x0b\xff"), 3, codec=BROTLI)], 3), ["Brotli, which is not supported"]),
         "list-bomb": (file([column("x", page(numbers([7]), 1, kind=DICTIONARY) + page(bomb, many, RLE_DICTIONARY), many, about={9: i64(4)},
                                    schema=[group("x", 1, s6=i32(3)), element("e", INT64, REPEATED)])], 1), ["a list of more than 256 MiB"]),
         "int8": (file([column("x", page(numbers([1, 300], "<i"), 2), 2, INT32, schema=[element("x", INT32, s6=i32(15))])], 2),
