@@ -581,17 +581,26 @@ def _(box):
 
 # ---- fair -----------------------------------------------------------------------------------------------------------
 
-STEPS = "resize(700) color_jitter(brightness=0.4, contrast=0.4, saturation=0.4, hue=0.1) resize(32) center_crop(32)"
+# Work for workers, but little of it at a time: what is shared is told when a sample is done, and of a few that take a second
+# each beside other tests nothing can be told.
+STEPS = "resize(90) color_jitter(brightness=0.4, contrast=0.4, saturation=0.4, hue=0.1) resize(32) center_crop(32)"
+MANY = 600  # samples
 
 
 def ns_of_jobs(house):
     return {job["name"]: job["worker_ns"] for job in house.daemon.objects("jobs")}
 
 
-def worker_ns(house):
-    """The workers' time of Alice's job and of Bob's together."""
-    jobs = house.daemon.objects("jobs")
-    return {uid: sum(job["worker_ns"] for job in jobs if (job["name"] == "one") == (uid == ALICE)) for uid in (ALICE, BOB)}
+def n_made(house):
+    return sum(job["counts"]["n_samples"] for job in house.daemon.objects("jobs"))
+
+
+def took(house):
+    """The time that each job has of the workers while they make many samples."""
+    before, n_before = ns_of_jobs(house), n_made(house)
+    within(300, lambda: n_made(house) > n_before + MANY and sum(ns_of_jobs(house).values()) > sum(before.values()) + 1e9,
+           "the workers are at work")
+    return {name: ns - before[name] for name, ns in ns_of_jobs(house).items()}
 
 
 @case("a user with one job keeps half of the workers beside a user with six, and the six have all when alone")
@@ -604,15 +613,12 @@ def _(box):
         readers[job] = subprocess.Popen(**dict(command, stdout=subprocess.DEVNULL))
         box.processes.append(readers[job])
     within(60, lambda: sum(job["worker_ns"] > 0 for job in house.daemon.objects("jobs")) == 7, "all seven run")
-    before = worker_ns(house)
-    within(120, lambda: sum(worker_ns(house).values()) - sum(before.values()) > 5e9, "the workers are at work")
-    took = {uid: ns - before[uid] for uid, ns in worker_ns(house).items()}
+    shares = took(house)
     # Shared by jobs it would be a seventh; a half is measured.
-    equal(0.3 < took[ALICE] / sum(took.values()) < 0.75, True, f"Alice's part of the workers' time: {took}")
+    equal(0.25 < shares["one"] / sum(shares.values()) < 0.75, True, f"Alice's part of the workers' time: {shares}")
     end(readers["one"])
     within(20, lambda: len(house.daemon.objects("jobs")) == 6, "Alice has left")
-    before = worker_ns(house)[BOB]
-    within(120, lambda: worker_ns(house)[BOB] - before > 1e9, "Bob's go on alone")
+    took(house)  # Bob's go on alone
 
 
 @case("a job in a pod keeps half of its user's workers beside six in another pod; limits are of the user")
@@ -630,11 +636,9 @@ def _(box):
     for pod, job in [("one", "one")] + [("other", f"many{number}") for number in range(6)]:
         inside(pod, "--job", job, "--epochs", "100000", "--batch", "32", "--slots", "16", "--pipeline", STEPS, stdout=subprocess.DEVNULL)
     within(60, lambda: sum(job["worker_ns"] > 0 for job in house.daemon.objects("jobs")) == 7, "all seven run")
-    before = ns_of_jobs(house)
-    within(120, lambda: sum(ns_of_jobs(house).values()) - sum(before.values()) > 5e9, "the workers are at work")
-    took = {name: ns - before[name] for name, ns in ns_of_jobs(house).items()}
+    shares = took(house)
     # Shared by jobs it would be a seventh; a half is measured.
-    equal(0.3 < took["one"] / sum(took.values()) < 0.75, True, f"one job's part of the workers' time: {took}")
+    equal(0.25 < shares["one"] / sum(shares.values()) < 0.75, True, f"one job's part of the workers' time: {shares}")
     refused = inside("third", "--job", "eighth")
     contains(refused.communicate(timeout=patience(60))[1], "user_jobs")
 
