@@ -26,6 +26,7 @@
 #include "daemon/data/index/indexing.h"
 #include "daemon/data/intake/intake.h"
 #include "daemon/data/joined/joined.h"
+#include "daemon/data/look.h"
 #include "daemon/data/view/split.h"
 #include "daemon/data/view/view.h"
 #include "proto/base/cleanup.h"
@@ -46,9 +47,15 @@ struct dataset {
         char options_digest[65];  /* of the options, and of the state of the file that one of them may name */
         struct stat split_status; /* of the file that names the samples (data/view/split.h); zeroes without one */
         struct source *index;
-        bool is_stream;         /* it is served while its shards are being written */
-        uint32_t n_hidden;      /* files that were passed over */
-        bool is_given;          /* the index came with the folder: its times may be those of another node */
+        bool is_stream;    /* it is served while its shards are being written */
+        uint32_t n_hidden; /* files that were passed over */
+        bool is_given;     /* the index came with the folder: its times may be those of another node */
+        bool has_stamps;   /* its shards were as its index says when it was opened */
+        bool has_scanner;  /* of a plug-in, by which it cannot be indexed again */
+        char bytes_digest[INDEX_DIGEST_SIZE]; /* of the index under a view; if has_stamps */
+        struct budget *budget;                /* as in the spec */
+        _Atomic int64_t settled_ns;           /* files that were last changed until then are as the index says */
+        atomic_bool has_changed;              /* but later ones are not */
         struct dataset **parts; /* one reference each; NULL: it is not joined. A joined one has name, index and these */
         uint32_t n_parts;
 };
@@ -204,18 +211,26 @@ static int keep_in_memory(struct index_builder *builder, const char *name, struc
                      : index_open_fd(fd, name, budget, ret_index, why);
 }
 
-static int build(struct dataset *dataset, const struct format *format, const char *index_dir, const char *index_path,
-                 struct budget *budget, const struct index_watch *watch, struct dataset_report *report,
-                 struct why *why) {
+static int make_index(struct dataset *dataset, const struct index_watch *watch, struct index_builder **ret_builder,
+                      struct why *why) {
+        int r = files_check(&dataset->files, dataset->root_fd, why);
+
+        if (r == 0)
+                r = format_build(dataset->format, dataset->root_fd, &dataset->files, &dataset->options, watch,
+                                 ret_builder, why);
+        if (r == 0)
+                index_builder_set_options(*ret_builder, dataset->options_digest);
+        return r;
+}
+
+static int build(struct dataset *dataset, const char *index_dir, const char *index_path, struct budget *budget,
+                 const struct index_watch *watch, struct dataset_report *report, struct why *why) {
         _cleanup_(index_builder_freep) struct index_builder *builder = NULL;
         int r;
 
-        r = files_check(&dataset->files, dataset->root_fd, why);
-        if (r == 0)
-                r = format_build(format, dataset->root_fd, &dataset->files, &dataset->options, watch, &builder, why);
+        r = make_index(dataset, watch, &builder, why);
         if (r < 0)
                 return r;
-        index_builder_set_options(builder, dataset->options_digest);
         r = save(builder, index_dir, index_path, budget, &dataset->index, &report->not_saved);
         report->saved = r >= 0;
         if (r == -ECANCELED)
@@ -224,14 +239,13 @@ static int build(struct dataset *dataset, const struct format *format, const cha
 }
 
 /* Its memory is counted in the budget until it is written. */
-static int build_paid(struct dataset *dataset, const struct format *format, const char *index_dir,
-                      const char *index_path, struct budget *budget, const struct index_watch *watch,
-                      struct dataset_report *report, struct why *why) {
+static int build_paid(struct dataset *dataset, const char *index_dir, const char *index_path, struct budget *budget,
+                      const struct index_watch *watch, struct dataset_report *report, struct why *why) {
         struct indexing *indexing = indexing_joined();
         int r;
 
         indexing->budget = budget;
-        r = build(dataset, format, index_dir, index_path, budget, watch, report, why);
+        r = build(dataset, index_dir, index_path, budget, watch, report, why);
         assert(atomic_load(&indexing->n_bytes) == 0);
         indexing->budget = NULL;
         if (r == -ENOMEM && indexing->refusal.text[0])
@@ -346,6 +360,9 @@ static int dataset_new(const struct dataset_spec *spec, struct dataset **ret_dat
                 return why_set(why, r, "no memory to open dataset %s", spec->name);
         look_at_split_file(dataset, dataset->root_fd, &dataset->split_status); /* before it is read */
         dataset->n_holds = 1;
+        dataset->budget = spec->budget;
+        dataset->has_scanner = spec->scanner != NULL;
+        atomic_init(&dataset->settled_ns, INT64_MIN);
         remember(dataset, dataset->root_fd);
         *ret_dataset = TAKE_PTR(dataset);
         return 0;
@@ -394,7 +411,7 @@ static int open_source(struct dataset *dataset, const struct dataset_spec *spec,
         if (r <= 0)
                 return r;
         report->how = (enum dataset_how)r;
-        return build_paid(dataset, format, index_dir, index_path, spec->budget, watch, report, why);
+        return build_paid(dataset, index_dir, index_path, spec->budget, watch, report, why);
 }
 
 /* Are all files of numbered sets there? A path that names single files means just these. */
@@ -451,14 +468,15 @@ int dataset_open(const struct dataset_spec *spec, const char *index_dir, const s
                 r = check_complete(dataset, spec, why);
         if (r == 0 && dataset->format->extend)
                 dataset->format->extend(dataset->index);
+        if (r == 0 && !dataset->is_stream && !dataset->format->open && !spec->is_staged) {
+                dataset->has_stamps = true;
+                snprintf(dataset->bytes_digest, sizeof(dataset->bytes_digest), "%s", dataset->index->digest);
+        }
         if (r == 0)
                 r = view_open(&dataset->index, dataset->options.fields, dataset->options.split,
                               &(struct split_root){ dataset->root_fd, dataset->files.root }, why);
         if (r < 0)
                 return r;
-        if (spec->is_staged)
-                dataset->index->opened_ns = 0;
-
         report.duration_ns = clock_now_ns() - begin_ns;
         if (ret_report)
                 *ret_report = report;
@@ -597,6 +615,51 @@ int dataset_is_current(const struct dataset *dataset, struct why *why) {
                 return SOURCE_STALE;
         }
         return source_is_current(dataset->index, fd, why);
+}
+
+/* ---- has it changed while it is read? -------------------------------------------------------------------------- */
+
+bool dataset_has_stamps(const struct dataset *dataset, int64_t *ret_settled_ns) {
+        *ret_settled_ns = atomic_load_explicit(&dataset->settled_ns, memory_order_relaxed);
+        return dataset->has_stamps;
+}
+
+bool dataset_has_changed(const struct dataset *dataset) {
+        return atomic_load_explicit(&dataset->has_changed, memory_order_relaxed);
+}
+
+static int index_again(struct dataset *dataset, const atomic_bool *cancel, struct source **ret_index, struct why *why) {
+        struct indexing indexing = { .budget = dataset->budget, .cancel = cancel, .is_refusing = ATOMIC_FLAG_INIT };
+        const struct index_watch watch = { .cancel = cancel };
+        struct index_builder *builder = NULL;
+        int r;
+
+        indexing_join(&indexing);
+        r = make_index(dataset, &watch, &builder, why);
+        if (r == 0)
+                r = keep_in_memory(builder, dataset->name, dataset->budget, ret_index, why);
+        index_builder_freep(&builder);
+        indexing_join(NULL);
+        return r;
+}
+
+/* Errors that are not about what the files hold. */
+static bool says_nothing(int error) {
+        return error == -ECANCELED || error == -ENOMEM || error == -EMFILE || error == -ENFILE || error == -EIO ||
+               error == -ESTALE || read_error_kind(error) == READ_ERROR_OUTAGE;
+}
+
+int dataset_compare_bytes(struct dataset *dataset, const atomic_bool *cancel, struct why *why) {
+        _cleanup_(source_closep) struct source *index = NULL;
+        int r = dataset->has_scanner ? -EBADMSG : index_again(dataset, cancel, &index, why);
+
+        if (says_nothing(r))
+                return r;
+        if (r == 0 && strcmp(index->digest, dataset->bytes_digest) == 0)
+                atomic_store_explicit(&dataset->settled_ns, index_last_change_ns(index), memory_order_relaxed);
+        else
+                atomic_store_explicit(&dataset->has_changed, true, memory_order_relaxed);
+        return 0;
 }
 
 int dataset_reopen(struct dataset *dataset) {

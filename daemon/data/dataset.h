@@ -8,6 +8,8 @@
  * closes it, so a job can outlive the configuration that named its dataset. */
 #pragma once
 
+#include <stdatomic.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "daemon/data/format.h"
@@ -90,6 +92,18 @@ void dataset_leave(struct dataset *dataset);
 
 /* Does the folder still look as it did? As source_is_current(); blocks for a stat of each directory. */
 int dataset_is_current(const struct dataset *dataset, struct why *why);
+
+/* A shard that is written to while jobs read from it has its samples elsewhere, or others. Readers notice that by the
+ * stamp that it had when it was indexed (struct extent). Returns false if stamps say nothing, because a staging may
+ * mend files or they have none; *ret_settled_ns is for the reader (io/reader.h). Any thread. */
+bool dataset_has_stamps(const struct dataset *dataset, int64_t *ret_settled_ns);
+
+/* Indexes its files again, in memory, to compare them: a file that was only touched, or has the same bytes as before,
+ * is read on (dataset_has_stamps() says so), and otherwise dataset_has_changed() is true from now on. What has the
+ * digest of the dataset is the same (data/index/index.h). Returns 0 if it is known now; -ECANCELED, -ENOMEM. The
+ * dataset must be held. Blocks as opening without an index does. One thread at a time. */
+int dataset_compare_bytes(struct dataset *dataset, const atomic_bool *cancel, struct why *why);
+bool dataset_has_changed(const struct dataset *dataset);
 
 /* For a folder whose mount is gone: opens the path again. From then on dataset_root_fd() is the folder at the path, if
  * it is the same one: all directories and shards of the index must be there with the same times and sizes (inodes may

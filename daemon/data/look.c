@@ -81,6 +81,8 @@ static bool was_unreachable(const struct dataset *dataset, uint64_t sample) {
 enum read_error dataset_read_error_kind(const struct dataset *dataset, uint64_t sample, int error) {
         enum read_error kind = read_error_kind(error);
 
+        if (error == -EREMCHG && dataset_has_changed(dataset))
+                return READ_ERROR_OWN;
         return kind == READ_ERROR_CLEAR && was_unreachable(dataset, sample) ? READ_ERROR_OWN : kind;
 }
 

@@ -24,7 +24,7 @@ enum read_error {
 enum read_error read_error_kind(int error);
 
 /* The same for a sample of a dataset: if its file could not be reached when the index was made, and still cannot, that
- * is not caused by an outage. */
+ * is not caused by an outage. Nor is a file that was written to (-EREMCHG), once it is known that its bytes differ. */
 enum read_error dataset_read_error_kind(const struct dataset *dataset, uint64_t sample, int error);
 
 /* Number of other files that a look reads a piece of, spread over the dataset. */

@@ -83,8 +83,6 @@ struct source {
         bool has_several_files; /* the stored fields of a sample are not side by side: in several files, or far apart */
         bool has_fixed_lengths; /* a stored field has the same length in all samples */
         struct growth *growth;  /* of a stream: how many samples there are so far; else NULL (data/growth.h) */
-        int64_t opened_ns;      /* CLOCK_REALTIME, before the folder was compared with it; 0: its shards' stamps say
-                                 * nothing, as they may be those of another copy, or be mended */
         const struct refusal *refused; /* columns that cannot be served (data/refusals.h) */
         uint32_t n_refused;
         const struct source_part *parts;

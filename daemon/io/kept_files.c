@@ -117,6 +117,7 @@ static struct kept_file *add_locked(struct kept_files *files, const struct read_
         TAILQ_REMOVE(&files->free, file, entry);
         file->fd = fd;
         atomic_store_explicit(&file->is_direct, is_direct, memory_order_relaxed); /* seen through the lock */
+        atomic_store_explicit(&file->looked_ns, clock_now_ns(), memory_order_relaxed);
         file->owner = request->owner;
         file->idx_file = request->idx_file;
         file->past_cache = request->past_cache;

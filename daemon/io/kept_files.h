@@ -20,7 +20,8 @@
 
 struct kept_file {
         int fd;
-        _Atomic bool is_direct; /* open with O_DIRECT; becomes false if reads show that O_DIRECT does not work */
+        _Atomic bool is_direct;     /* open with O_DIRECT; becomes false if reads show that O_DIRECT does not work */
+        _Atomic uint64_t looked_ns; /* when it was last looked at whether it has changed */
 
         /* Guarded by the lock, from here to the end. */
         TAILQ_ENTRY(kept_file) entry; /* in by_use, free or unwanted */

@@ -15,13 +15,13 @@
 
 #define AGAIN_TRIES_MAX 100 /* a millisecond each; a regular file should never return EAGAIN at all */
 
-/* Has another file taken the place since? Its bytes lie elsewhere. The time of change tells this from a file that was
- * staged under another time, and the inode from one that has grown. */
-static bool is_another(const struct read_request *request, const struct stat *status) {
-        struct file_stamp is = file_stamp_of(status);
+/* Another mode or a further link change neither time nor size. What was only touched is doubtful as well: whoever
+ * judges the request's error compares its bytes. */
+bool read_file_is_doubtful(const struct read_request *request, const struct stat *status) {
+        const struct file_stamp is = file_stamp_of(status), *was = request->stamp;
 
-        return request->is_part && request->stamp && is.inode != request->stamp->inode &&
-               is.ctime_ns > request->seen_ns && file_stamp_compare(request->stamp, &is) == FILE_HAS_CHANGED;
+        return was && is.ctime_ns > request->settled_ns && file_stamp_compare(was, &is) == FILE_HAS_CHANGED &&
+               (is.inode != was->inode || is.n_bytes <= was->n_bytes);
 }
 
 /* O_NONBLOCK: opening a FIFO must not wait for a writer. O_NOCTTY: a terminal must not become ours. */
@@ -41,8 +41,8 @@ int read_file_open(const struct read_request *request, int more_flags, int *ret_
                 return -EISDIR;
         if (!S_ISREG(status.st_mode))
                 return -EINVAL;
-        if (is_another(request, &status))
-                return -EBADMSG;
+        if (read_file_is_doubtful(request, &status))
+                return -EREMCHG;
 
         *ret_fd = take_fd(&fd);
         return 0;
@@ -147,9 +147,10 @@ static int read_and_judge(struct read_request *request, size_t *ret_n) {
         r = read_file_open(request, 0, &fd);
         if (r == -EINVAL)
                 return why_set(&request->why, r, "%s: not a regular file", request->path);
-        if (r == -EBADMSG)
-                return why_set(&request->why, -EBADMSG,
-                               "%s: changed: another file has taken its place since the dataset was opened",
+        if (r == -EREMCHG)
+                return why_set(&request->why, r,
+                               "%s: changed: it was written to, or another file has taken its place, since the dataset "
+                               "was opened",
                                request->path);
         if (r < 0)
                 return why_errno(&request->why, r, "%s", request->path);

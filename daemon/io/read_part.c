@@ -43,6 +43,17 @@ static struct kept_file *open_and_keep(struct reader *reader, const struct read_
         return file;
 }
 
+bool read_kept_look(struct kept_file *file, const struct read_request *request) {
+        struct stat status;
+
+        /* Before the look, so that others do not look as well. */
+        atomic_store_explicit(&file->looked_ns, clock_now_ns(), memory_order_relaxed);
+        if (fstat(file->fd, &status) == 0 && !read_file_is_doubtful(request, &status))
+                return true;
+        atomic_store_explicit(&file->looked_ns, 0, memory_order_relaxed);
+        return false;
+}
+
 /* Reads what the kernel returns in one call, which is all unless the file ends there. */
 static bool read_once(int fd, const struct read_request *request, uint64_t n_wanted, int *ret_error) {
         ssize_t n;
@@ -58,7 +69,8 @@ static bool read_kept(struct reader *reader, struct kept_file *file, struct read
         bool is_direct = atomic_load_explicit(&file->is_direct, memory_order_relaxed);
         int error;
 
-        if (is_direct && !read_request_is_aligned(request))
+        if ((is_direct && !read_request_is_aligned(request)) ||
+            (read_kept_is_due(file, request) && !read_kept_look(file, request)))
                 return false;
         if (read_once(file->fd, request, is_direct ? read_request_blocks(request) : request->length, &error)) {
                 reader_count(&reader->counts.n_direct, is_direct);

@@ -11,6 +11,8 @@
  * its own request.
  *
  * If a file has an owner, many parts of it are read: it is opened once and kept open, within a limit (io/kept_files.h).
+ * About once a second it is looked at whether it was written to meanwhile, so that what lies elsewhere now is not read
+ * at its old place for long.
  * Such parts can be read past the page cache, straight from the disk into the buffer: for datasets larger than memory
  * this saves a copy and the work of the cache, which is most of the cost of a read.
  *
@@ -58,8 +60,8 @@ struct read_request {
         uint64_t offset; /* bytes; 0 unless is_part */
         uint64_t length; /* bytes, as the index says; READER_LENGTH_UNKNOWN: up to the file's end, wherever that is */
         bool is_part;    /* a range of a larger file: what comes after it is not checked */
-        const struct file_stamp *stamp; /* of a part: what the file was at seen_ns (CLOCK_REALTIME); NULL: not known */
-        int64_t seen_ns;
+        const struct file_stamp *stamp; /* of a part: what the file was when it was found there; NULL: not known */
+        int64_t settled_ns;             /* a file that was last changed until then has it at the same place */
 
         const void *owner; /* of a part: whose file it is, until reader_forget(); never looked at. NULL: it is opened
                             * and closed for this request alone */
@@ -82,7 +84,8 @@ struct read_request {
         /* Set when done() is called. */
         int result;     /* 0 = all bytes are there; else a negative errno:
                          * -ENOENT, -EACCES, -EISDIR, ... as open() and read() say; -EINVAL not a regular file;
-                         * -EBADMSG the length is not the index's; -EFBIG the buffer is too small; -ECANCELED stopped;
+                         * -EBADMSG the length is not the index's; -EREMCHG the file was written to, or another one has
+                         * taken its place; -EFBIG the buffer is too small; -ECANCELED stopped;
                          * -EIO also if the file system brought fewer bytes than it says that the file has */
         size_t n_bytes; /* in the buffer; the request's length if that was known; 0 after an error */
         struct why why; /* after an error: names the path and the reason */

@@ -9,9 +9,11 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <sys/stat.h>
 
 #include "daemon/io/kept_files.h"
 #include "daemon/io/reader.h"
+#include "proto/base/clock.h"
 
 struct reader_backend {
         const char *name;
@@ -117,8 +119,24 @@ static inline void reader_count(_Atomic uint64_t *counter, uint64_t n) {
 }
 
 /* Opens the request's file for reading if it is a regular file. `more_flags`: O_DIRECT or 0. Returns an errno; -EINVAL
- * if it is not a regular file; -EBADMSG if another file has taken its place. */
+ * if it is not a regular file; -EREMCHG if read_file_is_doubtful(). */
 int read_file_open(const struct read_request *request, int more_flags, int *ret_fd);
+
+/* Was it written to, or has another file taken its place, since the request's stamp? Its bytes may lie elsewhere. A
+ * file that has only grown has them where they were. */
+bool read_file_is_doubtful(const struct read_request *request, const struct stat *status);
+
+/* Is it time to look at the kept file? Rarely where a server may be asked. */
+#define LOOK_NS      1000000000ull
+#define LOOK_HANG_NS 10000000000ull
+static inline bool read_kept_is_due(const struct kept_file *file, const struct read_request *request) {
+        return request->stamp && clock_now_ns() - atomic_load_explicit(&file->looked_ns, memory_order_relaxed) >=
+                                         (request->may_hang ? LOOK_HANG_NS : LOOK_NS);
+}
+
+/* It is time to look at the kept file. Returns false if it is doubtful, or cannot be looked at: then it is looked at
+ * again before each read. Blocks as fstat() does. */
+bool read_kept_look(struct kept_file *file, const struct read_request *request);
 
 /* Reads a part of an owner's file; otherwise as read_file(). */
 void read_part(struct reader *reader, struct read_request *request);

@@ -40,6 +40,7 @@
 #define POOL_THREADS     2u                  /* one may hang on a dead mount, and the other still judges */
 #define LEAVING_STALL_NS (1000ull * 1000000) /* the longest wait for a silent read while the reader stops */
 #define BUFFERS_MAX      16384u              /* the most that one ring accepts */
+#define UNKEPT_LOOKS     16u                 /* each 16th part of a file that cannot be kept open is looked at */
 
 enum operation {
         OPERATION_OPEN,
@@ -82,6 +83,7 @@ struct uring {
         bool is_leaving;
         uint64_t checked_ns; /* when it last looked for stalls */
         uint32_t n_recalls;  /* cancellations added since none was left in the ring */
+        uint32_t n_unkept;   /* parts of files that could not be kept open */
 };
 
 static struct io_uring_sqe *next_entry(struct uring *uring) {
@@ -326,12 +328,18 @@ static void put_kept(struct uring *uring, struct kept_file *kept) {
 static void begin_part(struct uring *uring, struct read_request *request) {
         struct kept_files *files = &uring->reader->kept;
         struct kept_file *kept = kept_files_find(files, request);
+        bool is_due = kept && read_kept_is_due(kept, request);
 
         if (!kept && kept_files_have_room(files)) {
                 reader_pool_submit(uring->reader, request); /* the pool opens it, which may block */
+        } else if (!kept && request->stamp && uring->n_unkept++ % UNKEPT_LOOKS == 0) {
+                reader_pool_submit(uring->reader, request); /* which looks whether it has changed */
         } else if (!kept) {
                 begin_chain(uring, request);
-        } else if (!begin_kept(uring, request, kept)) {
+        } else if (is_due && request->may_hang) {
+                put_kept(uring, kept);
+                reader_pool_submit(uring->reader, request); /* the pool looks at it */
+        } else if ((is_due && !read_kept_look(kept, request)) || !begin_kept(uring, request, kept)) {
                 put_kept(uring, kept);
                 go_slow_way(uring, request);
         }

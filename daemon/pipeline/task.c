@@ -162,8 +162,7 @@ static int task_locate_part(struct planner *planner, struct task *task, const st
         request->offset = span->begin;
         request->length = span->end - span->begin;
         request->is_part = true;
-        request->seen_ns = dataset_source(owner)->opened_ns;
-        request->stamp = request->seen_ns ? span->first.stamp : NULL;
+        request->stamp = dataset_has_stamps(owner, &request->settled_ns) ? span->first.stamp : NULL;
         request->owner = owner;
         request->idx_file = span->first.idx_shard;
         request->past_cache = task->batch->stream->past_cache;

@@ -154,7 +154,62 @@ def _(box):
             found += [batch["x"].item() for batch in batches]
             assert found == old + last, (name, found)
     """, box.folder)
-    contains(daemon.dlctl("errors", "replaced").stdout, "2.csv: changed: another file has taken its place")
+    contains(daemon.dlctl("errors", "replaced").stdout, "2.csv: changed: it was written to, or another file has taken its place")
+
+
+@case("a shard that is written to while it is read ends its jobs with its name; one that is only touched, linked or given another mode does not")
+def _(box):
+    for name in ("rewritten", "copied", "touched", "mode"):
+        for shard in range(2):
+            write(box.path(name, f"{shard}.csv"), csv(10 * shard))
+    daemon = box.daemon({name: {"path": box.path(name), "format": "csv"} for name in ("rewritten", "copied", "touched", "mode")})
+    trainer(box, daemon, """
+        import shutil, time
+        loaders = {name: dlclient.Loader(name, batch_size=1, shuffle=False, slots=2) for name in ("rewritten", "copied", "touched", "mode")}
+        batches = {name: iter(loader) for name, loader in loaders.items()}
+        old = list(range(10, 16)) + list(range(20, 26))
+        def epoch(name):
+            found = []
+            for batch in batches[name]:
+                found.append(batch["x"].item())
+                del batch
+            batches[name] = iter(loaders[name])
+            return found
+        for name in loaders:
+            assert epoch(name) == old, name
+        shards = {name: os.path.join(sys.argv[1], name, "1.csv") for name in loaders}
+        new = b"x,t\\n" + b"".join(b"%d,%c\\n" % (99 - i, 97 + i) for i in range(6))
+        assert len(new) == os.path.getsize(shards["rewritten"])
+        with open(shards["rewritten"], "r+b") as file:
+            file.write(new)
+        with open(shards["copied"] + ".new", "wb") as file:
+            file.write(new[:-10])
+        shutil.copyfile(shards["copied"] + ".new", shards["copied"])
+        os.utime(shards["touched"])
+        os.chmod(shards["mode"], 0o600)
+        os.link(shards["mode"], shards["mode"] + ".link")
+        def noticed(name, seconds=60):
+            end = time.monotonic() + seconds
+            while time.monotonic() < end:
+                try:
+                    epoch(name)
+                except dlclient.Error as error:
+                    assert "1.csv: changed: it was written to" in str(error), error
+                    return True
+            return False
+        for name in ("rewritten", "copied"):
+            assert noticed(name), name
+        end = time.monotonic() + 60
+        is_compared = False
+        while not is_compared and time.monotonic() < end:
+            for name in ("touched", "mode"):
+                assert epoch(name) == old, name
+            with open(sys.argv[2]) as log:
+                is_compared = "touched: it is the same; its jobs continue" in log.read()
+        assert is_compared
+        for loader in loaders.values():
+            loader.close()
+    """, box.folder, daemon.log_path)
 
 
 @case("what touches no byte changes no digest: another mode, a second link, a copy with its time")

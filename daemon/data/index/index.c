@@ -191,13 +191,6 @@ static bool has_other_files(const struct index *index) {
         return false;
 }
 
-static int64_t now_ns(void) {
-        struct timespec now;
-
-        clock_gettime(CLOCK_REALTIME, &now);
-        return file_stamp_ns(&now);
-}
-
 static void describe(struct index *index) {
         const struct index_header *header = index->header;
 
@@ -211,7 +204,6 @@ static void describe(struct index *index) {
                 .max_length = header->max_length,
                 .max_span = header->n_shards > 0 ? header->max_span : header->max_length,
                 .n_classes = (uint32_t)header->n_classes,
-                .opened_ns = now_ns(),
         };
         if (has_other_files(index)) {
                 index->source.has_several_files = true;
@@ -377,6 +369,16 @@ const char *index_shard_name(const struct source *source, uint64_t idx) {
 
         assert(idx < index->header->n_shards);
         return index->names + index->shards[idx].name;
+}
+
+int64_t index_last_change_ns(const struct source *source) {
+        const struct index *index = index_of(source);
+        int64_t last_ns = INT64_MIN;
+
+        for (uint64_t i = 0; i < index->header->n_shards; i++)
+                if (index->shards[i].stamp.ctime_ns > last_ns)
+                        last_ns = index->shards[i].stamp.ctime_ns;
+        return last_ns;
 }
 
 const char *index_options(const struct source *source) {

@@ -48,6 +48,7 @@ const char *index_options(const struct source *source);
 const char *index_shard_name(const struct source *source, uint64_t idx);
 
 /* For callers that know that the source is an index (asserted). */
+int64_t index_last_change_ns(const struct source *source); /* of the shard that was changed last, as it was indexed */
 uint64_t index_n_files(const struct source *source);
 uint32_t index_n_hidden(const struct source *source);              /* files that were passed over */
 uint32_t index_n_fields(const struct source *source);              /* that are stored */

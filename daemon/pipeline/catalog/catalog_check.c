@@ -1,5 +1,6 @@
 /* Has a folder changed since its index was made? It is checked before a new rank is served from it, while no other rank
- * is. The check has a thread of its own, because a dead mount does not answer. */
+ * is, or if it is known to have changed under those. The check has a thread of its own, because a dead mount does not
+ * answer. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -36,6 +37,11 @@ void entry_wake_waiters(struct catalog_entry *entry) {
         }
 }
 
+/* No rank is served from it, or those that are have met what was written to it meanwhile. */
+static bool may_go(const struct catalog_dataset *open) {
+        return atomic_load_explicit(&open->refs, memory_order_acquire) == 1 || dataset_has_changed(open->dataset);
+}
+
 /* The index is built again if the folder is a different one now. A folder that cannot be looked at does not count as
  * different: its index is kept, and jobs that are served from it wait until it can be read
  * (pipeline/failure/outage.h). */
@@ -47,8 +53,7 @@ static void check_done(void *userdata) {
         catalog_dataset_unref(check->open); /* if the entry still has this one, it has its own reference */
         if (is_same) {
                 entry->is_checking = false;
-                if (check->result == SOURCE_STALE && !check->catalog->is_ending &&
-                    atomic_load_explicit(&entry->open->refs, memory_order_acquire) == 1) {
+                if (check->result == SOURCE_STALE && !check->catalog->is_ending && may_go(entry->open)) {
                         log_info("dataset", "%s: %s; indexing it again", entry->name, check->why.text);
                         catalog_dataset_unref(entry->open);
                         entry->open = NULL;
@@ -67,7 +72,7 @@ void entry_check(struct catalog_entry *entry) {
 
         if (entry->staged || entry->is_checking) /* a version never changes, and a new version has a new stamp */
                 return;
-        if (entry->state != CATALOG_READY || atomic_load_explicit(&entry->open->refs, memory_order_acquire) > 1)
+        if (entry->state != CATALOG_READY || !may_go(entry->open))
                 return;
         check = calloc(1, sizeof(*check));
         if (check)

@@ -9,6 +9,7 @@
 #include "daemon/base/bitmap.h"
 #include "daemon/base/log.h"
 #include "daemon/base/thread.h"
+#include "daemon/base/work/errand.h"
 #include "daemon/data/index/index.h"
 #include "daemon/data/look.h"
 #include "proto/base/clock.h"
@@ -37,11 +38,13 @@ struct outage {
         pthread_mutex_t lock; /* guards what follows; no other lock is taken under it */
         pthread_cond_t changed;
         struct suspect suspects[SUSPECTS_MAX];
-        struct bitmap damaged; /* samples that looks have proven to be damaged */
-        bool has_damaged;      /* `damaged` has been allocated */
-        bool is_asked;         /* a sample waits for a look that begins after this was set */
-        bool is_running;       /* the thread */
-        bool is_abandoned;     /* its owner has let go of it */
+        struct bitmap damaged;    /* samples that looks have proven to be damaged */
+        bool has_damaged;         /* `damaged` has been allocated */
+        bool is_asked;            /* a sample waits for a look that begins after this was set */
+        bool is_running;          /* the thread */
+        bool is_in_doubt;         /* a file was written to: its bytes are compared by the next look */
+        bool is_comparing;        /* by the current one */
+        atomic_bool is_abandoned; /* its owner has let go of it. Read without the lock as well */
         bool is_held;
         struct why why;
         uint64_t n_looks;    /* number of looks begun */
@@ -167,9 +170,27 @@ static void look_begin(struct look *look, struct outage *outage) {
         *look = (struct look){ .outage = outage, .number = ++outage->n_looks, .began_ns = clock_now_ns() };
         outage->looking_ns = look->began_ns;
         outage->is_asked = false;
+        outage->is_comparing = outage->is_in_doubt;
+        outage->is_in_doubt = false;
         for (uint32_t i = 0; i < SUSPECTS_MAX; i++)
                 if (outage->suspects[i].is_used && outage->suspects[i].is_waiting)
                         look->samples[look->n++] = outage->suspects[i].sample;
+}
+
+static int compare(struct look *look) {
+        struct dataset *dataset = look->outage->dataset;
+        int r;
+
+        log_info("dataset", "%s: a file was written to while it is read; its bytes are compared",
+                 dataset_name(dataset));
+        errand_begin(NULL, &look->outage->is_abandoned);
+        r = dataset_compare_bytes(dataset, &look->outage->is_abandoned, &look->why);
+        errand_end();
+        if (r == 0)
+                log_info("dataset", "%s: %s", dataset_name(dataset),
+                         dataset_has_changed(dataset) ? "it has changed; what was written to is damage for its jobs"
+                                                      : "it is the same; its jobs continue");
+        return r;
 }
 
 /* Looks at the dataset before and after the samples, so that an outage that ended or began in between is not taken for
@@ -182,6 +203,8 @@ static void look_work(struct look *look) {
         if (look->result < 0)
                 return;
         look->result = dataset_look(dataset, on_skip, look, &look->reopened, &look->why);
+        if (look->result == 0 && look->outage->is_comparing)
+                look->result = compare(look);
         for (uint32_t i = 0; i < look->n && look->result == 0; i++) {
                 look->results[i] = dataset_look_at(dataset, look->samples[i], &look->why);
                 any |= look->results[i] < 0;
@@ -323,6 +346,7 @@ enum outage_verdict outage_judge(struct outage *outage, uint64_t sample, int err
                         suspect->n_met++;
                 }
                 outage->is_asked = true;
+                outage->is_in_doubt |= error == -EREMCHG;
                 start_locked(outage);
         }
         pthread_mutex_unlock(&outage->lock);
@@ -349,8 +373,9 @@ bool outage_is_held(struct outage *outage, struct why *ret_why) {
         if (held && ret_why && outage->is_held)
                 *ret_why = outage->why;
         else if (held && ret_why)
-                why_set(ret_why, 0, "%s: its file system does not answer (a dead mount?)",
-                        dataset_root(outage->dataset));
+                why_set(ret_why, 0, "%s: %s", dataset_root(outage->dataset),
+                        outage->is_comparing ? "a file was written to while it is read; its bytes are compared"
+                                             : "its file system does not answer (a dead mount?)");
         pthread_mutex_unlock(&outage->lock);
         return held;
 }
