@@ -61,6 +61,20 @@ struct codec_part {
 /* Reads it from the source, whose columns are in memory. Of other fields than sound: all of the file. */
 struct codec_part codec_part(const struct codec *codec, const struct source *source, uint64_t sample);
 
+/* A part as a file of its own: a head, and then bytes that are in the file. */
+#define CODEC_EXCERPT_LOOK 4096u /* first bytes of the file that say where */
+#define CODEC_EXCERPT_HEAD 80u
+struct codec_excerpt {
+        uint64_t offset, n_bytes; /* in the file */
+        uint32_t n_head_bytes;    /* 0: there is none */
+        uint8_t head[CODEC_EXCERPT_HEAD];
+};
+
+/* Where a part of a sound lies, of a file that begins with `bytes`. Returns false if all of the file has to be read,
+ * for whatever reason: then all that may be wrong is found as it is of a whole file. */
+bool codec_excerpt(const struct codec *codec, const struct codec_part *part, const uint8_t *bytes, size_t n_bytes,
+                   uint64_t n_file_bytes, struct codec_excerpt *ret_excerpt);
+
 /* One field of one sample. */
 struct codec_input {
         const uint8_t *bytes; /* of the field, as they are stored; NULL if it is not stored */

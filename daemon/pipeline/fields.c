@@ -315,8 +315,13 @@ static int put_piece(const struct task *task, uint32_t idx_field, struct why *wh
 int fields_serve(struct worker *worker, struct task *task, struct why *why) {
         const struct stream *stream = task->batch->stream;
         uint32_t i;
-        int r = rendering_begin(&worker->rendering, task, why);
+        int r;
 
+        if (task->is_head) {
+                task_take_head(task);
+                return 0;
+        }
+        r = rendering_begin(&worker->rendering, task, why);
         if (r != 0)
                 return r;
         for (; task->idx_field < stream->layout.n_fields; task->idx_field++) {

@@ -2,6 +2,7 @@
 #include "daemon/pipeline/task.h"
 
 #include <errno.h>
+#include <string.h>
 
 #include "daemon/collate/padding.h"
 #include "daemon/pipeline/planner.h"
@@ -112,6 +113,50 @@ static void span_piece(struct task *task, uint32_t idx_field, struct source_read
                 (struct source_read){ .first = extent, .begin = extent.offset, .end = extent.offset + extent.length };
 }
 
+/* Is the sample a part of a long sound and nothing else that has to be read? Then the first read brings the head of the
+ * file, and the second one only the part, or the whole file if the head does not say where the part lies. */
+static bool is_long_sound(const struct task *task, uint32_t idx_field, const struct extent *extent) {
+        const struct codec *codec = program_codec(task->program, idx_field);
+        struct codec_part part;
+
+        if (extent->shard || extent->offset > 0 || extent->length <= TASK_BUFFER_BYTES ||
+            extent->flags & (EXTENT_NOT_REGULAR | EXTENT_UNREACHABLE))
+                return false;
+        part = codec_part(codec, dataset_source(task->batch->stream->dataset->dataset), task->candidate);
+        return part.has_duration || part.start_s > 0;
+}
+
+static void span_long_sound(struct task *task, struct source_read *span) {
+        task->is_head = task->idx_read == 0;
+        if (task->is_head) {
+                span->end = CODEC_EXCERPT_LOOK;
+        } else if (task->excerpt.n_head_bytes > 0) {
+                span->begin = task->excerpt.offset;
+                span->end = span->begin + task->excerpt.n_bytes;
+        }
+        task->n_reads = 2;
+        for (uint32_t i = 0; i < program_n_fields(task->program); i++)
+                task->fields[i].idx_read = 1;
+}
+
+void task_take_head(struct task *task) {
+        const struct source *source = dataset_source(task->batch->stream->dataset->dataset);
+        struct codec_part part;
+        struct extent extent;
+
+        for (uint32_t i = 0; i < program_n_fields(task->program); i++) {
+                const struct codec *codec = program_codec(task->program, i);
+
+                if (!codec_is_stored(codec) || task->fields[i].is_absent)
+                        continue;
+                part = codec_part(codec, source, task->candidate);
+                source_locate(source, task->candidate, codec_field(codec), &extent);
+                if (!codec_excerpt(codec, &part, task->request.buffer, task->request.n_bytes, extent.length,
+                                   &task->excerpt))
+                        task->excerpt.n_head_bytes = 0;
+        }
+}
+
 /* Finds where each field of the candidate lies, and which reads are needed. The task says how many; `ret_span` is the
  * read that comes next. The offsets of its fields are counted from its beginning. */
 static void span_fields(struct task *task, struct source_read *ret_span) {
@@ -119,11 +164,14 @@ static void span_fields(struct task *task, struct source_read *ret_span) {
         const struct source *source = dataset_source(stream->dataset->dataset);
         const struct source *part = dataset_source(dataset_with(stream->dataset->dataset, task->candidate));
         struct source_read spans[DLP_TENSORS_MAX];
-        uint32_t n_fields = program_n_fields(task->program);
-        bool is_gathered = false;
+        uint32_t n_fields = program_n_fields(task->program), n_stored = 0;
+        bool is_gathered = false, is_long = false;
         struct extent extent;
 
         task->n_reads = 0;
+        task->is_head = false;
+        if (task->idx_read == 0)
+                task->excerpt.n_head_bytes = 0;
         *ret_span = (struct source_read){ 0 };
         for (uint32_t k = 0; k < n_fields; k++) {
                 uint32_t i = program_serving(task->program, k);
@@ -140,13 +188,20 @@ static void span_fields(struct task *task, struct source_read *ret_span) {
                         continue;
                 }
                 source_locate(source, task->candidate, codec_field(codec), &extent);
-                if (extent.flags & EXTENT_ABSENT)
+                if (extent.flags & EXTENT_ABSENT) {
                         task->fields[i].is_absent = true;
-                else
-                        add_to_reads(part, spans, task, i, &extent);
+                        continue;
+                }
+                add_to_reads(part, spans, task, i, &extent);
+                is_long = n_stored++ == 0 && is_long_sound(task, i, &extent);
         }
         if (task->n_reads == 0 || is_gathered)
                 return;
+        if (is_long) {
+                *ret_span = spans[0];
+                span_long_sound(task, ret_span);
+                return;
+        }
         *ret_span = spans[task->idx_read];
         for (uint32_t i = 0; i < n_fields; i++)
                 if (is_due(task, i) && !task->fields[i].is_absent)
@@ -170,8 +225,27 @@ static int task_locate_part(struct planner *planner, struct task *task, const st
                            &request->why);
 }
 
+/* A part of a file of its own, after the head that makes it a file. */
+static int task_locate_excerpt(struct planner *planner, struct task *task, const struct source_read *span) {
+        struct read_request *request = &task->request;
+        uint32_t n_head = task->excerpt.n_head_bytes;
+        int r;
+
+        request->offset = span->begin;
+        request->length = span->end - span->begin;
+        request->is_part = true;
+        r = task_buffer(planner, task, n_head + request->length, &request->why);
+        if (r < 0)
+                return r;
+        memcpy(request->buffer, task->excerpt.head, n_head);
+        request->buffer += n_head;
+        request->capacity -= n_head;
+        return 0;
+}
+
 /* A file of its own. */
-static int task_locate_file(struct planner *planner, struct task *task, const struct extent *extent) {
+static int task_locate_file(struct planner *planner, struct task *task, const struct source_read *span) {
+        const struct extent *extent = &span->first;
         struct read_request *request = &task->request;
 
         extent_path(extent, task->path);
@@ -181,6 +255,8 @@ static int task_locate_file(struct planner *planner, struct task *task, const st
         request->stamp = NULL;
         request->owner = NULL;
         request->past_cache = false;
+        if (task->is_head || task->excerpt.n_head_bytes > 0)
+                return task_locate_excerpt(planner, task, span);
         if (extent->flags & EXTENT_NOT_REGULAR)
                 return why_set(&request->why, -EINVAL, "is not a regular file");
         if (extent->flags & EXTENT_UNREACHABLE) {
@@ -215,7 +291,7 @@ static int task_locate(struct planner *planner, struct task *task) {
         span_fields(task, &span);
         if (task->n_reads == 0)
                 return TASK_KNOWN;
-        return span.first.shard ? task_locate_part(planner, task, &span) : task_locate_file(planner, task, &span.first);
+        return span.first.shard ? task_locate_part(planner, task, &span) : task_locate_file(planner, task, &span);
 }
 
 /* ---- reading --------------------------------------------------------------------------------------------------- */
@@ -232,6 +308,8 @@ void task_begin(struct task *task, struct batch *batch, uint32_t idx_sample, con
         task->own.n_tries = 0;
         task->gave_way = false;
         task->idx_read = 0;
+        task->is_head = false;
+        task->excerpt.n_head_bytes = 0;
         task->n_shortages = 0;
         task->not_before_ns = 0;
         task->is_held = false;
@@ -343,9 +421,11 @@ struct codec_input task_input(struct task *task, uint32_t idx_field) {
         uint32_t lead = codec_lead(codec);
         bool is_elsewhere = layout->form.input.n_bytes > 0; /* a function makes the field of it */
 
+        uint32_t n_head = task->excerpt.n_head_bytes;
+
         return (struct codec_input){
-                .bytes = task->request.buffer + field->offset,
-                .n_bytes = bytes_of_field(task, idx_field),
+                .bytes = task->request.buffer + field->offset - n_head,
+                .n_bytes = n_head > 0 ? n_head + task->request.n_bytes : bytes_of_field(task, idx_field),
                 .source = dataset_source(stream->dataset->dataset),
                 .sample = task->candidate,
                 .lead_width = lead == CODEC_NONE ? 0 : task->sizes[lead].width,
@@ -356,6 +436,7 @@ struct codec_input task_input(struct task *task, uint32_t idx_field) {
                 .row_stride = is_elsewhere ? 0 : padding_row_stride(layout),
                 .plane_stride = is_elsewhere ? 0 : padding_plane_stride(layout),
                 .plan_boxes = plan_boxes_of(task, idx_field),
-                .part = codec_part(codec, dataset_source(stream->dataset->dataset), task->candidate),
+                .part = n_head > 0 ? (struct codec_part){ 0 }
+                                   : codec_part(codec, dataset_source(stream->dataset->dataset), task->candidate),
         };
 }

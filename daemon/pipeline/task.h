@@ -79,7 +79,9 @@ struct task {
         struct field_bytes fields[DLP_TENSORS_MAX]; /* of what is read: where each field of its stream's program lies */
         uint32_t n_reads;  /* of the sample: one for each file that has fields of it. 0: nothing has to be read */
         uint32_t idx_read; /* the one under way; the fields of earlier ones are served */
-        struct source_piece piece; /* of a gathered field: what the read under way brings */
+        struct source_piece piece;    /* of a gathered field: what the read under way brings */
+        bool is_head;                 /* the read under way brings the first bytes of a long sound: task_take_head() */
+        struct codec_excerpt excerpt; /* the read under way brings this part of it, if it has a head */
         uint32_t idx_field; /* worker: the first of them (in program_serving()) that is not served yet; it may wait */
                             /* for memory in between */
         struct picture_size sizes[DLP_TENSORS_MAX]; /* worker: of the pictures that are served, as they are stored */
@@ -147,6 +149,10 @@ void task_read(struct planner *planner, struct task *task);
 
 /* Tasks that wait for a buffer for a large file try again, in their order. Planner only. */
 void task_read_waiting(struct planner *planner, struct stream *stream);
+
+/* The first bytes of a sound have arrived (is_head): finds where the sample's part of it lies, and only that will be
+ * read. The worker that has the task. */
+void task_take_head(struct task *task);
 
 /* The bytes have arrived, or cannot be read: passes the task to the workers. Any thread of the reader, or the planner.
  */

@@ -4,6 +4,7 @@ sound that is damaged does not stop the others."""
 import hashlib
 import json
 import os
+import struct
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
@@ -81,6 +82,45 @@ def _(box):
     for steps, word in (("audio()", "write audio(start=offset, duration=duration), or audio(start=0)"),
                         ("audio(start=ofset)", "no column ofset"), ("audio(start=-1)", "the name of a column")):
         daemon.refused("d", word, pipeline=f"audio: {steps}")
+
+
+def wav(kind, n_bits, n_channels, frames, before=b"", rate=8000, n_data=None):
+    """A WAV file whose chunk of data comes after `before`, and says that it has n_data bytes."""
+    n_frame = n_channels * n_bits // 8
+    form = struct.pack("<HHIIHH", kind, n_channels, rate, rate * n_frame, n_frame, n_bits)
+    chunks = b"WAVEfmt " + struct.pack("<I", len(form)) + form + before
+    chunks += b"data" + struct.pack("<I", len(frames) if n_data is None else n_data) + frames
+    return b"RIFF" + struct.pack("<I", len(chunks)) + chunks
+
+
+@case("of a long WAV file only the head and the sample's part are read; what says not where the part is, is read as a whole")
+def _(box):
+    import numpy
+    n, long_note = 80_000, b"LIST" + struct.pack("<I", 6000) + bytes(6000)
+    whole = (numpy.arange(2 * n) * 7919 % 65521 - 32760).astype("<i2").reshape(n, 2)
+    real = (whole[:, 0] / 40000).astype("<f4")
+    files = {"pcm": wav(1, 16, 2, whole.tobytes()), "float": wav(3, 32, 1, real.tobytes(), b"LIST" + struct.pack("<I", 5) + b"note.\0"),
+             "late": wav(1, 16, 2, whole.tobytes(), long_note), "lies": wav(1, 16, 2, whole.tobytes(), n_data=4 * n + 4000),
+             "cut": wav(1, 16, 2, whole.tobytes())[:-1000]}
+    parts = [(0, 0.5), (3.25, 0.125), (9.5, 0.5), (9.9995, None), (9, 2), (11, 1)]
+    for name, content in files.items():
+        write(box.path(name, "long.wav"), content)
+        write(box.path(name, "l.jsonl"), "".join(json.dumps({"path": "long.wav", "offset": begin} | ({"duration": s} if s else {})) + "\n"
+                                                 for begin, s in parts).encode())
+    daemon = box.daemon({name: {"path": box.path(name), "format": "jsonl", "files": "audio=path"} for name in files})
+    n_before = 0
+    for name in files:
+        lines = daemon.read(name, pipeline="audio: audio(start=offset, duration=duration, mono=%s)" % ("true" if name == "float" else "false"),
+                            shuffle=False, on_error="skip", batch=1)
+        source = real if name == "float" else (whole / 32768).astype("<f4")
+        wanted = [source[round(begin * 8000):][:round((seconds or 9) * 8000)] for begin, seconds in parts[:4]]
+        is_cut = name in ("lies", "cut")
+        equal(digests(lines, "audio"), [sha256(part.tobytes()) for part in wanted if not is_cut], name)
+        contains(daemon.dlctl("errors", name).stdout,
+                 *(["is cut short"] if is_cut else ["has 2 s from 9 s of its file", "begins at 11 s of its file"]))
+        n_read = int({row["name"]: row["value"] for row in daemon.status()["counters"]}["n_bytes_read"])
+        equal(n_read - n_before < 2 * len(files[name]) + 100_000, name in ("pcm", "float"), f"{n_read - n_before} bytes are read of {name}")
+        n_before = n_read
 
 
 @case("an Arrow file of datasets: an Audio column with bytes, with a file outside, and with nothing")
