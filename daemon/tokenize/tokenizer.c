@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/base/keyed_hash.h"
 #include "daemon/tokenize/added.h"
 #include "daemon/tokenize/model.h"
 #include "daemon/tokenize/normalizer.h"
@@ -205,7 +206,7 @@ static int is_enough(const struct encoding *encoding) {
 static int encode_kept(const struct encoding *encoding, const uint8_t *word, size_t n) {
         const struct model *model = &encoding->tokenizer->model;
         struct model_memory *memory = &encoding->encoder->model;
-        struct kept_word *kept = &encoding->encoder->kept[hash_bytes(word, n) & (KEPT_WORDS - 1)];
+        struct kept_word *kept = &encoding->encoder->kept[keyed_hash(word, n) & (KEPT_WORDS - 1)];
         size_t n_before = memory->tokens.n, n_tokens;
         int r;
 

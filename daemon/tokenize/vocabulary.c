@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/base/keyed_hash.h"
 #include "daemon/base/work/errand.h"
 
 #define LOOK_ENTRIES 4096u /* between two looks of an errand */
@@ -29,7 +30,7 @@ const uint8_t *vocabulary_at(const struct vocabulary *vocabulary, uint32_t i, si
 
 /* The slot of these bytes, or the empty one where they belong. */
 static uint32_t *find_slot(const struct vocabulary *vocabulary, const void *bytes, size_t n_bytes) {
-        uint32_t at = (uint32_t)hash_bytes(bytes, n_bytes) & (vocabulary->n_slots - 1);
+        uint32_t at = (uint32_t)keyed_hash(bytes, n_bytes) & (vocabulary->n_slots - 1);
         uint32_t token;
         size_t n;
 

@@ -38,22 +38,3 @@ int vocabulary_read(const struct json_node *node, struct vocabulary *vocabulary,
 
 /* The bytes of an entry, i < n_entries. */
 const uint8_t *vocabulary_at(const struct vocabulary *vocabulary, uint32_t i, size_t *ret_n, uint32_t *ret_token);
-
-/* Spreads the bits of a text over a number. */
-static inline uint64_t hash_bytes(const uint8_t *bytes, size_t n) {
-        uint64_t hash = n * UINT64_C(0x9e3779b97f4a7c15);
-        size_t i = 0;
-
-        for (; i + 8 <= n; i += 8) {
-                uint64_t word;
-
-                __builtin_memcpy(&word, bytes + i, 8);
-                hash = (hash ^ word) * UINT64_C(0xff51afd7ed558ccd);
-                hash ^= hash >> 32;
-        }
-        for (; i < n; i++)
-                hash = (hash ^ bytes[i]) * UINT64_C(0xff51afd7ed558ccd);
-        hash ^= hash >> 29;
-        hash *= UINT64_C(0xc4ceb9fe1a85ec53);
-        return hash ^ hash >> 32;
-}

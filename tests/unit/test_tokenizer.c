@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/base/keyed_hash.h"
 #include "daemon/tokenize/model.h"
 #include "daemon/tokenize/patterns/pattern.h"
 #include "daemon/tokenize/tokenizer.h"
@@ -171,6 +172,24 @@ START_TEST(a_word_may_be_too_long) {
         ck_assert_int_eq(tokenizer_encode(tokenizer, encoder, text, n, SIZE_MAX, &tokens, &n_tokens, &why), 0);
         token_encoder_free(encoder);
         tokenizer_unref(tokenizer);
+}
+END_TEST
+
+/* Pairs of words that cancel each other in a hash that multiplies to 64 bits, whatever it begins with: of 64 texts that
+ * all have one place there. */
+START_TEST(texts_that_somebody_chose_have_places_of_their_own) {
+        static const uint64_t FLIPS[2] = { UINT64_C(1) << 63, UINT64_C(1) << 63 | UINT64_C(1) << 31 };
+        uint64_t words[12], places[64];
+        unsigned n_equal = 0;
+
+        for (unsigned i = 0; i < ARRAY_SIZE(places); i++) {
+                for (unsigned k = 0; k < ARRAY_SIZE(words); k++)
+                        words[k] = (0x6161616161616161u + k) ^ (i >> k / 2 & 1 ? FLIPS[k % 2] : 0);
+                places[i] = keyed_hash(words, sizeof(words)) & 0xffff;
+                for (unsigned k = 0; k < i; k++)
+                        n_equal += places[k] == places[i];
+        }
+        ck_assert_uint_lt(n_equal, 8);
 }
 END_TEST
 
@@ -420,6 +439,7 @@ int main(void) {
                 { "long", a_word_may_be_too_long },
                 { "long", many_added_tokens_take_linear_time },
                 { "long", what_nobody_wants_any_more_is_given_up, ARRAY_SIZE(KINDS) },
+                { "long", texts_that_somebody_chose_have_places_of_their_own },
                 { "refused", what_is_not_supported_is_named, ARRAY_SIZE(REFUSED) },
                 { "pattern", patterns_match, ARRAY_SIZE(PATTERNS) },
                 { "pattern", a_pattern_gives_up },

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/base/keyed_hash.h"
 #include "daemon/data/formats/name_order.h"
 #include "daemon/data/index/index_layout.h"
 #include "daemon/data/index/indexing_sort.h"
@@ -33,18 +34,10 @@ static const char *text_at(const struct class_names *names, size_t idx) {
 
 /* ---- the names that were found --------------------------------------------------------------------------------- */
 
-static uint64_t hash_of(const char *text, size_t n) {
-        uint64_t hash = 14695981039346656037ull; /* FNV-1a */
-
-        for (size_t i = 0; i < n; i++)
-                hash = (hash ^ (uint8_t)text[i]) * 1099511628211ull;
-        return hash;
-}
-
 /* The place of this text in the table, or the empty one where it belongs. */
 static uint32_t *place_of(const struct class_names *names, const char *text, size_t n) {
         uint32_t *places = (void *)names->places.bytes;
-        size_t mask = names->places.n_bytes / sizeof(*places) - 1, at = hash_of(text, n) & mask;
+        size_t mask = names->places.n_bytes / sizeof(*places) - 1, at = keyed_hash(text, n) & mask;
 
         for (; places[at] != 0; at = (at + 1) & mask) {
                 const char *other = text_at(names, places[at] - 1);

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "daemon/base/keyed_hash.h"
 #include "daemon/base/machine/beneath.h"
 #include "daemon/data/looks_like.h"
 #include "proto/base/cleanup.h"
@@ -103,18 +104,10 @@ bool file_paths_exists(const struct file_paths *paths, uint64_t at, int root_fd)
 
 /* ---- the index ------------------------------------------------------------------------------------------------- */
 
-static uint64_t hash_of(const char *text, size_t n) {
-        uint64_t hash = 14695981039346656037ull; /* FNV-1a */
-
-        for (size_t i = 0; i < n; i++)
-                hash = (hash ^ (uint8_t)text[i]) * 1099511628211ull;
-        return hash;
-}
-
 /* The place of this folder in the table, or the empty one where it belongs. */
 static struct file_paths_dir *place_of(const struct file_paths *paths, const char *dir, size_t n) {
         struct file_paths_dir *table = (void *)paths->dirs.bytes;
-        size_t mask = paths->dirs.n_bytes / sizeof(*table) - 1, at = hash_of(dir, n) & mask;
+        size_t mask = paths->dirs.n_bytes / sizeof(*table) - 1, at = keyed_hash(dir, n) & mask;
 
         while (table[at].idx_dir != 0 &&
                (table[at].n_path != n || memcmp(file_paths_text(paths, table[at].path), dir, n) != 0))

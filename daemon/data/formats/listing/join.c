@@ -5,6 +5,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "daemon/base/keyed_hash.h"
 #include "daemon/data/files/listed.h"
 #include "daemon/data/formats/listing/csv/scan.h"
 #include "daemon/data/index/indexing.h"
@@ -82,18 +83,10 @@ static const char *key_at(const struct joined *table, uint64_t row) {
         return text_at(table, &table->cells, row * table->n_columns);
 }
 
-static uint64_t hash_of(const char *text) {
-        uint64_t hash = 14695981039346656037ull; /* FNV-1a */
-
-        for (; *text; text++)
-                hash = (hash ^ (uint8_t)*text) * 1099511628211ull;
-        return hash;
-}
-
 /* The place of the row with this key, or the empty one where it belongs. */
 static uint64_t *place_of(const struct joined *table, const char *key) {
         uint64_t *places = (void *)table->places.bytes;
-        size_t mask = table->places.n_bytes / sizeof(*places) - 1, at = hash_of(key) & mask;
+        size_t mask = table->places.n_bytes / sizeof(*places) - 1, at = keyed_hash(key, strlen(key)) & mask;
 
         while (places[at] != 0 && strcmp(key_at(table, places[at] - 1), key) != 0)
                 at = (at + 1) & mask;
