@@ -127,6 +127,27 @@ static int list_archive(struct npy_list *list, int root_fd, const char *file, st
         return list->n_arrays > 0 || list->refused.n > 0 ? 0 : why_set(why, -ENOENT, "there is no array in it");
 }
 
+/* Of more arrays than there is room for, those that come first by name stay, in whatever sequence a folder lists them.
+ */
+static int add_of_folder(struct npy_list *list, const char *file, struct why *why) {
+        struct npy_array *last = &list->arrays[0];
+        bool is_after;
+        int r;
+
+        if (list->n_arrays < SCHEMA_FIELDS_MAX)
+                return add_array(list, file, NULL, why);
+        for (uint32_t i = 1; i < list->n_arrays; i++)
+                if (compare_arrays(&list->arrays[i], last) > 0)
+                        last = &list->arrays[i];
+        is_after = name_compare(file, npy_array_name(last)) > 0;
+        r = why_set(why, -ENOTSUP, "%s in it comes after the %u arrays that a dataset can have",
+                    is_after ? file : npy_array_name(last), SCHEMA_FIELDS_MAX);
+        if (is_after)
+                return note_refused(list, file, r, why);
+        r = npy_list_refuse(list, last, r, why);
+        return r < 0 ? r : add_array(list, file, NULL, why);
+}
+
 /* The archives in a folder, of which one may be meant if there is no array beside it. */
 struct archives {
         char name[NAME_MAX + 1];
@@ -148,7 +169,7 @@ static int read_folder(struct npy_list *list, DIR *dir, struct archives *archive
                         indexing_pass_over(entry->d_name, is_array);
                         continue;
                 }
-                r = add_array(list, entry->d_name, NULL, why);
+                r = add_of_folder(list, entry->d_name, why);
                 if (r < 0)
                         return r;
         }
