@@ -6,13 +6,12 @@ import inspect
 import math
 import os
 import re
-import subprocess
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
 from harness import ROOT, Skip, case, contains, equal, main, patience, photos
 from private import Home
-from trainers import dlclient, environment, need, python_command, run, torchrun_command
+from trainers import dlclient, need, python_command, run, start_torch, torchrun_command
 
 EXAMPLES = os.path.join(ROOT, "client", "examples")
 N_PHOTOS, N_CLASSES = 50, 3
@@ -28,12 +27,12 @@ def need_device():
         raise Skip("the client does not know device= yet")
 
 
-def run_both(box, command, home):
-    """A trainer's standard output and error, after its good end."""
-    done = subprocess.run(command, env=environment(home), cwd=box.folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                          universal_newlines=True, timeout=patience(180), check=False)
-    equal(done.returncode, 0, done.stderr[-3000:])
-    return done.stdout.splitlines(), done.stderr
+def run_both(box, command, home, status=0):
+    """A trainer's standard output and error, after its end."""
+    process = start_torch(box, command, home)
+    out, err = process.communicate(timeout=patience(180))
+    equal(process.returncode, status, err[-3000:])
+    return out.splitlines(), err
 
 
 def epochs(lines):
@@ -66,11 +65,8 @@ def _(box):
     lines, errors = run_both(box, python_command(program("torch_graph_trainer"), folder, *BATCH), home)
     equal(epochs(lines), {(0, 0), (0, 1)}, "epochs")
     contains(errors, "torch finds no GPU: training on the CPU, without a graph")
-    few = subprocess.run(python_command(program("torch_graph_trainer"), folder, "--batch-size", N_PHOTOS + 1),
-                         env=environment(home), stdout=subprocess.PIPE, stderr=subprocess.PIPE, universal_newlines=True,
-                         timeout=patience(180), check=False)
-    equal(few.returncode, 1, few.stderr)
-    contains(few.stderr, f"fewer than {N_PHOTOS + 1} pictures")
+    _, errors = run_both(box, python_command(program("torch_graph_trainer"), folder, "--batch-size", N_PHOTOS + 1), home, status=1)
+    contains(errors, f"fewer than {N_PHOTOS + 1} pictures")
 
 
 @case("jax_trainer.py: a step of one shape, compiled once")

@@ -12,9 +12,10 @@ import subprocess
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
+import warm
 from harness import ROOT, case, contains, equal, main, photos, within
 from private import Home
-from trainers import environment, need, python_command, run, torchrun_command
+from trainers import environment, need, python_command, run, run_torch, torchrun_command
 
 PAGE = os.path.join(ROOT, "docs", "migration.md")
 PROGRAMS = os.path.join(ROOT, "docs", "migration")
@@ -68,8 +69,8 @@ def _(_box):
 def _(box):
     need("torch", "torchvision")
     folder, home = served(box)
-    for lines in (run(box, python_command(program("torch_before"), folder)),
-                  run(box, python_command(program("torch_after"), folder), home)):
+    for lines in (run_torch(box, program("torch_before"), folder),
+                  run_torch(box, program("torch_after"), folder, daemon=home)):
         equal(sorted(losses(lines)), [(0, 0), (0, 1)], "epochs")
 
 
@@ -77,7 +78,7 @@ def _(box):
 def _(box):
     need("torch", "torchvision")
     folder, home = served(box)
-    before = run(box, torchrun_command(box, program("torchrun_before"), folder))
+    before = run_torch(box, program("torchrun_before"), folder, processes=2)
     after = run(box, torchrun_command(box, program("torchrun_after"), folder), home)
     learned(before)
     learned(after)
@@ -91,16 +92,16 @@ def _(box):
 def _(box):
     need("torch")
     folder, home = served(box)
-    command = python_command(program("resume_after"), folder, box.path("checkpoint"))
+    words = program("resume_after"), folder, box.path("checkpoint")
     output = box.path("output")
     for n_batches in (5, 11, 21):  # of 32
         with open(output, "ab") as out:
-            process = box.start(command, env=environment(home), cwd=box.folder, stdout=out)
+            process = warm.start(box, python_command(*words), env=environment(home), cwd=box.folder, stdout=out)
         within(60, lambda n=n_batches: len(read_lines(output)) >= n or process.poll() is not None, "batches")
         equal(process.poll(), None, "exit status before its time")
         process.send_signal(signal.SIGKILL)
         process.wait()
-    seen = read_lines(output) + run(box, command, home)
+    seen = read_lines(output) + run_torch(box, *words, daemon=home)
     for epoch in range(2):
         batches = [line for line in seen if line.startswith(f"epoch {epoch} ")]
         # Killed between the checkpoint and the line, a batch is not on paper.
@@ -126,8 +127,8 @@ def _(box):
 def _(box):
     need("torch", "torchvision")
     folder, home = served(box)
-    before = run(box, torchrun_command(box, program("validation_before"), folder))
-    after = run(box, torchrun_command(box, program("validation_after"), folder), home)
+    before = run_torch(box, program("validation_before"), folder, processes=2)
+    after = run_torch(box, program("validation_after"), folder, daemon=home, processes=2)
     contains("\n".join(before), f"of {N_PHOTOS + 1} samples, of which there are {N_PHOTOS}")
     contains("\n".join(after), f"of {N_PHOTOS} samples, of which there are {N_PHOTOS}")
 
@@ -136,8 +137,8 @@ def _(box):
 def _(box):
     need("torch", "torchvision")
     folder, home = served(box)
-    for lines in (run(box, torchrun_command(box, program("uneven_before"), folder)),
-                  run(box, torchrun_command(box, program("uneven_after"), folder), home)):
+    for lines in (run_torch(box, program("uneven_before"), folder, processes=2),
+                  run_torch(box, program("uneven_after"), folder, daemon=home, processes=2)):
         told = sorted(line for line in lines if " had " in line)
         equal(told, ["rank 0 had 121 samples in 16 batches", "rank 1 had 120 samples in 15 batches"], "ranks")
 
@@ -146,16 +147,16 @@ def _(box):
 def _(box):
     need("torch", "torchvision")
     folder, home = served(box)
-    equal(len(losses(run(box, python_command(program("dataparallel_before"), folder)))), 1, "losses before")
-    equal(len(losses(run(box, python_command(program("dataparallel_after"), folder), home))), 1, "losses after")
+    equal(len(losses(run_torch(box, program("dataparallel_before"), folder))), 1, "losses before")
+    equal(len(losses(run_torch(box, program("dataparallel_after"), folder, daemon=home))), 1, "losses after")
 
 
 @case("endless: parts of ten steps go on over the ends of epochs")
 def _(box):
     need("torch", "torchvision")
     folder, home = served(box)
-    for lines in (run(box, python_command(program("endless_before"), folder)),
-                  run(box, python_command(program("endless_after"), folder), home)):
+    for lines in (run_torch(box, program("endless_before"), folder),
+                  run_torch(box, program("endless_after"), folder, daemon=home)):
         equal(sorted(losses(lines)), [(0, part) for part in range(4)], "parts")
 
 
@@ -163,8 +164,8 @@ def _(box):
 def _(box):
     need("torch", "torchvision")
     folder, home = served(box)
-    for lines in (run(box, python_command(program("simclr_before"), folder)),
-                  run(box, python_command(program("simclr_after"), folder), home)):
+    for lines in (run_torch(box, program("simclr_before"), folder),
+                  run_torch(box, program("simclr_after"), folder, daemon=home)):
         equal(len(losses(lines)[0, 0]), -(-N_PHOTOS // 32), "batches")
 
 

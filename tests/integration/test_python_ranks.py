@@ -9,7 +9,8 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 from harness import case, equal, expected_order, main, within
 from pyclient import Trainer, need, trainer
 
-# Ranks started with torch.multiprocessing.spawn(); `work(rank)` runs in each, with torch.distributed initialised.
+# Ranks started as torch.multiprocessing.spawn() does it, or forked, which saves each of them the import; `work(rank)` runs in
+# each, with torch.distributed initialised.
 SPAWN = """
 import torch.distributed, torch.multiprocessing
 def start(rank, world, method, work):
@@ -17,9 +18,9 @@ def start(rank, world, method, work):
     work(rank)
     torch.distributed.barrier()
     torch.distributed.destroy_process_group()
-def spawn(world, work, method=None):
+def spawn(world, work, method=None, how="fork"):
     if __name__ == "__main__":
-        torch.multiprocessing.spawn(start, (world, method or f"file://{sys.argv[1]}", work), world)
+        torch.multiprocessing.start_processes(start, (world, method or f"file://{sys.argv[1]}", work), world, start_method=how)
 """
 
 
@@ -44,7 +45,7 @@ def port():
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         return free.getsockname()[1]
-spawn(2, work, f"tcp://127.0.0.1:{port()}" if "METHOD" == "tcp" else None)
+spawn(2, work, *((f"tcp://127.0.0.1:{port()}", "spawn") if "METHOD" == "tcp" else ()))
 """.replace("METHOD", method))
         equal(sorted(line[:3] for line in lines), [[0, 0, 2], [1, 1, 2]], f"ranks, by {method}")
         equal(lines[0][3], lines[1][3], "both ranks name their jobs alike")
@@ -119,7 +120,7 @@ def start(rank, world):
     out([rank, sum((batch.indices.tolist() for batch in late), [])])
     torch.distributed.barrier()
 if __name__ == "__main__":
-    torch.multiprocessing.spawn(start, (2,), 2)
+    torch.multiprocessing.start_processes(start, (2,), 2, start_method="fork")
 """, box.path("rendezvous"), seconds=120, OMP_NUM_THREADS="1")
     equal(sorted(lines), [[rank, expected_order(40, world=2, rank=rank)] for rank in range(2)], "samples")
 

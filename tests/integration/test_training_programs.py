@@ -13,7 +13,7 @@ import sys
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
 from harness import ROOT, case, equal, identity_pixels, main, png, write
 from token_files import write_tokens
-from trainers import need, python_command, run, torchrun_command
+from trainers import need, run, run_torch, torchrun_command
 
 PAGE = os.path.join(ROOT, "docs", "training.md")
 PROGRAMS = os.path.join(ROOT, "docs", "training")
@@ -57,9 +57,9 @@ def _(box):
     daemon = box.daemon({name: {"path": box.path("tokens", name), "format": "megatron", "sequence_length": "64"}
                          for name in ("web", "books")})
     checkpoint = box.path("checkpoint")
-    lines = run(box, torchrun_command(box, program("gpt_blend"), checkpoint, 10), daemon)
+    lines = run_torch(box, program("gpt_blend"), checkpoint, 10, daemon=daemon, processes=2)
     equal(len(lines), 20, "steps of two ranks")
-    rest = run(box, torchrun_command(box, program("gpt_blend"), checkpoint, 1000, processes=1), daemon)
+    rest = run_torch(box, program("gpt_blend"), checkpoint, 1000, daemon=daemon, processes=1)
     equal(len(rest), 40, "steps of one rank")
     finite(lines + rest)
     samples, parts = ([int(word) for line in lines + rest for word in re.search(name + r" \[(.*?)\]", line).group(1).split(",")]
@@ -87,7 +87,7 @@ def _(box):
                 for name in ("text", "prompt")}
     least_rows = -(-n_tokens["text"] // 256)
     for _ in range(2):      # the second run finds the lengths
-        lines = run(box, python_command(program("instruction_packing"), box.path("lengths.npy")), daemon)
+        lines = run_torch(box, program("instruction_packing"), box.path("lengths.npy"), daemon=daemon)
         equal(len(lines), 2, "epochs")
         finite(lines)
         for line in lines:
@@ -120,7 +120,7 @@ def coco(box):
 def _(box):
     need("torch")
     daemon, n_boxes = coco(box)
-    lines = run(box, python_command(program("detection")), daemon)
+    lines = run_torch(box, program("detection"), daemon=daemon)
     equal(len(lines), 2, "epochs")
     finite(lines)
     for line in lines:
@@ -132,7 +132,7 @@ def _(box):
 def _(box):
     need("torch", "numpy")
     daemon, n_boxes = coco(box)
-    lines = run(box, python_command(program("detection_own")), daemon)
+    lines = run_torch(box, program("detection_own"), daemon=daemon)
     equal(len(lines), 2, "epochs")
     finite(lines)
     for line in lines:
@@ -159,7 +159,7 @@ def _(box):
 def _(box):
     need("torch", "numpy")
     daemon = box.daemon({"photos": box.folder_of_pictures("photos", 60, n_classes=3, width=64, height=56)})
-    lines = run(box, python_command(program("dino")), daemon)
+    lines = run_torch(box, program("dino"), daemon=daemon)
     equal(len(lines), 2, "epochs")
     finite(lines)
     for line in lines:

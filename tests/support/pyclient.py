@@ -9,11 +9,13 @@ A script finds `dlclient`, `numpy` and out(), which prints a value as a line of 
 import importlib.util
 import json
 import os
+import re
 import subprocess
 import sys
 import textwrap
 import threading
 
+import warm
 from harness import BUILD, ROOT, SLOWER, VARIANT, Skip, equal, patience
 
 PACKAGE = os.path.join(ROOT, "client", "python")
@@ -39,6 +41,10 @@ def refused(kind, function, *words):
         return text
     raise AssertionError(f"{kind.__name__} was not raised")
 """
+
+
+USES_TORCH = re.compile(r"\btorch\b")
+ASKS_WHAT_IT_IS = re.compile(r"sys\.modules|not imported|cmdline")  # imported, or started as
 
 
 def need(module):
@@ -68,8 +74,12 @@ class Trainer:
             file.write(PRELUDE + textwrap.dedent(source))
         self.stderr_path = self.path + ".err"
         with open(self.stderr_path, "wb") as stderr:
-            self.process = box.start([sys.executable, self.path] + [str(argument) for argument in arguments],
-                                     env=environment_of(daemon, **environment), stdout=subprocess.PIPE, stderr=stderr)
+            command = [sys.executable, self.path] + [str(argument) for argument in arguments]
+            words = {"env": environment_of(daemon, **environment), "stdout": subprocess.PIPE, "stderr": stderr}
+            if ASKS_WHAT_IT_IS.search(source):
+                self.process = box.start(command, **words)
+            else:
+                self.process = warm.start(box, command, with_torch=USES_TORCH.search(source) is not None, **words)
         self.lines = []
         self.thread = threading.Thread(target=self._collect, daemon=True)
         self.thread.start()

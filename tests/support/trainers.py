@@ -6,6 +6,7 @@ import subprocess
 import sys
 
 import pyclient
+import warm
 from harness import patience
 from private import Home
 
@@ -51,10 +52,29 @@ def torchrun_command(box, path, *arguments, processes=2):
         python_command(path, *arguments)[1:]
 
 
+def start_torch(box, command, daemon=None, **variables):
+    """Begins a program that uses torch, without its import."""
+    return warm.start(box, command, env={**environment(daemon), **variables}, cwd=box.folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                      universal_newlines=True)
+
+
+def run_torch(box, path, *arguments, daemon=None, processes=0):
+    """The same to its end; with `processes` as the ranks of one node, in the environment in which torchrun starts them."""
+    command, port = python_command(path, *arguments), free_port()
+    ranks = [{"RANK": str(rank), "LOCAL_RANK": str(rank), "WORLD_SIZE": str(processes), "LOCAL_WORLD_SIZE": str(processes),
+              "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "TORCHELASTIC_RUN_ID": "none"} for rank in range(processes)]
+    started = [start_torch(box, command, daemon, **variables) for variables in ranks or [{}]]
+    return [line for process in started for line in finish(process, command, 120, 0)]
+
+
 def run(box, command, daemon=None, seconds=120, expected=0):
     """Runs a trainer to its end; returns the lines of its output. Fails with both outputs unless it ends as expected."""
     process = box.start(command, env=environment(daemon), cwd=box.folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                         universal_newlines=True)
+    return finish(process, command, seconds, expected)
+
+
+def finish(process, command, seconds, expected):
     try:
         out, err = process.communicate(timeout=patience(seconds))
     except subprocess.TimeoutExpired:

@@ -1,5 +1,5 @@
-"""Starts Python programs that use torch out of a process that has imported it once: the import takes two seconds of CPU
-time, and the tests run hundreds of small programs.
+"""Starts Python programs out of a process that has imported what they use: torch takes two seconds of CPU time for that, NumPy
+a sixth of one, and the tests run hundreds of small programs.
 
     process = warm.start(box, [sys.executable, path, "argument"], env=..., stdout=...)     # as box.start()
 
@@ -7,7 +7,9 @@ What comes is a process as any other: our child, with its own environment, descr
 that look at what is imported or at their command line in /proc. What is read when a process or a library begins (LD_*, OMP_*,
 PYTHON*) is that of the importing process, of which there is one for each such environment."""
 import atexit
+import contextlib
 import ctypes
+import importlib
 import json
 import os
 import signal
@@ -30,11 +32,11 @@ _lock = threading.Lock()
 # ---- the test's side ------------------------------------------------------------------------------------------------
 
 class _Nursery:
-    """The process that has imported torch, for one environment."""
+    """The process that has imported some modules, for one environment."""
 
-    def __init__(self, env):
+    def __init__(self, modules, env):
         self.connection, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        self.process = subprocess.Popen([sys.executable, os.path.abspath(__file__), str(theirs.fileno())], env=env, pass_fds=[theirs.fileno()],
+        self.process = subprocess.Popen([sys.executable, os.path.abspath(__file__), str(theirs.fileno()), *modules], env=env, pass_fds=[theirs.fileno()],
                                         stdin=subprocess.DEVNULL)
         theirs.close()
         atexit.register(self.close)
@@ -56,27 +58,37 @@ class _Nursery:
 class _Process(subprocess.Popen):
     """A Popen of which only the birth is another one."""
 
+    modules = ()
+
     def _execute_child(self, args, _executable, _preexec_fn, _close_fds, _pass_fds, cwd, env, _startupinfo, _creationflags, _shell,
                        p2cread, p2cwrite, c2pread, c2pwrite, errread, errwrite, *_more):
-        key = tuple(sorted((name, value) for name, value in env.items() if name.startswith(READ_AT_START)))
+        key = self.modules, *sorted((name, value) for name, value in env.items() if name.startswith(READ_AT_START))
         order = {"argv": args[1:], "env": env, "cwd": cwd or os.getcwd()}
         files = [given if given >= 0 else own for own, given in enumerate((p2cread, c2pwrite, errwrite))]
         with _lock:
             if key not in _nurseries:
-                _nurseries[key] = _Nursery(env)
+                _nurseries[key] = _Nursery(self.modules, env)
             self.pid = _nurseries[key].birth(order, files)
         self._child_created = True
         self._close_pipe_fds(p2cread, p2cwrite, c2pread, c2pwrite, errread, errwrite)
 
 
-def start(box, command, env, **keywords):
+class _NumpyProcess(_Process):
+    modules = ("numpy",)
+
+
+class _TorchProcess(_Process):
+    modules = ("numpy", "torch", "torch.multiprocessing", "torchvision")
+
+
+def start(box, command, env, with_torch=True, **keywords):
     """Starts [sys.executable, path of a script, arguments ...]."""
-    process = _Process(command, env=env, stdin=subprocess.DEVNULL, **keywords)
+    process = (_TorchProcess if with_torch else _NumpyProcess)(command, env=env, stdin=subprocess.DEVNULL, **keywords)
     box.processes.append(process)
     return process
 
 
-# ---- the side of the process that has torch -------------------------------------------------------------------------
+# ---- the side of the process that has imported -------------------------------------------------------------------------
 
 def serve(connection):
     """Returns in each child, with its order."""
@@ -120,7 +132,8 @@ def become(order):
     sys.argv = order["argv"]
     sys.path[0] = os.path.dirname(os.path.abspath(path))
     tempfile.tempdir = None
-    sys.modules["numpy"].random.seed()  # as torch's generator, it would be the same in all of them; that one is so anyway
+    if "numpy" in sys.modules:
+        sys.modules["numpy"].random.seed()  # as torch's generator, it would be the same in all of them; that one is so anyway
     main = type(sys)("__main__")
     main.__file__ = path
     main.__builtins__ = __builtins__
@@ -131,10 +144,7 @@ def become(order):
 
 
 if __name__ == "__main__":
-    import torch  # noqa: F401
-    import torch.multiprocessing  # noqa: F401
-    try:
-        import torchvision  # noqa: F401
-    except ImportError:
-        pass
+    for module in sys.argv[2:]:
+        with contextlib.suppress(ImportError):
+            importlib.import_module(module)
     become(serve(socket.socket(fileno=int(sys.argv[1]))))
