@@ -2,6 +2,7 @@
 """Clients that send garbage, too much, descriptors, or scribble over their page: their connection is closed with a
 reason in the log, and nobody else notices."""
 import contextlib
+import json
 import mmap
 import os
 import random
@@ -12,8 +13,8 @@ import sys
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
-from harness import (HandClient, Table, attach_body, case, check_sequence, contains, equal, field, main, request, varint,
-                     within)
+from harness import (HandClient, Table, attach_body, case, check_sequence, contains, equal, field, main, patience, request, varint,
+                     within, write)
 
 N = 100
 PAGE = 4096
@@ -233,6 +234,45 @@ def _(box):
         control.close()
         client.close()
     scene.end()
+
+
+N_SLOTS_OFFSET, QUEUE_OFFSET, N_PUBLISHED_OFFSET = 40, 128, 384  # of struct dlp_control
+
+
+def scribble_over_slots(client, n_batches):
+    """Takes and releases so many batches as it should, and writes anything into their slots all the time."""
+    control, payload, bell = client.descriptors
+    noise, n_bytes, n_taken = os.urandom(1 << 16), os.fstat(payload).st_size, 0
+    with mmap.mmap(control, os.fstat(control).st_size, prot=mmap.PROT_READ) as told, mmap.mmap(payload, n_bytes) as slots:
+        n_slots = struct.unpack_from("<I", told, N_SLOTS_OFFSET)[0]
+
+        deadline = time.monotonic() + patience(60)
+        while n_taken < n_batches:
+            equal(time.monotonic() < deadline, True, f"batches, {n_taken} so far")
+            n = random.choice((8, 64, 4096))
+            at = random.randrange(PAGE, n_bytes - n)
+            slots[at:at + n] = random.choice((noise[:n], b"\xff" * n))
+            for sequence in range(n_taken, struct.unpack_from("<Q", told, N_PUBLISHED_OFFSET)[0]):
+                slot = struct.unpack_from("<I", told, QUEUE_OFFSET + 4 * (sequence % n_slots))[0]
+                slots[RELEASED_OFFSET + 8 * slot:RELEASED_OFFSET + 8 * slot + 8] = struct.pack("<Q", sequence + 1)
+                os.write(bell, struct.pack("<Q", 1))
+                n_taken = sequence + 1
+
+
+@case("a client that writes into its slots all the time, also while they are filled, mixed, padded and hidden, harms itself alone")
+def _(box):
+    rows = [{"tokens": [7] * (i % 60 + 1)} for i in range(80)]
+    write(box.path("t.jsonl"), "".join(json.dumps(row) + "\n" for row in rows).encode())
+    daemon = box.daemon({"d": box.folder_of_files("d", N), "p": box.folder_of_pictures("p", 40),
+                         "t": {"path": box.path("t.jsonl"), "format": "jsonl"}})
+    steady = daemon.reader("d", job="steady", epochs=8, batch=4, delay_ms=2)
+    for dataset, pipeline in (("p", "image, label: random_resized_crop(32) to(float32) mixup(alpha=0.2, num_classes=9)"), ("p", "decode()"),
+                              ("t", "tokens: to(int16) mlm(mask=1, vocab=29000, p=0.3) pad"), ("t", "tokens")):
+        client = HandClient(daemon.socket)
+        client.attach(dataset, job="scribbler", pipeline=pipeline, batch=8)
+        scribble_over_slots(client, 100)
+        client.close()
+    check_sequence(steady.good(), N, batch=4, epochs=8)
 
 
 @case("the control memory cannot be written, the payload neither shrunk nor grown")
