@@ -47,15 +47,14 @@ struct dataset {
         char options_digest[65];  /* of the options, and of the state of the file that one of them may name */
         struct stat split_status; /* of the file that names the samples (data/view/split.h); zeroes without one */
         struct source *index;
-        bool is_stream;    /* it is served while its shards are being written */
-        uint32_t n_hidden; /* files that were passed over */
-        bool is_given;     /* the index came with the folder: its times may be those of another node */
-        bool has_stamps;   /* its shards were as its index says when it was opened */
-        bool has_scanner;  /* of a plug-in, by which it cannot be indexed again */
-        char bytes_digest[INDEX_DIGEST_SIZE]; /* of the index under a view; if has_stamps */
-        struct budget *budget;                /* as in the spec */
-        _Atomic int64_t settled_ns;           /* files that were last changed until then are as the index says */
-        atomic_bool has_changed;              /* but later ones are not */
+        bool is_stream;               /* it is served while its shards are being written */
+        uint32_t n_hidden;            /* files that were passed over */
+        bool is_given;                /* the index came with the folder: its times may be those of another node */
+        bool has_scanner;             /* of a plug-in, by which it cannot be indexed again */
+        const struct source *stamped; /* the index, without a view: its shards were as it says; NULL: who knows */
+        struct budget *budget;        /* as in the spec */
+        _Atomic int64_t settled_ns;   /* files that were last changed until then are as the index says */
+        atomic_bool has_changed;      /* but later ones are not */
         struct dataset **parts; /* one reference each; NULL: it is not joined. A joined one has name, index and these */
         uint32_t n_parts;
 };
@@ -468,10 +467,8 @@ int dataset_open(const struct dataset_spec *spec, const char *index_dir, const s
                 r = check_complete(dataset, spec, why);
         if (r == 0 && dataset->format->extend)
                 dataset->format->extend(dataset->index);
-        if (r == 0 && !dataset->is_stream && !dataset->format->open && !spec->is_staged) {
-                dataset->has_stamps = true;
-                snprintf(dataset->bytes_digest, sizeof(dataset->bytes_digest), "%s", dataset->index->digest);
-        }
+        if (r == 0 && !dataset->is_stream && !dataset->format->open && !spec->is_staged)
+                dataset->stamped = dataset->index;
         if (r == 0)
                 r = view_open(&dataset->index, dataset->options.fields, dataset->options.split,
                               &(struct split_root){ dataset->root_fd, dataset->files.root }, why);
@@ -621,7 +618,7 @@ int dataset_is_current(const struct dataset *dataset, struct why *why) {
 
 bool dataset_has_stamps(const struct dataset *dataset, int64_t *ret_settled_ns) {
         *ret_settled_ns = atomic_load_explicit(&dataset->settled_ns, memory_order_relaxed);
-        return dataset->has_stamps;
+        return dataset->stamped;
 }
 
 bool dataset_has_changed(const struct dataset *dataset) {
@@ -655,7 +652,8 @@ int dataset_compare_bytes(struct dataset *dataset, const atomic_bool *cancel, st
 
         if (says_nothing(r))
                 return r;
-        if (r == 0 && strcmp(index->digest, dataset->bytes_digest) == 0)
+        if (r == 0 && strcmp(index->digest, dataset->stamped->digest) == 0 &&
+            index_has_same_places(index, dataset->stamped))
                 atomic_store_explicit(&dataset->settled_ns, index_last_change_ns(index), memory_order_relaxed);
         else
                 atomic_store_explicit(&dataset->has_changed, true, memory_order_relaxed);

@@ -98,10 +98,10 @@ int dataset_is_current(const struct dataset *dataset, struct why *why);
  * mend files or they have none; *ret_settled_ns is for the reader (io/reader.h). Any thread. */
 bool dataset_has_stamps(const struct dataset *dataset, int64_t *ret_settled_ns);
 
-/* Indexes its files again, in memory, to compare them: a file that was only touched, or has the same bytes as before,
- * is read on (dataset_has_stamps() says so), and otherwise dataset_has_changed() is true from now on. What has the
- * digest of the dataset is the same (data/index/index.h). Returns 0 if it is known now; -ECANCELED, -ENOMEM. The
- * dataset must be held. Blocks as opening without an index does. One thread at a time. */
+/* Indexes its files again, in memory, to compare them: a file that was only touched, or has the same samples at the
+ * same places, is read on (dataset_has_stamps() says so), and otherwise dataset_has_changed() is true from now on. What
+ * has the digest of the dataset has its samples (data/index/index.h). Returns 0 if it is known now; -ECANCELED,
+ * -ENOMEM. The dataset must be held. Blocks as opening without an index does. One thread at a time. */
 int dataset_compare_bytes(struct dataset *dataset, const atomic_bool *cancel, struct why *why);
 bool dataset_has_changed(const struct dataset *dataset);
 

@@ -371,6 +371,20 @@ const char *index_shard_name(const struct source *source, uint64_t idx) {
         return index->names + index->shards[idx].name;
 }
 
+bool index_has_same_places(const struct source *source, const struct source *other) {
+        const struct index *one = index_of(source), *two = index_of(other);
+        uint64_t n_rows = one->header->n_samples * one->header->n_fields;
+
+        if (one->header->n_samples != two->header->n_samples || one->header->n_fields != two->header->n_fields ||
+            one->header->n_shards != two->header->n_shards)
+                return false;
+        for (uint64_t i = 0; i < one->header->n_shards; i++)
+                if (one->shards[i].first_sample != two->shards[i].first_sample ||
+                    strcmp(index_shard_name(source, i), index_shard_name(other, i)) != 0)
+                        return false;
+        return n_rows == 0 || memcmp(one->rows, two->rows, n_rows * sizeof(*one->rows)) == 0;
+}
+
 int64_t index_last_change_ns(const struct source *source) {
         const struct index *index = index_of(source);
         int64_t last_ns = INT64_MIN;
