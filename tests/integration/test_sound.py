@@ -84,10 +84,12 @@ def _(box):
         daemon.refused("d", word, pipeline=f"audio: {steps}")
 
 
-def wav(kind, n_bits, n_channels, frames, before=b"", rate=8000, n_data=None):
-    """A WAV file whose chunk of data comes after `before`, and says that it has n_data bytes."""
+def wav(kind, n_bits, n_channels, frames, before=b"", rate=8000, n_data=None, inner=None):
+    """A WAV file whose chunk of data comes after `before`, and says that it has n_data bytes. `inner`: the kind of an extensible one."""
     n_frame = n_channels * n_bits // 8
     form = struct.pack("<HHIIHH", kind, n_channels, rate, rate * n_frame, n_frame, n_bits)
+    if inner:
+        form += struct.pack("<HHIH", 22, n_bits, 0, inner) + bytes.fromhex("000000001000800000aa00389b71")
     chunks = b"WAVEfmt " + struct.pack("<I", len(form)) + form + before
     chunks += b"data" + struct.pack("<I", len(frames) if n_data is None else n_data) + frames
     return b"RIFF" + struct.pack("<I", len(chunks)) + chunks
@@ -99,7 +101,11 @@ def _(box):
     n, long_note = 80_000, b"LIST" + struct.pack("<I", 6000) + bytes(6000)
     whole = (numpy.arange(2 * n) * 7919 % 65521 - 32760).astype("<i2").reshape(n, 2)
     real = (whole[:, 0] / 40000).astype("<f4")
-    files = {"pcm": wav(1, 16, 2, whole.tobytes()), "float": wav(3, 32, 1, real.tobytes(), b"LIST" + struct.pack("<I", 5) + b"note.\0"),
+    ulaw = (numpy.arange(n) * 7919 % 253).astype("u1")  # each frame four times this; the head claims 16 bits
+    ulaw_loud = ((8 * (~ulaw & 15).astype("i4") + 132) << ((~ulaw >> 4) & 7)) - 132
+    law = (numpy.where(~ulaw & 128, -ulaw_loud, ulaw_loud) / 32768).astype("<f4")
+    files = {"law": wav(0xfffe, 16, 4, ulaw.repeat(4).tobytes(), inner=7), "extensible": wav(0xfffe, 16, 2, whole.tobytes(), inner=1),
+             "pcm": wav(1, 16, 2, whole.tobytes()), "float": wav(3, 32, 1, real.tobytes(), b"LIST" + struct.pack("<I", 5) + b"note.\0"),
              "late": wav(1, 16, 2, whole.tobytes(), long_note), "lies": wav(1, 16, 2, whole.tobytes(), n_data=4 * n + 4000),
              "cut": wav(1, 16, 2, whole.tobytes())[:-1000]}
     parts = [(0, 0.5), (3.25, 0.125), (9.5, 0.5), (9.9995, None), (9, 2), (11, 1)]
@@ -110,16 +116,16 @@ def _(box):
     daemon = box.daemon({name: {"path": box.path(name), "format": "jsonl", "files": "audio=path"} for name in files})
     n_before = 0
     for name in files:
-        lines = daemon.read(name, pipeline="audio: audio(start=offset, duration=duration, mono=%s)" % ("true" if name == "float" else "false"),
+        lines = daemon.read(name, pipeline="audio: audio(start=offset, duration=duration, mono=%s)" % ("true" if name in ("float", "law") else "false"),
                             shuffle=False, on_error="skip", batch=1)
-        source = real if name == "float" else (whole / 32768).astype("<f4")
+        source = real if name == "float" else law if name == "law" else (whole / 32768).astype("<f4")
         wanted = [source[round(begin * 8000):][:round((seconds or 9) * 8000)] for begin, seconds in parts[:4]]
         is_cut = name in ("lies", "cut")
         equal(digests(lines, "audio"), [sha256(part.tobytes()) for part in wanted if not is_cut], name)
         contains(daemon.dlctl("errors", name).stdout,
                  *(["is cut short"] if is_cut else ["has 2 s from 9 s of its file", "begins at 11 s of its file"]))
         n_read = int({row["name"]: row["value"] for row in daemon.status()["counters"]}["n_bytes_read"])
-        equal(n_read - n_before < 2 * len(files[name]) + 100_000, name in ("pcm", "float"), f"{n_read - n_before} bytes are read of {name}")
+        equal(n_read - n_before < 2 * len(files[name]) + 100_000, name in ("pcm", "float", "extensible"), f"{n_read - n_before} bytes are read of {name}")
         n_before = n_read
 
 

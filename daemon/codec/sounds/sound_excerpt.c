@@ -9,6 +9,7 @@
 #define WAV_BYTES   12u /* of the file before its chunks */
 #define FORMAT_MIN  16u
 #define FORMAT_MAX  40u /* of WAVE_FORMAT_EXTENSIBLE */
+#define FORMAT_KIND 24u /* where it says the kind */
 
 enum {
         FORMAT_PCM = 1,
@@ -24,15 +25,19 @@ struct wav {
         uint64_t data, n_data_bytes;
 };
 
-/* Frames that have their bytes side by side. */
+/* Frames that have their bytes side by side. An extensible format says what it is in its last part: it may be a law of
+ * 8 bits, whatever number of bits stands beside it. */
 static bool read_format(struct wav *wav) {
         const uint8_t *format = wav->format + CHUNK_BYTES;
         uint32_t kind = le16(format), n_channels = le16(format + 2), n_bits = le16(format + 14);
 
+        if (kind == FORMAT_EXTENSIBLE)
+                kind = wav->n_format_bytes == CHUNK_BYTES + FORMAT_MAX ? le16(format + FORMAT_KIND) : 0;
+
         wav->rate = le32(format + 4);
         wav->n_frame_bytes = le16(format + 12);
-        return (kind == FORMAT_PCM || kind == FORMAT_FLOAT || kind == FORMAT_EXTENSIBLE) && wav->rate > 0 &&
-               n_channels > 0 && n_bits > 0 && wav->n_frame_bytes == n_channels * ((n_bits + 7) / 8);
+        return (kind == FORMAT_PCM || kind == FORMAT_FLOAT) && wav->rate > 0 && n_channels > 0 && n_bits > 0 &&
+               wav->n_frame_bytes == n_channels * ((n_bits + 7) / 8);
 }
 
 /* Finds what is needed of a plain WAV file in its first bytes. */
