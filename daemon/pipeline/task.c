@@ -136,7 +136,7 @@ static void span_long_sound(struct task *task, struct source_read *span) {
         }
         task->n_reads = 2;
         for (uint32_t i = 0; i < program_n_fields(task->program); i++)
-                task->fields[i].idx_read = 1;
+                task->fields[i].idx_read = task->idx_read; /* an error of the first read is the field's, too */
 }
 
 void task_take_head(struct task *task) {

@@ -127,6 +127,22 @@ def _(box):
         n_read = int({row["name"]: row["value"] for row in daemon.status()["counters"]}["n_bytes_read"])
         equal(n_read - n_before < 2 * len(files[name]) + 100_000, name in ("pcm", "float", "extensible"), f"{n_read - n_before} bytes are read of {name}")
         n_before = n_read
+    with open(box.path("pcm", "long.wav"), "r+b") as file:
+        file.truncate(100)
+    daemon.read("pcm", pipeline="audio: audio(start=offset, duration=duration, mono=false)", shuffle=False, on_error="skip", batch=1)
+    equal({error["field"] for error in daemon.objects("errors", "pcm")}, {"audio"}, "the field whose file was cut")
+
+
+@case("a long part of a WAV file does not go through the tray of the process that decodes it")
+def _(box):
+    write(box.path("d", "long.wav"), wav(1, 16, 1, bytes(1_200_000)))
+    write(box.path("d", "l.jsonl"), b'{"path": "long.wav", "offset": 1, "duration": 60}\n')
+    daemon = box.daemon({"d": {"path": box.path("d"), "format": "jsonl", "files": "audio=path"}}, isolation="process")
+    lines = daemon.read("d", pipeline="audio: audio(start=offset, duration=duration)", shuffle=False, batch=1)
+    equal(digests(lines, "audio"), [sha256(bytes(4 * 60 * 8000))], "silence")
+    with open(f"/proc/{daemon.pid}/maps", encoding="ascii") as maps:
+        trays = [[int(end, 16) for end in line.split()[0].split("-")] for line in maps if "dataloaderd-tray" in line]
+    equal([end - begin < 400_000 for begin, end in trays], [True] * max(1, len(trays)), "trays")
 
 
 @case("an Arrow file of datasets: an Audio column with bytes, with a file outside, and with nothing")

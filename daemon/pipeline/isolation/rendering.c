@@ -34,10 +34,11 @@ static int take_tray(struct rendering *rendering, uint64_t n_bytes, struct cell_
 /* Views of a field have the same bytes, one after the other. */
 static int lay_bytes(struct rendering *rendering, const uint8_t *bytes, uint64_t n_bytes, struct laid *last,
                      struct cell_place *ret_place, struct why *why) {
-        const struct large_buffer *large = rendering->task->large;
+        const struct task *task = rendering->task;
+        const struct large_buffer *large = task->large;
         int r;
 
-        if (large && large->memory.number > 0 && rendering->task->request.buffer == large->bytes) {
+        if (large && large->memory.number > 0 && task->request.buffer - task->excerpt.n_head_bytes == large->bytes) {
                 *ret_place = (struct cell_place){ large->memory.number, (uint64_t)(bytes - large->bytes), n_bytes };
                 return 0;
         }
