@@ -257,11 +257,18 @@ def _(box):
         write(box.path("others", name), b"n,m\n%d,1\n" % number)
     for number, name in enumerate(("000000-train-00000-of-00002.tar", "000001-train-00001-of-00002.tar")):  # as a staging calls them
         archive(box.path("staged", name), [(f"{number}.n.txt", b"%d" % number)])
+    numbered = {"dotted": "c4-{}.00000-of-00001.txt", "underscored": "x_{}_00000_of_00001.txt"}
+    for kind, name in numbered.items():
+        for word in ("train", "validation"):
+            write(box.path(kind, name.format(word)), b"1\n")
+        datasets[kind] = {"path": box.path(kind), "format": "text"}
     write(box.path("each", "train_1.txt"), b"1")
     write(box.path("each", "test_1.txt"), b"1")
     daemon = box.daemon({**datasets, "others": {"path": box.path("others"), "format": "csv"}, "staged": web(box.path("staged")),
                          "rule": {"path": box.path("csv"), "format": "csv", "split": "train[0:1]"},
                          "each": {"path": box.path("each"), "format": "text", "sample": "file"}})
+    for kind in numbered:
+        daemon.refused(kind, "has several splits", ": train, validation;")
     for kind in kinds:
         for name in (kind, f"{kind}-auto"):
             daemon.refused(name, "has several splits", 'split = "..."', "train", box.path(kind) + "/*")

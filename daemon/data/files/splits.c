@@ -55,10 +55,12 @@ static size_t word_at(const char *text) {
         return 0;
 }
 
-/* ".csv", "-0001.tar": what may follow a word at the end of a name. */
+/* ".csv", "-0001.tar", ".00000-of-01024.json": what may follow a word at the end of a name. */
 static bool is_ending(const char *text) {
         text += *text && strchr("-_.", *text) && isdigit((unsigned char)text[1]);
         text += count_digits(text);
+        if ((strncmp(text, "-of-", 4) == 0 || strncmp(text, "_of_", 4) == 0) && isdigit((unsigned char)text[4]))
+                text += 4 + count_digits(text + 4);
         return *text == '.' || *text == '\0';
 }
 
