@@ -637,6 +637,8 @@ static int index_again(struct dataset *dataset, const atomic_bool *cancel, struc
                 r = keep_in_memory(builder, dataset->name, dataset->budget, ret_index, why);
         index_builder_freep(&builder);
         indexing_join(NULL);
+        if (r == -ENOMEM && indexing.refusal.text[0])
+                return why_set(why, r, "%s: %s", dataset->files.root, indexing.refusal.text);
         return r;
 }
 

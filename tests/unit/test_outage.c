@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "daemon/data/look.h"
+#include "daemon/pipeline/failure/outage.h"
 #include "proto/ring.h"
 #include "tests/support/serving.h"
 
@@ -234,6 +235,54 @@ START_TEST(a_file_that_is_missing_in_a_folder_that_is_there_is_damage) {
 }
 END_TEST
 
+/* ---- a file that was written to -----------------------------------------------------------------------------------
+ */
+
+static void wait_for(bool (*has_come)(struct outage *outage, uint64_t round), struct outage *outage, uint64_t round) {
+        for (int i = 0; !has_come(outage, round); i++) {
+                ck_assert_msg(i < SOON_MS, "it never comes");
+                nap_ms(1);
+        }
+}
+
+static bool is_without_memory(struct outage *outage, uint64_t round) {
+        struct why why;
+
+        return outage_is_held(outage, &why) && strstr(why.text, "memory_limit");
+}
+
+START_TEST(what_could_not_be_compared_for_want_of_memory_is_compared_later) {
+        static struct budget budget = { .limit_bytes = 64u << 20 }; /* outlives the thread that looks */
+        uint64_t n_others, round;
+        struct dataset *dataset;
+        struct outage *outage;
+        struct tree tree;
+        int64_t settled_ns;
+
+        tree_make(&tree);
+        tree_file(&tree, "0.csv", "x,t\n1,a\n");
+        tree_age(&tree, ".");
+        ck_assert_int_eq(
+                dataset_open(
+                        &(struct dataset_spec){ .name = "d", .path = tree.root, .format = "csv", .budget = &budget },
+                        "/proc/nowhere", NULL, &dataset, NULL, NULL),
+                0);
+        ck_assert_int_eq(outage_new(dataset, &outage), 0);
+        n_others = budget.limit_bytes - budget_used(&budget);
+        ck_assert_int_eq(budget_reserve(&budget, n_others, "others", NULL), 0);
+        ck_assert_int_eq(utimensat(tree.fd, "0.csv", NULL, 0), 0);
+        ck_assert_int_eq(outage_judge(outage, 0, -EREMCHG, &round), OUTAGE_WAIT);
+        wait_for(is_without_memory, outage, round);
+        budget_release(&budget, n_others);
+        wait_for(outage_has_cleared, outage, round);
+        ck_assert(dataset_has_stamps(dataset, &settled_ns) && !dataset_has_changed(dataset));
+        ck_assert_msg(settled_ns > INT64_MIN, "it was not compared");
+        outage_free(outage);
+        dataset_unref(dataset);
+        tree_remove(&tree);
+}
+END_TEST
+
 int main(void) {
         TCase *errors = tcase_create("errors"), *outages = tcase_create("outages");
         Suite *suite = suite_create("outage");
@@ -248,6 +297,7 @@ int main(void) {
         tcase_add_test(outages, a_rank_on_hold_may_leave_or_go_on_elsewhere);
         tcase_add_test(outages, ranks_that_come_while_it_is_gone_wait_likewise_and_lose_nothing);
         tcase_add_test(outages, a_file_that_is_missing_in_a_folder_that_is_there_is_damage);
+        tcase_add_test(outages, what_could_not_be_compared_for_want_of_memory_is_compared_later);
         suite_add_tcase(suite, outages);
         runner = srunner_create(suite);
         srunner_run_all(runner, CK_ENV);

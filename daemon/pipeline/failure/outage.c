@@ -181,8 +181,9 @@ static int compare(struct look *look) {
         struct dataset *dataset = look->outage->dataset;
         int r;
 
-        log_info("dataset", "%s: a file was written to while it is read; its bytes are compared",
-                 dataset_name(dataset));
+        if (!look->outage->is_held) /* which only this thread changes */
+                log_info("dataset", "%s: a file was written to while it is read; its bytes are compared",
+                         dataset_name(dataset));
         errand_begin(NULL, &look->outage->is_abandoned);
         r = dataset_compare_bytes(dataset, &look->outage->is_abandoned, &look->why);
         errand_end();
@@ -229,6 +230,7 @@ static void take_outage(struct outage *outage, const struct look *look) {
         if (!outage->is_held)
                 outage->held_ns = now_ns;
         outage->is_held = true;
+        outage->is_in_doubt |= outage->is_comparing; /* that was not done */
 }
 
 /* Takes over the results of a look, one by one. A sample that is still a suspect is read again after a pause. */
