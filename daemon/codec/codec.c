@@ -577,7 +577,7 @@ static void mark(struct codec_tools *tools, enum stage_id stage) {
 int codec_open(const struct codec *codec, struct codec_tools *tools, const struct codec_input *input,
                struct codec_opened *ret_opened, struct why *why) {
         ret_opened->is_absent = false;
-        ret_opened->alone_bytes = 0;
+        ret_opened->alone_bytes = ret_opened->made_bytes = 0;
         mark(tools, codec->type->opening);
         return codec->type->open(codec, tools, input, ret_opened, why);
 }

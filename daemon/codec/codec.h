@@ -91,6 +91,10 @@ struct codec_input {
          * planes follow one another without gaps. */
         uint64_t row_stride, plane_stride;
 
+        /* Of tokens, which are made when they are opened: the memory that the tools may have then, and the most that
+         * can be had by CODEC_NEEDS_MORE. 0: any. */
+        uint64_t allowed_bytes, most_bytes;
+
         /* Of a picture: the fields that are served next and show parts of it, too. It may be decoded for all of them at
          * once; they have the same bytes, epoch and sample. */
         const struct codec_sharer *sharers;
@@ -110,6 +114,7 @@ struct codec_opened {
         int64_t shape[FIELD_DIMS_MAX]; /* as many as the form has dimensions */
         uint64_t n_bytes;              /* of its elements */
         uint64_t need_bytes;           /* the most memory that rendering may take beside them */
+        uint64_t made_bytes;           /* that the tools have for it; rendering takes it again if they are trimmed */
         uint64_t alone_bytes;          /* the same if codec_decode_alone() is called; 0: that changes nothing */
         uint32_t width, height;        /* of a picture as it is stored */
         bool is_absent;                /* only now it is known that the sample does not have it; nothing to render */
@@ -267,7 +272,9 @@ int codec_form(const struct codec *codec, const struct codec_terms *terms, struc
 
 /* ---- a sample -------------------------------------------------------------------------------------------------- */
 
-/* Errors are what is wrong with the sample: -EBADMSG, -ENOTSUP, -EFBIG, ...; and -ENOMEM. */
+/* Errors are what is wrong with the sample: -EBADMSG, -ENOTSUP, -EFBIG, ...; and -ENOMEM. CODEC_NEEDS_MORE: it is not
+ * open, and is to be opened again with at least ret_opened->need_bytes allowed, which is at most what can be had. */
+#define CODEC_NEEDS_MORE 3
 int codec_open(const struct codec *codec, struct codec_tools *tools, const struct codec_input *input,
                struct codec_opened *ret_opened, struct why *why);
 

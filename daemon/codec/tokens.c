@@ -12,14 +12,21 @@
 #include <string.h>
 
 #include "daemon/tokenize/normalizer.h"
+#include "proto/base/amounts.h"
 #include "proto/base/cleanup.h"
 #include "proto/base/step_text.h"
 #include "proto/order/philox.h"
 
 /* A thread counts the tokens of the first 15 cut texts of a codec, and then those of every 15th. An odd number: of two
  * codecs that share a place and take turns each is counted as often. */
-#define CUT_COUNTED    15u
-#define KEPT_BYTES_MAX (8u << 20) /* memory for texts that a worker keeps; more is freed with its sample */
+#define CUT_COUNTED 15u
+
+/* What is made of a text usually fits in eight times its length: the text, twice, what the normalizer makes of it, a
+ * token for each three bytes or so, and the room in arrays that grow. A tokenizer that does not cut a text, or
+ * writes its characters in another form, takes more. Where more is needed and reserved, the text is encoded again. */
+#define USUAL_FACTOR  8u
+#define DOUBLED_MAX   4u
+#define ENCODER_BYTES (1u << 20) /* of a new one; more than it has */
 
 /* ---- making ---------------------------------------------------------------------------------------------------- */
 
@@ -185,16 +192,8 @@ static int tokens_form(const struct codec *codec, const struct codec_terms *term
 
 /* ---- a worker's memory ------------------------------------------------------------------------------------------ */
 
-static size_t text_bytes(const struct token_text *text) {
-        return text->bytes.n_room + text->tokens.n_room;
-}
-
 size_t token_tools_bytes(const struct token_tools *tools) {
-        size_t n = tools->encoder ? token_encoder_bytes(tools->encoder) : 0;
-
-        for (unsigned i = 0; i < TOKEN_TEXTS_KEPT; i++)
-                n += text_bytes(&tools->texts[i]);
-        return n + tools->fresh.n_room;
+        return tools->account.n_bytes;
 }
 
 void token_tools_trim(struct token_tools *tools) {
@@ -206,11 +205,6 @@ void token_tools_trim(struct token_tools *tools) {
                 grow_free(&tools->texts[i].tokens);
         }
         grow_free(&tools->fresh);
-}
-
-static void tokens_close(struct codec_tools *tools) {
-        if (token_tools_bytes(&tools->tokens) > KEPT_BYTES_MAX)
-                token_tools_trim(&tools->tokens);
 }
 
 /* ---- encoding -------------------------------------------------------------------------------------------------- */
@@ -230,6 +224,8 @@ static int read_text(const struct codec *codec, struct codec_tools *tools, const
         if (opened.n_bytes > NORMAL_BYTES_MAX)
                 return why_set(why, -EFBIG, "is a text of %llu bytes, tokens are made of at most %llu",
                                (unsigned long long)opened.n_bytes, (unsigned long long)NORMAL_BYTES_MAX);
+        tools->tokens.n_fresh = opened.n_bytes;
+        fresh->account = &tools->tokens.account;
         if (grow_reserve(fresh, opened.n_bytes + 1) < 0)
                 return why_errno(why, -ENOMEM, "a text of %llu bytes", (unsigned long long)opened.n_bytes);
         fresh->n = opened.n_bytes;
@@ -253,42 +249,94 @@ static int encode(const struct codec_tokens *tokens, struct token_tools *tools, 
         size_t n;
         int r;
 
-        if (tokens->serial > into->newest) {
-                into->newest = tokens->serial;
-                into->n_cut = 0;
-        }
         into->serial = 0;
-        if (!tools->encoder && token_encoder_new(&tools->encoder) < 0)
+        if (!tools->encoder && token_encoder_new(&tools->account, &tools->encoder) < 0)
                 return why_errno(why, -ENOMEM, "the memory of a tokenizer");
         token_encoder_set_wanting(tools->encoder, wanting);
         r = tokenizer_encode(tokens->tokenizer, tools->encoder, tools->fresh.items, tools->fresh.n, wanted(tokens),
                              &found, &n, why);
         if (r < 0)
                 return r;
-        if (grow_reserve(&into->tokens, n * sizeof(*found)) < 0)
-                return why_errno(why, -ENOMEM, "%zu tokens", n);
-        if (n > 0)
-                memcpy(into->tokens.items, found, n * sizeof(*found));
-        into->tokens.n = n * sizeof(*found);
+        into->tokens.account = &tools->account;
+        token_encoder_swap(tools->encoder, &into->tokens);
         into->bytes = tools->fresh;
         tools->fresh = bytes;
         into->serial = tokens->serial;
         return 0;
 }
 
-/* Finds the tokens of the sample's text, in the place that this codec has among those that are kept. */
-static int find_tokens(const struct codec *codec, struct codec_tools *tools, const struct codec_input *input,
-                       struct why *why) {
-        const struct codec_tokens *tokens = &codec->tokens;
-        struct token_text *kept = &tools->tokens.texts[tokens->serial % TOKEN_TEXTS_KEPT];
-        const struct grow *fresh = &tools->tokens.fresh;
-        int r = read_text(codec, tools, input, why);
+static struct token_text *place_of(const struct codec *codec, struct codec_tools *tools) {
+        return &tools->tokens.texts[codec->tokens.serial % TOKEN_TEXTS_KEPT];
+}
 
+static uint64_t usual_bytes(const struct token_text *text, size_t n) {
+        return (uint64_t)n * USUAL_FACTOR << text->n_doubled;
+}
+
+/* Finds the tokens of the sample's text, in the place that this codec has among those that are kept. `tries`: also if
+ * there is less memory than is usual. */
+static int find_tokens(const struct codec *codec, struct codec_tools *tools, const struct codec_input *input,
+                       bool tries, struct why *why) {
+        const struct codec_tokens *tokens = &codec->tokens;
+        struct grow_account *account = &tools->tokens.account;
+        struct token_text *kept = place_of(codec, tools);
+        const struct grow *fresh = &tools->tokens.fresh;
+        int r;
+
+        if (tokens->serial > kept->newest) {
+                kept->newest = tokens->serial;
+                kept->n_cut = kept->n_doubled = 0;
+        }
+        r = read_text(codec, tools, input, why);
         if (r != 0 || (kept->serial == tokens->serial && kept->bytes.n == fresh->n &&
                        memcmp(kept->bytes.items, fresh->items, fresh->n) == 0))
                 return r;
+        if (!tries && account->n_bytes - fresh->n_room + usual_bytes(kept, fresh->n) > account->n_most) {
+                account->was_full = true;
+                return -ENOMEM;
+        }
         stage_enter(&tools->clock, STAGE_TOKENS);
         return encode(tokens, &tools->tokens, &tools->wanting, kept, why);
+}
+
+/* What to ask for. */
+static uint64_t more_bytes(const struct codec_input *input, struct token_text *text, size_t n) {
+        uint64_t need;
+
+        while ((need = ENCODER_BYTES + usual_bytes(text, n)) <= input->allowed_bytes && text->n_doubled < DOUBLED_MAX)
+                text->n_doubled++;
+        return need > input->allowed_bytes && need < input->most_bytes ? need : input->most_bytes;
+}
+
+/* The same with as much memory as is allowed; what the tools keep is given back if it is in the way. May also return
+ * CODEC_NEEDS_MORE. */
+static int find_within(const struct codec *codec, struct codec_tools *tools, const struct codec_input *input,
+                       uint64_t *ret_need, struct why *why) {
+        struct grow_account *account = &tools->tokens.account;
+        uint64_t allowed = input->allowed_bytes > 0 ? input->allowed_bytes : UINT64_MAX;
+        char text[BYTES_TEXT_MAX], most[BYTES_TEXT_MAX];
+
+        for (unsigned i = 0; i < 2; i++) {
+                uint64_t beside = codec_tools_bytes(tools) - account->n_bytes;
+                int r;
+
+                account->n_most = allowed > beside ? allowed - beside : 0;
+                account->was_full = false;
+                r = find_tokens(codec, tools, input, i > 0 && allowed >= input->most_bytes, why);
+                if (r != -ENOMEM || !account->was_full)
+                        return r;
+                codec_tools_trim(tools);
+        }
+        if (allowed < input->most_bytes) {
+                *ret_need = more_bytes(input, place_of(codec, tools), tools->tokens.n_fresh);
+                return CODEC_NEEDS_MORE;
+        }
+        format_bytes(text, tools->tokens.n_fresh);
+        format_bytes(most, allowed);
+        return why_set(why, -EFBIG,
+                       "is a text of %s: making its tokens takes more than %s, which is allowed (a quarter of "
+                       "memory_limit, 1 GiB at most); cut it into shorter texts",
+                       text, most);
 }
 
 /* Which tokens of the text are delivered. */
@@ -330,12 +378,15 @@ static int tokens_open(const struct codec *codec, struct codec_tools *tools, con
         const struct codec_tokens *tokens = &codec->tokens;
         uint64_t n_all;
         size_t n;
-        int r = find_tokens(codec, tools, input, why);
+        int r = find_within(codec, tools, input, &ret_opened->need_bytes, why);
 
+        if (r < 0 || r == CODEC_NEEDS_MORE)
+                return r;
         ret_opened->is_absent = r == JSON_ABSENT;
         ret_opened->need_bytes = 0;
         if (r != 0)
-                return r < 0 ? r : 0;
+                return 0;
+        ret_opened->made_bytes = token_tools_bytes(&tools->tokens);
         n = n_found(codec, tools);
         n_all = choose_range(codec, input, n).n + n_special_of(tokens);
         if (tokens->steps.truncation == TOKENS_WHOLE && tokens->steps.max_length > 0 &&
@@ -366,10 +417,9 @@ static uint8_t *put(const uint32_t *tokens, size_t n, bool is_int32, uint8_t *ou
  * thing. */
 static int n_in_truth(const struct codec_tokens *tokens, struct token_tools *tools, const struct token_text *text,
                       size_t n_made, size_t *ret_n, struct why *why) {
-        const uint32_t *found;
         int r = wanted(tokens) == SIZE_MAX ? -ENODATA
                                            : tokenizer_encode(tokens->tokenizer, tools->encoder, text->bytes.items,
-                                                              text->bytes.n, SIZE_MAX, &found, ret_n, why);
+                                                              text->bytes.n, SIZE_MAX, NULL, ret_n, why);
 
         if (r < 0)
                 *ret_n = n_made;
@@ -403,10 +453,10 @@ static int tokens_render(const struct codec *codec, struct codec_tools *tools, c
                          uint8_t *out, struct why *why) {
         const struct codec_tokens *tokens = &codec->tokens;
         const struct frame *frame = tokenizer_frame(tokens->tokenizer);
-        struct token_text *text = &tools->tokens.texts[tokens->serial % TOKEN_TEXTS_KEPT];
+        struct token_text *text = place_of(codec, tools);
         bool has_special = tokens->steps.has_special, is_int32 = tokens->steps.is_int32;
         struct token_range range;
-        int r = text->serial == tokens->serial ? 0 : find_tokens(codec, tools, input, why);
+        int r = text->serial == tokens->serial ? 0 : find_tokens(codec, tools, input, true, why);
 
         if (r != 0)
                 return r < 0 ? r : -EBADMSG; /* cannot be absent: it was there when it was opened */
@@ -436,6 +486,5 @@ const struct codec_type CODEC_TOKENS = {
         .form = tokens_form,
         .open = tokens_open,
         .render = tokens_render,
-        .close = tokens_close,
         .refuse_room = tokens_refuse_room,
 };

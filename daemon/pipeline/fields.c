@@ -49,11 +49,27 @@ static int charge(struct worker *worker, struct task *task, uint32_t idx_field, 
 
 /* ---- a field, here or in a cell -------------------------------------------------------------------------------- */
 
-static int open_field(struct worker *worker, struct task *task, uint32_t idx_field, const struct codec_input *input,
+/* Ragged fields are getting their places, which they do once, so none may wait any more: what they take was reserved
+ * when they were checked. */
+static bool is_placing(const struct task *task) {
+        return task->idx_field == task->batch->stream->layout.n_fields;
+}
+
+/* May also return SAMPLE_WAITS: some fields take memory when they are opened. */
+static int open_field(struct worker *worker, struct task *task, uint32_t idx_field, struct codec_input *input,
                       struct codec_opened *ret_opened, struct why *why) {
+        int r;
+
         if (rendering_is_for(task, idx_field))
                 return rendering_open(&worker->rendering, idx_field, ret_opened, why);
-        return codec_open(program_codec(task->program, idx_field), worker->tools, input, ret_opened, why);
+        do {
+                bool is_lent = task->n_scratch_bytes > worker->own_bytes;
+
+                input->allowed_bytes = is_placing(task) ? 0 : is_lent ? task->n_scratch_bytes : worker->own_bytes;
+                input->most_bytes = worker->scratch->n_bytes;
+                r = codec_open(program_codec(task->program, idx_field), worker->tools, input, ret_opened, why);
+        } while (r == CODEC_NEEDS_MORE && (r = worker_reserve(worker, task, ret_opened->need_bytes)) == 0);
+        return r;
 }
 
 static void close_field(struct worker *worker, const struct task *task, uint32_t idx_field) {
@@ -232,6 +248,8 @@ static int serve_field(struct worker *worker, struct task *task, uint32_t idx_fi
         if (task->fields[idx_field].is_absent)
                 return leave_out(task, idx_field, why);
         r = open_field(worker, task, idx_field, &input, &opened, why);
+        if (r == SAMPLE_WAITS) /* it is no longer this worker's */
+                return r;
         if (r == 0 && opened.is_absent) {
                 close_field(worker, task, idx_field);
                 return leave_out(task, idx_field, why);
@@ -239,7 +257,7 @@ static int serve_field(struct worker *worker, struct task *task, uint32_t idx_fi
         if (r == 0)
                 note_size(task, idx_field, &opened);
         if (r == 0 && is_cut(task, &task->batch->stream->layout.fields[idx_field], &opened))
-                opened.need_bytes += opened.n_bytes;
+                opened.need_bytes += opened.n_bytes + opened.made_bytes;
         if (r == 0)
                 r = charge(worker, task, idx_field, &opened, why);
         if (r == 0)
@@ -258,8 +276,10 @@ static int check_ragged(struct worker *worker, struct task *task, uint32_t idx_f
         struct codec_opened opened;
         int r = open_field(worker, task, idx_field, &input, &opened, why);
 
+        if (r == SAMPLE_WAITS)
+                return r;
         close_field(worker, task, idx_field);
-        if (r != 0)
+        if (r != 0 || opened.is_absent)
                 return r;
         return opened.n_bytes > field->sample_bytes ? codec_refuse_room(codec, &opened, room_of(field), why) : 0;
 }

@@ -126,7 +126,7 @@ int normal_form_append(const uint8_t *text, size_t n, bool composes, bool more, 
                                    : CHARACTER_DECOMPOSES;
         uint32_t *points;
         size_t n_points = 0;
-        int r = 0;
+        int r;
 
         if (is_unchanged(text, n, unsafe)) {
                 if (grow_more(into, n) < 0)
@@ -135,13 +135,12 @@ int normal_form_append(const uint8_t *text, size_t n, bool composes, bool more, 
                 into->n += n;
                 return 0;
         }
-        points = malloc((n > 0 ? n : 1) * sizeof(*points));
-        if (!points)
+        if (grow_reserve(&memory->run, n * sizeof(*points)) < 0)
                 return -ENOMEM;
+        points = memory->run.items;
         for (size_t at = 0; at < n;)
                 at += character_read(text + at, &points[n_points++]);
         r = normal_form_decompose(memory, points, n_points, more);
-        free(points);
         if (r < 0)
                 return r;
         points = memory->points.items;

@@ -145,6 +145,8 @@ static int run_words(struct splitting *splitting, unsigned idx, const uint8_t *t
 }
 
 static int add_bytes(struct grow *into, const void *bytes, size_t n) {
+        if (n == 0) /* perhaps there is no memory yet */
+                return 0;
         if (grow_more(into, n) < 0)
                 return -ENOMEM;
         memcpy((uint8_t *)into->items + into->n, bytes, n);

@@ -153,15 +153,31 @@ struct token_encoder {
         struct normal_memory normal;
         struct split_memory split;
         struct model_memory model;
+        struct grow_account *account;
         uint64_t serial; /* of the tokenizer whose words are kept */
         struct kept_word kept[KEPT_WORDS];
 };
 
-int token_encoder_new(struct token_encoder **ret_encoder) {
+static void count_in(struct token_encoder *encoder, struct grow_account *account) {
+        struct normal_memory *normal = &encoder->normal;
+        struct model_memory *model = &encoder->model;
+
+        normal->texts[0].account = normal->texts[1].account = account;
+        normal->points.account = normal->spare.account = normal->run.account = account;
+        model->tokens.account = model->symbols.account = model->heap.account = account;
+        for (unsigned i = 0; i < SPLIT_STEPS_MAX; i++)
+                encoder->split.texts[i].account = account;
+        encoder->account = account;
+        if (account)
+                account->n_bytes += sizeof(*encoder);
+}
+
+int token_encoder_new(struct grow_account *account, struct token_encoder **ret_encoder) {
         struct token_encoder *encoder = calloc(1, sizeof(*encoder));
 
         if (!encoder)
                 return -ENOMEM;
+        count_in(encoder, account);
         *ret_encoder = encoder;
         return 0;
 }
@@ -172,22 +188,20 @@ void token_encoder_free(struct token_encoder *encoder) {
         normal_memory_free(&encoder->normal);
         split_memory_free(&encoder->split);
         model_memory_free(&encoder->model);
+        if (encoder->account)
+                encoder->account->n_bytes -= sizeof(*encoder);
         free(encoder);
+}
+
+void token_encoder_swap(struct token_encoder *encoder, struct grow *tokens) {
+        struct grow found = encoder->model.tokens;
+
+        encoder->model.tokens = *tokens;
+        *tokens = found;
 }
 
 void token_encoder_set_wanting(struct token_encoder *encoder, struct wanting *wanting) {
         encoder->normal.work.wanting = encoder->split.work.wanting = encoder->model.wanting = wanting;
-}
-
-size_t token_encoder_bytes(const struct token_encoder *encoder) {
-        const struct normal_memory *normal = &encoder->normal;
-        size_t n = sizeof(*encoder) + normal->texts[0].n_room + normal->texts[1].n_room + normal->points.n_room +
-                   normal->spare.n_room + normal->run.n_room + encoder->model.tokens.n_room +
-                   encoder->model.symbols.n_room + encoder->model.heap.n_room;
-
-        for (unsigned i = 0; i < SPLIT_STEPS_MAX; i++)
-                n += encoder->split.texts[i].n_room;
-        return n;
 }
 
 /* ---- encoding -------------------------------------------------------------------------------------------------- */
@@ -195,12 +209,20 @@ size_t token_encoder_bytes(const struct token_encoder *encoder) {
 struct encoding {
         const struct tokenizer *tokenizer;
         struct token_encoder *encoder;
-        size_t n_max;  /* bytes of tokens */
-        size_t n_word; /* of the word that is too long */
+        size_t n_max;     /* bytes of tokens */
+        size_t n_word;    /* of the word that is too long */
+        bool only_counts; /* tokens are forgotten, */
+        size_t n_counted; /* bytes of them */
 };
 
-static int is_enough(const struct encoding *encoding) {
-        return encoding->encoder->model.tokens.n >= encoding->n_max ? ENOUGH : 0;
+static int is_enough(struct encoding *encoding) {
+        struct grow *tokens = &encoding->encoder->model.tokens;
+
+        if (encoding->only_counts) {
+                encoding->n_counted += tokens->n;
+                tokens->n = 0;
+        }
+        return encoding->n_counted + tokens->n >= encoding->n_max ? ENOUGH : 0;
 }
 
 static int encode_kept(const struct encoding *encoding, const uint8_t *word, size_t n) {
@@ -299,7 +321,9 @@ static int encode_raw(struct encoding *encoding, const uint8_t *text, size_t n, 
 
 int tokenizer_encode(const struct tokenizer *tokenizer, struct token_encoder *encoder, const uint8_t *text, size_t n,
                      size_t n_max, const uint32_t **ret_tokens, size_t *ret_n, struct why *why) {
-        struct encoding encoding = { .tokenizer = tokenizer, .encoder = encoder, .n_max = SIZE_MAX };
+        struct encoding encoding = {
+                .tokenizer = tokenizer, .encoder = encoder, .n_max = SIZE_MAX, .only_counts = !ret_tokens
+        };
         int r;
 
         if (n_max < SIZE_MAX / sizeof(uint32_t))
@@ -322,7 +346,8 @@ int tokenizer_encode(const struct tokenizer *tokenizer, struct token_encoder *en
                 return why_set(why, r, "nobody wants the sample any more");
         if (r < 0)
                 return why_errno(why, r, "its tokens");
-        *ret_tokens = encoder->model.tokens.items;
-        *ret_n = encoder->model.tokens.n / sizeof(uint32_t);
+        if (ret_tokens)
+                *ret_tokens = encoder->model.tokens.items;
+        *ret_n = (encoding.n_counted + encoder->model.tokens.n) / sizeof(uint32_t);
         return 0;
 }

@@ -22,6 +22,8 @@
 #define TOKENIZER_FILE_MAX   (UINT64_C(256) << 20)
 #define TOKENIZER_DIGEST_MAX 17u /* with NUL */
 
+struct grow;
+struct grow_account;
 struct tokenizer;
 struct token_encoder;
 
@@ -46,16 +48,19 @@ uint64_t tokenizer_most(const struct tokenizer *tokenizer, uint64_t n_bytes);
 
 const struct frame *tokenizer_frame(const struct tokenizer *tokenizer);
 
-/* Of one thread: memory that is kept from text to text, and words that came before. -ENOMEM. */
-int token_encoder_new(struct token_encoder **ret_encoder);
+/* Of one thread: memory that is kept from text to text, and words that came before. `account` counts the memory, and
+ * must live as long; NULL: nobody counts. -ENOMEM. */
+int token_encoder_new(struct grow_account *account, struct token_encoder **ret_encoder);
 void token_encoder_free(struct token_encoder *encoder); /* takes NULL */
-size_t token_encoder_bytes(const struct token_encoder *encoder);
 
 /* From now on encoding asks after some work whether the text is still wanted. NULL: it does not ask. */
 void token_encoder_set_wanting(struct token_encoder *encoder, struct wanting *wanting);
 
 /* The tokens of a text of valid UTF-8, without those around it; n is at most NORMAL_BYTES_MAX. They are the encoder's
- * until the next call. Stops after n_max tokens or a few more; SIZE_MAX: all of them. -ENOMEM; -EFBIG for a word longer
- * than MODEL_WORD_MAX; -E2BIG for a pattern that takes too long; -ECANCELED. */
+ * until the next call; ret_tokens NULL: they are only counted. Stops after n_max tokens or a few more; SIZE_MAX: all of
+ * them. -ENOMEM; -EFBIG for a word longer than MODEL_WORD_MAX; -E2BIG for a pattern that takes too long; -ECANCELED. */
 int tokenizer_encode(const struct tokenizer *tokenizer, struct token_encoder *encoder, const uint8_t *text, size_t n,
                      size_t n_max, const uint32_t **ret_tokens, size_t *ret_n, struct why *why);
+
+/* The tokens that were found last as an array of the caller's; what that had is the encoder's to write to. */
+void token_encoder_swap(struct token_encoder *encoder, struct grow *tokens);

@@ -22,7 +22,7 @@ static int encode(const struct tokenizer *tokenizer, const uint8_t *text, size_t
         struct why why = { 0 };
         int r;
 
-        if (token_encoder_new(&encoder) < 0)
+        if (token_encoder_new(NULL, &encoder) < 0)
                 _exit(2);
         r = tokenizer_encode(tokenizer, encoder, text, n, n_max, &tokens, ret_n, &why);
         if (r < 0 && !why.text[0])

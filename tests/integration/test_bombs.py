@@ -201,6 +201,15 @@ TEXTS = {
     "word.txt": (b"a" * 100000, "patterns take too long"),
     "z_good.txt": (b"a", None),
 }
+FORMS = {"model": {**WORDS, "max_input_chars_per_word": 100}, "normalizer": {"type": "NFKC"}, "pre_tokenizer": {"type": "WhitespaceSplit"}}
+UNCUT = {"model": {"type": "BPE", "vocab": {"a": 0, "aa": 1}, "merges": ["a a"]}}
+LIGATURES = ("\ufdfa" * 4 * MIB).encode(), "making its tokens takes more than 64.0 MiB"  # each becomes 18 characters
+LONG = {
+    "forms": (FORMS, {"a_good": (b"a a", None), "forms_1": LIGATURES, "forms_2": LIGATURES,
+                      "long": (b"a " * 4 * MIB, None), "z_good": (b"a", None)}),
+    "uncut": (UNCUT, {"a_good": (b"a a", None), "word_1": (b"a" * 3 * MIB, "making its tokens"), "word_2": (b"a" * 3 * MIB, "making its tokens"),
+                      "z_good": (b"a", None)}),
+}
 
 
 # ---- archives ----------------------------------------------------------------------------------------------------------
@@ -233,12 +242,13 @@ ARCHIVES = {
 
 def put(box, name, files):
     """A listing of the files; texts stand in it themselves."""
-    rows = []
+    rows, is_text = [], name not in ("pictures", "sounds")
     for file, (content, _) in sorted(files.items()):
-        write(box.path(name, file), content)
-        rows.append({"name": file, "text": content.decode()} if name == "texts" else {"name": file})
-    write(box.path(name, "l.jsonl"), "".join(json.dumps(row) + "\n" for row in rows).encode())
-    return {"path": box.path(name), "format": "jsonl", "files": "" if name == "texts" else "file=name"}
+        if not is_text:
+            write(box.path(name, file), content)
+        rows.append({"name": file, "text": content.decode()} if is_text else {"name": file})
+    write(box.path(name, "l.jsonl"), "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows).encode())
+    return {"path": box.path(name), "format": "jsonl", "files": "" if is_text else "file=name"}
 
 
 def check_served(daemon, dataset, files, rows, **options):
@@ -262,10 +272,11 @@ def _(box):
     folder = box.path("tokenizers")
     for name, (content, _) in TOKENIZERS.items():
         write(os.path.join(folder, f"{name}.json"), content)
-    for name, content in GOOD_TOKENIZERS.items():
+    for name, content in [*GOOD_TOKENIZERS.items(), *((name, content) for name, (content, _) in LONG.items())]:
         write(os.path.join(folder, f"{name}.json"), json.dumps(content).encode())
     daemon = box.daemon({"good": box.folder_of_pictures("good", 8), "pictures": put(box, "pictures", PICTURES),
-                         "sounds": put(box, "sounds", SOUNDS), "texts": put(box, "texts", TEXTS)},
+                         "sounds": put(box, "sounds", SOUNDS), "texts": put(box, "texts", TEXTS),
+                         **{name: put(box, name, texts) for name, (_, texts) in LONG.items()}},
                         memory_limit="256MiB", workers=2, tokenizers=folder)
     rows = Table()
     with nullcontext() if IS_SANITIZED else Resident(daemon, 256):  # what a sanitizer keeps is not the daemon's memory
@@ -275,6 +286,8 @@ def _(box):
         check_served(daemon, "sounds", SOUNDS, rows, pipeline="file: audio(max_seconds=60, rate=16000)")
         for name in GOOD_TOKENIZERS:
             check_served(daemon, "texts", TEXTS, rows, pipeline=f"text: tokens({name}, max_length=4096) pad")
+        for name, (_, texts) in LONG.items():
+            check_served(daemon, name, texts, rows, pipeline=f"text: tokens({name}, max_length=16)")
         for name, (_, reason) in TOKENIZERS.items():
             with rows.row(name):
                 daemon.refused("texts", name, reason, pipeline=f"text: tokens({name}, truncation=none)")

@@ -73,7 +73,7 @@ int main(int argc, char **argv) {
         if (argc > 2)
                 fprintf(stderr, "read in %.1f ms, %.1f MB\n", (double)(clock_now_ns() - begin_ns) / 1e6,
                         (double)tokenizer_bytes(tokenizer) / 1e6);
-        if (token_encoder_new(&encoder) < 0)
+        if (token_encoder_new(NULL, &encoder) < 0)
                 err(1, "encoder");
         texts = read_all(stdin, &n);
         begin_ns = clock_now_ns();

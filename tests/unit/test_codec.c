@@ -633,6 +633,95 @@ START_TEST(a_cut_text_that_is_left_is_counted_when_it_is_rendered_whole) {
 }
 END_TEST
 
+/* Each try has what the one before it asked for, and takes no more. */
+static int open_with(struct codec *codec, struct codec_input *input, unsigned *ret_n_tries) {
+        struct codec_opened opened;
+        struct why why;
+        int r;
+
+        *ret_n_tries = 0;
+        do {
+                r = codec_open(codec, tools, input, &opened, &why);
+                ck_assert_uint_le(codec_tools_bytes(tools), input->allowed_bytes);
+                ++*ret_n_tries;
+                if (r == CODEC_NEEDS_MORE) {
+                        ck_assert_uint_gt(opened.need_bytes, input->allowed_bytes);
+                        ck_assert_uint_le(opened.need_bytes, input->most_bytes);
+                        input->allowed_bytes = opened.need_bytes;
+                }
+        } while (r == CODEC_NEEDS_MORE);
+        if (r == 0)
+                ck_assert_uint_eq(opened.made_bytes, codec_tools_bytes(tools));
+        if (r == -EFBIG)
+                ck_assert_msg(strstr(why.text, "is a text of ") && strstr(why.text, "cut it into shorter texts"), "%s",
+                              why.text);
+        return r;
+}
+
+/* U+FDFA becomes 18 characters. */
+START_TEST(tokens_are_made_with_the_memory_that_is_allowed) {
+        enum {
+                OWN = 2 << 20,
+                MOST = 256 << 20,
+                N = 1 << 20
+        };
+        static const char plain[] = "{\"model\":{\"type\":\"WordPiece\",\"unk_token\":\"u\",\"vocab\":{\"u\":0}},"
+                                    "\"pre_tokenizer\":{\"type\":\"WhitespaceSplit\"}}";
+        static const char forms[] =
+                "{\"model\":{\"type\":\"WordPiece\",\"unk_token\":\"u\",\"vocab\":{\"u\":0}},"
+                "\"normalizer\":{\"type\":\"NFKC\"},\"pre_tokenizer\":{\"type\":\"WhitespaceSplit\"}}";
+        static const struct {
+                const char *json, *steps, *part;
+                size_t n;
+                uint64_t most;
+                unsigned n_tries; /* 0: there is not enough */
+        } rows[] = {
+                { plain, "tokens(t, max_length=4)", "a ", 10000, MOST, 1 },
+                { plain, "tokens(t, truncation=none)", "a ", 10000, MOST, 1 },
+                { plain, "tokens(t, truncation=none)", "a ", N, MOST, 2 },
+                { plain, "tokens(t, truncation=none)", "a ", N, 4 << 20, 0 },
+                { plain, "tokens(t, max_length=4)", "a ", N, 4 << 20, 2 }, /* it needs less than is usual */
+                { plain, "tokens(t, max_length=4)", "a ", N, N, 0 },
+                { forms, "tokens(t, max_length=4)", "\xef\xb7\xba", N, MOST, 5 },
+                { forms, "tokens(t, max_length=4)", "\xef\xb7\xba", N, 16 << 20, 0 },
+        };
+        struct source source = { .schema = { .n_fields = 1, .fields = { stored(FIELD_TEXT, CODING_PLAIN, 0, 0) } } };
+        _cleanup_(freep) char *text = malloc(N);
+
+        begin();
+        for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+                size_t n_part = strlen(rows[i].part), n = rows[i].n / n_part * n_part;
+                struct codec_input input = { .bytes = (const uint8_t *)text, .n_bytes = n, .source = &source };
+                struct at_hand tokenizers = { .missing = "t" };
+                struct codec_named named = { .tokenizers = &tokenizers };
+                struct tokenizer *tokenizer;
+                struct codec *codec = NULL;
+                unsigned n_tries;
+                struct why why;
+
+                for (size_t k = 0; k < n; k++)
+                        text[k] = rows[i].part[k % n_part];
+                ck_assert_msg(tokenizer_new(rows[i].json, strlen(rows[i].json), &tokenizer, &why) == 0, "%s", why.text);
+                at_hand_put(&tokenizers, 0, tokenizer, NULL);
+                ck_assert_msg(codec_new(&source, 0, 0, rows[i].steps, &named, &codec, &why) == 0, "%s", why.text);
+                input.most_bytes = rows[i].most;
+                input.allowed_bytes = rows[i].most < OWN ? rows[i].most : OWN;
+                ck_assert_msg(open_with(codec, &input, &n_tries) == (rows[i].n_tries > 0 ? 0 : -EFBIG), "row %zu", i);
+                if (rows[i].n_tries > 0) { /* what was learned of these texts lasts when the memory is given back */
+                        ck_assert_msg(n_tries == rows[i].n_tries, "row %zu: %u tries", i, n_tries);
+                        codec_tools_trim(tools);
+                        input.allowed_bytes = OWN;
+                        ck_assert_int_eq(open_with(codec, &input, &n_tries), 0);
+                        ck_assert_uint_le(n_tries, 2);
+                }
+                codec_free(codec);
+                at_hand_fini(&tokenizers);
+                codec_tools_trim(tools);
+        }
+        end();
+}
+END_TEST
+
 int main(void) {
         const struct suite_row rows[] = {
                 { "text", text_is_what_its_coding_holds, 0 },
@@ -652,6 +741,7 @@ int main(void) {
                 { "dtypes", the_limits_of_each_dtype_are_kept, 0 },
                 { "dtypes", the_number_that_does_not_fit_is_named, 0 },
                 { "tokens", a_cut_text_that_is_left_is_counted_when_it_is_rendered_whole, 0 },
+                { "tokens", tokens_are_made_with_the_memory_that_is_allowed, 0 },
         };
 
         return suite_run("codec", rows, ARRAY_SIZE(rows));

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "daemon/base/keyed_hash.h"
+#include "daemon/tokenize/grow.h"
 #include "daemon/tokenize/model.h"
 #include "daemon/tokenize/patterns/pattern.h"
 #include "daemon/tokenize/tokenizer.h"
@@ -34,7 +35,7 @@ static struct tokenizer *load(const char *name) {
 static struct token_encoder *new_encoder(void) {
         struct token_encoder *encoder;
 
-        ck_assert_int_eq(token_encoder_new(&encoder), 0);
+        ck_assert_int_eq(token_encoder_new(NULL, &encoder), 0);
         return encoder;
 }
 
@@ -73,6 +74,10 @@ static void check_beginning(const struct tokenizer *tokenizer, struct token_enco
         ck_assert_uint_le(n_some, n);
         if (n_some > 0)
                 ck_assert_int_eq(memcmp(all, tokens, n_some * sizeof(*all)), 0);
+        ck_assert_int_eq(tokenizer_encode(tokenizer, encoder, (const uint8_t *)text, strlen(text), SIZE_MAX, NULL,
+                                          &n_some, &why),
+                         0);
+        ck_assert_uint_eq(n_some, n);
 }
 
 START_TEST(tokens_are_those_of_the_library) {
@@ -120,7 +125,6 @@ START_TEST(an_encoder_serves_several_tokenizers) {
         ck_assert_int_eq(tokenizer_encode(bert, encoder, TEXT, sizeof(TEXT) - 1, SIZE_MAX, &tokens, &n, &why), 0);
         ck_assert_uint_eq(n, n_first);
         ck_assert_int_eq(memcmp(first, tokens, n * sizeof(*first)), 0);
-        ck_assert_uint_gt(token_encoder_bytes(encoder), 0);
         ck_assert_uint_gt(tokenizer_bytes(bert), 10000);
         ck_assert_str_ne(tokenizer_digest(bert), tokenizer_digest(gpt2));
         token_encoder_free(encoder);
@@ -130,6 +134,26 @@ START_TEST(an_encoder_serves_several_tokenizers) {
 END_TEST
 
 /* ---- long ------------------------------------------------------------------------------------------------------ */
+
+/* With less and less memory, until there is not enough: never more is taken, and then it says so. */
+static void check_account(const struct tokenizer *tokenizer, const uint8_t *text, size_t n) {
+        struct grow_account account = { .n_most = SIZE_MAX };
+        struct token_encoder *encoder;
+        const uint32_t *tokens;
+        size_t n_tokens;
+        int r = 0;
+
+        while (r == 0) {
+                ck_assert_int_eq(token_encoder_new(&account, &encoder), 0);
+                r = tokenizer_encode(tokenizer, encoder, text, n, SIZE_MAX, &tokens, &n_tokens, &why);
+                ck_assert_uint_le(account.n_bytes, account.n_most);
+                account.n_most = account.n_bytes - 1;
+                token_encoder_free(encoder);
+                ck_assert_uint_eq(account.n_bytes, 0);
+        }
+        ck_assert_int_eq(r, -ENOMEM);
+        ck_assert(account.was_full);
+}
 
 /* A megabyte without a blank: every pair of it merges, or it is looked at for its end again and again. */
 START_TEST(a_long_word_takes_linear_time) {
@@ -151,6 +175,7 @@ START_TEST(a_long_word_takes_linear_time) {
                 ck_assert_msg(
                         tokenizer_encode(tokenizer, encoder, text, N / n * n, SIZE_MAX, &tokens, &n_tokens, &why) == 0,
                         "%s of %s: %s", PARTS[part], kind, why.text);
+                check_account(tokenizer, text, N / 64 / n * n);
         }
         token_encoder_free(encoder);
         tokenizer_unref(tokenizer);

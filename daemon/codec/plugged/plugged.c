@@ -146,7 +146,7 @@ static int plugged_open(const struct codec *codec, struct codec_tools *tools, co
         const struct codec_plugged *plugged = &codec->plugged;
         int r = codec_open(plugged->before, tools, input, ret_opened, why);
 
-        if (r < 0)
+        if (r != 0)
                 return r;
         if (ret_opened->n_bytes != plugin_form_bytes(&plugged->before_form))
                 return why_set(why, -EBADMSG, "has %llu bytes before the plug-in, %llu are expected",
