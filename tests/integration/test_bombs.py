@@ -280,7 +280,7 @@ def _(box):
                         memory_limit="256MiB", workers=2, tokenizers=folder)
     rows = Table()
     with nullcontext() if IS_SANITIZED else Resident(daemon, 256):  # what a sanitizer keeps is not the daemon's memory
-        steady = daemon.reader("good", job="steady", epochs=400, batch=4, delay_ms=20)
+        steady = daemon.reader("good", job="steady", epochs=40000, batch=4, delay_ms=20)
         steady.wait_lines(8)
         check_served(daemon, "pictures", PICTURES, rows, pipeline="file: resize(16) center_crop(16)")
         check_served(daemon, "sounds", SOUNDS, rows, pipeline="file: audio(max_seconds=60, rate=16000)")
