@@ -579,6 +579,7 @@ int codec_open(const struct codec *codec, struct codec_tools *tools, const struc
         ret_opened->is_absent = false;
         ret_opened->alone_bytes = ret_opened->made_bytes = 0;
         mark(tools, codec->type->opening);
+        tools->close = codec->type->close; /* or that of what it stands on, which is opened next */
         return codec->type->open(codec, tools, input, ret_opened, why);
 }
 
@@ -608,11 +609,10 @@ bool codec_can_share(const struct codec *codec, const struct codec *other) {
         return shared_is_possible(codec, other);
 }
 
-void codec_close(const struct codec *codec, struct codec_tools *tools) {
-        while (codec->plugged.before) /* what it stands on is open */
-                codec = codec->plugged.before;
-        if (codec->type->close)
-                codec->type->close(tools);
+void codec_close(struct codec_tools *tools) {
+        if (tools->close)
+                tools->close(tools);
+        tools->close = NULL;
 }
 
 int codec_refuse_room(const struct codec *codec, const struct codec_opened *opened, uint64_t room_bytes,

@@ -303,7 +303,8 @@ int codec_render_plugins(const struct codec *codec, struct codec_tools *tools, c
                          const uint8_t *before, uint64_t n_skipped_bytes, uint64_t n_kept_bytes, uint8_t *out,
                          struct why *why);
 
-void codec_close(const struct codec *codec, struct codec_tools *tools);
+/* After every codec_open(), whatever it returned. The codec need not be there any more. */
+void codec_close(struct codec_tools *tools);
 
 /* An open field cannot be served, for one of these reasons: write the reason in terms of the field. Return the error.
  * `room_bytes`: that a sample has in its slot; where a function is applied to it, before the function. */

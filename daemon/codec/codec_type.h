@@ -63,6 +63,7 @@ struct shared {
 };
 
 struct codec_tools {
+        void (*close)(struct codec_tools *tools); /* of what is open; NULL: nothing is, or it needs none */
         struct decoder *decoder;
         struct workspace *workspace;
         struct geometry geometry; /* of the picture that is open */

@@ -72,11 +72,6 @@ static int open_field(struct worker *worker, struct task *task, uint32_t idx_fie
         return r;
 }
 
-static void close_field(struct worker *worker, const struct task *task, uint32_t idx_field) {
-        if (!rendering_is_for(task, idx_field))
-                codec_close(program_codec(task->program, idx_field), worker->tools);
-}
-
 /* Where an open field goes: all of it, or a piece if n_kept_bytes is not 0. */
 struct destination {
         uint8_t *out;
@@ -248,10 +243,8 @@ static int serve_field(struct worker *worker, struct task *task, uint32_t idx_fi
         if (task->fields[idx_field].is_absent)
                 return leave_out(task, idx_field, why);
         r = open_field(worker, task, idx_field, &input, &opened, why);
-        if (r == SAMPLE_WAITS) /* it is no longer this worker's */
-                return r;
         if (r == 0 && opened.is_absent) {
-                close_field(worker, task, idx_field);
+                codec_close(worker->tools);
                 return leave_out(task, idx_field, why);
         }
         if (r == 0)
@@ -262,7 +255,7 @@ static int serve_field(struct worker *worker, struct task *task, uint32_t idx_fi
                 r = charge(worker, task, idx_field, &opened, why);
         if (r == 0)
                 r = place_and_render(worker, task, idx_field, &input, &opened, why);
-        close_field(worker, task, idx_field);
+        codec_close(worker->tools); /* the task may be another worker's by now */
         return r;
 }
 
@@ -276,9 +269,7 @@ static int check_ragged(struct worker *worker, struct task *task, uint32_t idx_f
         struct codec_opened opened;
         int r = open_field(worker, task, idx_field, &input, &opened, why);
 
-        if (r == SAMPLE_WAITS)
-                return r;
-        close_field(worker, task, idx_field);
+        codec_close(worker->tools);
         if (r != 0 || opened.is_absent)
                 return r;
         return opened.n_bytes > field->sample_bytes ? codec_refuse_room(codec, &opened, room_of(field), why) : 0;

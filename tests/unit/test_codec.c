@@ -42,7 +42,7 @@ static int64_t serve(const struct schema_field *field, const char *steps, const 
         if (r == 0 && !ret_opened->is_absent)
                 r = codec_render(codec, tools, &input, out, why);
         if (codec)
-                codec_close(codec, tools);
+                codec_close(tools);
         codec_free(codec);
         return r < 0 ? r : (int64_t)ret_opened->n_bytes;
 }
@@ -626,7 +626,7 @@ START_TEST(a_cut_text_that_is_left_is_counted_when_it_is_rendered_whole) {
         counts = codec_tools_take_counts(tools);
         ck_assert_uint_eq(counts.n_texts_cut, 1);
         ck_assert_uint_eq(counts.n_tokens_cut, N_WORDS - 4);
-        codec_close(codec, tools);
+        codec_close(tools);
         codec_free(codec);
         at_hand_fini(&tokenizers);
         end();

@@ -46,7 +46,7 @@ static uint8_t *serve(const struct schema_field *field, const char *steps, struc
         if (r == 0) {
                 out = malloc(ret_opened->n_bytes + 1);
                 r = codec_render(codec, tools, input, out, why);
-                codec_close(codec, tools);
+                codec_close(tools);
         }
         codec_free(codec);
         if (r < 0) {

@@ -91,7 +91,7 @@ static int serve_part(struct codec_tools *tools, const struct parts *parts, uint
                 /* Scratch grows in steps, and tables of a decoder that takes over are not in what is said. */
                 ck_assert_uint_le(codec_tools_bytes(tools), held + opened.need_bytes + (1u << 20));
         }
-        codec_close(codec, tools);
+        codec_close(tools);
         return r;
 }
 

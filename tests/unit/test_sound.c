@@ -62,7 +62,7 @@ static int64_t serve_sample(const char *steps, uint64_t sample) {
                 ck_assert_uint_le(opened.n_bytes, sizeof(served));
         if (r == 0)
                 r = codec_render(codec, tools, &input, served, &why);
-        codec_close(codec, tools);
+        codec_close(tools);
         codec_free(codec);
         return r < 0 ? r : (int64_t)opened.n_bytes;
 }
@@ -329,7 +329,7 @@ START_TEST(a_flac_that_claims_a_day_is_refused_for_its_room) {
         ck_assert_int_eq(codec_refuse_room(codec, &opened, field.form.max_bytes, &why), -EFBIG);
         ck_assert_str_eq(why.text, "has 1382400000 frames, there is room for 1440000; raise audio(max_seconds=30), or "
                                    "use seconds=... to take a part");
-        codec_close(codec, tools);
+        codec_close(tools);
         codec_free(codec);
         end();
 }

@@ -94,7 +94,7 @@ static int64_t serve_sample(const char *steps, uint64_t sample, uint64_t stride)
                 ck_assert_uint_le(opened.n_bytes, sizeof(served));
         if (r == 0)
                 r = codec_render(codec, tools, &input, served, &why);
-        codec_close(codec, tools);
+        codec_close(tools);
         codec_free(codec);
         return r < 0 ? r : (int64_t)opened.n_bytes;
 }

@@ -244,7 +244,7 @@ static int do_field(struct sample *sample, const struct render_field *field, str
         if (codec_is_boxes(codec) && codec_drops_boxes(codec))
                 sample->kept->is_known = false;
         r = open_and_write(sample, codec, field, &input, opened, why);
-        codec_close(codec, tools);
+        codec_close(tools);
         if (opened->opened.alone_bytes > 0) /* in an order of its own it is not shared */
                 opened->opened.need_bytes = opened->opened.alone_bytes;
         opened->opened.alone_bytes = 0;
