@@ -17,7 +17,15 @@ store=$here/../../build/photographs
 stamp=$out/.cut
 what="$n_photos $n_classes${5:+ $5}"
 
-[ "$(cat "$stamp" 2>/dev/null)" = "$what" ] && exit 0
+is_cut() {
+        [ "$(cat "$stamp" 2>/dev/null)" = "$what" ]
+}
+
+is_cut && exit 0
+mkdir -p "$(dirname "$store")"
+exec 9>"$store.lock" # two tests at once would move one's folder into the other's
+flock 9
+is_cut && exit 0
 
 find_photographs() {
         find "$store" -name '*.jpg' 2>/dev/null | sort
