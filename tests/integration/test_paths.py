@@ -257,6 +257,8 @@ def _(box):
         write(box.path("others", name), b"n,m\n%d,1\n" % number)
     for number, name in enumerate(("000000-train-00000-of-00002.tar", "000001-train-00001-of-00002.tar")):  # as a staging calls them
         archive(box.path("staged", name), [(f"{number}.n.txt", b"%d" % number)])
+    for number, name in enumerate(("en-00000-of-00001.jsonl", "de-00000-of-00001.jsonl")):  # no splits
+        write(box.path("languages", name), b'{"n": %d}\n' % number)
     numbered = {"dotted": "c4-{}.00000-of-00001.txt", "underscored": "x_{}_00000_of_00001.txt"}
     for kind, name in numbered.items():
         for word in ("train", "validation"):
@@ -265,7 +267,7 @@ def _(box):
     write(box.path("each", "train_1.txt"), b"1")
     write(box.path("each", "test_1.txt"), b"1")
     daemon = box.daemon({**datasets, "others": {"path": box.path("others"), "format": "csv"}, "staged": web(box.path("staged")),
-                         "rule": {"path": box.path("csv"), "format": "csv", "split": "train[0:1]"},
+                         "languages": {"path": box.path("languages"), "format": "jsonl"}, "rule": {"path": box.path("csv"), "format": "csv", "split": "train[0:1]"},
                          "each": {"path": box.path("each"), "format": "text", "sample": "file"}})
     for kind in numbered:
         daemon.refused(kind, "has several splits", ": train, validation;")
@@ -277,7 +279,8 @@ def _(box):
     equal(counts, {f"{kind}-{name}": counts["arrow-" + name] if kind == "parquet" else n * (2 if kind == "arrow" else 1)
                    for kind in kinds for name, n in (("one", 1), ("all", 2))}, "samples")
     equal(daemon.read("csv-one", pipeline="n;")[0]["fields"]["n"]["value"], 0, "the file of the split")
-    equal([len(daemon.read(name, batch=1)) for name in ("others", "staged", "rule", "each")], [7, 2, 1, 2], "one split, or none")
+    equal([len(daemon.read(name, batch=1)) for name in ("others", "staged", "rule", "each", "languages")], [7, 2, 1, 2, 2],
+          "one split, or none")
 
 
 def stored_zip(files):

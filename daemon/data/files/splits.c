@@ -100,6 +100,25 @@ size_t splits_list(const char *const *names, size_t n, char *text, size_t size) 
         return n_splits;
 }
 
+/* Is a usual word for one among its words? */
+static bool is_usual(struct split_name split) {
+        for (size_t i = 0; i < split.n; i++)
+                if ((i == 0 || strchr("-_.", split.at[i - 1])) && word_at(split.at + i) > 0)
+                        return true;
+        return false;
+}
+
+/* Numbered sets are splits whatever they are called in Parquet, which the hub stores so. Elsewhere they may as well be
+ * parts by language or origin, if none has a split's usual name. */
+static bool are_splits(const char *const *names, size_t n, const char *ending) {
+        size_t n_sequence = files_sequence(names, n);
+
+        for (size_t i = 0; i < n; i++)
+                if (is_usual(split_of(names[i] + n_sequence)))
+                        return true;
+        return strcmp(ending, ".parquet") == 0;
+}
+
 bool splits_has(const char *name, const char *split) {
         struct split_name own = split_of(name);
         size_t n = strlen(split);
@@ -117,7 +136,8 @@ int splits_choose(const char *root, const char *split, const char **names, size_
 
         if (!ending || strpbrk(ending, "-0123456789"))
                 ending = "";
-        if (*n == 0 || (!split && splits_list(names, *n, splits, sizeof(splits)) < 2))
+        if (*n == 0 ||
+            (!split && (splits_list(names, *n, splits, sizeof(splits)) < 2 || !are_splits(names, *n, ending))))
                 return 0;
         if (!split)
                 return why_set(
