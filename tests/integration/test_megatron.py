@@ -156,7 +156,7 @@ def _(box):
     samples = gpt_samples(Tokens(prefix), "1", "train", 500, None, 1234)
     disk = FailingFs(box, box.path("d"))
     daemon = box.daemon({"d": {"path": os.path.join(disk.path, "x"), "format": "megatron", "sequence_length": "500"}})
-    daemon.wait_log("d: indexed in", 60)  # or its opening would meet the error
+    daemon.wait_log("d: opened in", 60)  # or its opening would meet the error
     disk.fail("*.bin", "ENOTCONN", ops="read")
     reader = daemon.reader("d", batch=10, seed=2)
     within(30, lambda: "d is on hold" in daemon.log(), "the job is on hold")
