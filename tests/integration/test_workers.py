@@ -53,10 +53,14 @@ def obtained(daemon, name="workers"):
 
 
 def n_arenas(daemon):
-    """Of malloc, beside the main one: each thread's own begins at a multiple of 64 MiB, and is memory that can be written."""
+    """Of malloc, beside the main one: each has 64 MiB of addresses that begin at a multiple of 64 MiB, the rest of which may not be
+    touched yet. Other memory may begin there by chance, but does not end there as well."""
+    whole = 64 << 20
     with open(f"/proc/{daemon.pid}/maps", encoding="utf-8", errors="replace") as maps:
         lines = [line.split() for line in maps]
-    return sum(words[1] == "rw-p" and len(words) == 5 and int(words[0].split("-")[0], 16) % (64 << 20) == 0 for words in lines)
+    areas = [(*(int(number, 16) for number in words[0].split("-")), words[1]) for words in lines if len(words) == 5]
+    return sum(begin % whole == 0 and mode == "rw-p" and rest_mode == "---p" and rest_begin == end and rest_end == begin + whole
+               for (begin, end, mode), (rest_begin, rest_end, rest_mode) in zip(areas, areas[1:]))
 
 
 def reload(daemon, **settings):
