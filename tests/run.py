@@ -20,13 +20,20 @@ tests must also pass while all CPUs are busy. A limit tells a hang from a slow m
 More tests run at a time than there are CPUs, since half of a test's time is waiting. The longest begin first, as
 build/check/times.txt says, which each run keeps, or else tests/times.txt, so that no long one is left over at the end.
 
-A process or a file in TMPDIR that a test leaves behind is a failure of that test, and is removed. The last line of all is `N passed, N failed,
-N skipped`; the exit status is 0 only if nothing failed.
+A process or a file in TMPDIR that a test leaves behind is a failure of that test, and is removed.
+
+With --again, a test that failed is run once more at the end, with nothing beside it. If it passes then, it counts as passed, but is
+called unsteady, with what it said at first: two CPUs that others use as well make a test of minutes fail now and then, and one such
+in a thousand would hide what really broke. It is to be mended all the same, and more than UNSTEADY_MAX of them are failures.
+What a sanitizer or valgrind reported, and a crash, is never tried again: such a thing is seldom, and never the machine's doing.
+
+The last line of all is `N passed, N failed, N skipped`; the exit status is 0 only if nothing failed.
 """
 import argparse
 import collections
 import compileall
 import contextlib
+import copy
 import os
 import re
 import shutil
@@ -55,6 +62,8 @@ COUNT_LINE = re.compile(r"^(\d+) passed, (\d+) failed, (\d+) skipped\s*$")
 CASE_SKIPPED = re.compile(r"^skipped\s+(.*)$", re.M)
 TELLING = re.compile(r"\b(fail|failed|FAILED|error|Error|ERROR|bad|BAD|left|SUMMARY)\b|[a-z]Error\b|:[EF]:")
 TELLING_LINES = 12
+UNSTEADY_MAX = 3
+NEVER_THE_MACHINE = re.compile(r"Sanitizer|runtime error: |^==\d+== |Segmentation fault|core dumped|signal 11", re.M)
 
 
 class Test:
@@ -75,6 +84,7 @@ class Test:
         self.seconds = self.cpu_seconds = 0.0
         self.output = ""
         self.notes = []
+        self.crashed = False
 
     def read_terms(self):
         with open(os.path.join(ROOT, self.path), encoding="utf-8") as script:
@@ -210,6 +220,7 @@ def judge(test, status, left):
     check = CHECK_LINE.findall(test.output)
     count = COUNT_LINE.match(last)
     test.notes = CASE_SKIPPED.findall(test.output)
+    test.crashed = status is not None and status < 0
     if status is None:
         test.output += f"\nended after its limit of {test.limit:.0f} s"
     elif left:
@@ -242,6 +253,7 @@ class Report:
         self.seconds = collections.Counter()  # by variant
         self.cpu_seconds = collections.Counter()
         self.bad = []  # the tests that failed
+        self.unsteady = []  # those that failed and then passed, as they were at first
         self.colour = sys.stdout.isatty() and "NO_COLOR" not in os.environ
 
     def paint(self, text, number):
@@ -270,10 +282,30 @@ class Report:
             print(f"        (all of it: build/check/{test.variant}-{test.name}.log)", flush=True)
             self.bad.append(test)
 
-    def again(self):
+    def try_again(self):
+        """Runs what failed once more, if it may be the machine's doing."""
+        for first in [test for test in self.bad if not test.crashed and not NEVER_THE_MACHINE.search(test.output)][:UNSTEADY_MAX + 1]:
+            print(f"again, alone: {first.variant} {first.name}", flush=True)
+            second = copy.copy(first)
+            second.passed = second.failed = second.skipped = 0
+            run(second)
+            self.line(second)
+            if second.failed:
+                self.bad.remove(second)  # it is there already
+            else:
+                self.bad.remove(first)
+                self.unsteady.append(first)
+            for count in ("passed", "failed", "skipped"):
+                setattr(self, count, getattr(self, count) - getattr(first, count))
+        if len(self.unsteady) > UNSTEADY_MAX:
+            self.failed += len(self.unsteady)
+            print(f"more than {UNSTEADY_MAX} tests are unsteady: they count as failed")
+
+    def tell_again(self):
         """What failed, once more: a long log is often cut in its middle, and its end is what is read first."""
-        for test in self.bad:
-            print(f"{self.paint('FAILED', 31)} {test.variant} {test.name}")
+        for test in self.unsteady + self.bad:
+            word = self.paint("FAILED", 31) if test in self.bad else self.paint("UNSTEADY", 33)
+            print(f"{word} {test.variant} {test.name}")
             lines = [line for line in test.output.splitlines() if TELLING.search(line) and not re.search(r"\b0 (bad|failed)", line)]
             for line in lines[:TELLING_LINES]:
                 print(f"        | {line[:160]}")
@@ -336,6 +368,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--jobs", type=int, default=min(8, len(os.sched_getaffinity(0))) + 2, help="tests at a time")
     parser.add_argument("--limit", type=float, default=600, help="seconds, unless a script asks for its own")
+    parser.add_argument("--again", action="store_true", help="what fails is run once more at the end, alone")
     parser.add_argument("tests", nargs="+", metavar="VARIANT:PATH")
     options = parser.parse_args()
 
@@ -350,6 +383,8 @@ def main():
     try:
         run_beside(longest_first([test for test in tests if not test.alone]), options.jobs, report)
         run_beside([test for test in tests if test.alone], 1, report)
+        if options.again:
+            report.try_again()
     except (KeyboardInterrupt, SystemExit):
         for group in list(RUNNING):
             end_group(group)
@@ -357,7 +392,7 @@ def main():
         report.failed += 1
     note_times(tests)
     if len(tests) > 1:
-        report.again()
+        report.tell_again()
         report.times(time.monotonic() - begin)
     print(f"{report.passed} passed, {report.failed} failed, {report.skipped} skipped")
     sys.stdout.flush()

@@ -11,17 +11,17 @@ from harness import ROOT, case, contains, equal, main, write
 RUNNER = os.path.join(ROOT, "tests", "run.py")
 
 
-def run(box, script, name="planted.sh", variant="release", limit=20):
+def run(box, script, *options, name="planted.sh", variant="release", limit=20):
     """Runs one planted script. Returns (exit status, last line, all output)."""
     write(box.path(name), ("#!/bin/bash\n" + script + "\n").encode())
     os.chmod(box.path(name), 0o755)
-    done = subprocess.run([sys.executable, RUNNER, "--limit", str(limit), f"{variant}:{box.path(name)}"], check=False,
+    done = subprocess.run([sys.executable, RUNNER, *options, "--limit", str(limit), f"{variant}:{box.path(name)}"], check=False,
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, universal_newlines=True, timeout=300)
     return done.returncode, done.stdout.splitlines()[-1], done.stdout
 
 
-def expect(box, script, status, count, *words, **keywords):
-    got_status, last, output = run(box, script, **keywords)
+def expect(box, script, status, count, *words, options=(), **keywords):
+    got_status, last, output = run(box, script, *options, **keywords)
     equal((got_status, last), (status, count), f"{script!r}: {output}")
     contains(output, *words)
 
@@ -53,6 +53,42 @@ def _(box):
     done = subprocess.run([sys.executable, RUNNER, f"release:{box.path('wrong.sh')}", f"release:{box.path('good.sh')}"],
                           check=False, stdout=subprocess.PIPE, universal_newlines=True, timeout=300)
     equal(done.stdout.splitlines()[-4:-2], ["FAILED release wrong.sh", "        | step 3: bad"], done.stdout)
+
+
+@case("with --again what fails and then passes is called unsteady; what fails twice, crashes or was found by a sanitizer has failed")
+def _(box):
+    once = f"[ -e {box.path('mark')} ] && echo '2 passed, 0 failed, 0 skipped' && exit 0; touch {box.path('mark')}; "
+
+    def first_fails(how, *expected):
+        if os.path.exists(box.path("mark")):
+            os.unlink(box.path("mark"))
+        expect(box, once + how, *expected, options=["--again"])
+
+    first_fails("echo 'failed: too late'; echo '1 passed, 1 failed, 0 skipped'; exit 1", 0, "2 passed, 0 failed, 0 skipped",
+                "again, alone: release planted.sh", "failed: too late")
+    first_fails("echo 'ERROR: AddressSanitizer: heap-use-after-free'; exit 1", 1, "0 passed, 1 failed, 0 skipped")
+    first_fails("kill -SEGV $$", 1, "0 passed, 1 failed, 0 skipped")
+    expect(box, once + "exit 1", 0, "2 passed, 0 failed, 0 skipped")  # the mark is there
+    os.unlink(box.path("mark"))
+    expect(box, once + "exit 1", 1, "0 passed, 1 failed, 0 skipped")
+    expect(box, "exit 1", 1, "0 passed, 1 failed, 0 skipped", "again, alone", options=["--again"])
+
+
+@case("more than three unsteady tests are failures")
+def _(box):
+    paths = []
+    for number in range(4):
+        paths.append(f"release:{box.path(f't{number}.sh')}")
+        write(box.path(f"t{number}.sh"), f"#!/bin/bash\n[ -e {box.path(f'm{number}')} ] && exit 0; touch {box.path(f'm{number}')}; exit 1\n".encode())
+        os.chmod(box.path(f"t{number}.sh"), 0o755)
+    for n_tests, count in ((3, "3 passed, 0 failed, 0 skipped"), (4, "4 passed, 4 failed, 0 skipped")):
+        for number in range(4):
+            if os.path.exists(box.path(f"m{number}")):
+                os.unlink(box.path(f"m{number}"))
+        done = subprocess.run([sys.executable, RUNNER, "--again"] + paths[:n_tests], check=False, stdout=subprocess.PIPE,
+                              universal_newlines=True, timeout=300)
+        equal(done.stdout.splitlines()[-1], count, done.stdout)
+        contains(done.stdout, "UNSTEADY release t2.sh")
 
 
 @case("a program that is not there has failed")
