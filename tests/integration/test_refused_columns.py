@@ -1,11 +1,14 @@
 #!/usr/bin/env python3
 """A column that cannot be served does not keep the others from being served: `dlctl datasets` lists it with its reason, and only a
 pipeline, or `fields` of the configuration, that names it is refused."""
+import hashlib
+import io
 import json
 import os
 import shutil
 import struct
 import sys
+import tarfile
 import zipfile
 
 try:
@@ -225,6 +228,28 @@ def _(box):
         equal(list(columns), names[1024:], name)
         contains(columns["c1029"], "more than 1024 columns")
         daemon.refused(name, "more than 1024 columns", pipeline="c0000; c1024")
+
+
+@case("of more fields in archives than a dataset can have, those that come first are served, however many threads read them")
+def _(box):
+    names = [f"c{i:04}" for i in range(1030)]
+    some = [names[:600], names[600:], names[::-1], names[1027:]]  # what comes before in an archive of another thread comes first
+    for i, of_archive in enumerate(some):
+        write(box.path("wide", f"{i}.tar"), b"")
+        with tarfile.open(box.path("wide", f"{i}.tar"), "w") as archive:
+            for name in of_archive:
+                info = tarfile.TarInfo(f"{i}.{name}")
+                info.size = len(name) + 1
+                archive.addfile(info, io.BytesIO(f"{i}{name}".encode()))
+    daemon = box.daemon({"d": auto(box.path("wide"))})
+    lines = daemon.read("d", pipeline="c0000: raw; c1023: raw", shuffle=False)
+    equal([[line["fields"][name] and line["fields"][name]["sha256"] for name in ("c0000", "c1023")] for line in lines],
+          [[name in of_archive and hashlib.sha256(f"{i}{name}".encode()).hexdigest() or None for name in ("c0000", "c1023")]
+           for i, of_archive in enumerate(some)])
+    columns = listed(daemon, "d")[1]
+    equal(list(columns), names[1024:])
+    contains(columns["c1029"], "more than 1024 columns")
+    daemon.refused("d", "more than 1024 columns", pipeline="c0000: raw; c1024: raw")
 
 
 @case("a dataset of which no column can be served is refused with the reason; dlctl datasets of one that cannot be opened exits with 1")

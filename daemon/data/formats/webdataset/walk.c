@@ -50,9 +50,11 @@ static int find_field(struct walk *walk, const char *shard, const struct tar_mem
                         *ret_idx = i;
                         return 0;
                 }
-        if (walk->n_fields == INDEX_FIELDS_MAX)
-                return refuse(walk, shard, member, "too many fields, a dataset has 1024 at most");
-        _Static_assert(INDEX_FIELDS_MAX == 1024, "as the message says");
+        if (walk->n_fields == WALK_FIELDS_MAX)
+                return refuse(walk, shard, member,
+                              "too many fields, 5120 can be listed; a field is what follows the "
+                              "first dot of a name");
+        _Static_assert(WALK_FIELDS_MAX == 5120, "as the message says");
         strcpy(walk->fields[walk->n_fields].name, name);
         walk->fields[walk->n_fields].is_npy = member_is_npy(name);
         *ret_idx = walk->n_fields++;

@@ -30,6 +30,9 @@ struct found_shard {
         bool has_links;             /* so the members of a sample may lie far apart */
 };
 
+/* Which ones a dataset has room for is known when all archives are: here are also those that are only listed. */
+#define WALK_FIELDS_MAX (INDEX_FIELDS_MAX + REFUSALS_MAX)
+
 struct found_field {
         char name[SCHEMA_NAME_MAX];
         uint64_t n_samples; /* that have this field */
@@ -44,7 +47,7 @@ struct walk {
         const struct index_watch *watch; /* whose cancel flag is looked at; may be NULL */
         struct why *why;
         struct growing members, keys, names; /* struct found_member; uint64_t, offsets into names; texts */
-        struct found_field fields[INDEX_FIELDS_MAX];
+        struct found_field fields[WALK_FIELDS_MAX];
         uint32_t n_fields;
         uint64_t n_members;
         _Atomic uint64_t n_samples; /* which other threads may read */

@@ -23,6 +23,7 @@
 #include "daemon/data/files/listed.h"
 #include "daemon/data/files/together.h"
 #include "daemon/data/format_tell.h"
+#include "daemon/data/formats/table_columns.h"
 #include "daemon/data/formats/webdataset/member_name.h"
 #include "daemon/data/formats/webdataset/merge.h"
 #include "daemon/data/formats/webdataset/shard_list.h"
@@ -36,6 +37,8 @@ struct shard {
         struct found_shard found;
 };
 
+#define LEFT_OUT UINT32_MAX
+
 /* What is known of all archives. */
 struct survey {
         int root_fd;
@@ -43,6 +46,7 @@ struct survey {
         const char *root;
         const struct index_watch *watch;
         struct why *why;
+        struct refusals *refusals;
         struct listed listed;
         struct shard_list list;
         struct shard *shards;
@@ -50,7 +54,7 @@ struct survey {
         size_t n_of_a_list; /* the same number for each */
         struct walk *walks; /* one a thread */
         uint32_t n_walks;
-        uint32_t (*idx_fields)[INDEX_FIELDS_MAX]; /* [walk][its number of a field]: that of the dataset */
+        uint32_t (*idx_fields)[WALK_FIELDS_MAX]; /* [walk][its number of a field]: that of the dataset, or LEFT_OUT */
         struct found_field fields[INDEX_FIELDS_MAX];
         struct seen seen;
         size_t shard_of_field[INDEX_FIELDS_MAX]; /* the first that has it */
@@ -246,7 +250,7 @@ static size_t list_of(const struct survey *survey, size_t shard) {
 
 /* A field belongs to one list: else it would depend on the sample where it comes from. */
 static int check_list(const struct survey *survey, uint32_t idx, size_t shard) {
-        size_t first = survey->shard_of_field[idx];
+        size_t first = idx == LEFT_OUT ? shard : survey->shard_of_field[idx];
 
         if (list_of(survey, first) == list_of(survey, shard))
                 return 0;
@@ -255,15 +259,19 @@ static int check_list(const struct survey *survey, uint32_t idx, size_t shard) {
                        survey->root, survey->fields[idx].name, survey->shards[first].name, survey->shards[shard].name);
 }
 
+/* The first ones have room; what comes after them is listed. */
 static int find_field(struct survey *survey, const char *name, size_t shard, uint32_t *ret_idx) {
+        struct why detail;
+        int r;
+
         for (*ret_idx = 0; *ret_idx < survey->n_fields; ++*ret_idx)
                 if (strcmp(survey->fields[*ret_idx].name, name) == 0)
                         return check_list(survey, *ret_idx, shard);
-        if (survey->n_fields == INDEX_FIELDS_MAX)
-                return why_set(survey->why, -EBADMSG,
-                               "%s: field %s is one too many: its archives together have more than 1024 fields",
-                               survey->root, name);
-        _Static_assert(INDEX_FIELDS_MAX == 1024, "as the message says");
+        if (survey->n_fields == INDEX_FIELDS_MAX) {
+                *ret_idx = LEFT_OUT;
+                r = table_column_is_too_many(survey->refusals, name, false, &detail);
+                return r < 0 ? why_set(survey->why, r, "%s: field %s: %s", survey->root, name, detail.text) : 0;
+        }
         survey->shard_of_field[survey->n_fields++] = shard;
         return 0;
 }
@@ -272,7 +280,7 @@ static int take_field(struct survey *survey, const struct found_field *found, si
         struct found_field *field;
         int r = find_field(survey, found->name, shard, ret_idx);
 
-        if (r < 0)
+        if (r < 0 || *ret_idx == LEFT_OUT)
                 return r;
         field = &survey->fields[*ret_idx];
         memcpy(field->name, found->name, sizeof(field->name));
@@ -284,7 +292,7 @@ static int take_field(struct survey *survey, const struct found_field *found, si
 
 /* Numbers the fields as one thread would have met them, whichever thread was faster. */
 static int merge_fields(struct survey *survey) {
-        bool(*is_met)[INDEX_FIELDS_MAX] = calloc(survey->n_walks, sizeof(*is_met));
+        bool(*is_met)[WALK_FIELDS_MAX] = calloc(survey->n_walks, sizeof(*is_met));
         int r = is_met ? 0 : no_memory(survey, -ENOMEM);
 
         for (size_t i = 0; r == 0 && i < survey->n_shards; i++) {
@@ -315,8 +323,8 @@ static int check_lists(const struct survey *survey) {
         for (size_t list = 1; list <= survey->files->n_merged; list++) {
                 bool has_field = false;
 
-                for (uint32_t i = 0; i < survey->n_fields; i++)
-                        has_field |= list_of(survey, survey->shard_of_field[i]) == list;
+                for (size_t i = 0; i < survey->n_of_a_list; i++)
+                        has_field |= survey->shards[list * survey->n_of_a_list + i].found.n_members > 0;
                 if (!has_field)
                         return why_set(survey->why, -EBADMSG,
                                        "%s: nothing can be merged from %s and the archives after it: they have no "
@@ -413,9 +421,14 @@ static uint64_t take_rows(const struct survey *survey, const struct found_shard 
         const uint32_t *idx_fields = survey->idx_fields[shard->walk - survey->walks];
         uint32_t idx_sample = members[at].idx_sample;
 
-        for (; at < shard->n_members && members[at].idx_sample == idx_sample; at++)
-                rows[idx_fields[members[at].idx_field]] =
-                        (struct index_row){ .file = file, .offset = members[at].offset, .length = members[at].n_bytes };
+        for (; at < shard->n_members && members[at].idx_sample == idx_sample; at++) {
+                uint32_t idx = idx_fields[members[at].idx_field];
+
+                if (idx != LEFT_OUT)
+                        rows[idx] = (struct index_row){ .file = file,
+                                                        .offset = members[at].offset,
+                                                        .length = members[at].n_bytes };
+        }
         return at;
 }
 
@@ -499,6 +512,7 @@ static int webdataset_build(int root_fd, const struct files *files, const struct
         survey->root = files->root;
         survey->watch = watch;
         survey->why = why;
+        survey->refusals = format_refusals(options);
         r = find_shards(survey, format_option(options, "split"));
         if (r == 0)
                 r = walk_all(survey);
