@@ -96,12 +96,12 @@ def _(box):
                    "pad", "write it as bytes"),
         "bomb": (bomb, index_of(bomb, ["numpy"], ["m"]), "item 0", "array m"),
         "deep": (deep, index_of(deep, ["numpy"], ["m"]), "item 0", "array m"),
-        "pickle": (good, index_of(good, ["pickle", "int"], ["x", "y"]), "leaf 0", "pickled"),
+        "pickle": (good, index_of(good, ["pickle", "int"], ["x", "y"]), "the leaf x of an item", "pickled"),
         "unknown": (good, index_of(good, ["mine", "int"], ["x", "y"]), 'stored as "mine"'),
         "packed": (good, index_of(good, ["bytes", "int"], ["x", "y"], compression="zstd"), "compression", "without it"),
         "secret": (good, index_of(good, ["bytes", "int"], ["x", "y"], encryption={"algorithm": "fernet"}), "encryption"),
         "leaves": (good, index_of(good, ["bytes"], ["x", "y"]), "more leaves"),
-        "names": (good, index_of(good, ["bytes", "int"], ["x", "x"]), "two leaves"),
+        "names": (good, index_of(good, ["bytes", "int"], ["x", "x"]), "two leaves of an item have the name x"),
         "long": (good, index_of(good, ["bytes", "int"], ["x", "y" * 300]), "at most 255 bytes"),
         "tokens": (good, index_of(good, ["bytes", "int"], ["x", "y"], dim=3), "not arrays"),
         "spec": (good, index_of(good, ["bytes", "int"], data_spec="[1"), "index.json"),
@@ -127,8 +127,26 @@ def _(box):
     write(box.path("d", "index.json"), json.dumps(index_of(good, ["pickle", "int"], ["x", "y"])).encode())
     daemon = box.daemon({name: {**litdata(box.path("d")), **more} for name, more in (("all", {}), ("some", {"fields": "n=y"}), ("it", {"fields": "x"}))})
     for refused, pipeline in (("all", "x; y"), ("it", "")):
-        daemon.refused(refused, "leaf 0 of an item, x,", "pickled", pipeline=pipeline)
+        daemon.refused(refused, "the leaf x of an item", "pickled", pipeline=pipeline)
     equal([line["fields"]["n"]["value"] for line in daemon.read("some", shuffle=False)], [1, 2], "numbers")
+
+
+@case("two leaves of one name, and those for which a dataset has no room, are listed, and the others are served")
+def _(box):
+    keys = [f"c{i:04}" for i in range(1030)]
+    datasets, more = {}, {"some": {"fields": "c0000, c1029, c1028"}, "pair": {"fields": "x"}}
+    for name, names in (("wide", keys), ("some", keys), ("twice", ["x", "y", "x"]), ("pair", ["x", "y", "x"])):
+        content = chunk([item(*(f"{i}{key}".encode() for key in names)) for i in range(2)])
+        write(box.path(name, "c.bin"), content)
+        write(box.path(name, "index.json"), json.dumps(index_of(content, ["str"] * len(names), names)).encode())
+        datasets[name] = litdata(box.path(name), **more.get(name, {}))
+    daemon = box.daemon(datasets)
+    for name, served in (("wide", ["c0000", "c1023"]), ("some", ["c0000", "c1028", "c1029"]), ("twice", ["y"])):
+        lines = daemon.read(name, pipeline="; ".join(served) + ";", shuffle=False)
+        equal([{key: line["fields"][key]["text"] for key in served} for line in lines], [{key: f"{i}{key}" for key in served} for i in range(2)], name)
+    daemon.refused("wide", "more than 1024 columns", 'fields = ', pipeline="c0000; c1024")
+    daemon.refused("twice", "two leaves of an item have the name x; rename one", pipeline="x; y")
+    daemon.refused("pair", "two leaves of an item have the name x; rename one")
 
 
 @case("rows that are cut, miscounted, missing or of another kind are refused with the chunk; a changed index.json is read again")

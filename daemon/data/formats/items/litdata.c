@@ -181,7 +181,7 @@ static int check_flat(struct reading *reading, struct why *why) {
                 return block_size == 0
                                ? 0
                                : why_set(why, -EINVAL, "%s is for chunks of tokens, which these are not", BLOCK_SIZE);
-        if (reading->n_flat != reading->n_chunks || set->n_columns != 1 ||
+        if (reading->n_flat != reading->n_chunks || set->places.n_bytes != sizeof(struct item_place) ||
             (!set->columns[0].refused[0] &&
              (set->columns[0].field.kind != FIELD_VALUE || set->columns[0].field.n_dims != 1)))
                 return why_set(why, -ENOTSUP,
@@ -196,24 +196,23 @@ static int check_flat(struct reading *reading, struct why *why) {
 
 /* ---- the format -------------------------------------------------------------------------------------------------- */
 
-static int refuse_leaf(const struct item_column *leaf, ptrdiff_t idx, struct why *why) {
-        return why_set(
-                why, -ENOTSUP,
-                "leaf %td of an item, %s, is stored as \"%s\", which cannot be served%s; store it in another way", idx,
-                leaf->field.name, leaf->refused,
-                strncmp(leaf->refused, "pickle", 6) == 0 ? ": pickled objects run code when they are read" : "");
+static int refuse_leaf(const struct item_column *leaf, struct why *why) {
+        return why_set(why, -ENOTSUP,
+                       "the leaf %s of an item is stored as \"%s\", which cannot be served%s; store it in another way",
+                       leaf->field.name, leaf->refused,
+                       strncmp(leaf->refused, "pickle", 6) == 0 ? ": pickled objects run code when they are read" : "");
 }
 
 /* The leaves of an item, unless a table says what they are. */
 static int read_leaves(struct reading *reading, const struct json_token *whole, struct why *why) {
+        const char *fields = format_option(reading->options, "fields");
         const struct item_column *refused;
-        int r = reading->has_rows ? 0 : litdata_leaves_read(&reading->set, whole, why);
+        int r = reading->has_rows ? 0 : litdata_leaves_read(&reading->set, whole, fields, why);
 
         if (r == 0)
                 r = check_flat(reading, why);
-        while (r == 0 && (refused = item_set_choose(&reading->set, format_option(reading->options, "fields"))))
-                r = refusals_add(reading->set.refusals, refused->field.name,
-                                 refuse_leaf(refused, refused - reading->set.columns, why), why);
+        while (r == 0 && (refused = item_set_choose(&reading->set, fields)))
+                r = refusals_add(reading->set.refusals, refused->field.name, refuse_leaf(refused, why), why);
         return r;
 }
 

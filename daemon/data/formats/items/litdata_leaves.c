@@ -7,16 +7,25 @@
 
 #include "daemon/data/field_name.h"
 #include "daemon/data/formats/items/index_json.h"
+#include "daemon/data/formats/table_columns.h"
+#include "daemon/data/index/indexing.h"
 #include "proto/base/cleanup.h"
 
-#define SPEC_MAX   (64u << 10) /* bytes of the description of an item */
+#define SPEC_MAX   (1u << 20) /* bytes of the description of an item */
 #define SPEC_DEPTH 8u
 #define FORMAT_MAX 64u
+#define LEAVES_MAX (INDEX_FIELDS_MAX + REFUSALS_MAX)
 
 struct leaves {
-        struct item_set *set;
+        struct refusals *refusals;
+        struct growing columns; /* struct item_column, of all leaves */
+        uint32_t n;
         uint32_t idx_column; /* that is named next */
 };
+
+static struct item_column *column_at(const struct leaves *leaves, uint32_t idx) {
+        return (struct item_column *)(void *)leaves->columns.bytes + idx;
+}
 
 /* ---- what the leaves of an item are ------------------------------------------------------------------------------ */
 
@@ -81,22 +90,24 @@ static bool read_serializer(const char *text, struct item_column *column) {
 
 static int take_leaf(void *userdata, const struct json_token *element, struct why *why) {
         struct leaves *leaves = userdata;
-        struct item_column *column = &leaves->set->columns[leaves->set->n_columns];
+        struct item_column column = { .field.is_stored = true };
         char text[FORMAT_MAX];
         int r;
 
-        if (leaves->set->n_columns == INDEX_FIELDS_MAX)
-                return why_set(why, -E2BIG, "an item has more than %u leaves", INDEX_FIELDS_MAX);
+        if (leaves->n == LEAVES_MAX)
+                return why_set(why, -E2BIG, "an item has more than %u leaves", LEAVES_MAX);
         r = index_json_text(element, "", text, sizeof(text), why);
         if (r < 0)
                 return r;
-        snprintf(column->field.name, sizeof(column->field.name), "%u", leaves->set->n_columns);
-        column->field.is_stored = true;
-        if (!read_serializer(text, column)) {
-                column->field.kind = FIELD_BYTES;
-                snprintf(column->refused, sizeof(column->refused), "%.31s", text);
+        snprintf(column.field.name, sizeof(column.field.name), "%u", leaves->n);
+        if (!read_serializer(text, &column)) {
+                column.field.kind = FIELD_BYTES;
+                snprintf(column.refused, sizeof(column.refused), "%.31s", text);
         }
-        leaves->set->n_columns++;
+        r = growing_append(&leaves->columns, &column, sizeof(column));
+        if (r < 0)
+                return why_errno(why, r, "the leaves of an item");
+        leaves->n++;
         return 0;
 }
 
@@ -114,18 +125,20 @@ struct node {
 static int name_node(struct node *node, const struct json_token *spec, struct why *why);
 
 static int name_leaf(const struct node *node, struct why *why) {
-        struct item_set *set = node->leaves->set;
+        struct leaves *leaves = node->leaves;
+        const char *text = node->name[0] ? node->name : "data";
+        char *name;
+        int r = 0;
 
-        if (node->leaves->idx_column == set->n_columns)
+        if (leaves->idx_column == leaves->n)
                 return why_set(why, -EBADMSG, "an item has more leaves than \"data_format\" names");
-        const char *name = node->name[0] ? node->name : "data";
-
-        field_name_from(name, strlen(name), set->columns[node->leaves->idx_column].field.name);
-        for (uint32_t i = 0; i < node->leaves->idx_column; i++)
-                if (strcmp(set->columns[i].field.name, set->columns[node->leaves->idx_column].field.name) == 0)
-                        return why_set(why, -ENOTSUP, "two leaves have the name %s", set->columns[i].field.name);
-        node->leaves->idx_column++;
-        return 0;
+        name = column_at(leaves, leaves->idx_column)->field.name;
+        field_name_from(text, strlen(text), name);
+        for (uint32_t i = 0; i < leaves->idx_column && r == 0; i++)
+                if (strcmp(column_at(leaves, i)->field.name, name) == 0)
+                        r = why_set(why, -ENOTSUP, "two leaves of an item have the name %s; rename one", name);
+        leaves->idx_column++;
+        return r < 0 ? refusals_add(leaves->refusals, name, r, why) : 0;
 }
 
 /* The key of child number idx: text or a number. */
@@ -151,7 +164,8 @@ static int name_child(void *userdata, const struct json_token *spec, struct why 
         struct node *node = userdata;
         struct node child = { .leaves = node->leaves, .depth = node->depth + 1 };
         char key[ITEM_NAME_MAX];
-        int r = read_key(node, node->idx_child++, key, sizeof(key), why);
+        int r = indexing_is_over() ? why_set(why, -ECANCELED, "indexing was cancelled")
+                                   : read_key(node, node->idx_child++, key, sizeof(key), why);
 
         if (r < 0)
                 return r;
@@ -211,14 +225,41 @@ static int name_leaves(struct leaves *leaves, const struct json_token *whole, st
                 return why_set(why, -EBADMSG, "\"data_spec\" does not describe an item");
         if (r == 0)
                 r = name_node(&node, &spec, why);
-        if (r == 0 && leaves->idx_column != leaves->set->n_columns)
+        if (r == 0 && leaves->idx_column != leaves->n)
                 return why_set(why, -EBADMSG, "an item has fewer leaves than \"data_format\" names");
         return r;
 }
 
-int litdata_leaves_read(struct item_set *set, const struct json_token *whole, struct why *why) {
-        struct leaves leaves = { .set = set };
+/* Leaves for which there is no room are stepped over in each item. */
+static int take_columns(const struct leaves *leaves, struct item_set *set, const char *fields, struct why *why) {
+        _cleanup_(freep) struct item_place *places = calloc(leaves->n + 1, sizeof(*places));
+        int r = places ? 0 : why_errno(why, -ENOMEM, "the leaves of an item");
+
+        for (uint32_t i = 0; i < leaves->n && r == 0; i++) {
+                const struct item_column *column = column_at(leaves, i);
+                bool is_wanted = table_column_is_wanted(fields, column->field.name);
+
+                places[i] = (struct item_place){ COLUMN_NONE, column->field.dtype, column->n_bytes };
+                if (set->n_columns < INDEX_FIELDS_MAX && (is_wanted || leaves->n <= INDEX_FIELDS_MAX)) {
+                        places[i].idx_column = set->n_columns;
+                        set->columns[set->n_columns++] = *column;
+                } else if (is_wanted) {
+                        r = table_column_is_too_many(set->refusals, column->field.name, true, why);
+                }
+        }
+        if (r == 0 && item_set_add_layout(set, places, leaves->n) < 0)
+                r = why_errno(why, -ENOMEM, "the leaves of an item");
+        return r;
+}
+
+int litdata_leaves_read(struct item_set *set, const struct json_token *whole, const char *fields, struct why *why) {
+        struct leaves leaves = { .refusals = set->refusals };
         int r = index_json_each(whole, "config.data_format", take_leaf, &leaves, why);
 
-        return r == 0 ? name_leaves(&leaves, whole, why) : r;
+        if (r == 0)
+                r = name_leaves(&leaves, whole, why);
+        if (r == 0)
+                r = take_columns(&leaves, set, fields, why);
+        growing_fini(&leaves.columns);
+        return r;
 }
