@@ -425,7 +425,7 @@ def _(box):
     for name, content in contents.items():
         write(box.path(f"{name}.npz"), content)
     words = {
-        "compressed": ("a.npy", "savez()"), "lengths": ("b.npy has 9 rows", "a.npy has 10"),
+        "compressed": ("a.npy", "savez()"), "lengths": ("10 (a), 9 (b)", 'fields = "a"'),
         "objects": ("a.npy", "Python objects"), "names": ("a?b.npy", "name of a field"), "other": ("readme.txt", "not an array"),
         "empty": ("no array in it",), "cut": ("no end of a zip archive",), "half": ("no end of a zip archive",),
         "nothing": ("no end of a zip archive",), "before": ("bytes are missing or were added",), "garbage": ("no end of a zip",),
@@ -522,7 +522,7 @@ def _(box):
     os.mkfifo(box.path("fifo", "a.npy"))
     for number in range(131):
         save(box.path("full", f"{number}.npy"), numpy.zeros(5))
-    folders = {"lengths": ("b.npy has 6 rows", "a.npy has 5"), "name": ("a?b.npy", "name of a field"), "none": ("no file NAME.npy or NAME.npz",),
+    folders = {"lengths": ("5 (a), 6 (b)", 'fields = "b"'), "name": ("a?b.npy", "name of a field"), "none": ("no file NAME.npy or NAME.npz",),
                "fifo": ("a.npy", "not a regular file"), "full": ("more than 32 fields", "limit of a batch")}
     datasets.update({name: arrays(box.path(name)) for name in folders})
     save(box.path("good", "x.npy"), numpy.zeros((4, 2)))

@@ -145,13 +145,16 @@ def _(box):
             numpy.save(path, array, allow_pickle=True)
     stored(box, "rows.npz", mean_npy=numpy.zeros(2), x_npy=good, y_npy=good + 1)
     stored(box, "sets.npz", x_test_npy=good[1:], x_train_npy=good, y_test_npy=good[1:], y_train_npy=good)
+    some = {"sets-train": {"fields": "image=x_train, y_train"}, "sets-test": {"fields": "x_test"}, "sets-both": {"fields": "x_test, y_train"},
+            "sets-typo": {"fields": "x_trainn"}, "sets-near": {"fields": "x_test, y_tset"}}
     stored(box, "side.npz", images_npy=good, mean_npy=numpy.zeros(2), std_npy=numpy.zeros(2))
     stored(box, "left.npz", x_test_npy=good[1:], x_train_npy=numpy.array([{}, None, 1, 2]), y_test_npy=good[1:], y_train_npy=good)
     stored(box, "wide.npz", **{f"c{i:04}_npy": good for i in range(1030)})
     with zipfile.ZipFile(box.path("wide.npz")) as archive:
         archive.extractall(box.path("wide"))
     daemon = box.daemon({name: auto(box.path(name)) for name in ("some.npz", "none.npz", "folder", "rows.npz", "sets.npz", "side.npz", "left.npz",
-                                                                 "wide.npz", "wide")})
+                                                                 "wide.npz", "wide")} | {
+        name: auto(box.path("sets.npz"), **more) for name, more in some.items()})
     for name in ("some.npz", "folder"):
         equal([line["fields"] for line in daemon.read(name, shuffle=False)],
               [line["fields"] for line in daemon.read(name, shuffle=False, pipeline="x")], name)
@@ -169,6 +172,13 @@ def _(box):
     daemon.refused("rows.npz", 'field "mean" cannot be served', "mean.npy has 2 rows, and most others have 4", pipeline="x; mean")
     for name in ("sets.npz", "side.npz", "left.npz"):  # the most frequent number of rows, where it is one, is not the greatest
         daemon.refused(name, "row i of all arrays is sample i", "belong together")
+    for name in ("sets.npz", "sets-both", "sets-typo"):
+        daemon.refused(name, "3 (x_test, y_test), 4 (x_train, y_train)",
+                       'choose those that belong together, as with fields = "x_train, y_train"')
+    equal([line["fields"]["image"]["value"] for line in daemon.read("sets-train", shuffle=False)], [0, 1, 2, 3], "the rows of those that are named")
+    equal([line["fields"]["x_test"]["value"] for line in daemon.read("sets-test", shuffle=False)], [1, 2, 3], "the rows of one that is named")
+    daemon.refused("sets-near", 'no field "y_tset" (did you mean "y_test"?)')
+    contains(listed(daemon, "sets-train")[1]["x_test"], "x_test.npy has 3 rows, and those that fields names have 4")
     for name in ("wide.npz", "wide"):
         equal(len(daemon.read(name, pipeline="c0000; c1025")), 4, name)
         equal(sorted(listed(daemon, name)[1]), [f"c{i}" for i in range(1026, 1030)], f"too many in {name}")

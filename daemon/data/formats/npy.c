@@ -90,13 +90,6 @@ static int describe(struct npy *npy, struct why *why) {
 
                 if (r < 0)
                         return r;
-                if (header->shape[0] != source->n_samples)
-                        return why_set(why, -EINVAL,
-                                       "%s has %" PRIu64 " rows, %s has %" PRIu64
-                                       ": row i of all arrays is sample i, so they need as many; keep those that "
-                                       "belong together in a file or folder of their own",
-                                       npy_array_name(&npy->list.arrays[i]), header->shape[0],
-                                       npy_array_name(&npy->list.arrays[0]), source->n_samples);
                 source->total_bytes += header->end - header->data;
                 if (header->row_bytes > source->max_length)
                         source->max_length = header->row_bytes;
@@ -161,28 +154,93 @@ static int open_arrays(struct npy *npy, int root_fd, const struct npy_raw *raw, 
         return list->n_arrays > 0 ? 0 : table_no_column(NULL, &list->refused, why);
 }
 
-static uint32_t count_with(const struct npy_list *list, uint64_t n_rows) {
+/* The arrays that `fields` names say how many rows there are; or all of them, if it names none. Returns whether it
+ * names some. */
+static bool find_counted(const struct npy_list *list, const char *fields, bool *is_counted) {
+        bool is_named = false;
+
+        for (uint32_t i = 0; i < list->n_arrays; i++) {
+                char name[SCHEMA_NAME_MAX];
+
+                npy_list_name(npy_array_name(&list->arrays[i]), name);
+                is_counted[i] = fields && table_column_is_wanted(fields, name);
+                is_named |= is_counted[i];
+        }
+        for (uint32_t i = 0; i < list->n_arrays && !is_named; i++)
+                is_counted[i] = true;
+        return is_named;
+}
+
+static uint32_t count_with(const struct npy_list *list, const bool *is_counted, uint64_t n_rows) {
         uint32_t n = 0;
 
         for (uint32_t i = 0; i < list->n_arrays; i++)
-                n += list->arrays[i].header.shape[0] == n_rows;
+                n += is_counted[i] && list->arrays[i].header.shape[0] == n_rows;
         return n;
 }
 
-/* Arrays with fewer rows than most of them have are left out: a mean, say. Where most do not have the greatest number
- * of rows, as where training and test set lie side by side, or means and deviations of each pixel beside the samples,
- * describe() refuses all: nobody knows which ones are meant. */
-static int settle_rows(struct npy_list *list, struct why *why) {
+/* The names of all arrays with n_rows rows, as far as there is room. */
+static void print_names(const struct npy_list *list, uint64_t n_rows, char *text, size_t size) {
+        size_t at = 0;
+
+        text[0] = '\0';
+        for (uint32_t i = 0; i < list->n_arrays; i++) {
+                char name[SCHEMA_NAME_MAX];
+
+                if (list->arrays[i].header.shape[0] != n_rows)
+                        continue;
+                npy_list_name(npy_array_name(&list->arrays[i]), name);
+                if (at + strlen(name) + sizeof(", , ...") > size) {
+                        snprintf(text + at, size - at, ", ...");
+                        return;
+                }
+                at += (size_t)snprintf(text + at, size - at, "%s%s", at > 0 ? ", " : "", name);
+        }
+}
+
+/* Nobody knows which ones are meant. */
+static int refuse_rows(const struct npy_list *list, uint64_t n_rows, struct why *why) {
+        char groups[320] = "", names[96];
+        size_t at = 0;
+
+        for (uint32_t i = 0; i < list->n_arrays && at < sizeof(groups); i++) {
+                uint64_t n = list->arrays[i].header.shape[0];
+                bool is_first = true;
+
+                for (uint32_t k = 0; k < i; k++)
+                        is_first &= list->arrays[k].header.shape[0] != n;
+                if (!is_first)
+                        continue;
+                print_names(list, n, names, sizeof(names));
+                at += (size_t)snprintf(groups + at, sizeof(groups) - at, "%s%" PRIu64 " (%s)", at > 0 ? ", " : "", n,
+                                       names);
+        }
+        print_names(list, n_rows, names, sizeof(names));
+        return why_set(
+                why, -EINVAL,
+                "its arrays have different numbers of rows: %s; row i of all arrays is sample i, so choose those "
+                "that belong together, as with fields = \"%s\"",
+                groups, names);
+}
+
+/* Arrays with fewer rows than most of those that count have are left out: a mean, say. Where most do not have the
+ * greatest number of rows, as where training and test set lie side by side, or means and deviations of each pixel
+ * beside the samples, all are refused. */
+static int settle_rows(struct npy_list *list, const char *fields, struct why *why) {
+        bool is_counted[SCHEMA_FIELDS_MAX], is_named = find_counted(list, fields, is_counted);
         uint64_t n_rows = 0;
         int r = 0;
 
         for (uint32_t i = 0; i < list->n_arrays; i++)
-                if (list->arrays[i].header.shape[0] > n_rows)
+                if (is_counted[i] && list->arrays[i].header.shape[0] > n_rows)
                         n_rows = list->arrays[i].header.shape[0];
-        for (uint32_t i = 0; i < list->n_arrays; i++)
-                if (list->arrays[i].header.shape[0] != n_rows &&
-                    count_with(list, list->arrays[i].header.shape[0]) >= count_with(list, n_rows))
-                        return 0;
+        for (uint32_t i = 0; i < list->n_arrays; i++) {
+                uint64_t n = list->arrays[i].header.shape[0];
+
+                if (is_counted[i] && n != n_rows &&
+                    count_with(list, is_counted, n) >= count_with(list, is_counted, n_rows))
+                        return refuse_rows(list, n_rows, why);
+        }
         for (uint32_t i = 0; i < list->n_arrays && r == 0;) {
                 struct npy_array *array = &list->arrays[i];
 
@@ -190,23 +248,24 @@ static int settle_rows(struct npy_list *list, struct why *why) {
                         i++;
                         continue;
                 }
-                why_set(why, -EINVAL,
-                        "%s has %" PRIu64 " rows, and most others have %" PRIu64 ": row i of all arrays is sample i",
-                        npy_array_name(array), array->header.shape[0], n_rows);
+                why_set(why, -EINVAL, "%s has %" PRIu64 " rows, and %s %" PRIu64 ": row i of all arrays is sample i",
+                        npy_array_name(array), array->header.shape[0],
+                        is_named ? "those that fields names have" : "most others have", n_rows);
                 r = npy_list_refuse(list, array, -EINVAL, why);
         }
         return r;
 }
 
-static int fill(struct npy *npy, int root_fd, const struct files *files, const struct npy_raw *raw, struct why *why) {
+static int fill(struct npy *npy, int root_fd, const struct files *files, const struct npy_raw *raw, const char *fields,
+                struct why *why) {
         int r;
 
         npy->list.is_raw = raw;
         r = npy_list_find(&npy->list, root_fd, files, why);
         if (r == 0)
                 r = open_arrays(npy, root_fd, raw, why);
-        if (r == 0)
-                r = settle_rows(&npy->list, why);
+        if (r == 0 && !npy->list.is_single)
+                r = settle_rows(&npy->list, fields, why);
         npy->source.schema.n_fields = npy->list.n_arrays;
         if (r == 0 && npy->list.is_single)
                 strcpy(npy->source.schema.fields[0].name, SINGLE_FIELD);
@@ -248,7 +307,7 @@ static int npy_open(int root_fd, const struct files *files, const struct format_
         source->digest = npy->digest;
         r = read_raw(options, &raw, &detail);
         if (r == 0)
-                r = fill(npy, root_fd, files, raw.dtype ? &raw : NULL, &detail);
+                r = fill(npy, root_fd, files, raw.dtype ? &raw : NULL, options ? options->fields : NULL, &detail);
         if (r < 0)
                 return why_set(why, r, "%s%s%s: %s", files->root, files->n_names == 1 ? "/" : "",
                                files->n_names == 1 ? files->names[0] : "", detail.text);

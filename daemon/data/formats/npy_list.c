@@ -51,12 +51,16 @@ static int add_array(struct npy_list *list, const char *file, const char *member
         return array->file && (array->member || !member) ? 0 : why_set(why, -ENOMEM, "no memory");
 }
 
-/* "x.npy" -> "x", as a field is called. */
-static int note_refused(struct npy_list *list, const char *file, int error, const struct why *why) {
-        char name[SCHEMA_NAME_MAX];
+void npy_list_name(const char *file, char ret_name[SCHEMA_NAME_MAX]) {
         size_t n = strlen(file);
 
-        field_name_from(file, n - (ends_with(file, NPY_ENDING) ? strlen(NPY_ENDING) : 0), name);
+        field_name_from(file, n - (ends_with(file, NPY_ENDING) ? strlen(NPY_ENDING) : 0), ret_name);
+}
+
+static int note_refused(struct npy_list *list, const char *file, int error, const struct why *why) {
+        char name[SCHEMA_NAME_MAX];
+
+        npy_list_name(file, name);
         return refusals_add(&list->refused, name, error, why);
 }
 

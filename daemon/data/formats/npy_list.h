@@ -25,6 +25,9 @@ struct npy_list {
  * What was found is to be given back in either case. Blocks for the folder, or for a few reads of an archive. */
 int npy_list_find(struct npy_list *list, int root_fd, const struct files *files, struct why *why);
 
+/* "x.npy" -> "x", as a field is called. */
+void npy_list_name(const char *file, char ret_name[SCHEMA_NAME_MAX]);
+
 /* Leaves the array out, because of `error`, if that says something about it and nothing else. Returns 0, or `error`. */
 int npy_list_refuse(struct npy_list *list, struct npy_array *array, int error, const struct why *why);
 
