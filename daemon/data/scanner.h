@@ -31,9 +31,13 @@ struct scanner_cell {
         bool is_absent;
 };
 
-/* What a scanner tells of a window. Both return 0 or an errno with `why`, which the scanner returns. */
+/* What a scanner tells of a window. All return 0 or an errno with `why`, which the scanner returns. */
 struct scanner_sink {
         int (*field)(void *userdata, const struct schema_field *field, struct why *why);
+
+        /* The next field is one that cannot be served because of `error`, which `why` explains: it is listed, and its
+         * cells are passed over. */
+        int (*refuse)(void *userdata, const char *name, int error, struct why *why);
 
         /* `name` NULL: it has none. `n_bytes` counts no NUL. Texts and bytes live as long as the call. */
         int (*sample)(void *userdata, const char *name, const struct scanner_cell *cells, uint32_t n_cells,

@@ -127,24 +127,11 @@ def _(box):
         ("silent", here + "failed without saying why"),
         ("outside", here + 'the field "bytes" lies at byte 0, 11 bytes long, and the file has 10 bytes'),
         ("far", 'the field "bytes" lies at byte 18446744073709551613'),
-        ("twice", here + 'the field "bytes" comes twice'),
         ("noname", 'the field "": the name of a field has 1 to 31 bytes'),
         ("longname", "the name of a field has 1 to 31 bytes"),
-        ("control", 'the field "a?b" cannot be called so'),
-        ("key", 'the field "__key__" cannot be called so'),
-        ("kind", 'adds the field "x" of an unknown kind'),
-        ("flags", 'adds the field "x" of an unknown kind'),
-        ("stored", 'the field "x" cannot be a value'),
-        ("dtype", 'the field "x" of an unknown type'),
-        ("dims", 'the field "x" of 4000000000 dimensions'),
-        ("shape", 'the field "x" has an impossible shape'),
-        ("zero", 'the field "x" has an impossible shape'),
-        ("huge", 'the field "x" has an impossible shape'),
-        ("size", 'the field "x" has 9 bytes, which its shape and type cannot'),
         ("late", 'the field "late" after a sample'),
         ("cells", "adds a sample of 1 cells, and 2 fields"),
         ("few", "adds a sample of 4000000000 cells, and 2 fields"),
-        ("absent", 'the field "bytes" is absent, which it may not be'),
         ("missing", "gives a value of 2 bytes, of which there is none"),
         ("rows", here + "adds more than 64 MiB of samples"),
         ("circles", "plugin(formats.bad, does=circles) reads the file again and again"),
@@ -155,7 +142,6 @@ def _(box):
         ("badname", "gives a sample a name that cannot be"),
         ("longest", "gives a sample a name that cannot be"),
         ("none", "/d: plugin(formats.bad, does=none) finds no sample in its 2 files"),
-        ("notext", 'the field "title" is text that is not UTF-8'),
         ("ignores", 'the name of a field has 1 to 31 bytes'),
         ("heaps", "gives a sample more than 4 MiB of values"),
     )
@@ -175,6 +161,44 @@ def _(box):
             with table.row((where, does)):
                 lines = daemon.read("fine", pipeline="bytes: raw; title", shuffle=False, job=f"j{does}")
                 equal([line["fields"]["title"]["text"] for line in lines], ["hi"] * 2)
+        daemon.stop()
+    table.done()
+
+
+@case("a field that cannot be served is left out and listed, and the others are served; who names it is refused")
+def _(box):
+    folder, table = formats(box), Table()
+    write(box.path("d", "a"), b"0123456789")
+    write(box.path("d", "b"), b"0123456789")
+    rows = {
+        "twice": ("bytes", 'the field "bytes" comes twice'),
+        "control": ("a?b", 'the field "a?b" cannot be called so'),
+        "key": ("__key__", 'the field "__key__" cannot be called so'),
+        "kind": ("x", 'adds the field "x" of an unknown kind'),
+        "flags": ("x", 'adds the field "x" of an unknown kind'),
+        "stored": ("x", 'the field "x" cannot be a value'),
+        "dtype": ("x", 'adds the field "x" of an unknown type'),
+        "dims": ("x", 'adds the field "x" of 4000000000 dimensions'),
+        "shape": ("x", 'the field "x" has an impossible shape'),
+        "zero": ("x", 'the field "x" has an impossible shape'),
+        "huge": ("x", 'the field "x" has an impossible shape'),
+        "size": ("x", '/d/a: at byte 0: plug-in format formats.bad: the field "x" has 9 bytes, which its shape and type cannot'),
+        "absent": ("bytes", 'the field "bytes" is absent, which it may not be'),
+        "notext": ("title", 'the field "title" is text that is not UTF-8'),
+        "named": ("bytes", 'the field "bytes" is absent, which it may not be'),
+    }
+    for where in WHERE:
+        daemon = box.daemon({does: {"path": box.path("d"), "format": f"plugin(formats.bad, {does})"} for does in rows},
+                            plugins="formats", plugin_dirs=folder, plugins_in=where)
+        for does, (field, reason) in rows.items():
+            with table.row((where, does)):
+                other = "bytes" if field == "title" else "title"
+                lines = daemon.read(does, pipeline="bytes: raw" if other == "bytes" else "title", shuffle=False)
+                equal([line["fields"][other].get("text", line["fields"][other]["sha256"]) for line in lines],
+                      [sha256(b"0123") if other == "bytes" else "hi"] * 2)
+                contains(daemon.dlctl("datasets", does).stdout, field, reason)
+                if does not in ("control", "key"):  # no pipeline can name the one, and the other is the sample's name
+                    daemon.refused(does, f'field "{field}" cannot be served', reason, pipeline=f"{field};")
         daemon.stop()
     table.done()
 

@@ -175,7 +175,7 @@ static int bad_sample(struct dlplugin_call *call, struct dlplugin_window *window
                 cells[0].n_bytes = window->n_file_bytes + 1;
         if (IS("far"))
                 cells[0].offset = UINT64_MAX - 2;
-        if (IS("absent"))
+        if (IS("absent") || IS("named"))
                 cells[0].offset = DLPLUGIN_ABSENT;
         if (IS("missing"))
                 cells[1].value = NULL;
@@ -229,6 +229,8 @@ static int bad(struct dlplugin_call *call, struct dlplugin_window *window) {
                 (void)field(call, window, "", DLPLUGIN_FIELD_TEXT, 0, 0, 0, 0);
         if (IS("mixed"))
                 return bad_sample(call, window, "one") < 0 || bad_sample(call, window, NULL) < 0 ? -1 : 0;
+        if (IS("named"))
+                return bad_sample(call, window, "one");
         if (IS("badname"))
                 return bad_sample(call, window, "../passwd");
         if (IS("longest")) {

@@ -68,7 +68,8 @@ static int take_field(const struct format_scanner *our, const struct scanner_sin
         struct schema_field field;
         int r = describe(&our->added, &field, why);
 
-        return r < 0 ? r : sink->field(sink->userdata, &field, why);
+        return r < 0 ? sink->refuse(sink->userdata, our->added.field, r, why)
+                     : sink->field(sink->userdata, &field, why);
 }
 
 static int take_sample(struct format_scanner *our, const struct scanner_sink *sink, struct why *why) {

@@ -301,7 +301,8 @@ struct dlplugin_window {
          * and forth is allowed, as long as all windows of a file are not much more than the file. */
         uint64_t next_offset, n_wanted;
 
-        /* Adds a field: for the first file (idx_file 0), before its first sample. All samples have the same fields. */
+        /* Adds a field: for the first file (idx_file 0), before its first sample. All samples have the same fields.
+         * One that cannot be served is left out by the daemon; samples have a cell for it all the same. */
         int (*add_field)(struct dlplugin_call *call, const struct dlplugin_field *field);
 
         /* Adds a sample of this file, whose cells are as many as there are fields, in their sequence. Samples of the

@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,6 +16,7 @@
 #include "daemon/data/files/listed.h"
 #include "daemon/data/files/seen.h"
 #include "daemon/data/formats/copied.h"
+#include "daemon/data/formats/table_columns.h"
 #include "daemon/data/growing.h"
 #include "daemon/data/looks_like.h"
 #include "daemon/data/scanner.h"
@@ -32,6 +34,7 @@ struct pass {
         const struct index_watch *watch;
         struct scanner *scanner;
         struct index_row rows[INDEX_FIELDS_MAX]; /* of the sample that is given */
+        struct refusals *refusals;
         struct why *why;
 
         struct listed listed;
@@ -41,8 +44,10 @@ struct pass {
         struct growing early;          /* struct stat of each file before the first sample */
         struct index_builder *builder; /* from the first sample on */
 
-        uint32_t n_fields, n_stored;
+        uint32_t n_fields, n_stored, n_served; /* n_stored of those that are served */
+        bool has_stored;                       /* one of all is */
         struct schema_field fields[INDEX_FIELDS_MAX];
+        bool is_left_out[INDEX_FIELDS_MAX];
         uint32_t places[INDEX_FIELDS_MAX]; /* of each field: its row, or its column */
         bool has_names;
         char dir[PATH_MAX]; /* of the sample before */
@@ -73,14 +78,11 @@ static int refuse_field(const struct schema_field *field, const char *what, stru
         return why_set(why, -EBADMSG, "the field \"%s\" %s", name, what);
 }
 
-static int check_field(const struct pass *pass, const struct schema_field *field, struct why *why) {
+static int check_field(const struct schema_field *field, struct why *why) {
         uint64_t n_elements = 1;
 
         if (!text_is_name(field->name) || strcmp(field->name, INDEX_KEY_NAME) == 0)
                 return refuse_field(field, "cannot be called so", why);
-        for (uint32_t i = 0; i < pass->n_fields; i++)
-                if (strcmp(pass->fields[i].name, field->name) == 0)
-                        return refuse_field(field, "comes twice", why);
         if (!field->is_stored && field->kind != FIELD_VALUE && field->kind != FIELD_TEXT && field->kind != FIELD_BYTES)
                 return refuse_field(field, "cannot be a value: numbers, text and bytes can", why);
         if (field->kind != FIELD_VALUE)
@@ -97,18 +99,77 @@ static int check_field(const struct pass *pass, const struct schema_field *field
         return 0;
 }
 
-static int on_field(void *userdata, const struct schema_field *field, struct why *why) {
-        struct pass *pass = userdata;
-        int r;
-
+static int begin_field(const struct pass *pass, const struct schema_field *field, struct why *why) {
         if (pass->builder)
                 return refuse_field(field, "comes after a sample", why);
         if (pass->n_fields == ARRAY_SIZE(pass->fields))
                 return refuse_field(field, "is one too many", why);
-        r = check_field(pass, field, why);
+        return 0;
+}
+
+/* Of two fields with one name nobody knows which one is meant. */
+static int check_twice(struct pass *pass, const struct schema_field *field, struct why *why) {
+        int r = 0;
+
+        for (uint32_t i = 0; i < pass->n_fields; i++) {
+                if (strcmp(pass->fields[i].name, field->name) != 0)
+                        continue;
+                r = refuse_field(field, "comes twice", why);
+                if (!pass->is_left_out[i]) {
+                        pass->is_left_out[i] = true;
+                        pass->n_stored -= pass->fields[i].is_stored;
+                        pass->n_served--;
+                }
+        }
+        return r;
+}
+
+/* Its cells come with each sample all the same. */
+static int leave_out(struct pass *pass, const struct schema_field *field, int error, const struct why *why) {
+        char name[sizeof(field->name)];
+        struct why reason;
+        int r = 0;
+
+        check_twice(pass, field, &reason); /* an earlier one of its name is not served either */
+        memcpy(name, field->name, sizeof(name));
+        text_make_printable(name);
+        if (!refusals_have(pass->refusals, name)) {
+                why_set(&reason, error, "%s: %s", pass->scanner->text, why->text);
+                r = refusals_add(pass->refusals, name, error, &reason);
+        }
         if (r < 0)
                 return r;
+        pass->fields[pass->n_fields] = *field;
+        pass->is_left_out[pass->n_fields++] = true;
+        return 0;
+}
+
+static int on_refuse(void *userdata, const char *name, int error, struct why *why) {
+        struct schema_field field = { .kind = FIELD_BYTES };
+        struct pass *pass = userdata;
+        int r;
+
+        snprintf(field.name, sizeof(field.name), "%s", name);
+        r = begin_field(pass, &field, why);
+        return r < 0 ? r : leave_out(pass, &field, error, why);
+}
+
+static int on_field(void *userdata, const struct schema_field *field, struct why *why) {
+        struct pass *pass = userdata;
+        int r = begin_field(pass, field, why);
+
+        if (r < 0)
+                return r;
+        pass->has_stored |= field->is_stored;
+        r = check_field(field, why);
+        if (r == 0)
+                r = check_twice(pass, field, why);
+        if (r == 0 && refusals_have(pass->refusals, field->name)) /* some sample has shown it */
+                r = -EBADMSG;
+        if (r < 0)
+                return leave_out(pass, field, r, why);
         pass->n_stored += field->is_stored;
+        pass->n_served++;
         pass->fields[pass->n_fields++] = *field;
         return 0;
 }
@@ -132,6 +193,8 @@ static int begin_index(struct pass *pass, bool has_names) {
 
         pass->has_names = has_names;
         for (uint32_t i = 0; i < pass->n_fields && r >= 0; i++) {
+                if (pass->is_left_out[i])
+                        continue;
                 if (!pass->fields[i].is_stored) {
                         r = index_builder_add_column(pass->builder, &pass->fields[i], &pass->places[i]);
                         continue;
@@ -143,7 +206,7 @@ static int begin_index(struct pass *pass, bool has_names) {
                 r = index_builder_add_dir(pass->builder, "", &pass->listed.folder, &idx_root);
         if (r >= 0 && pass->files->n_names > 0)
                 index_builder_set_named(pass->builder);
-        if (r >= 0 && !has_names)
+        if (r >= 0 && (!has_names || pass->n_stored == 0))
                 index_builder_name_rows(pass->builder);
         return r < 0 ? r : add_early_shards(pass);
 }
@@ -173,7 +236,7 @@ static int check_name(const struct pass *pass, const char *name, struct why *why
                 return why_set(why, -EBADMSG, "gives names to some samples: all have one, or none");
         if (!name)
                 return 0;
-        if (pass->n_stored == 0)
+        if (!pass->has_stored)
                 return why_set(why, -EBADMSG, "gives names to samples of which nothing lies in a file");
         if (name[0] == '\0' || strnlen(name, SAMPLE_NAME_MAX + 1) > SAMPLE_NAME_MAX || !text_is_name(name) ||
             !index_is_inner_path(name))
@@ -207,17 +270,50 @@ static int check_cell(const struct pass *pass, uint32_t idx, const struct scanne
                 return field->may_be_absent ? 0 : refuse_field(field, "is absent, which it may not be", why);
         if (!cell->value != field->is_stored)
                 return refuse_field(field, "is a value in one sample and in the file in others", why);
-        if (!cell->value && (cell->offset > pass->n_file_bytes || cell->n_bytes > pass->n_file_bytes - cell->offset))
-                return why_set(why, -EBADMSG,
-                               "the field \"%s\" lies at byte %" PRIu64 ", %" PRIu64
-                               " bytes long, and the file has %" PRIu64 " bytes",
-                               field->name, cell->offset, cell->n_bytes, pass->n_file_bytes);
         if (cell->value && field->kind == FIELD_TEXT && !looks_like_text(cell->value, cell->n_bytes))
                 return refuse_field(field, "is text that is not UTF-8, or has a NUL", why);
         if (!fits(field, cell->n_bytes))
                 return why_set(why, -EBADMSG, "the field \"%s\" has %" PRIu64 " bytes, which its shape and type cannot",
                                field->name, cell->n_bytes);
         return 0;
+}
+
+/* What leads out of a file says that the file was cut, or that nothing of all this is right. */
+static int check_place(const struct pass *pass, uint32_t idx, const struct scanner_cell *cell, struct why *why) {
+        if (cell->is_absent || cell->value ||
+            (cell->offset <= pass->n_file_bytes && cell->n_bytes <= pass->n_file_bytes - cell->offset))
+                return 0;
+        return why_set(why, -EBADMSG,
+                       "the field \"%s\" lies at byte %" PRIu64 ", %" PRIu64 " bytes long, and the file has %" PRIu64
+                       " bytes",
+                       pass->fields[idx].name, cell->offset, cell->n_bytes, pass->n_file_bytes);
+}
+
+/* All that are wrong in one sample cost one more pass together. */
+static int check_cells(struct pass *pass, const struct scanner_cell *cells, uint32_t n_cells, uint64_t *ret_n_copied,
+                       struct why *why) {
+        uint64_t n_copied = 0;
+        int error = 0;
+
+        for (uint32_t i = 0; i < n_cells; i++) {
+                int r;
+
+                if (pass->is_left_out[i])
+                        continue;
+                r = check_place(pass, i, &cells[i], why);
+                if (r < 0)
+                        return r;
+                r = check_cell(pass, i, &cells[i], why);
+                if (r < 0 && !refusals_mark_of_several(pass->refusals, pass->fields[i].name, r, why))
+                        return r;
+                error = r < 0 ? r : error;
+                if (cells[i].value && (n_copied += cells[i].n_bytes) > SAMPLE_BYTES)
+                        return why_set(why, -EBADMSG,
+                                       "gives a sample more than %u MiB of values: let them be read from the file",
+                                       SAMPLE_BYTES >> 20);
+        }
+        *ret_n_copied = n_copied;
+        return error;
 }
 
 static int check_sample(struct pass *pass, const char *name, const struct scanner_cell *cells, uint32_t n_cells,
@@ -231,14 +327,10 @@ static int check_sample(struct pass *pass, const char *name, const struct scanne
                 return why_set(why, -EBADMSG, "adds a sample before any field");
         if (r == 0 && pass->n_file_samples >= pass->n_file_bytes)
                 return why_set(why, -EBADMSG, "adds more samples than the file has bytes");
-        for (uint32_t i = 0; i < n_cells && r == 0; i++) {
-                r = check_cell(pass, i, &cells[i], why);
-                if (r == 0 && cells[i].value && (n_copied += cells[i].n_bytes) > SAMPLE_BYTES)
-                        r = why_set(why, -EBADMSG,
-                                    "gives a sample more than %u MiB of values: let them be read from "
-                                    "the file",
-                                    SAMPLE_BYTES >> 20);
-        }
+        if (r == 0 && pass->n_served == 0)
+                return table_no_column(NULL, pass->refusals, why);
+        if (r == 0)
+                r = check_cells(pass, cells, n_cells, &n_copied, why);
         if (r == 0 && !copied_add(&pass->copied, n_copied))
                 r = why_set(why, -E2BIG,
                             "its values need more than the %" PRIu64 " bytes that an index may copy: let "
@@ -253,6 +345,8 @@ static int give(struct pass *pass, const char *name, const struct scanner_cell *
         int r = name ? place_name(pass, name, &file) : 0;
 
         for (uint32_t i = 0; i < pass->n_fields && r >= 0; i++) {
+                if (pass->is_left_out[i])
+                        continue;
                 if (pass->fields[i].is_stored)
                         rows[pass->places[i]] = cells[i].is_absent
                                                         ? (struct index_row){ .file = file, .offset = INDEX_ROW_ABSENT }
@@ -285,7 +379,7 @@ static int on_sample(void *userdata, const char *name, const struct scanner_cell
                 r = begin_shard(pass);
         }
         if (r >= 0)
-                r = give(pass, name, cells);
+                r = give(pass, pass->n_stored > 0 ? name : NULL, cells); /* a name is of what lies in a file */
         if (r < 0)
                 return no_room(pass, r, why);
         pass->n_file_samples++;
@@ -340,7 +434,9 @@ static int check_wish(const struct pass *pass, uint64_t next, uint64_t n_wanted,
 
 /* One window, and what comes of it. Sets the next one. */
 static int scan_window(struct pass *pass, int fd, uint64_t n_wanted, struct why *why) {
-        const struct scanner_sink sink = { .field = on_field, .sample = on_sample, .userdata = pass };
+        const struct scanner_sink sink = {
+                .field = on_field, .refuse = on_refuse, .sample = on_sample, .userdata = pass
+        };
         struct scanner_window *window = &pass->window;
         uint64_t n_rest = pass->n_file_bytes - window->offset, n_samples_before = pass->n_samples;
         uint8_t *room;
@@ -480,6 +576,7 @@ static int plugin_build(int root_fd, const struct files *files, const struct for
         pass->files = files;
         pass->watch = watch;
         pass->scanner = options->scanner;
+        pass->refusals = format_refusals(options);
         pass->why = why;
         copied_begin(&pass->copied, watch);
         r = find_files(pass);
