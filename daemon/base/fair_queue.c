@@ -151,7 +151,7 @@ static bool may_have_locked(const struct fair_queue *queue, const struct fair_sh
         if (length == FAIR_SHORT || queue->n_threads < 2)
                 return true;
         group = outermost(share);
-        has_room = length == FAIR_LONG ? queue->n_held + 1 < queue->n_threads
+        has_room = length == FAIR_LONG ? queue->n_held + 1 < queue->n_threads && clock_now_ns() >= group->waits_until_ns
                                        : group->n_unmeasured == 0 && group->n_held + 1 < queue->n_threads;
         return has_room || !is_another_about_locked(queue, group);
 }
@@ -219,10 +219,22 @@ static void hold_locked(struct fair_queue *queue, struct fair_thread *thread, co
         group->n_unmeasured += thread->length == FAIR_UNMEASURED;
 }
 
+/* A long item of the group is done: the next one waits for what the group had beside. Threads wait together. */
+static void wait_for_owed_locked(struct fair_group *group) {
+        uint64_t owed_ns = atomic_exchange_explicit(&group->owed_ns, 0, memory_order_relaxed) / group->n_held;
+        uint64_t now_ns = clock_now_ns(), most_ns = now_ns + FAIR_DEBT_NS;
+
+        group->waits_until_ns = owed_ns + (group->waits_until_ns > now_ns ? group->waits_until_ns : now_ns);
+        if (group->waits_until_ns > most_ns)
+                group->waits_until_ns = most_ns;
+}
+
 /* Returns true if there may be items now that other threads could not have before. */
 static bool let_go_locked(struct fair_queue *queue, struct fair_thread *thread) {
         if (thread->length == FAIR_SHORT)
                 return false;
+        if (thread->length == FAIR_LONG)
+                wait_for_owed_locked(thread->group);
         queue->n_held--;
         thread->group->n_held--;
         thread->group->n_unmeasured -= thread->length == FAIR_UNMEASURED;
@@ -408,12 +420,14 @@ void fair_item_done(struct fair_item *item, uint64_t taken_ns) {
 
 /* To the outermost: there it can be seen. */
 static void charge_beside(struct fair_account *account, int64_t weighed_ns, uint64_t taken_ns) {
+        struct fair_group *group = NULL;
+
         for (; account; account = account->above) {
                 atomic_fetch_add_explicit(&account->beside_ns, weighed_ns, memory_order_relaxed);
-                if (!account->above)
-                        atomic_fetch_add_explicit(&((struct fair_group *)account)->beside_ns, taken_ns,
-                                                  memory_order_relaxed);
+                group = (struct fair_group *)account;
         }
+        atomic_fetch_add_explicit(&group->beside_ns, taken_ns, memory_order_relaxed);
+        atomic_fetch_add_explicit(&group->owed_ns, (uint64_t)weighed_ns, memory_order_relaxed);
 }
 
 void fair_group_charge(struct fair_group *group, uint64_t taken_ns) {

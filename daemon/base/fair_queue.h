@@ -20,6 +20,9 @@
  * and is charged its longest time when an item is taken: so threads spread before the first of them is back. A group
  * that comes when others' long items have every thread already makes one of them be given up.
  *
+ * A long item begins whenever the others' queues are empty for a moment, so what a group was charged beside its items
+ * would be paid by nobody. So, while another is about, it waits for as long before its next long item.
+ *
  * One mutex, held for a few instructions and one look at each group that has items and at what those consist of that
  * come into question; a push wakes a thread only if one sleeps. Nothing is allocated. */
 #pragma once
@@ -68,6 +71,8 @@ struct fair_group {
         uint32_t n_held, n_unmeasured; /* if it is outermost: threads that have an item of it which is not short; of
                                         * these, not measured */
         _Atomic uint64_t beside_ns;    /* if it is outermost: all that was charged without an item: for people */
+        _Atomic uint64_t owed_ns;      /* likewise: of it what the next long item has to wait for, weighed */
+        uint64_t waits_until_ns;       /* no long item before, by the clock, while another group is about */
 };
 
 /* One share. Embedded in an object of the caller; outlives its items. */

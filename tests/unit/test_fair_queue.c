@@ -467,6 +467,21 @@ START_TEST(long_items_leave_a_thread_to_another_user) {
 }
 END_TEST
 
+START_TEST(what_a_user_had_beside_long_items_the_next_one_waits_for) {
+        users[0].item_ns = 3000 * MS;
+        have_threads(3);
+        user_push(&users[0]);
+        user_push(&users[1]);
+        user_had(&users[1], 60000);
+        takes(0, &users[0]);
+        fair_group_charge(&users[0].group, 20000 * MS);
+        for (int i = 0; i < 8; i++)
+                takes(0, &users[1]); /* although that one had more, and there is room for a long item */
+        queue.age += 2;              /* the other one has gone */
+        takes(0, &users[0]);
+}
+END_TEST
+
 START_TEST(long_items_of_several_users_leave_a_thread_together) {
         users[0].item_ns = users[2].item_ns = 3000 * MS;
         have_threads(2);
@@ -724,6 +739,7 @@ int main(void) {
         tcase_add_test(reckoned, a_users_weight_is_the_mean_of_what_it_consists_of);
         tcase_add_test(reckoned, a_share_that_comes_and_goes_within_a_user_leaves_the_others_in_their_lists);
         tcase_add_test(reckoned, long_items_leave_a_thread_to_another_user);
+        tcase_add_test(reckoned, what_a_user_had_beside_long_items_the_next_one_waits_for);
         tcase_add_test(reckoned, a_group_within_a_user_is_no_way_to_the_thread_that_was_left_to_others);
         tcase_add_test(reckoned, long_items_of_several_users_leave_a_thread_together);
         tcase_add_test(reckoned, what_nobody_has_measured_is_tried_with_one_item);
