@@ -32,6 +32,7 @@ TERMS = {
     "arrow": {"max_len": 9000},
     "control": {"max_len": 400, "options": ["-len_control=0"]},
     "decode": {"max_len": 20000, "seeds": ["tests/vectors/pictures"]},
+    "excerpt": {"max_len": 4000, "seeds": ["tests/fuzz/corpus/sound"]},
     "parquet": {"max_len": 3000},
     "recipe": {"max_len": 400},
     "sound": {"max_len": 10000},

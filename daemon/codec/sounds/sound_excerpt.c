@@ -93,6 +93,7 @@ bool codec_excerpt(const struct codec *codec, const struct codec_part *part, con
         const struct codec *sound = codec_before_plugins(codec);
         struct sound_info info = { 0 };
         struct sound_span span;
+        uint64_t n_part_bytes;
         struct wav wav;
         struct why why;
 
@@ -102,8 +103,11 @@ bool codec_excerpt(const struct codec *codec, const struct codec_part *part, con
         info.n_frames = wav.n_data_bytes / wav.n_frame_bytes;
         if (sound_part_span(sound, part, &info, &span, &why) < 0 || span.n_frames == 0)
                 return false; /* its error is told of the whole file */
+        n_part_bytes = span.n_frames * wav.n_frame_bytes;
         *ret_excerpt = (struct codec_excerpt){ .offset = wav.data + span.first * wav.n_frame_bytes,
-                                               .n_bytes = span.n_frames * wav.n_frame_bytes };
-        ret_excerpt->n_head_bytes = write_head(&wav, ret_excerpt->n_bytes, ret_excerpt->head);
+                                               .n_bytes = n_part_bytes + n_part_bytes % 2 };
+        if (ret_excerpt->offset + ret_excerpt->n_bytes > n_file_bytes)
+                return false; /* without its padding, for which libsndfile looks in the samples */
+        ret_excerpt->n_head_bytes = write_head(&wav, n_part_bytes, ret_excerpt->head);
         return true;
 }
