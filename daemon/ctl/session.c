@@ -19,6 +19,7 @@
 #include "daemon/ctl/users/turns.h"
 #include "daemon/ctl/work/work.h"
 #include "proto/base/cleanup.h"
+#include "proto/base/clock.h"
 #include "proto/base/text.h"
 
 #define PACKETS_AT_ONCE 16 /* packets of one session before other sessions get a turn */
@@ -102,7 +103,7 @@ void session_refuse_for_now(struct session *session, uint64_t id, int error, con
 
 static void on_leaving(evutil_socket_t fd, short what, void *userdata) {
         struct session *session = userdata;
-        uint64_t begun_ns = turn_begin();
+        uint64_t begun_ns = clock_thread_ns();
 
         if (has_hung_up(session))
                 session_close(session, NULL);
@@ -209,7 +210,7 @@ static void read_packets(struct session *session) {
 
 static void on_readable(evutil_socket_t fd, short what, void *userdata) {
         struct session *session = userdata;
-        uint64_t begun_ns = turn_begin();
+        uint64_t begun_ns = clock_thread_ns();
 
         if (turn_is_over(session))
                 return;
@@ -324,7 +325,7 @@ static void begin(struct session *session) {
 }
 
 void session_open(struct server *server, int fd) {
-        uint64_t begun_ns = turn_begin();
+        uint64_t begun_ns = clock_thread_ns();
         struct session *session = calloc(1, sizeof(*session));
 
         if (!session) {

@@ -451,7 +451,7 @@ static uint64_t cell_bytes(const struct isolation *isolation) {
 }
 
 static void worker_strip(struct worker *worker) {
-        counter_add(&worker->counters->worker_cpu_ns, cpu_time_of(CLOCK_THREAD_CPUTIME_ID));
+        counter_add(&worker->counters->worker_cpu_ns, clock_thread_ns());
         booths_fini(&worker->rendering.booths);
         codec_tools_free(worker->tools);
         budget_release(worker->budget, worker->own_bytes + cell_bytes(worker->rendering.booths.isolation));

@@ -4,13 +4,11 @@
 #include <limits.h>
 #include <pthread.h>
 #include <sys/resource.h>
-#include <time.h>
 
 #include "daemon/base/machine/cpus.h"
 #include "proto/base/clock.h"
 
 #define LOOK_NS 5000000u /* between two looks that cost anything */
-#define NS      1000000000ull
 
 static _Atomic int base_nice = INT_MIN; /* not set: nothing is changed */
 static uint32_t n_full;
@@ -44,13 +42,6 @@ static void find_cpus(void) {
         n_full = (cpus_n_threads(&cpus) + 1) / 2;
 }
 
-static uint64_t cpu_now_ns(void) {
-        struct timespec now = { 0 };
-
-        clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-        return (uint64_t)now.tv_sec * NS + (uint64_t)now.tv_nsec;
-}
-
 /* Lowering it takes a privilege; without it the thread keeps what it has. */
 static void have_nice(int nice) {
         if (nice != mine.nice)
@@ -72,7 +63,7 @@ static void follow_nice(void) {
 }
 
 static void pay(void) {
-        uint64_t cpu_ns = cpu_now_ns();
+        uint64_t cpu_ns = clock_thread_ns();
 
         if (mine.errands && mine.errands->payer)
                 fair_group_charge(mine.errands->payer, cpu_ns - mine.cpu_ns);
@@ -86,7 +77,7 @@ void errand_begin(struct errands *errands, const _Atomic bool *is_unwanted) {
         mine.is_unwanted = is_unwanted;
         mine.nice = mine.own_nice = getpriority(PRIO_PROCESS, 0);
         mine.looked_ns = clock_now_ns();
-        mine.cpu_ns = cpu_now_ns();
+        mine.cpu_ns = clock_thread_ns();
         if (errands)
                 atomic_fetch_add_explicit(&errands->n_threads, 1, memory_order_relaxed);
         follow_nice();

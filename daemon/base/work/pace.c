@@ -1,11 +1,7 @@
 #include "daemon/base/work/pace.h"
 
-#include <time.h>
-
 #include "daemon/base/thread.h"
 #include "proto/base/clock.h"
-
-#define NS 1000000000ull
 
 void pace_init(struct pace *pace) {
         *pace = (struct pace){ 0 };
@@ -47,11 +43,9 @@ uint64_t pace_charge(struct pace *pace, uint64_t now_ns, uint64_t spent_ns) {
 
 /* Returns how far the thread's clock advanced since the last call; 0 at the first call. */
 static uint64_t clock_advance(uint64_t *clock_ns) {
-        struct timespec now;
         uint64_t before = *clock_ns;
 
-        clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-        *clock_ns = (uint64_t)now.tv_sec * NS + (uint64_t)now.tv_nsec;
+        *clock_ns = clock_thread_ns();
         return before ? *clock_ns - before : 0;
 }
 

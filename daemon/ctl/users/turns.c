@@ -2,7 +2,6 @@
 
 #include <errno.h>
 #include <event2/event.h>
-#include <time.h>
 
 #include "daemon/ctl/session.h"
 #include "daemon/ctl/users/access.h"
@@ -10,22 +9,17 @@
 
 #define LOOK_US 20000 /* between two looks at those who wait */
 
-uint64_t turn_begin(void) {
-        struct timespec now = { 0 };
-
-        clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-        return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
-
 void turn_end(const struct session *session, uint64_t begun_ns) {
         struct user *user = user_get(&session->server->users, session->peer.uid);
-        uint64_t taken_ns = turn_begin() - begun_ns, now_ns = clock_now_ns();
+        uint64_t taken_ns = clock_thread_ns() - begun_ns, now_ns = clock_now_ns();
 
         if (!user)
                 return;
         if (user->turns_paid_ns < now_ns)
                 user->turns_paid_ns = now_ns;
         user->turns_paid_ns += taken_ns * 100 / TURN_PERCENT;
+        if (user->turns_paid_ns > now_ns + TURN_WAIT_NS)
+                user->turns_paid_ns = now_ns + TURN_WAIT_NS;
         fair_group_charge(&user->time, taken_ns);
 }
 

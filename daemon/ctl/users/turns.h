@@ -13,10 +13,10 @@ struct server;
 struct session;
 
 #define TURN_PERCENT   10
-#define TURN_CREDIT_NS 50000000 /* of CPU time that a user may take at once */
+#define TURN_CREDIT_NS 50000000       /* of CPU time that a user may take at once */
+#define TURN_WAIT_NS   10000000000ull /* the longest that a request waits, whatever the one before took */
 
-/* Around what an event of the session causes; turn_end() takes what turn_begin() gave. The session may be closed. */
-uint64_t turn_begin(void);
+/* After what an event of the session caused, which began at clock_thread_ns() begun_ns. The session may be closed. */
 void turn_end(const struct session *session, uint64_t begun_ns);
 
 /* Has the session to wait for its turn? If so it listens no more until then. */
