@@ -457,7 +457,7 @@ def _(box):
             message = daemon.refused(name.replace(" ", "-"), *words)
             if name != "nothing":
                 contains(message, "bad.tar")
-    daemon.refused("without", "no archive in it")
+    daemon.refused("without", "has no tar archive")
     for name in ("good", "binary-size", "devices", "signed", "called-BZh"):
         equal(len(daemon.read(name, pipeline="jpg")), 1, "what is good is served")
 

@@ -12,7 +12,6 @@
 #include "daemon/base/machine/beneath.h"
 #include "proto/base/cleanup.h"
 
-#define DEPTH_MAX   4u
 #define FOLDERS_MAX 1000u
 
 struct searching {
@@ -72,10 +71,10 @@ static int look_at(struct searching *searching, int dir_fd, const struct dirent 
                 return 0;
         }
         r = is_folder(searching, dir_fd, entry, path);
-        if (r > 0 && depth == DEPTH_MAX)
+        if (r > 0 && depth == LISTED_DEPTH_MAX)
                 searching->below->is_cut = true;
         if (r > 0)
-                return depth < DEPTH_MAX ? look_into(searching, path, depth + 1) : 0;
+                return depth < LISTED_DEPTH_MAX ? look_into(searching, path, depth + 1) : 0;
         if (r < 0 || is_bystander(entry->d_name))
                 return r;
         if (!searching->below->other[0])

@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "daemon/data/files/listed.h"
 #include "daemon/data/growing.h"
 #include "proto/base/why.h"
 

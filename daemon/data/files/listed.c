@@ -1,13 +1,14 @@
 #include "daemon/data/files/listed.h"
 
+#include <assert.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "daemon/base/machine/beneath.h"
-#include "daemon/data/files/splits.h"
 #include "daemon/data/index/index_stamp.h"
 #include "daemon/data/index/indexing.h"
 #include "proto/base/cleanup.h"
@@ -15,76 +16,117 @@
 void listed_fini(struct listed *listed) {
         free(listed->names);
         growing_fini(&listed->memory);
-        *listed = (struct listed){ 0 };
+        listed->names = NULL;
+        listed->n = 0;
 }
 
-/* Gathers the names one after the other, each with a NUL. Takes the descriptor. */
-static int gather(struct listed *listed, int fd, bool (*is_taken)(const char *name)) {
-        struct dirent *entry;
-        DIR *dir = fdopendir(fd);
-        int r = 0;
+/* ---- names ------------------------------------------------------------------------------------------------------- */
 
-        if (!dir) {
-                r = -errno;
-                close(fd);
-                return r;
-        }
-        while (r >= 0) {
-                errno = 0;
-                entry = readdir(dir);
-                if (!entry) {
-                        r = -errno; /* errno is 0 at the end of the folder */
-                        break;
-                }
-                if (!is_taken(entry->d_name)) {
-                        indexing_pass_over(entry->d_name, is_taken);
-                        continue;
-                }
-                r = growing_append(&listed->memory, entry->d_name, strlen(entry->d_name) + 1);
-                listed->n++;
-        }
-        closedir(dir);
-        return r;
+int listed_add(struct listed *listed, const char *name) {
+        const char *part = listed->part;
+        size_t n_part = strlen(part);
+
+        listed->n++;
+        if (n_part > 0 &&
+            (growing_append(&listed->memory, part, n_part) < 0 || growing_append(&listed->memory, "/", 1) < 0))
+                return -ENOMEM;
+        return growing_append(&listed->memory, name, strlen(name) + 1) < 0 ? -ENOMEM : 0;
+}
+
+int listed_end(struct listed *listed) {
+        const char *name = (const char *)listed->memory.bytes;
+
+        listed->names = calloc(listed->n + 1, sizeof(*listed->names));
+        if (!listed->names)
+                return -ENOMEM;
+        for (size_t i = 0; i < listed->n; i++, name += strlen(name) + 1)
+                listed->names[i] = name;
+        return 0;
 }
 
 static int by_name(const void *one, const void *other) {
         return strcmp(*(const char *const *)one, *(const char *const *)other);
 }
 
-static int sort(struct listed *listed) {
-        const char *name = (const char *)listed->memory.bytes;
+/* ---- a folder ---------------------------------------------------------------------------------------------------- */
 
-        if (listed->n == 0)
-                return 0;
-        listed->names = calloc(listed->n, sizeof(*listed->names));
-        if (!listed->names)
-                return -ENOMEM;
-        for (size_t i = 0; i < listed->n; i++, name += strlen(name) + 1)
-                listed->names[i] = name;
-        qsort(listed->names, listed->n, sizeof(*listed->names), by_name);
+/* A folder that is called as a file is taken, too, and refused when it is opened: without it this would be another
+ * dataset. Where only folders are called so, as by Spark, the files are in them. */
+static int gather(struct listed *listed, DIR *dir, bool (*is_taken)(const char *name)) {
+        const struct dirent *entry;
+        size_t n_files = 0;
+        int r = 0;
+
+        for (errno = 0; r == 0 && (entry = readdir(dir)); errno = 0) {
+                if (!is_taken(entry->d_name)) {
+                        indexing_pass_over(entry->d_name, is_taken);
+                        continue;
+                }
+                r = listed_add(listed, entry->d_name);
+                n_files += entry->d_type != DT_DIR;
+        }
+        if (r == 0)
+                r = -errno; /* 0 at the end of the folder */
+        if (n_files == 0)
+                listed_fini(listed);
+        if (r == 0)
+                r = listed_end(listed);
+        if (r == 0)
+                qsort(listed->names, listed->n, sizeof(*listed->names), by_name);
+        return r;
+}
+
+/* The root is looked at when its own files are listed: what it has below is looked for after that. */
+int listed_note(struct listed *listed, int root_fd, const char *root, const char *part, int64_t *settled_ns,
+                struct why *why) {
+        const char *end = part;
+        size_t depth = 0;
+        int r;
+
+        do {
+                char path[PATH_MAX] = ".";
+                _cleanup_(closep) int fd = -1;
+
+                if (*end) {
+                        end = strchrnul(end + (depth++ > 0), '/');
+                        snprintf(path, sizeof(path), "%.*s", (int)(end - part), part);
+                }
+                assert(depth < ARRAY_SIZE(listed->folders));
+                fd = beneath_open(root_fd, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+                r = fd < 0 ? -errno : index_settle(fd, settled_ns, &listed->folders[depth]);
+        } while (r == 0 && *end);
+        if (part[0] && (r == -ENOENT || r == -ENOTDIR))
+                return LISTED_NOT_THERE;
+        if (r < 0)
+                return why_errno(why, r, "%s%s%s: the folder cannot be read", root, part[0] ? "/" : "", part);
+        memmove(listed->part, part, strlen(part) + 1);
         return 0;
 }
 
-static int list_folder(struct listed *listed, int root_fd, const struct files *files,
-                       bool (*is_taken)(const char *name), int64_t *settled_ns, struct why *why) {
-        int fd = beneath_open(root_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-        int r = fd < 0 ? -errno : index_settle(fd, settled_ns, &listed->folder);
+int listed_folder(struct listed *listed, int root_fd, const char *root, const char *part,
+                  bool (*is_taken)(const char *name), int64_t *settled_ns, struct why *why) {
+        int fd, r = listed_note(listed, root_fd, root, part, settled_ns, why);
+        DIR *dir;
 
-        if (r < 0) {
+        listed_fini(listed);
+        if (r != 0)
+                return r < 0 ? r : 0;
+        fd = beneath_open(root_fd, part[0] ? part : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        dir = fd < 0 ? NULL : fdopendir(fd);
+        r = dir ? gather(listed, dir, is_taken) : -errno;
+        if (dir)
+                closedir(dir);
+        else
                 closep(&fd);
-                return why_errno(why, r, "%s: the folder cannot be read", files->root);
-        }
-        r = gather(listed, fd, is_taken);
-        if (r >= 0)
-                r = sort(listed);
-        return r < 0 ? why_errno(why, r, "%s: the folder cannot be read to its end", files->root) : 0;
+        return r < 0 ? why_errno(why, r, "%s%s%s: the folder cannot be read to its end", root, part[0] ? "/" : "", part)
+                     : 0;
 }
 
 int listed_find(struct listed *listed, int root_fd, const struct files *files, bool (*is_taken)(const char *name),
                 int64_t *settled_ns, struct why *why) {
         if (files->n_names == 0)
-                return list_folder(listed, root_fd, files, is_taken, settled_ns, why);
-        if (beneath_stat(root_fd, ".", &listed->folder) < 0)
+                return listed_folder(listed, root_fd, files->root, "", is_taken, settled_ns, why);
+        if (beneath_stat(root_fd, ".", &listed->folders[0]) < 0)
                 return why_errno(why, -errno, "%s: the folder cannot be looked at", files->root);
         listed->names = calloc(files->n_names, sizeof(*listed->names));
         if (!listed->names)
@@ -94,15 +136,24 @@ int listed_find(struct listed *listed, int root_fd, const struct files *files, b
         return 0;
 }
 
-int listed_choose(struct listed *listed, const struct files *files, const char *split, struct why *why) {
-        if (files->n_names == 0)
-                return splits_choose(files->root, split, listed->names, &listed->n, why);
-        return split ? why_set(why, -EINVAL,
-                               "%s/%s: the path names the files, so split = \"%s\" chooses nothing; name the folder, "
-                               "or leave split out",
-                               files->root, files->names[0], split)
-                     : 0;
+int listed_give_root(const struct listed *listed, const struct files *files, struct index_builder *builder) {
+        const char *end = listed->part;
+        uint32_t idx_dir;
+        int r = index_builder_add_dir(builder, "", &listed->folders[0], &idx_dir);
+
+        if (r == 0 && files->n_names > 0)
+                index_builder_set_named(builder);
+        for (size_t depth = 1; *end && r == 0; depth++) {
+                char path[PATH_MAX];
+
+                end = strchrnul(end + (depth > 1), '/');
+                snprintf(path, sizeof(path), "%.*s", (int)(end - listed->part), listed->part);
+                r = index_builder_add_dir(builder, path, &listed->folders[depth], &idx_dir);
+        }
+        return r;
 }
+
+/* ---- a file ------------------------------------------------------------------------------------------------------ */
 
 int listed_open(int root_fd, const char *root, const char *name, int64_t *settled_ns, struct stat *ret_status,
                 struct why *why) {

@@ -1,6 +1,7 @@
-/* data/files/listed.h: the files that a dataset is made of, by name, for formats that index files one after the other. */
+/* data/files/listed.h: the files of a folder, by name, for formats that index files one after the other. */
 #pragma once
 
+#include <limits.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -8,24 +9,42 @@
 
 #include "daemon/data/files/files.h"
 #include "daemon/data/growing.h"
+#include "daemon/data/index/index_builder.h"
 #include "proto/base/why.h"
+
+#define LISTED_DEPTH_MAX 4u /* of a part */
 
 struct listed {
         const char **names; /* relative to the root, in the dataset's order */
         size_t n;
-        struct stat folder; /* the root; of a whole folder from before it was read */
-        struct growing memory;
+        char part[PATH_MAX]; /* the folder that has them, relative to the root; "" for the root itself */
+        struct stat folders[1 + LISTED_DEPTH_MAX]; /* the root, and from there to the part, from before each was read */
+        struct growing memory;                     /* of the names, each with a NUL */
 };
 
-/* Lists the named files in their order; or, if none is named, those of the root that is_taken() takes, sorted by bytes.
- * Waits until the folder has rested: `settled_ns` as in index_stamp.h. Returns 0, also for no file at all, or an errno
- * with `why`, which names the root. What was listed is to be given back in either case. Blocks for the folder. */
+/* Lists the files of the folder `part`, "" for the root, that is_taken() takes, sorted by bytes; none if there is no
+ * such folder. Waits until the folders have rested: `settled_ns` as in index_stamp.h. Returns 0, also for no file at
+ * all, or an errno with `why`, which names the root. What was listed before is given back, and this is to be given back
+ * in either case. Blocks for the folder. */
+int listed_folder(struct listed *listed, int root_fd, const char *root, const char *part,
+                  bool (*is_taken)(const char *name), int64_t *settled_ns, struct why *why);
+
+/* The same without its files. Positive outcome: there is no such folder. */
+#define LISTED_NOT_THERE 1
+int listed_note(struct listed *listed, int root_fd, const char *root, const char *part, int64_t *settled_ns,
+                struct why *why);
+
+/* The files that the path names, in its order; if it names none, those of the root. Returns as listed_folder(). */
 int listed_find(struct listed *listed, int root_fd, const struct files *files, bool (*is_taken)(const char *name),
                 int64_t *settled_ns, struct why *why);
 
-/* Leaves the files of one split (data/files/splits.h), if the path is a folder; where it names the files, `split` must
- * be NULL. Returns 0 or -EINVAL with `why`. */
-int listed_choose(struct listed *listed, const struct files *files, const char *split, struct why *why);
+/* Adds a name to a list that is made by hand; and when all are there, makes the array of them. -ENOMEM. */
+int listed_add(struct listed *listed, const char *name);
+int listed_end(struct listed *listed);
+
+/* Adds the folders to an index, so that it notices what comes or goes there; nothing of that concerns a path that names
+ * files. Returns 0 or an errno. */
+int listed_give_root(const struct listed *listed, const struct files *files, struct index_builder *builder);
 
 /* Takes a struct of zeroes. */
 void listed_fini(struct listed *listed);

@@ -17,6 +17,12 @@ struct split_name {
         size_t n; /* 0: it has none */
 };
 
+static const char *base_of(const char *path) {
+        const char *slash = strrchr(path, '/');
+
+        return slash ? slash + 1 : path;
+}
+
 static size_t count_digits(const char *text) {
         size_t n = 0;
 
@@ -85,7 +91,7 @@ size_t splits_list(const char *const *names, size_t n, char *text, size_t size) 
 
         text[0] = '\0';
         for (size_t i = 0; i < n && n_splits < SPLITS_MAX; i++) {
-                struct split_name split = split_of(names[i] + n_sequence);
+                struct split_name split = split_of(base_of(names[i]) + n_sequence);
                 bool is_new = split.n > 0;
 
                 for (size_t k = 0; k < n_splits && is_new; k++)
@@ -114,12 +120,13 @@ static bool are_splits(const char *const *names, size_t n, const char *ending) {
         size_t n_sequence = files_sequence(names, n);
 
         for (size_t i = 0; i < n; i++)
-                if (is_usual(split_of(names[i] + n_sequence)))
+                if (is_usual(split_of(base_of(names[i]) + n_sequence)))
                         return true;
         return strcmp(ending, ".parquet") == 0;
 }
 
-bool splits_has(const char *name, const char *split) {
+bool splits_has(const char *path, const char *split) {
+        const char *name = base_of(path);
         struct split_name own = split_of(name);
         size_t n = strlen(split);
 
@@ -130,32 +137,23 @@ bool splits_has(const char *name, const char *split) {
 }
 
 int splits_choose(const char *root, const char *split, const char **names, size_t *n, struct why *why) {
-        size_t n_sequence = files_sequence(names, *n), n_chosen = 0, n_splits;
-        const char *first = *n > 0 ? names[0] : "", *ending = strrchr(first, '.');
+        size_t n_sequence = files_sequence(names, *n), n_chosen = 0;
+        const char *first = *n > 0 ? names[0] : "", *ending = strrchr(base_of(first), '.');
         char splits[256];
 
+        if (split) {
+                for (size_t i = 0; i < *n; i++)
+                        if (splits_has(base_of(names[i]) + n_sequence, split))
+                                names[n_chosen++] = names[i];
+                *n = n_chosen;
+                return 0;
+        }
         if (!ending || strpbrk(ending, "-0123456789"))
                 ending = "";
-        if (*n == 0 ||
-            (!split && (splits_list(names, *n, splits, sizeof(splits)) < 2 || !are_splits(names, *n, ending))))
+        if (splits_list(names, *n, splits, sizeof(splits)) < 2 || !are_splits(names, *n, ending))
                 return 0;
-        if (!split)
-                return why_set(
-                        why, -EINVAL,
-                        "%s: has several splits: choose one with split = \"...\": %s; or name the files in the path; "
-                        "%s/*%s names all of them",
-                        root, splits, root, ending);
-        for (size_t i = 0; i < *n; i++)
-                n_chosen += splits_has(names[i] + n_sequence, split);
-        if (n_chosen == 0) {
-                n_splits = splits_list(names, *n, splits, sizeof(splits));
-                return why_set(why, -EINVAL, "%s: has no split \"%s\"%s%s", root, split,
-                               n_splits ? "; choose one of: " : ": no file has this name", splits);
-        }
-        n_chosen = 0;
-        for (size_t i = 0; i < *n; i++)
-                if (splits_has(names[i] + n_sequence, split))
-                        names[n_chosen++] = names[i];
-        *n = n_chosen;
-        return 0;
+        return why_set(why, -EINVAL,
+                       "%s: has several splits: choose one with split = \"...\": %s; or name the files in the path; "
+                       "%s/%.*s*%s names all of them",
+                       root, splits, root, (int)(base_of(first) - first), first, ending);
 }

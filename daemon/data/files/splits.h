@@ -13,9 +13,9 @@
 size_t splits_list(const char *const *names, size_t n, char *text, size_t size);
 
 /* Is the file of this split? Also one that is called as the split, whatever its name says otherwise. */
-bool splits_has(const char *name, const char *split);
+bool splits_has(const char *path, const char *split);
 
-/* The files of a folder, `root`: moves those of the split to the begin of `names` and counts them. Without a split
+/* The files of a folder of `root`: moves those of the split to the begin of `names` and counts them. Without a split
  * (NULL), all of them, if they are of one. Returns 0; -EINVAL with `why`, which lists the splits, if one has to be
- * chosen, or there is none of this name. */
+ * chosen. */
 int splits_choose(const char *root, const char *split, const char **names, size_t *n, struct why *why);

@@ -36,7 +36,7 @@
 #include "proto/base/why.h"
 
 #define INDEX_MAGIC           "DLDINDEX"
-#define INDEX_VERSION         11u
+#define INDEX_VERSION         12u
 #define INDEX_FORMAT_NAME_MAX 32u                      /* bytes with NUL */
 #define INDEX_FIELDS_MAX      (SCHEMA_FIELDS_MAX - 2u) /* besides the label and the key */
 #define INDEX_NO_FILE         UINT64_MAX               /* of a row: no name; see INDEX_NAMES_ROWS */

@@ -129,7 +129,7 @@ static int describe(struct filling *filling) {
 }
 
 /* The list is a shard without samples, so that a changed one makes a new index. */
-static int add_list(struct filling *filling, const struct arrow_host *host) {
+static int add_list(const struct filling *filling, const struct arrow_host *host) {
         uint32_t idx_dir;
         int r = index_builder_add_dir(filling->builder, "", &host->folder, &idx_dir);
 
@@ -139,20 +139,11 @@ static int add_list(struct filling *filling, const struct arrow_host *host) {
         return index_builder_add_shard(filling->builder, host->list, &host->list_status);
 }
 
-static int add_folders(struct filling *filling) {
-        const struct arrow_folder *folder = &filling->pass->folder;
-        uint32_t idx_dir;
-        int r;
+static int add_folders(const struct filling *filling) {
+        const struct arrow_pass *pass = filling->pass;
 
-        if (filling->pass->host)
-                return add_list(filling, filling->pass->host);
-        r = index_builder_add_dir(filling->builder, "", &folder->root, &idx_dir);
-
-        if (r >= 0 && folder->is_named)
-                index_builder_set_named(filling->builder);
-        if (r >= 0 && folder->part[0])
-                r = index_builder_add_dir(filling->builder, folder->part, &folder->part_status, &idx_dir);
-        return r;
+        return pass->host ? add_list(filling, pass->host)
+                          : listed_give_root(&pass->folder.listed, pass->files, filling->builder);
 }
 
 /* ---- rows ------------------------------------------------------------------------------------------------------ */
@@ -564,7 +555,7 @@ int arrow_fill(struct arrow_pass *pass, struct index_builder **ret_builder) {
                 visitor.take = take_part;
         }
         r = arrow_pass_run(pass, &visitor);
-        if (r == 0 && pass->folder.n_indices > 0)
+        if (r == 0 && pass->folder.indices.n > 0)
                 return put_in_order(&filling, ret_builder);
         if (r == 0)
                 *ret_builder = TAKE_PTR(filling.builder);

@@ -2,8 +2,8 @@
  *
  *      DIR/state.json          what save_to_disk() wrote: it lists the files
  *      DIR/dataset_dict.json   the same in a folder for each split: DIR/train/state.json, ...
- *      DIR/NAME.arrow          any files, also NAME.feather, in the order of their names; without those whose names
- * begin with "cache-", which "datasets" leaves there, if there are others */
+ *      NAME.arrow, NAME.feather   any files, as data/files/shards.h finds them; without those whose names begin with
+ *                              "cache-", which "datasets" leaves there, if there are others */
 #pragma once
 
 #include <cjson/cJSON.h>
@@ -11,20 +11,15 @@
 #include <stdint.h>
 #include <sys/stat.h>
 
-#include "daemon/data/files/files.h"
+#include "daemon/data/files/shards.h"
 #include "daemon/data/growing.h"
 #include "daemon/data/index/indexing_json.h"
 #include "proto/base/why.h"
 
 struct arrow_folder {
-        struct growing names; /* of the files, relative to the root, each with a NUL */
-        uint64_t n_files;
-        struct growing indices; /* files that say which rows there are, in which sequence; like `names` */
-        uint64_t n_indices;
-        char *part;                    /* the folder of the split, relative to the root; "" for the root itself */
-        struct stat root, part_status; /* from before they were read */
-        struct indexing_json info;     /* dataset_info.json */
-        bool is_named;                 /* the path names the files: other files may come and go */
+        struct listed listed;
+        struct listed indices;     /* files that say which rows there are, in which sequence */
+        struct indexing_json info; /* dataset_info.json */
 };
 
 /* Finds the files. `split` is the name of one of the splits, or NULL. `settled_ns` as in index_stamp.h. Returns 0 or an

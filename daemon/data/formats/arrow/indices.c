@@ -117,10 +117,11 @@ static int give_file(struct ordering *ordering, int fd, uint64_t n_bytes, struct
 static int each_file(struct ordering *ordering, int (*one)(struct ordering *ordering, const char *name, int fd,
                                                            const struct stat *status, struct why *why)) {
         struct arrow_pass *pass = ordering->pass;
-        const char *name = (const char *)pass->folder.indices.bytes;
+        const struct listed *indices = &pass->folder.indices;
         int r = 0;
 
-        for (uint64_t i = 0; i < pass->folder.n_indices && r == 0; i++, name += strlen(name) + 1) {
+        for (size_t i = 0; i < indices->n && r == 0; i++) {
+                const char *name = indices->names[i];
                 struct stat status;
                 struct why detail;
                 _cleanup_(closep) int fd = listed_open(pass->root_fd, pass->files->root, name, &pass->settled_ns,

@@ -22,8 +22,9 @@ static int find_files(struct arrow_pass *pass, const char *split) {
                 return arrow_folder_find(&pass->folder, pass->root_fd, pass->files, split, &pass->settled_ns,
                                          pass->why);
         pass->settled_ns = host->settled_ns;
-        pass->folder.n_files = host->n_files;
-        return growing_append(&pass->folder.names, host->names, host->n_name_bytes) < 0
+        pass->folder.listed.n = host->n_files;
+        return growing_append(&pass->folder.listed.memory, host->names, host->n_name_bytes) < 0 ||
+                               listed_end(&pass->folder.listed) < 0
                        ? why_set(pass->why, -ENOMEM, "%s: no memory for the names of its files", pass->files->root)
                        : 0;
 }
@@ -68,16 +69,16 @@ static int open_file(struct arrow_pass *pass, const char *name, int *ret_fd, str
 
 /* A column that has no type in the first file gets that of a later one. */
 static int complete_schema(struct arrow_pass *pass) {
-        const char *name = (const char *)pass->folder.names.bytes;
+        const struct listed *listed = &pass->folder.listed;
         struct why detail;
         int r = 0;
 
-        for (uint64_t i = 1; i < pass->folder.n_files && r == 0 && arrow_schema_has_null(&pass->schema); i++) {
+        for (size_t i = 1; i < listed->n && r == 0 && arrow_schema_has_null(&pass->schema); i++) {
                 _cleanup_(arrow_table_closep) struct arrow_table *table = NULL;
                 _cleanup_(closep) int fd = -1;
+                const char *name = listed->names[i];
                 struct stat status;
 
-                name += strlen(name) + 1;
                 r = open_file(pass, name, &fd, &status, &table);
                 if (r < 0)
                         return r;
@@ -98,7 +99,7 @@ int arrow_pass_open(struct arrow_pass *pass, const char *split, const char *fiel
 
         if (r < 0)
                 return r;
-        name = (const char *)pass->folder.names.bytes;
+        name = pass->folder.listed.names[0];
         r = open_file(pass, name, &fd, &status, &first);
         if (r < 0)
                 return r;
@@ -178,7 +179,6 @@ struct running {
         struct arrow_pass *pass;
         const struct arrow_visitor *visitor; /* of all */
         struct arrow_pass copy;              /* of all: the pass as it was at first */
-        const char **names;                  /* of all */
         uint64_t n_rows;
         struct seen seen; /* file by file */
 };
@@ -240,8 +240,8 @@ static void *look_at_file(void *userdata, uint64_t idx_file, const atomic_bool *
         const struct running *running = userdata;
         struct part *part = part_new(running, is_over);
 
-        if (part && run_file(&part->pass, part->visitor, idx_file, running->names[idx_file], &part->n_rows,
-                             &part->status) < 0) {
+        if (part && run_file(&part->pass, part->visitor, idx_file, running->copy.folder.listed.names[idx_file],
+                             &part->n_rows, &part->status) < 0) {
                 part_free(part);
                 part = NULL;
         }
@@ -265,7 +265,7 @@ static int take_part(struct running *running, const char *name, const struct par
 
 static int take_file(void *userdata, uint64_t idx_file, const void *found) {
         struct running *running = userdata;
-        const char *name = running->names[idx_file];
+        const char *name = running->copy.folder.listed.names[idx_file];
         struct stat status;
         int r = found ? take_part(running, name, found, &status) : ARROW_AGAIN;
 
@@ -283,23 +283,19 @@ static int take_file(void *userdata, uint64_t idx_file, const void *found) {
 
 static void running_fini(struct running *running) {
         free(running->copy.columns.all);
-        free(running->names);
 }
 
 int arrow_pass_run(struct arrow_pass *pass, const struct arrow_visitor *visitor) {
         _cleanup_(running_fini) struct running running = { .pass = pass, .visitor = visitor, .copy = *pass };
-        const char *name = (const char *)pass->folder.names.bytes;
+        size_t n = pass->folder.listed.n;
         int r;
 
-        seen_begin(&running.seen, pass->folder.n_files);
+        seen_begin(&running.seen, n);
         why_set(pass->why, -ENOMEM, "%s: no memory to read it", pass->files->root); /* unless more is said */
         running.copy.columns.all = copy_columns(&pass->columns);
-        running.names = calloc(pass->folder.n_files + 1, sizeof(*running.names));
-        if (!running.copy.columns.all || !running.names)
+        if (!running.copy.columns.all)
                 return -ENOMEM;
-        for (uint64_t i = 0; i < pass->folder.n_files; i++, name += strlen(name) + 1)
-                running.names[i] = name;
-        r = parted_run(&(struct parted){ .n = pass->folder.n_files,
+        r = parted_run(&(struct parted){ .n = n,
                                          .look = visitor->make ? look_at_file : NULL,
                                          .take = take_file,
                                          .free = part_free,

@@ -158,7 +158,7 @@ int arrow_survey(struct arrow_pass *pass) {
                                                   .make = make_part,
                                                   .free = free_part,
                                                   .take = take_part };
-        if (is_needed || pass->folder.n_files > 1)
+        if (is_needed || pass->folder.listed.n > 1)
                 r = arrow_pass_run(pass, &survey->visitor);
         if (r < 0)
                 return r;

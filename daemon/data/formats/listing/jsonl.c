@@ -366,13 +366,23 @@ static bool is_jsonl(const char *name) {
         return listing_has_ending(name, ".jsonl") || listing_has_ending(name, ".ndjson");
 }
 
+/* Not what the hub has beside its folders. */
 static bool is_json(const char *name) {
-        return listing_has_ending(name, ".json");
+        return listing_has_ending(name, ".json") && strcmp(name, "dataset_infos.json") != 0 &&
+               strcmp(name, "dataset_info.json") != 0;
 }
 
 static bool is_jsonl_or_json(const char *name) {
-        return is_jsonl(name) || is_json(name);
+        return is_jsonl(name) || listing_has_ending(name, ".json");
 }
+
+static const struct shards_kind SHARDS = {
+        .what = "jsonl file",
+        .pattern = "*.jsonl",
+        .path = "a file, a folder of files, or a pattern such as DIR/x-{000..127}.jsonl",
+        .is_taken = is_jsonl,
+        .is_else_taken = is_json
+};
 
 static size_t skip_blanks(const uint8_t *bytes, size_t at, size_t n_bytes) {
         while (at < n_bytes && bytes[at] && strchr(" \t\r\n", bytes[at]))
@@ -404,12 +414,13 @@ static bool begins_with_object(const uint8_t *bytes, size_t n_bytes) {
 /* Listings often lie beside what they name. A single .json may be one too: then its first line ends with an object. A
  * list of archives is one of their format. */
 static int jsonl_is_it(int root_fd, const struct files *files) {
+        struct shards_kind kind = SHARDS;
         int r = shard_list_is_it(root_fd, files);
 
+        kind.is_else_taken = NULL; /* a folder of .json may be anything */
         if (r != 0)
                 return r < 0 ? r : 0;
-        return listing_is_it(root_fd, files, files->n_names > 0 ? is_jsonl_or_json : is_jsonl, true,
-                             begins_with_object);
+        return listing_is_it(root_fd, files, &kind, is_jsonl_or_json, true, begins_with_object);
 }
 
 static int jsonl_build(int root_fd, const struct files *files, const struct format_options *options,
@@ -428,7 +439,7 @@ static int jsonl_build(int root_fd, const struct files *files, const struct form
                            format_option(options, "label"));
 
         if (r == 0)
-                r = listing_walk(&table.listing, is_jsonl, is_json, read_objects, &PARTS, &table);
+                r = listing_walk(&table.listing, &SHARDS, read_objects, &PARTS, &table);
         return r < 0 ? r : table_make_index(&table, ret_builder);
 }
 

@@ -97,28 +97,10 @@ static int read_file(struct text_listing *listing, const char *name, listing_rea
         return r;
 }
 
-static int find_files(struct text_listing *listing, listing_takes is_taken, listing_takes is_else_taken) {
-        int r = listed_find(&listing->found, listing->root_fd, listing->files, is_taken, &listing->settled_ns,
-                            listing->why);
-
-        if (r == 0 && listing->found.n == 0 && is_else_taken) {
-                listed_fini(&listing->found);
-                r = listed_find(&listing->found, listing->root_fd, listing->files, is_else_taken, &listing->settled_ns,
-                                listing->why);
-        }
-        if (r == 0 && listing->found.n == 0)
-                return why_set(listing->why, -ENOENT,
-                               "%s: there is no file of the format %s in it; the path of such a dataset is a file, a "
-                               "folder of files, or a pattern such as DIR/x-{000..127}",
-                               listing->files->root, listing->format);
-        if (r == 0 && (listing->split || !listing->may_be_of_several))
-                r = listed_choose(&listing->found, listing->files, listing->split, listing->why);
-        return r;
-}
-
-int listing_walk(struct text_listing *listing, listing_takes is_taken, listing_takes is_else_taken, listing_read read,
+int listing_walk(struct text_listing *listing, const struct shards_kind *kind, listing_read read,
                  const struct listing_parts *parts, void *userdata) {
-        int r = find_files(listing, is_taken, is_else_taken);
+        int r = shards_find(&listing->found, listing->root_fd, listing->files, kind, listing->split,
+                            &listing->settled_ns, listing->why);
 
         seen_begin(&listing->seen, listing->found.n);
         if (r == 0 && parts && cuts_threads() > 1)
@@ -147,41 +129,32 @@ static bool is_bystander(const char *name) {
 }
 
 static int look_for_others(void *userdata, const struct dirent *entry) {
-        const listing_takes *is_taken = userdata;
+        bool (*const *is_taken)(const char *name) = userdata;
 
         return !(*is_taken)(entry->d_name) && !is_bystander(entry->d_name);
-}
-
-static int is_alone(int root_fd, listing_takes is_taken) {
-        int r = format_look_into(root_fd, look_for_others, &is_taken);
-
-        return r < 0 ? r : r == 0;
 }
 
 bool listing_begins_as_text(const uint8_t *bytes, size_t n_bytes) {
         return !memchr(bytes, '\0', n_bytes);
 }
 
-int listing_is_it(int root_fd, const struct files *files, listing_takes is_taken, bool may_have_others,
+int listing_is_it(int root_fd, const struct files *files, const struct shards_kind *kind,
+                  bool (*is_named_so)(const char *name), bool may_have_others,
                   bool (*begins_well)(const uint8_t *bytes, size_t n_bytes)) {
-        _cleanup_(listed_fini) struct listed listed = { 0 };
-        int64_t settled_ns = 0;
+        char path[PATH_MAX];
         uint8_t bytes[8192];
         ssize_t n;
-        int fd, r = listed_find(&listed, root_fd, files, is_taken, &settled_ns, NULL);
+        int fd, r = files->n_names > 0 ? format_names_files(root_fd, files, is_named_so) : 1;
 
-        if (r < 0 || listed.n == 0)
-                return format_cannot_tell(r);
-        for (size_t i = 0; i < files->n_names; i++) {
-                const char *slash = strrchr(files->names[i], '/');
-
-                if (!is_taken(slash ? slash + 1 : files->names[i]))
-                        return 0;
+        if (r > 0)
+                r = shards_first(root_fd, files, kind, path);
+        if (r > 0 && files->n_names == 0 && !may_have_others && !strchr(path, '/')) {
+                r = format_look_into(root_fd, look_for_others, &is_named_so);
+                r = r < 0 ? r : r == 0;
         }
-        r = files->n_names == 0 && !may_have_others ? is_alone(root_fd, is_taken) : 1;
         if (r <= 0)
                 return r;
-        fd = beneath_open(root_fd, listed.names[0], O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+        fd = beneath_open(root_fd, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
         n = fd < 0 ? -1 : read(fd, bytes, sizeof(bytes));
         if (n < 0)
                 r = format_cannot_tell(-errno);
@@ -200,12 +173,7 @@ const struct listed_file *listing_file(const struct text_listing *listing, size_
 }
 
 int listing_give_root(const struct text_listing *listing, struct index_builder *builder) {
-        uint32_t idx_root;
-        int r = index_builder_add_dir(builder, "", &listing->found.folder, &idx_root);
-
-        if (r == 0 && listing->files->n_names > 0)
-                index_builder_set_named(builder);
-        return r;
+        return listed_give_root(&listing->found, listing->files, builder);
 }
 
 int listing_give_file(const struct text_listing *listing, struct index_builder *builder, size_t idx) {

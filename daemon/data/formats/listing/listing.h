@@ -6,8 +6,8 @@
 #include <stdint.h>
 #include <sys/stat.h>
 
-#include "daemon/data/files/listed.h"
 #include "daemon/data/files/seen.h"
+#include "daemon/data/files/shards.h"
 #include "daemon/data/format.h"
 #include "daemon/data/formats/listing/text_window.h"
 #include "daemon/data/growing.h"
@@ -26,7 +26,6 @@ struct text_listing {
         struct why *why;
         const char *format;        /* its name, for messages */
         const char *split;         /* the one that is meant of a folder with several (files/splits.h), or NULL */
-        bool may_be_of_several;    /* splits: each file is a sample */
         struct text_window window; /* on that file */
         bool is_inside;            /* the window begins with a record, the file with others that were read before */
         uint64_t n_samples;        /* found so far */
@@ -49,16 +48,12 @@ typedef int (*listing_read)(struct text_listing *listing, void *userdata);
 /* How several threads read pieces of a file at once, each into a part, a small listing of its own (parts.h). */
 struct listing_parts;
 
-/* Is a file of this name a part of the dataset, if the path is a folder? */
-typedef bool (*listing_takes)(const char *name);
-
 /* Does a name that is not hidden end so? */
 bool listing_has_ending(const char *name, const char *ending);
 
-/* Reads the files that the path names; of a folder, those that is_taken() takes, or if it takes none, is_else_taken()
- * (may be NULL), in the order of their names. `parts`: how several threads do it; NULL: one thread. Returns 0 or an
- * errno with `why`; -ENOENT if there is no sample. Blocks until all are read. */
-int listing_walk(struct text_listing *listing, listing_takes is_taken, listing_takes is_else_taken, listing_read read,
+/* Reads the files of this kind that the path means, in their order. `parts`: how several threads do it; NULL: one
+ * thread. Returns 0 or an errno with `why`; -ENOENT if there is no sample. Blocks until all are read. */
+int listing_walk(struct text_listing *listing, const struct shards_kind *kind, listing_read read,
                  const struct listing_parts *parts, void *userdata);
 
 /* The next file is read: its name and status are noted. -ENOMEM with `why`. */
@@ -67,10 +62,11 @@ int listing_begin_file(struct text_listing *listing, const char *name, const str
 /* The file that is being read, or was read last. Valid until the next one is. */
 const char *listing_name(const struct text_listing *listing);
 
-/* For struct format's is_it(), with its outcomes: are all files of the path taken by is_taken(), and do the first bytes
- * of the first of them look right? Of a folder: does it also hold nothing else, except what lies beside many a dataset
- * (`may_have_others`: it may hold anything)? */
-int listing_is_it(int root_fd, const struct files *files, listing_takes is_taken, bool may_have_others,
+/* For struct format's is_it(), with its outcomes: do the first bytes of the first file of this kind look right? Where
+ * the path names files: are all of them taken by is_named_so()? Of a folder: does it also hold nothing else, except
+ * what lies beside many a dataset (`may_have_others`: it may hold anything)? */
+int listing_is_it(int root_fd, const struct files *files, const struct shards_kind *kind,
+                  bool (*is_named_so)(const char *name), bool may_have_others,
                   bool (*begins_well)(const uint8_t *bytes, size_t n_bytes));
 
 /* One such judgement: there is no NUL. */

@@ -137,13 +137,22 @@ static bool is_text(const char *name) {
         return listing_has_ending(name, ".txt");
 }
 
+static const struct shards_kind SHARDS = {
+        .what = "text file",
+        .pattern = "*.txt",
+        .path = "a file, a folder of .txt files, or a pattern such as DIR/x-{000..127}.txt",
+        .is_taken = is_text,
+        .is_common = true,
+};
+
 static int text_is_it(int root_fd, const struct files *files) {
-        return listing_is_it(root_fd, files, is_text, false, listing_begins_as_text);
+        return listing_is_it(root_fd, files, &SHARDS, is_text, false, listing_begins_as_text);
 }
 
 static int text_build(int root_fd, const struct files *files, const struct format_options *options,
                       const struct index_watch *watch, struct index_builder **ret_builder, struct why *why) {
         const char *sample = format_option(options, "sample");
+        struct shards_kind kind = SHARDS;
         _cleanup_(text_dataset_fini) struct text_dataset dataset = {
                 .listing = { .root_fd = root_fd,
                              .files = files,
@@ -154,10 +163,10 @@ static int text_build(int root_fd, const struct files *files, const struct forma
         };
         int r;
 
-        dataset.is_by_file = dataset.listing.may_be_of_several = sample && strcmp(sample, "file") == 0;
+        dataset.is_by_file = kind.is_of_several = sample && strcmp(sample, "file") == 0;
         if (sample && !dataset.is_by_file && strcmp(sample, "line") != 0)
                 return why_set(why, -EINVAL, "sample = \"%s\": \"line\" or \"file\" was expected", sample);
-        r = listing_walk(&dataset.listing, is_text, NULL, read_text, dataset.is_by_file ? NULL : &PARTS, &dataset);
+        r = listing_walk(&dataset.listing, &kind, read_text, dataset.is_by_file ? NULL : &PARTS, &dataset);
         if (r < 0)
                 return r;
         r = make_index(&dataset, ret_builder);

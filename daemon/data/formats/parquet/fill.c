@@ -108,18 +108,6 @@ static int describe(struct filling *filling) {
         return r;
 }
 
-static int add_folders(struct filling *filling) {
-        const struct parquet_folder *folder = &filling->pass->folder;
-        uint32_t idx_dir;
-        int r = index_builder_add_dir(filling->builder, "", &folder->root, &idx_dir);
-
-        if (r >= 0 && folder->is_named)
-                index_builder_set_named(filling->builder);
-        if (r >= 0 && folder->part[0])
-                r = index_builder_add_dir(filling->builder, folder->part, &folder->part_status, &idx_dir);
-        return r;
-}
-
 /* ---- rows ------------------------------------------------------------------------------------------------------ */
 
 static int fill_file(void *userdata, const char *name, const struct stat *status, struct why *why) {
@@ -455,7 +443,7 @@ int parquet_fill(struct parquet_pass *pass, struct index_builder **ret_builder) 
 
         copied_begin(&filling.copied, pass->watch);
         if (r >= 0)
-                r = add_folders(&filling);
+                r = listed_give_root(&pass->listed, pass->files, filling.builder);
         if (r < 0)
                 return why_set(pass->why, r, "%s: no memory for its index", pass->files->root);
         outside_init(&filling.outside, pass->root_fd, pass->files->root, filling.builder);

@@ -29,6 +29,21 @@ int parquet_pass_look_up(struct parquet_pass *pass, uint64_t n_rows, struct why 
         return 0;
 }
 
+static bool is_parquet(const char *name) {
+        const char *dot = strrchr(name, '.');
+
+        return name[0] != '.' && dot && strcmp(dot, ".parquet") == 0;
+}
+
+const struct shards_kind PARQUET_SHARDS = {
+        .what = "Parquet file",
+        .pattern = "*.parquet",
+        .path = "a folder of .parquet files, or of one folder that has them, or such a file, or a pattern; split = "
+                "\"train\" chooses train-*.parquet or a folder \"train\"",
+        .is_taken = is_parquet,
+        .begins_so = true,
+};
+
 /* Opens a file and reads its footer. Returns 0 or an errno, with `why` of the pass. */
 static int read_footer(struct parquet_pass *pass, const char *name, struct parquet_footer *footer) {
         _cleanup_(closep) int fd = -1;
@@ -45,14 +60,13 @@ static int read_footer(struct parquet_pass *pass, const char *name, struct parqu
 
 /* A column that has no type in the first file gets that of a later one. */
 static int complete_schema(struct parquet_pass *pass) {
-        const char *name = (const char *)pass->folder.names.bytes;
         struct why detail;
         int r = 0;
 
-        for (uint64_t i = 1; i < pass->folder.n_files && r == 0 && parquet_schema_has_null(&pass->first.schema); i++) {
+        for (size_t i = 1; i < pass->listed.n && r == 0 && parquet_schema_has_null(&pass->first.schema); i++) {
                 _cleanup_(parquet_footer_fini) struct parquet_footer footer = { 0 };
+                const char *name = pass->listed.names[i];
 
-                name += strlen(name) + 1;
                 r = read_footer(pass, name, &footer);
                 if (r < 0)
                         return r;
@@ -68,11 +82,12 @@ static int complete_schema(struct parquet_pass *pass) {
 int parquet_pass_open(struct parquet_pass *pass, const char *split, const char *fields) {
         struct why detail;
         const char *name;
-        int r = parquet_folder_find(&pass->folder, pass->root_fd, pass->files, split, &pass->settled_ns, pass->why);
+        int r = shards_find(&pass->listed, pass->root_fd, pass->files, &PARQUET_SHARDS, split, &pass->settled_ns,
+                            pass->why);
 
         if (r < 0)
                 return r;
-        name = (const char *)pass->folder.names.bytes;
+        name = pass->listed.names[0];
         r = read_footer(pass, name, &pass->first);
         if (r == 0)
                 r = complete_schema(pass);
@@ -119,7 +134,6 @@ struct running {
         struct parquet_pass *pass;
         const struct parquet_visitor *visitor;
         struct parquet_pass copy; /* of all: the pass as it was at first */
-        const char **names;       /* of all */
         uint64_t n_cut;           /* of all: pieces of a file */
         uint64_t n_begun;         /* files of which a piece was taken */
         struct stat status;       /* of the last of them, as it was then */
@@ -183,7 +197,7 @@ static int begin_file(struct running *running, uint64_t idx_file, const struct s
         running->n_begun++;
         running->status = *status;
         running->n_rows += n_rows;
-        return visitor->file ? visitor->file(visitor->userdata, running->names[idx_file], status, why) : 0;
+        return visitor->file ? visitor->file(visitor->userdata, running->copy.listed.names[idx_file], status, why) : 0;
 }
 
 static int run_footer(const struct running *running, uint64_t piece, int fd, const struct stat *status,
@@ -198,7 +212,7 @@ static int run_footer(const struct running *running, uint64_t piece, int fd, con
         if (ours)
                 r = begin_file(ours, idx_file, status, footer.n_rows, why);
         else if (visitor->file)
-                r = visitor->file(visitor->userdata, running->names[idx_file], status, why);
+                r = visitor->file(visitor->userdata, running->copy.listed.names[idx_file], status, why);
         if (part)
                 part->n_file = footer.n_rows;
         if (r == PARQUET_AGAIN)
@@ -211,7 +225,7 @@ static int run_footer(const struct running *running, uint64_t piece, int fd, con
 /* Visits a piece: for `part`, or, in the caller's thread, for the pass itself. */
 static int run_piece(const struct running *running, uint64_t piece, struct running *ours, struct part *part) {
         struct parquet_pass *pass = part ? &part->pass : running->pass;
-        const char *name = running->names[piece / running->n_cut];
+        const char *name = running->copy.listed.names[piece / running->n_cut];
         _cleanup_(closep) int fd = -1;
         struct stat status;
         struct why detail;
@@ -289,7 +303,7 @@ static int take_part(struct running *running, uint64_t piece, const struct part 
                 r = running->visitor->take(running->visitor->userdata, part->visitor, &detail);
         if (r == 0)
                 r = parquet_pass_look_up(pass, part->pass.n_rows, &detail);
-        return r < 0 ? in_file(pass, running->names[idx_file], r, &detail) : r;
+        return r < 0 ? in_file(pass, running->copy.listed.names[idx_file], r, &detail) : r;
 }
 
 static int take_piece(void *userdata, uint64_t piece, const void *found) {
@@ -313,27 +327,22 @@ static int take_piece(void *userdata, uint64_t piece, const void *found) {
 /* What threads look at must not change while they do. */
 static int running_begin(struct running *running, struct why *why) {
         struct parquet_pass *pass = running->pass;
-        const char *name = (const char *)pass->folder.names.bytes;
 
         running->copy = *pass;
         running->copy.columns.all = calloc(pass->columns.n + 1, sizeof(*pass->columns.all));
-        running->names = calloc(pass->folder.n_files + 1, sizeof(*running->names));
-        if (!running->copy.columns.all || !running->names)
-                return why_set(why, -ENOMEM, "%s: no memory for the names of its files", pass->files->root);
+        if (!running->copy.columns.all)
+                return why_set(why, -ENOMEM, "%s: no memory for its columns", pass->files->root);
         memcpy(running->copy.columns.all, pass->columns.all, pass->columns.n * sizeof(*pass->columns.all));
-        for (uint64_t i = 0; i < pass->folder.n_files; i++, name += strlen(name) + 1)
-                running->names[i] = name;
         return 0;
 }
 
 static void running_fini(struct running *running) {
         free(running->copy.columns.all);
-        free(running->names);
 }
 
 int parquet_pass_run(struct parquet_pass *pass, const struct parquet_visitor *visitor) {
         _cleanup_(running_fini) struct running running = { .pass = pass, .visitor = visitor };
-        uint64_t n_files = pass->folder.n_files, n_pieces = visitor->make ? parted_pieces(n_files) : n_files;
+        uint64_t n_files = pass->listed.n, n_pieces = visitor->make ? parted_pieces(n_files) : n_files;
         int r = running_begin(&running, pass->why);
 
         if (r < 0)
@@ -354,5 +363,5 @@ int parquet_pass_run(struct parquet_pass *pass, const struct parquet_visitor *vi
 void parquet_pass_fini(struct parquet_pass *pass) {
         parquet_columns_fini(&pass->columns);
         parquet_footer_fini(&pass->first);
-        parquet_folder_fini(&pass->folder);
+        listed_fini(&pass->listed);
 }

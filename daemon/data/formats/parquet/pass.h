@@ -7,9 +7,9 @@
  * parts are taken in order; what a part could not read is visited again, by the caller's thread. */
 #pragma once
 
+#include "daemon/data/files/shards.h"
 #include "daemon/data/format.h"
 #include "daemon/data/formats/parquet/columns.h"
-#include "daemon/data/formats/parquet/folder.h"
 
 struct parquet_pass {
         int root_fd;
@@ -17,7 +17,7 @@ struct parquet_pass {
         const struct index_watch *watch; /* may be NULL */
         struct refusals *refusals;       /* NULL in a part */
         struct why *why;
-        struct parquet_folder folder;
+        struct listed listed;
         struct parquet_footer first; /* of the first file; its schema is that of the dataset */
         struct parquet_columns columns;
         int64_t settled_ns;
@@ -38,6 +38,8 @@ struct parquet_group {
 /* Positive outcome of take(): the row groups are to be visited again. */
 #define PARQUET_AGAIN 1
 
+extern const struct shards_kind PARQUET_SHARDS;
+
 struct parquet_visitor {
         void *userdata;
         /* A file begins. `status` is from before it was read. May be NULL. Returns 0 or an errno with `why`. */
@@ -57,7 +59,7 @@ struct parquet_visitor {
         int (*take)(void *userdata, struct parquet_visitor *part, struct why *why);
 };
 
-/* Fills in a struct of which only the first five members are set. `split` as in folder.h, `fields` as in columns.h.
+/* Fills in a struct of which only the first five members are set. `split` as in shards.h, `fields` as in columns.h.
  * Returns 0 or an errno with `why`. */
 int parquet_pass_open(struct parquet_pass *pass, const char *split, const char *fields);
 

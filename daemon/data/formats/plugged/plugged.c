@@ -188,7 +188,7 @@ static int add_early_shards(struct pass *pass) {
 
 /* The first sample: all that the index must know before. */
 static int begin_index(struct pass *pass, bool has_names) {
-        uint32_t idx_root, n_rows = 0;
+        uint32_t n_rows = 0;
         int r = index_builder_new(FORMAT_PLUGIN.name, pass->n_stored, &pass->builder);
 
         pass->has_names = has_names;
@@ -203,9 +203,7 @@ static int begin_index(struct pass *pass, bool has_names) {
                 index_builder_describe(pass->builder, n_rows++, &pass->fields[i]);
         }
         if (r >= 0)
-                r = index_builder_add_dir(pass->builder, "", &pass->listed.folder, &idx_root);
-        if (r >= 0 && pass->files->n_names > 0)
-                index_builder_set_named(pass->builder);
+                r = listed_give_root(&pass->listed, pass->files, pass->builder);
         if (r >= 0 && (!has_names || pass->n_stored == 0))
                 index_builder_name_rows(pass->builder);
         return r < 0 ? r : add_early_shards(pass);

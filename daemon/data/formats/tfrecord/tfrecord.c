@@ -15,8 +15,8 @@
 
 #include "daemon/base/little_endian.h"
 #include "daemon/base/machine/disk.h"
-#include "daemon/data/files/listed.h"
 #include "daemon/data/files/seen.h"
+#include "daemon/data/files/shards.h"
 #include "daemon/data/format_options.h"
 #include "daemon/data/format_tell.h"
 #include "daemon/data/formats/table_columns.h"
@@ -88,6 +88,15 @@ static bool is_taken(const char *name) {
                 return false;
         return strstr(name, ".tfrec") || is_numbered(name);
 }
+
+static const struct shards_kind SHARDS = {
+        .what = "TFRecord file",
+        .pattern = "*.tfrecord*",
+        .path = "a folder of such files (names with \".tfrecord\", or such as train-00000-of-00010), one of them, or a "
+                "pattern such as DIR/x-{000..127}.tfrecord",
+        .is_taken = is_taken,
+        .begins_so = true,
+};
 
 /* ---- one pass over all records ----------------------------------------------------------------------------------- */
 
@@ -181,19 +190,6 @@ static int survey_files(struct pass *pass) {
                 return why_set(pass->why, -ENOENT, "%s: there is no record with a feature in its %zu files",
                                pass->files->root, pass->listed.n);
         return 0;
-}
-
-static int find_files(struct pass *pass, const char *split) {
-        int r = listed_find(&pass->listed, pass->root_fd, pass->files, is_taken, &pass->settled_ns, pass->why);
-
-        if (r == 0 && pass->listed.n == 0)
-                return why_set(
-                        pass->why, -ENOENT,
-                        "%s: there is no TFRecord file in it: no name with \".tfrecord\", and none such as "
-                        "train-00000-of-00010; the path of the format tfrecord is a folder of such files, one of "
-                        "them, or a pattern such as DIR/x-{000..127}.tfrecord",
-                        pass->files->root);
-        return r < 0 ? r : listed_choose(&pass->listed, pass->files, split, pass->why);
 }
 
 /* ---- fields ------------------------------------------------------------------------------------------------------ */
@@ -311,13 +307,10 @@ static int give_all(struct giving *giving) {
         struct pass *pass = giving->pass;
         const struct found_shard *shards = (const void *)pass->shards.bytes;
         uint64_t idx_record = 0;
-        uint32_t idx_root;
         int r = add_fields(giving);
 
         if (r >= 0)
-                r = index_builder_add_dir(giving->builder, "", &pass->listed.folder, &idx_root);
-        if (r >= 0 && pass->files->n_names > 0)
-                index_builder_set_named(giving->builder);
+                r = listed_give_root(&pass->listed, pass->files, giving->builder);
         if (r >= 0)
                 index_builder_name_rows(giving->builder);
         for (uint64_t i = 0; i < pass->shards.n_bytes / sizeof(*shards) && r >= 0; i++) {
@@ -339,19 +332,16 @@ static int begins_with_record(int fd) {
 }
 
 static int tfrecord_is_it(int root_fd, const struct files *files) {
-        struct listed listed = { 0 };
+        _cleanup_(closep) int fd = -1;
+        char path[PATH_MAX];
         int64_t settled_ns = 0;
         struct stat status;
-        int r = listed_find(&listed, root_fd, files, is_taken, &settled_ns, NULL);
+        int r = shards_first(root_fd, files, &SHARDS, path);
 
-        if (r == 0 && listed.n > 0) {
-                _cleanup_(closep) int fd = listed_open(root_fd, files->root, listed.names[0], &settled_ns, &status,
-                                                       NULL);
-
-                r = fd < 0 ? fd : begins_with_record(fd);
-        }
-        listed_fini(&listed);
-        return r < 0 ? format_cannot_tell(r) : r;
+        if (r <= 0)
+                return r;
+        fd = listed_open(root_fd, files->root, path, &settled_ns, &status, NULL);
+        return fd < 0 ? format_cannot_tell(fd) : begins_with_record(fd);
 }
 
 static int tfrecord_build(int root_fd, const struct files *files, const struct format_options *options,
@@ -370,7 +360,8 @@ static int tfrecord_build(int root_fd, const struct files *files, const struct f
         r = ahead_new(WINDOWS_THREADS, &pass->ahead);
         if (r < 0)
                 return no_memory(pass, r);
-        r = find_files(pass, format_option(options, "split"));
+        r = shards_find(&pass->listed, root_fd, files, &SHARDS, format_option(options, "split"), &pass->settled_ns,
+                        why);
         if (r == 0)
                 r = survey_files(pass);
         if (r < 0)

@@ -20,7 +20,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "daemon/data/files/listed.h"
+#include "daemon/data/files/shards.h"
 #include "daemon/data/files/together.h"
 #include "daemon/data/format_tell.h"
 #include "daemon/data/formats/table_columns.h"
@@ -101,6 +101,14 @@ static bool is_archive(const char *name) {
         return false;
 }
 
+static const struct shards_kind SHARDS = {
+        .what = "tar archive",
+        .pattern = "*.tar",
+        .path = "a folder of .tar files, one of them, a pattern such as DIR/{a,b}/x-{000..127}.tar, or a list of them as "
+                "wids-index writes it",
+        .is_taken = is_archive,
+};
+
 /* What the list says of an archive must be so: it may be of another version of the dataset. */
 static int check_listed(const struct survey *survey, const struct shard *shard, struct why *why) {
         const struct listed_shard *listed = shard->listed;
@@ -158,17 +166,9 @@ static int take_list(struct survey *survey) {
 
 /* The archives in the order of their names, or in the order in which the path or a list names them. */
 static int find_shards(struct survey *survey, const char *split) {
-        int r = listed_find(&survey->listed, survey->root_fd, survey->files, is_archive, &survey->settled_ns,
+        int r = shards_find(&survey->listed, survey->root_fd, survey->files, &SHARDS, split, &survey->settled_ns,
                             survey->why);
 
-        if (r == 0 && survey->listed.n == 0)
-                r = why_set(
-                        survey->why, -ENOENT,
-                        "%s: there is no archive in it; the path of a webdataset is a folder of .tar files, one of them, "
-                        "a pattern such as DIR/{a,b}/x-{000..127}.tar, or a list of them as wids-index writes it",
-                        survey->root);
-        if (r == 0)
-                r = listed_choose(&survey->listed, survey->files, split, survey->why);
         if (r < 0)
                 return r;
         if (is_list(survey->files) && survey->files->n_merged > 0)
@@ -465,7 +465,6 @@ static int give_samples(struct giving *giving, size_t idx) {
 static int make_index(const struct survey *survey, struct index_builder **ret_builder) {
         _cleanup_(index_builder_freep) struct index_builder *builder = NULL;
         _cleanup_(giving_freep) struct giving *giving = calloc(1, sizeof(*giving));
-        uint32_t idx_root;
         int r = giving ? index_builder_new(FORMAT_WEBDATASET.name, survey->n_fields, &builder) : -ENOMEM;
 
         if (r < 0)
@@ -474,11 +473,9 @@ static int make_index(const struct survey *survey, struct index_builder **ret_bu
         giving->placing.builder = builder;
         for (uint32_t i = 0; i < survey->n_fields; i++)
                 describe_field(survey, &survey->fields[i], builder, i);
-        r = index_builder_add_dir(builder, "", &survey->listed.folder, &idx_root);
+        r = listed_give_root(&survey->listed, survey->files, builder);
         if (r >= 0 && is_list(survey->files))
                 index_builder_set_listed(builder, true);
-        else if (r >= 0 && survey->files->n_names > 0)
-                index_builder_set_named(builder);
         for (size_t i = 0; i < survey->n_shards; i++)
                 if (survey->shards[i].found.has_links)
                         index_builder_set_scattered(builder);
@@ -531,9 +528,12 @@ static int webdataset_build(int root_fd, const struct files *files, const struct
 }
 
 static int webdataset_is_it(int root_fd, const struct files *files) {
+        char path[PATH_MAX];
         int r = shard_list_is_it(root_fd, files);
 
-        return r != 0 ? r : format_names_files(root_fd, files, is_archive);
+        if (r == 0 && files->n_names > 0)
+                return format_names_files(root_fd, files, is_archive);
+        return r != 0 ? r : shards_first(root_fd, files, &SHARDS, path);
 }
 
 static const char *const OPTIONS[] = {

@@ -466,8 +466,16 @@ static bool is_csv_or_tsv(const char *name) {
         return is_csv(name) || is_tsv(name);
 }
 
+static const struct shards_kind SHARDS = {
+        .what = "csv file",
+        .pattern = "*.?sv",
+        .path = "a file, a folder of files, or a pattern such as DIR/x-{000..127}.csv",
+        .is_taken = is_csv,
+        .is_else_taken = is_tsv,
+};
+
 static int csv_is_it(int root_fd, const struct files *files) {
-        return listing_is_it(root_fd, files, is_csv_or_tsv, false, listing_begins_as_text);
+        return listing_is_it(root_fd, files, &SHARDS, is_csv_or_tsv, false, listing_begins_as_text);
 }
 
 static int csv_build(int root_fd, const struct files *files, const struct format_options *options,
@@ -490,8 +498,8 @@ static int csv_build(int root_fd, const struct files *files, const struct format
                 r = join_open(&dataset->join, format_option(options, "join"), dataset->delimiter, dataset->is_by_name,
                               root_fd, files->root, why);
         if (r == 0)
-                r = listing_walk(&dataset->table.listing, is_csv, is_tsv, read_rows,
-                                 dataset->join.n == 0 ? &PARTS : NULL, dataset);
+                r = listing_walk(&dataset->table.listing, &SHARDS, read_rows, dataset->join.n == 0 ? &PARTS : NULL,
+                                 dataset);
         if (r == 0)
                 r = table_make_index(&dataset->table, ret_builder);
         table_fini(&dataset->table);
