@@ -158,8 +158,6 @@ int format_options_stream(const struct format_options *options, bool *ret_is_str
         for (size_t i = 0; i < sizeof(OF_STREAMS) / sizeof(OF_STREAMS[0]) && !*ret_is_stream; i++)
                 if (format_option(options, OF_STREAMS[i]))
                         return why_set(why, -EINVAL, "%s: is for a stream; write stream = yes, too", OF_STREAMS[i]);
-        if (*ret_is_stream && format_option(options, "split"))
-                return why_set(why, -EINVAL, "split: a stream is all of its archives; leave split out");
         if (*ret_is_stream && format_option(options, FORMAT_MERGE))
                 return why_set(why, -EINVAL,
                                FORMAT_MERGE ": nothing can be merged with a stream; leave out one of them");

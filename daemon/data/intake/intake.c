@@ -36,6 +36,7 @@ static void intake_free(struct intake *intake) {
         free(intake->names);
         free(intake->root);
         free(intake->sorted);
+        free(intake->split);
         closep(&intake->root_fd);
         growing_fini(&intake->listed);
         growing_fini(&intake->late);
@@ -273,7 +274,7 @@ static int take_first(struct intake *intake, const struct index_watch *watch, st
 }
 
 static int read_options(struct intake *intake, const struct intake_spec *spec, struct why *why) {
-        const char *spool = format_option(spec->options, "spool");
+        const char *spool = format_option(spec->options, "spool"), *split = format_option(spec->options, "split");
         const char *slash = strrchr(spec->roll, '/'), *name = slash ? slash + 1 : spec->roll;
         int r = format_option_bytes(spec->options, "field_limit", 0, &intake->field_limit, why);
 
@@ -281,6 +282,14 @@ static int read_options(struct intake *intake, const struct intake_spec *spec, s
                 r = format_option_bytes(spec->options, "spool_limit", SPOOL_BYTES, &intake->spool_limit, why);
         if (r < 0)
                 return r;
+        if (split && (spec->files->n_names > 0 || spec->files->is_pipe))
+                return why_set(why, -EINVAL,
+                               "%s/%s: the path names the archives, so split = \"%s\" chooses nothing; name the "
+                               "folder, or leave split out",
+                               spec->files->root, spec->files->names[0], split);
+        intake->split = split ? strdup(split) : NULL;
+        if (split && !intake->split)
+                return why_errno(why, -ENOMEM, "a stream");
         if (asprintf(&intake->spool_path, "%s%s%s.spool", spool ? spool : "", spool ? "/" : "",
                      spool ? name : spec->roll) < 0) {
                 intake->spool_path = NULL;

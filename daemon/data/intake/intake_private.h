@@ -88,6 +88,8 @@ struct intake {
         int root_fd;  /* O_PATH, its own */
         char **names; /* of a pattern; NULL: a folder */
         size_t n_names;
+        char *split;          /* of the configuration; NULL: the folder has one split */
+        char part[PATH_MAX];  /* the folder that has the shards, relative to the root, once there is one */
         char *spool_path;     /* where compressed shards are unpacked, without the number that is added to it */
         uint64_t spool_limit; /* bytes */
         uint64_t field_limit; /* of the configuration; 0: from the first shard */

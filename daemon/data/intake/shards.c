@@ -11,6 +11,8 @@
 
 #include "daemon/base/log.h"
 #include "daemon/base/machine/beneath.h"
+#include "daemon/data/files/shards.h"
+#include "daemon/data/files/splits.h"
 #include "daemon/data/format_tell.h"
 #include "daemon/data/intake/intake_private.h"
 #include "proto/base/cleanup.h"
@@ -111,20 +113,60 @@ static bool was_taken(const struct intake *intake, const char *name) {
         return false;
 }
 
-/* It would have had to be taken before others: their samples have the numbers that it would need. */
-static void refuse_late(struct intake *intake, const char *name) {
-        struct why why;
-
+/* It is of another split, or it would have had to be taken before others: their samples have the numbers that it would
+ * need. */
+static void leave_out(struct intake *intake, const char *name, const struct why *why) {
         if (is_among(&intake->late, name) || growing_append(&intake->late, name, strlen(name) + 1) < 0)
                 return;
-        why_set(&why, 0, "the shard %s came too late and is left out: %s, which is after it by name, has been taken",
-                name, intake->last);
         if (++intake->n_late <= LATE_TOLD_MAX)
-                intake_trouble(intake, &why);
+                intake_trouble(intake, why);
+}
+
+/* Does the split of the configuration, if any, take this shard? In a folder that is called as the split, it takes all.
+ */
+static bool is_chosen(const struct intake *intake, const char *name) {
+        const char *slash = strrchr(name, '/');
+        size_t n = intake->split ? strlen(intake->split) : 0, n_folder = slash ? (size_t)(slash - name) : 0;
+
+        return n == 0 || splits_has(name, intake->split) ||
+               (n_folder >= n && strncmp(slash - n, intake->split, n) == 0 &&
+                (n_folder == n || slash[-(ptrdiff_t)n - 1] == '/'));
+}
+
+/* Without the name of a split in that of the first shard, all are of one. */
+static bool is_of_other_split(const struct intake *intake, const char *name) {
+        const struct taken_shard *first = intake->shards.n > 0 ? pieces_at(&intake->shards, 0) : NULL;
+        const char *names[] = { first ? first->name : name, name };
+        size_t n = ARRAY_SIZE(names);
+
+        if (intake->split && splits_has(name, intake->split))
+                return false;
+        return splits_choose(intake->root, NULL, names, &n, NULL) < 0;
+}
+
+static int take_name(struct intake *intake, const char *name) {
+        struct why why;
+
+        if (!is_chosen(intake, name))
+                return 0;
+        if (is_of_other_split(intake, name)) {
+                why_set(&why, 0, "the shard %s is of another split than those that were taken, and is left out", name);
+                leave_out(intake, name, &why);
+        } else if (!intake->last || strcmp(name, intake->last) > 0) {
+                intake->n_sorted++;
+                return growing_append(&intake->listed, name, strlen(name) + 1);
+        } else if (!was_taken(intake, name)) {
+                why_set(&why, 0,
+                        "the shard %s came too late and is left out: %s, which is after it by name, has been taken",
+                        name, intake->last);
+                leave_out(intake, name, &why);
+        }
+        return 0;
 }
 
 static int list_names(struct intake *intake) {
-        int fd = beneath_open(intake->root_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        const char *part = intake->part;
+        int fd = beneath_open(intake->root_fd, part[0] ? part : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
         struct dirent *entry;
         int r = 0;
@@ -137,14 +179,11 @@ static int list_names(struct intake *intake) {
         growing_clear(&intake->listed);
         intake->n_sorted = intake->sorted_at = 0;
         while (r >= 0 && (errno = 0, entry = readdir(dir))) {
-                if (!is_shard(entry->d_name))
-                        continue;
-                if (!intake->last || strcmp(entry->d_name, intake->last) > 0) {
-                        r = growing_append(&intake->listed, entry->d_name, strlen(entry->d_name) + 1);
-                        intake->n_sorted++;
-                } else if (!was_taken(intake, entry->d_name)) {
-                        refuse_late(intake, entry->d_name);
-                }
+                char name[PATH_MAX];
+
+                if (entry->d_type != DT_DIR && is_shard(entry->d_name) &&
+                    snprintf(name, sizeof(name), "%s%s%s", part, part[0] ? "/" : "", entry->d_name) < (int)sizeof(name))
+                        r = take_name(intake, name);
         }
         if (r >= 0)
                 r = -errno;
@@ -171,11 +210,40 @@ static bool is_there(const struct intake *intake, const char *name) {
         return beneath_stat(intake->root_fd, name, &status) == 0;
 }
 
-/* The mark is looked for first: what the folder then has is all there will be. */
-static int look_at_folder(struct intake *intake) {
-        bool is_complete = is_there(intake, END_MARK);
-        int r = list_names(intake);
+static const struct shards_kind SHARDS = {
+        .what = "tar archive",
+        .pattern = "*.tar",
+        .path = "a folder of .tar files",
+        .is_taken = is_shard,
+};
 
+/* Which folder has the shards: that of the first one. -EINVAL with `why` if there are several splits, or folders. */
+static int find_part(struct intake *intake, struct why *why) {
+        const char *slash = intake->last ? strrchr(intake->last, '/') : NULL;
+        const struct files files = { .root = intake->root };
+        _cleanup_(listed_fini) struct listed listed = { 0 };
+        int64_t settled_ns = INT64_MAX; /* whether they are whole is seen when they are taken */
+        int r = intake->last ? 0
+                             : shards_find(&listed, intake->root_fd, &files, &SHARDS, intake->split, &settled_ns, why);
+
+        if (r == 0 && intake->last)
+                snprintf(intake->part, sizeof(intake->part), "%.*s", slash ? (int)(slash - intake->last) : 0,
+                         intake->last);
+        else if (r == 0)
+                strcpy(intake->part, listed.part);
+        return r == -ENOENT ? 0 : r;
+}
+
+/* The mark is looked for first: what the folder then has is all there will be. */
+static int look_at_folder(struct intake *intake, struct why *why) {
+        bool is_complete = is_there(intake, END_MARK);
+        char mark[PATH_MAX];
+        int r = find_part(intake, why);
+
+        if (r == 0 && intake->part[0] && snprintf(mark, sizeof(mark), "%s/" END_MARK, intake->part) < (int)sizeof(mark))
+                is_complete = is_complete || is_there(intake, mark);
+        if (r == 0)
+                r = list_names(intake);
         if (r == 0)
                 r = sort_names(intake);
         if (r == 0)
@@ -190,8 +258,10 @@ static int next_of_folder(struct intake *intake, struct why *why) {
         int r = 0;
 
         if (intake->sorted_at == intake->n_sorted || intake->has_waited)
-                r = look_at_folder(intake);
+                r = look_at_folder(intake, why);
         intake->has_waited = false;
+        if (r == -EINVAL && !intake->last)
+                return r;
         if (r < 0) {
                 intake_wait_for(intake, "waits for the folder %s, which cannot be read: %s", intake->root, why_text(r));
                 return INTAKE_WAITS;
@@ -202,7 +272,8 @@ static int next_of_folder(struct intake *intake, struct why *why) {
                         return r;
                 if (intake->is_complete)
                         return INTAKE_OVER;
-                intake_wait_for(intake, "waits for a shard%s%s, or for the file " END_MARK ", in %s",
+                intake_wait_for(intake, "waits for a shard%s%s%s%s, or for the file " END_MARK ", in %s",
+                                intake->split ? " of the split " : "", intake->split ? intake->split : "",
                                 intake->last ? " after " : "", intake->last ? intake->last : "", intake->root);
                 return INTAKE_WAITS;
         }
@@ -215,15 +286,15 @@ static int next_of_folder(struct intake *intake, struct why *why) {
 
 /* ---- all ------------------------------------------------------------------------------------------------------- */
 
-/* The shard that the roll says comes next: it was taken before a restart. If the first one is gone, this is another
- * stream. */
+/* The shard that the roll says comes next: it was taken before a restart. If the first one is gone, or of another split
+ * than is chosen now, this is another stream. */
 static const char *noted(const struct intake *intake) {
         const char *name;
 
         if (intake->shards.n >= roll_n(&intake->roll))
                 return NULL;
         roll_at(&intake->roll, intake->shards.n, &name);
-        return intake->shards.n > 0 || is_there(intake, name) ? name : NULL;
+        return intake->shards.n > 0 || (is_chosen(intake, name) && is_there(intake, name)) ? name : NULL;
 }
 
 static int next_of_names(struct intake *intake, struct why *why) {
