@@ -137,6 +137,7 @@ def _(box):
     stored(box, "some.npz", x_npy=good, **{name: array for name, (array, _) in bad.items()})
     with zipfile.ZipFile(box.path("some.npz"), "a", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("packed.npy", bytes(500))
+    stored(box, "name.npz", x_npy=good, **{"a\nb_npy": good})
     stored(box, "none.npz", **{name: array for name, (array, _) in bad.items()})
     for name, (array, _) in {**bad, "x_npy": (good, "")}.items():
         path = box.path("folder", name.replace("_npy", ".npy"))
@@ -152,7 +153,7 @@ def _(box):
     stored(box, "wide.npz", **{f"c{i:04}_npy": good for i in range(1030)})
     with zipfile.ZipFile(box.path("wide.npz")) as archive:
         archive.extractall(box.path("wide"))
-    daemon = box.daemon({name: auto(box.path(name)) for name in ("some.npz", "none.npz", "folder", "rows.npz", "sets.npz", "side.npz", "left.npz",
+    daemon = box.daemon({name: auto(box.path(name)) for name in ("some.npz", "none.npz", "name.npz", "folder", "rows.npz", "sets.npz", "side.npz", "left.npz",
                                                                  "wide.npz", "wide")} | {
         name: auto(box.path("sets.npz"), **more) for name, more in some.items()})
     for name in ("some.npz", "folder"):
@@ -167,6 +168,8 @@ def _(box):
             equal('prepare = "convert"' in columns[column], name == "folder" and column == "turned", columns[column])
             daemon.refused(name, f'field "{column}" cannot be served', reason, pipeline=f"x; {column}")
     contains(listed(daemon, "some.npz")[1]["packed"], "is compressed or encrypted", 'prepare = "convert"')
+    equal(list(daemon.read("name.npz", shuffle=False)[0]["fields"]), ["x"], "the array with a name")
+    contains(listed(daemon, "name.npz")[1]["a\nb"], "cannot be the name of a field")
     daemon.refused("none.npz", "none of its columns can be served")
     equal([line["fields"]["y"]["value"] for line in daemon.read("rows.npz", shuffle=False)], [1, 2, 3, 4], "most arrays have four rows")
     daemon.refused("rows.npz", 'field "mean" cannot be served', "mean.npy has 2 rows, and most others have 4", pipeline="x; mean")

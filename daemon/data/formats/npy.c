@@ -50,24 +50,20 @@ static void npy_close(struct source *source) {
 
 /* ---- what others see ------------------------------------------------------------------------------------------- */
 
-/* "x.npy" -> "x". */
-static int name_field(const char *file, struct schema_field *field, struct why *why) {
+/* "x.npy" becomes the field "x". */
+static int check_name(const char *file, struct why *why) {
         size_t n = strlen(file) - strlen(NPY_ENDING);
         bool is_fine = n > 0 && utf8_valid(file, n) == n;
 
         for (size_t i = 0; i < n && is_fine; i++)
                 is_fine = (unsigned char)file[i] >= 0x20 && file[i] != 0x7f;
-        if (!is_fine)
-                return why_set(
-                        why, -EINVAL,
-                        "%s: its name becomes the name of a field: it must have characters of UTF-8 before \"" NPY_ENDING
-                        "\", and no control characters",
-                        file);
-        field_name_from(file, n, field->name);
-        return 0;
+        return is_fine ? 0
+                       : why_set(why, -EINVAL,
+                                 "cannot be the name of a field: that has characters of UTF-8 before \"" NPY_ENDING
+                                 "\", and no control characters");
 }
 
-static int describe_field(const struct npy_array *array, struct schema_field *field, struct why *why) {
+static void describe_field(const struct npy_array *array, struct schema_field *field) {
         const struct npy_header *header = &array->header;
 
         field->kind = FIELD_VALUE;
@@ -77,19 +73,18 @@ static int describe_field(const struct npy_array *array, struct schema_field *fi
         field->n_dims = header->n_dims - 1;
         for (uint32_t i = 0; i < field->n_dims; i++)
                 field->shape[i] = (int64_t)header->shape[i + 1];
-        return field->name[0] ? 0 : name_field(npy_array_name(array), field, why);
+        if (!field->name[0])
+                npy_list_name(npy_array_name(array), field->name);
 }
 
-static int describe(struct npy *npy, struct why *why) {
+static void describe(struct npy *npy) {
         struct source *source = &npy->source;
 
         source->n_samples = npy->list.arrays[0].header.shape[0];
         for (uint32_t i = 0; i < source->schema.n_fields; i++) {
                 const struct npy_header *header = &npy->list.arrays[i].header;
-                int r = describe_field(&npy->list.arrays[i], &source->schema.fields[i], why);
 
-                if (r < 0)
-                        return r;
+                describe_field(&npy->list.arrays[i], &source->schema.fields[i]);
                 source->total_bytes += header->end - header->data;
                 if (header->row_bytes > source->max_length)
                         source->max_length = header->row_bytes;
@@ -98,7 +93,6 @@ static int describe(struct npy *npy, struct why *why) {
         source->n_shards = source->schema.n_fields;
         source->has_several_files = true;
         source->has_fixed_lengths = true;
-        return 0;
 }
 
 /* Covers the names, types and shapes of the arrays and the marks of their bytes, as the digest of an index does. */
@@ -139,7 +133,9 @@ static int open_arrays(struct npy *npy, int root_fd, const struct npy_raw *raw, 
                 int r;
 
                 array->raw = raw;
-                r = npy_array_open(array, root_fd, &settled_ns, &detail);
+                r = list->is_single ? 0 : check_name(npy_array_name(array), &detail);
+                if (r == 0)
+                        r = npy_array_open(array, root_fd, &settled_ns, &detail);
                 array->raw = NULL;
                 if (r < 0) {
                         why_set(why, r, "%s%s%s", list->is_single ? "" : npy_array_name(array),
@@ -270,7 +266,7 @@ static int fill(struct npy *npy, int root_fd, const struct files *files, const s
         if (r == 0 && npy->list.is_single)
                 strcpy(npy->source.schema.fields[0].name, SINGLE_FIELD);
         if (r == 0)
-                r = describe(npy, why);
+                describe(npy);
         if (r == 0 && refusals_list(&npy->list.refused, &npy->refused) < 0)
                 r = why_set(why, -ENOMEM, "no memory to list what cannot be served");
         npy->source.refused = npy->refused;
