@@ -75,7 +75,10 @@ CPPFLAGS_mpi := $(shell $(MPICC) --showme:compile)
 LIBS_mpi := $(shell $(MPICC) --showme:link)
 LIBS_stage += $(LIBS_mpi)
 else
+# Other targets install it before they build.
+ifneq ($(if $(MAKECMDGOALS),$(filter all install build-%,$(MAKECMDGOALS)),all),)
 $(info make: $(or $(MPICC),mpicc) is not to be had (Debian: libopenmpi-dev): dataloaderd-stage is built for one node alone)
+endif
 endif
 
 # ---- what is built from what ---------------------------------------------------------------------------------------
