@@ -181,7 +181,7 @@ CODE void many(const struct fft_pass *pass, const struct pair *a, uint64_t step,
                 uint64_t stride = pass->stride, step = stride * pass->count;                                           \
                                                                                                                        \
                 for (uint64_t q = 0; pass->count == 1 && q < stride; q++)                                              \
-                        name(from + q, step, to + q, stride, NULL, false);                                             \
+                        name(from + q, step, to + q, stride, pass->twists, false);                                     \
                 for (uint64_t p = 0; pass->count > 1 && p < pass->count; p++) {                                        \
                         const float *twist = pass->twists + 2 * p * (pass->factor - 1);                                \
                                                                                                                        \
