@@ -34,6 +34,8 @@
 #define CHUNK_STEPS_MIN 4096u         /* takes a fraction of a millisecond, so that a first batch comes soon */
 #define CHUNK_STEPS_MAX 65536u        /* a few milliseconds: the longest that a stop, or another table, waits */
 #define SHORT_NS        1000000000ull /* until an order of a stream that found no memory tries again */
+#define GIVES_WAY       5             /* a third of the weight that samples have, sched(7) */
+#define NICE_MAX        19
 
 struct order_table {
         struct order_tables *tables;
@@ -105,10 +107,13 @@ static void charge(const struct order_table *table, uint64_t taken_ns) {
                 options->spent(options->userdata, table->spec.payer, taken_ns);
 }
 
-/* Lowering it takes a privilege; without it the thread keeps what it has. */
+/* Lowering it takes a privilege; without it the thread keeps what it has. Samples are waited for by the millisecond,
+ * and each one that becomes ready would wait until a thread that never sleeps has had its slice. */
 static void follow_nice(const struct order_tables *tables, int *nice) {
-        int wanted = atomic_load_explicit(&tables->nice, memory_order_relaxed);
+        int wanted = atomic_load_explicit(&tables->nice, memory_order_relaxed) + GIVES_WAY;
 
+        if (wanted > NICE_MAX)
+                wanted = NICE_MAX;
         if (wanted != *nice)
                 setpriority(PRIO_PROCESS, 0, wanted); /* applies to the calling thread */
         *nice = wanted;

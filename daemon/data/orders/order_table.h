@@ -80,7 +80,8 @@ struct order_spec {
  * most that making it takes. */
 uint64_t order_table_bytes(const struct order_spec *spec);
 
-/* The nice value of the threads that make orders, from their next piece of work on. Any thread. */
+/* The nice value of those who make samples. Threads that make orders have a higher one, from their next piece of work
+ * on: they give way. Any thread. */
 void order_tables_set_nice(struct order_tables *tables, int nice);
 
 /* Starts the background thread. Returns 0 or an errno. */
